@@ -42,7 +42,7 @@ def load(testbed: PageTestbed, objects: list[Object]) -> dict[str, Any]:
         "ends": [lines[url]["seconds"]["total"] for url in urls[1:]],
         "right": [lines[url]["sha256"] == item.sha256 for url, item in zip(urls[1:], objects, strict=True)],
         "refused": {int(least): n - before.refusals.get(least, 0) for least, n in after.refusals.items()},
-        "full": after.drops.get("queue-full", 0) - before.drops.get("queue-full", 0),
+        "full": after.drops.get("tail-drop", 0) - before.drops.get("tail-drop", 0),
         "packets": {name: count - sent[name] for name, count in testbed.packets_by_real_server().items()},
     }
 

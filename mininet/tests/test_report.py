@@ -43,7 +43,7 @@ def make_run(policy: str, result: str = "ok", scheduler: str = "fifo") -> Policy
         Treatment(policy, scheduler),
         outcomes,
         active,
-        drops={"queue-full": 3},
+        drops={"tail-drop": 3},
         refusals={"64": 5, "1024": 777, "512": 0} if scheduler == "aifo" else {"64": 0},
         steering={"by-cookie": 9},
         retransmitted=4321,
@@ -59,7 +59,7 @@ def test_page_is_well_formed_and_self_contained() -> None:
     assert not re.search(r"(?:src|href)=|@import|url\(", page)
     assert "prefers-color-scheme: dark" in page
     assert f"All {6 * len(PLAN)} requests completed" in page
-    for text in (*POLICIES, "seed", "queue-full", "by-cookie", "s2", "bottleneck", "200 kB", "4321"):
+    for text in (*POLICIES, "seed", "tail-drop", "by-cookie", "s2", "bottleneck", "200 kB", "4321"):
         assert text in page
     assert "AIFO" not in page
     assert page.count("<svg") == 3 + len(POLICIES)

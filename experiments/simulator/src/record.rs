@@ -126,7 +126,7 @@ impl Record {
         if let Some(csv) = &mut self.queues {
             let (queue, counts) = (&channel.queue, channel.queue.counts());
             let (packets, bytes) = (queue.depth_packets(), queue.depth_bytes());
-            let dropped = counts.tail_dropped + counts.pushed_out;
+            let dropped = counts.tail_drop + counts.pushed_out;
             writeln!(
                 csv,
                 "{now},{},{packets},{bytes},{dropped},{}",

@@ -44,8 +44,8 @@ pub struct SwitchDrops {
     pub ingress: u64,
     /// By the program, at egress.
     pub egress: u64,
-    /// For want of room in a queue.
-    pub queue_full: u64,
+    /// Tail drops: the queue was full.
+    pub tail_drop: u64,
     /// To a multicast group without members.
     pub empty_group: u64,
     /// To a port that does not exist.
@@ -65,7 +65,7 @@ impl SwitchDrops {
     pub fn total(&self) -> u64 {
         self.ingress
             + self.egress
-            + self.queue_full
+            + self.tail_drop
             + self.empty_group
             + self.no_such_port
             + self.too_long
@@ -197,7 +197,7 @@ impl Switch {
         if let Err(Outgoing::Packet { descriptor, .. }) =
             channel.queue.enqueue(network.now, packet, bytes, class)
         {
-            self.counts.dropped.queue_full += 1;
+            self.counts.dropped.tail_drop += 1;
             self.pipeline.recycle(descriptor);
         }
         self.serve(index, network);

@@ -67,7 +67,7 @@ fn check_ends(scenario: Value) {
     assert_eq!(whole.summary.flows.active, 0);
     assert!(whole.summary.flows.begun > 100, "{:?}", whole.summary.flows);
     assert_eq!(whole.summary.flows.failed, 0);
-    let full = whole.summary.switches["far"].dropped.queue_full;
+    let full = whole.summary.switches["far"].dropped.tail_drop;
     let lost: u64 = whole.summary.lost.values().sum();
     assert!(full > 0 && lost > 0, "{full} dropped, {lost} lost");
 

@@ -14,8 +14,8 @@ pub mod quic;
 mod rtt;
 pub mod tcp;
 
-/// Time since the simulation began, in nanoseconds.
-pub type Nanos = u64;
+/// Times count from the start of the simulation.
+pub use softswitch_queue::Nanos;
 
 /// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;

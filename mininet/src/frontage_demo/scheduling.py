@@ -68,5 +68,5 @@ def refusal_table(runs: Sequence[PolicyRun]) -> Table | None:
     for run in runs:
         row = refusals.get(run.name)
         cells = [""] * len(bands) if row is None else [str(row.get(least, 0)) for least in bands]
-        table.add_row(run.name, str(run.drops.get("queue-full", 0)), *cells)
+        table.add_row(run.name, str(run.drops.get("tail-drop", 0)), *cells)
     return table

@@ -1,4 +1,4 @@
-//! Time per packet, and per table write, of the programs in `tests/programs`.
+//! Time per packet and per table write for the programs in `tests/programs`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use softswitch_pipeline::{
@@ -36,7 +36,7 @@ fn prefix(value: u32, prefix_len: u32) -> MatchField {
     }
 }
 
-/// An Ethernet frame of 64 bytes with an IPv4 header whose checksum is right.
+/// Returns an Ethernet frame of 64 bytes with an IPv4 header and a correct checksum.
 fn frame() -> Vec<u8> {
     let mut f = vec![0; 64];
     f[12] = 0x08;

@@ -1,5 +1,5 @@
-//! Prints how long loading takes, and packets per second of one core through a program: the router of `tests/programs`, or any BMv2
-//! JSON given as argument (its tables empty, fed with the router's packets).
+//! Prints the load time and the packets per second on one core of a program: the router of `tests/programs`, or any BMv2
+//! JSON given as argument (with empty tables and the router's packets).
 
 use std::time::Instant;
 
@@ -122,7 +122,7 @@ fn main() {
         None => router(program),
     };
     println!(
-        "loaded in {} ms, compiled and furnished in {} ms",
+        "loaded in {} ms, compiled and filled in {} ms",
         loaded.as_millis(),
         (start.elapsed() - loaded).as_millis()
     );

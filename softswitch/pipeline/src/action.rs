@@ -1,4 +1,4 @@
-//! Actions: what they are compiled to, and running them.
+//! The steps that actions are compiled to.
 
 use num_bigint::BigInt;
 
@@ -114,7 +114,7 @@ impl Op {
     }
 }
 
-/// State that actions change and that outlives the packet.
+/// State that actions change and that persists between packets.
 #[derive(Debug)]
 pub(crate) struct Externs {
     pub(crate) registers: Vec<Register>,
@@ -124,9 +124,9 @@ pub(crate) struct Externs {
     pub(crate) digests: Vec<Digest>,
     pub(crate) log: Vec<String>,
     pub(crate) keep_log: bool,
-    /// While tracing is on.
+    /// The recorder, while tracing is on.
     pub(crate) trace: Option<Box<Recorder>>,
-    /// Calls of round-robin hashes so far.
+    /// Number of calls of round-robin hashes.
     pub(crate) round_robin: u64,
     pub(crate) scratch: BitBuffer,
     pub(crate) drop_port: u32,

@@ -8,7 +8,7 @@ use crate::phv::{Field, Place, Word, copy_bits};
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Field(HeaderId, Field),
-    /// Bits in wire format that lie side by side: first bit, how many.
+    /// Adjacent bits in wire format: first bit and number of bits.
     Span(HeaderId, u32, u32),
     /// Big-endian bytes, of which the low `bits` count.
     Const(Vec<u8>, usize),
@@ -20,7 +20,7 @@ pub(crate) struct Calculation {
     pub(crate) hash: Hash,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
-    /// [`Calculation::is_summable`], found when the program is loaded.
+    /// Result of [`Calculation::is_summable`], computed when the program is loaded.
     pub(crate) summable: bool,
 }
 
@@ -69,7 +69,7 @@ impl BitBuffer {
 }
 
 impl Calculation {
-    /// Adds a field to the input; fields that lie side by side become one span.
+    /// Adds a field to the input; adjacent fields become one span.
     pub(crate) fn push_field(&mut self, h: HeaderId, f: Field) {
         let bit = match (f.place, first_bit(&f) as u32) {
             (Place::Word(Word::Slot(..)) | Place::Varbit { .. }, _) => {
@@ -86,15 +86,15 @@ impl Calculation {
         }
     }
 
-    /// Whether the input is made of whole 16-bit words in wire format, and its Internet checksum can be
-    /// summed where they lie.
+    /// Returns true if the input consists of whole 16-bit words in wire format, so that its Internet checksum can be
+    /// summed in place.
     pub(crate) fn is_summable(&self) -> bool {
         let whole =
             |i: &Input| matches!(i, Input::Span(_, bit, bits) if bit % 8 == 0 && bits % 16 == 0);
         self.hash == Hash::Csum16 && self.inputs.iter().all(whole)
     }
 
-    /// The Internet checksum of a [summable](Self::is_summable) input.
+    /// Returns the Internet checksum of a [summable](Self::is_summable) input.
     pub(crate) fn sum(&self, layout: &Layout, mem: &[u8], payload: &[u8]) -> u64 {
         let mut sum = 0;
         for input in &self.inputs {

@@ -6,7 +6,7 @@ use crate::value::Value;
 /// One digest message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Which list.
+    /// The digest that the message belongs to.
     pub id: DigestId,
     /// The values of its fields at the end of the pipeline, in order.
     pub fields: Vec<Value>,

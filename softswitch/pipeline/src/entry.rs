@@ -4,7 +4,7 @@ use crate::info::ActionId;
 use crate::value::Value;
 use crate::{Nanos, extern_state::meter::MeterConfig};
 
-/// What an entry asks of one field of the key.
+/// The match of an entry on one field of the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MatchField {
     /// Equal to the value.
@@ -13,14 +13,14 @@ pub enum MatchField {
     Lpm {
         /// Bits beyond the prefix must be zero.
         value: Value,
-        /// Bits.
+        /// Length of the prefix in bits.
         prefix_len: u32,
     },
     /// `field & mask == value`; bits of `value` outside `mask` must be zero.
     Ternary {
         /// The value.
         value: Value,
-        /// The bits that matter; zero matches anything.
+        /// The bits to compare; zero matches anything.
         mask: Value,
     },
     /// `low <= field <= high`.
@@ -36,10 +36,10 @@ pub enum MatchField {
     Valid(bool),
 }
 
-/// What identifies an entry in its table.
+/// The key that identifies an entry in its table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EntryKey {
-    /// One per field of the table's key, in the table's order.
+    /// One match per field of the table's key, in the table's order.
     pub fields: Vec<MatchField>,
     /// The *larger* wins, as in P4Runtime. At least 1 where the table needs a priority, else 0.
     pub priority: i32,
@@ -48,13 +48,13 @@ pub struct EntryKey {
 /// An action with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ActionCall {
-    /// Which action.
+    /// The action.
     pub action: ActionId,
-    /// One per parameter.
+    /// One argument per parameter.
     pub args: Vec<Value>,
 }
 
-/// What an entry does with a packet.
+/// The action of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
     /// Run this action (tables with [`Implementation::Direct`](crate::info::Implementation)).
@@ -64,7 +64,7 @@ pub enum EntryAction {
     /// Run a member chosen by hash from a group of the table's action selector.
     Group(u32),
     /// Run one of these, chosen by hash with the selector's inputs: an action profile action set
-    /// of P4Runtime ("one-shot"). It occupies no member or group ids.
+    /// of P4Runtime ("one-shot"). It does not use member or group ids.
     OneShot(Vec<WeightedAction>),
 }
 
@@ -82,19 +82,18 @@ pub struct WeightedAction {
 /// A table entry to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Which packets.
+    /// The packets that it matches.
     pub key: EntryKey,
-    /// What is done with them.
+    /// The action for these packets.
     pub action: EntryAction,
-    /// Report the entry by [`poll_idle`](crate::Pipeline::poll_idle) when no packet hit it for so
-    /// long; 0 is never.
+    /// Idle time after which [`poll_idle`](crate::Pipeline::poll_idle) reports the entry; 0 means never.
     pub idle_timeout: Nanos,
 }
 
-/// A table entry as it stands.
+/// The current state of a table entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryState {
-    /// As inserted or last modified.
+    /// The entry as inserted or last modified.
     pub entry: Entry,
     /// Its direct counter, if the table has one.
     pub counter: Option<CounterValue>,
@@ -126,11 +125,11 @@ impl CounterValue {
 pub struct Group {
     /// Members, in order.
     pub members: Vec<GroupMember>,
-    /// Most the sum of weights may become; 0 is no limit.
+    /// Maximum sum of weights; 0 means unlimited.
     pub max_size: u32,
 }
 
-/// A member's place in a group.
+/// A member of a group, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMember {
     /// Member id in the same action profile.

@@ -8,7 +8,7 @@ use crate::value::Value;
 pub struct LoadError {
     /// Where in the JSON: `pipelines[0].tables[3].key[1]`; `.` is the whole document.
     pub path: String,
-    /// What is wrong there, and what would be right.
+    /// What is wrong there, and what is expected.
     pub message: String,
 }
 
@@ -25,9 +25,9 @@ pub enum StateError {
         id: String,
     },
     /// The table, profile or group is at its declared size.
-    #[error("{what} is full: its declared size is {size}")]
+    #[error("{what} is full: its size is {size}")]
     Full {
-        /// Which object.
+        /// The object.
         what: String,
         /// Its size in entries, or members.
         size: usize,
@@ -35,21 +35,21 @@ pub enum StateError {
     /// An object with this key already exists.
     #[error("{what} already exists")]
     AlreadyExists {
-        /// Which object.
+        /// The object.
         what: String,
     },
     /// There is no object with this key.
     #[error("{what} does not exist")]
     NotFound {
-        /// Which object.
+        /// The object.
         what: String,
     },
     /// The operation would break a reference, such as deleting a member that a group uses.
     #[error("{what} is still in use by {by}")]
     InUse {
-        /// Which object.
+        /// The object.
         what: String,
-        /// Who refers to it.
+        /// The objects that refer to it.
         by: String,
     },
     /// The entries or the default entry were declared constant in the program.
@@ -91,7 +91,7 @@ pub enum StateError {
     /// An index beyond the end of a counter, meter or register array.
     #[error("{what}: index {index} is out of range, size is {size}")]
     IndexOutOfRange {
-        /// Which array.
+        /// The array.
         what: String,
         /// The index asked for.
         index: usize,
@@ -101,7 +101,7 @@ pub enum StateError {
     /// The arguments contradict each other or the object's type.
     #[error("{what}: {reason}")]
     Invalid {
-        /// Which object.
+        /// The object.
         what: String,
         /// What is wrong.
         reason: String,

@@ -5,7 +5,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::rng::Rng;
 
-/// An algorithm by the name that the JSON uses.
+/// A hash algorithm, under the name in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hash {
     Crc8Custom,
@@ -24,10 +24,10 @@ pub(crate) enum Hash {
     Random,
 }
 
-/// Bytes that a large table takes at once.
+/// Bytes that a large table processes at once.
 const BLOCK: usize = 16;
 
-/// BMv2's `crc8_custom` before anyone configures it: CRC-8/SMBUS.
+/// BMv2's `crc8_custom` without configuration: CRC-8/SMBUS.
 static CRC8: Crc<u8, Table<1>> = Crc::<u8, Table<1>>::new(&crc::CRC_8_SMBUS);
 static CRC16: Crc<u16, Table<BLOCK>> = Crc::<u16, Table<BLOCK>>::new(&CRC_16_ARC);
 static CCITT: Crc<u16, Table<1>> = Crc::<u16, Table<1>>::new(&CRC_16_IBM_3740);
@@ -64,7 +64,7 @@ impl Hash {
         })
     }
 
-    /// The hash of `data`. `calls` counts the calls of a round robin.
+    /// Returns the hash of `data`. `calls` counts the calls of a round robin.
     pub(crate) fn compute(self, data: &[u8], rng: &mut Rng, calls: &mut u64) -> u64 {
         match self {
             Self::Crc8Custom => CRC8.checksum(data).into(),
@@ -78,7 +78,7 @@ impl Hash {
             Self::Identity => data.iter().take(8).fold(0, |v, &b| v << 8 | u64::from(b)),
             Self::Xxh64 => xxh64(data, 0),
             Self::Fnv => fnv(data).into(),
-            // The key is all zero as long as nobody sets it, and P4Runtime cannot.
+            // The key is zero by default, and P4Runtime cannot set it.
             Self::Toeplitz => 0,
             Self::RoundRobin => {
                 *calls += 1;
@@ -89,7 +89,7 @@ impl Hash {
     }
 }
 
-/// CRC-16/ARC. Its register begins at zero, so that zeros in front change nothing, and whole blocks are quick.
+/// CRC-16/ARC. Its register starts at zero, so leading zeros do not change it, and whole blocks are quick.
 fn crc16(data: &[u8]) -> u16 {
     let mut blocks = [0; 4 * BLOCK];
     let len = data.len().next_multiple_of(BLOCK);
@@ -107,8 +107,8 @@ pub(crate) fn csum16(data: &[u8]) -> u16 {
     fold16(sum16(data))
 }
 
-/// A sum of big-endian words that [`fold16`] makes a checksum of; sums of several pieces may be added,
-/// if all but the last have whole 16-bit words.
+/// Returns a sum of big-endian words for [`fold16`]. Sums of several pieces may be added if all but the last consist of
+/// whole 16-bit words.
 pub(crate) fn sum16(data: &[u8]) -> u64 {
     let words = data.chunks_exact(4);
     let mut last = [0; 4];
@@ -117,7 +117,7 @@ pub(crate) fn sum16(data: &[u8]) -> u64 {
     words.map(word).sum::<u64>() + word(&last)
 }
 
-/// The complement of a sum, folded to 16 bits.
+/// Returns the complement of a sum, folded to 16 bits.
 pub(crate) fn fold16(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -125,7 +125,7 @@ pub(crate) fn fold16(mut sum: u64) -> u16 {
     !(sum as u16)
 }
 
-/// Exclusive or of big-endian words, the last padded with zeros behind.
+/// Returns the exclusive or of big-endian words; the last is padded with zeros.
 fn xor(data: &[u8], size: usize) -> u64 {
     let word = |chunk: &[u8]| {
         (0..size).fold(0, |v, i| {
@@ -158,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn check_values() {
-        // The catalogue's check string.
+    fn hashes_match_check_values() {
+        // The check string of the CRC catalogue.
         let check = b"123456789";
         assert_eq!(hash("crc16", check), 0xbb3d);
         assert_eq!(hash("crc32", check), 0xcbf4_3926);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn internet_checksum_of_rfc_1071() {
+    fn internet_checksum_matches_rfc_1071_example() {
         let data = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(csum16(&data), !0xddf2);
         assert_eq!(csum16(&[0xab]), !0xab00);

@@ -1,4 +1,4 @@
-//! What a loaded program contains, for the control plane: names, widths, sizes.
+//! Description of a loaded program for the control plane: names, widths, sizes.
 
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
@@ -53,7 +53,7 @@ pub struct Info {
     pub value_sets: Vec<ValueSetInfo>,
     /// Digests.
     pub digests: Vec<DigestInfo>,
-    /// Error names and their codes, as `standard_metadata.parser_error` holds them.
+    /// Error names and their codes in `standard_metadata.parser_error`.
     pub errors: Vec<(String, u64)>,
 }
 
@@ -69,31 +69,31 @@ macro_rules! by_name {
 }
 
 by_name! {
-    /// The table of this name.
+    /// Returns the table of this name.
     table, tables, TableId;
-    /// The first action of this name (the JSON may hold several copies of one action;
+    /// Returns the first action of this name (the JSON may contain several copies of one action;
     /// [`TableInfo::action`] finds the copy that belongs to a table).
     action, actions, ActionId;
-    /// The action profile or selector of this name.
+    /// Returns the action profile or selector of this name.
     profile, profiles, ProfileId;
-    /// The indirect counter of this name.
+    /// Returns the indirect counter of this name.
     counter, counters, CounterId;
-    /// The indirect meter of this name.
+    /// Returns the indirect meter of this name.
     meter, meters, MeterId;
-    /// The register of this name.
+    /// Returns the register of this name.
     register, registers, RegisterId;
-    /// The parser value set of this name.
+    /// Returns the parser value set of this name.
     value_set, value_sets, ValueSetId;
-    /// The digest of this name.
+    /// Returns the digest of this name.
     digest, digests, DigestId;
 }
 
-/// How one field of a key is matched.
+/// The match kind of one key field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchKind {
-    /// Equal.
+    /// The field equals a value.
     Exact,
-    /// Longest prefix.
+    /// Longest prefix match.
     Lpm,
     /// Value and mask, with priority.
     Ternary,
@@ -108,15 +108,15 @@ pub enum MatchKind {
 /// One field of a table's key.
 #[derive(Debug, Clone)]
 pub struct KeyInfo {
-    /// The name the program gives it.
+    /// The field's name in the program.
     pub name: String,
-    /// How it is matched.
+    /// The match kind.
     pub kind: MatchKind,
-    /// Bits.
+    /// The field's width in bits.
     pub width: u32,
 }
 
-/// Who chooses a table's action.
+/// Where a table's entries keep their actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Implementation {
     /// Each entry holds its action.
@@ -132,15 +132,15 @@ pub struct TableInfo {
     pub name: String,
     /// The key, in order; empty for a table that only has a default action.
     pub key: Vec<KeyInfo>,
-    /// Most entries it holds.
+    /// Maximum number of entries.
     pub size: usize,
-    /// Its actions: name and id.
+    /// The actions of the table: name and id.
     pub actions: Vec<(String, ActionId)>,
-    /// Direct actions or an action profile.
+    /// Direct actions, or an action profile.
     pub implementation: Implementation,
-    /// Entries are part of the program and cannot be written.
+    /// The entries are part of the program and read-only.
     pub const_entries: bool,
-    /// The default action is part of the program and cannot be written.
+    /// The default action is part of the program and read-only.
     pub const_default: bool,
     /// Each entry counts packets and bytes.
     pub direct_counter: bool,
@@ -152,12 +152,12 @@ pub struct TableInfo {
     pub direct_meter_name: Option<String>,
     /// Entries may carry an idle time-out.
     pub idle_timeout: bool,
-    /// Entries carry a priority (a ternary, range or optional field is in the key).
+    /// Entries need a priority, because the key has a ternary, range or optional field.
     pub needs_priority: bool,
 }
 
 impl TableInfo {
-    /// The table's own copy of the action of this name.
+    /// Returns the table's own copy of the action of this name.
     pub fn action(&self, name: &str) -> Option<ActionId> {
         self.actions
             .iter()
@@ -166,7 +166,7 @@ impl TableInfo {
     }
 }
 
-/// An action and the parameters that the control plane gives.
+/// An action, with the parameters that the control plane sets.
 #[derive(Debug, Clone)]
 pub struct ActionInfo {
     /// Fully qualified P4 name.
@@ -180,9 +180,9 @@ pub struct ActionInfo {
 pub struct ProfileInfo {
     /// Fully qualified P4 name.
     pub name: String,
-    /// Most members it holds; 0 means unbounded.
+    /// Maximum number of members; 0 means unlimited.
     pub size: usize,
-    /// It has groups: an action selector.
+    /// True for an action selector, which has groups.
     pub selector: bool,
 }
 
@@ -191,11 +191,11 @@ pub struct ProfileInfo {
 pub struct CounterInfo {
     /// Fully qualified P4 name.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
 }
 
-/// What a meter counts.
+/// The unit of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeterUnit {
     /// Rates are bytes per second.
@@ -209,9 +209,9 @@ pub enum MeterUnit {
 pub struct MeterInfo {
     /// Fully qualified P4 name.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
-    /// What it counts.
+    /// The unit.
     pub unit: MeterUnit,
 }
 
@@ -220,9 +220,9 @@ pub struct MeterInfo {
 pub struct RegisterInfo {
     /// Fully qualified P4 name.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
-    /// Bits of each cell.
+    /// Width of each cell in bits.
     pub width: u32,
 }
 
@@ -231,9 +231,9 @@ pub struct RegisterInfo {
 pub struct ValueSetInfo {
     /// Fully qualified P4 name.
     pub name: String,
-    /// Bits of a member: the sum of the key fields' widths, without padding.
+    /// Width of a member in bits: the sum of the key fields' widths, without padding.
     pub width: u32,
-    /// Widths of the fields of the `select` key that the set is matched with.
+    /// Widths of the `select` key's fields.
     pub fields: Vec<u32>,
 }
 
@@ -242,8 +242,8 @@ pub struct ValueSetInfo {
 pub struct DigestInfo {
     /// The name of the learn list.
     pub name: String,
-    /// The list's number in the JSON.
+    /// The learn list's id in the JSON.
     pub id: u32,
-    /// Widths of its fields, in order.
+    /// Widths of the fields, in order.
     pub fields: Vec<u32>,
 }

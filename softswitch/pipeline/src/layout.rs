@@ -1,4 +1,4 @@
-//! The headers, stacks and unions of a program, and where each lives in a packet's state.
+//! The headers, stacks and unions of a program, and their positions in a packet's state.
 
 use crate::phv::{Field, Place, Word, copy_bits};
 
@@ -9,24 +9,24 @@ pub(crate) type HeaderId = u32;
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
     pub(crate) name: String,
-    /// Type name, to tell whether two headers may be compared.
+    /// Type name; only headers of one type are comparable.
     pub(crate) type_name: String,
     /// Metadata is always valid and never emitted.
     pub(crate) metadata: bool,
-    /// First byte.
+    /// Offset of the first byte.
     pub(crate) base: u32,
-    /// Bytes on the wire, a variable-length field not counted.
+    /// Bytes on the wire, without the variable-length field.
     pub(crate) fixed_bytes: u32,
     /// Offset of the validity byte.
     pub(crate) valid: u32,
-    /// Its fields, in order, and their names.
+    /// The fields in order, with their names.
     pub(crate) fields: Vec<Field>,
     pub(crate) names: Vec<String>,
-    /// Number of the variable-length field.
+    /// Index of the variable-length field.
     pub(crate) varbit: Option<usize>,
-    /// Most bytes on the wire with a full variable-length field.
+    /// Maximum bytes on the wire, with a full variable-length field.
     pub(crate) max_bytes: u32,
-    /// Bytes from `base` that hold the contents; 0 for metadata, whose fields are in slots.
+    /// Bytes from `base` that contain the fields; 0 for metadata, whose fields are in slots.
     pub(crate) stored_bytes: u32,
     /// The union it is a member of.
     pub(crate) union: Option<u32>,
@@ -57,7 +57,7 @@ impl Header {
         mem[self.valid as usize] != 0
     }
 
-    /// Bytes on the wire now.
+    /// Returns the current number of bytes on the wire.
     pub(crate) fn wire_bytes(&self, mem: &[u8]) -> usize {
         let varbit = self.varbit.map_or(0, |i| self.fields[i].varbit_len(mem));
         self.fixed_bytes as usize + varbit
@@ -71,7 +71,7 @@ impl Header {
         mem[self.base as usize..(self.base + self.stored_bytes) as usize].fill(0);
     }
 
-    /// Reads the header from `wire`, which is long enough; a variable-length field has `varbit` bytes.
+    /// Reads the header from `wire`, which must be long enough; the variable-length field has `varbit` bytes.
     #[inline]
     pub(crate) fn extract(&self, mem: &mut [u8], wire: &[u8], varbit: usize) {
         if self.varbit.is_none() {
@@ -136,7 +136,7 @@ impl Header {
     }
 }
 
-/// The first bit of a field in wire format.
+/// Returns the first bit of a field in wire format.
 pub(crate) fn first_bit(f: &Field) -> usize {
     match f.place {
         Place::Bits(bit) => bit as usize,
@@ -194,7 +194,7 @@ pub(crate) struct Standard {
     pub(crate) qid: Option<Field>,
 }
 
-/// Everything a packet carries.
+/// The layout of a packet's state: headers, stacks, unions and metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) headers: Vec<Header>,
@@ -202,14 +202,14 @@ pub(crate) struct Layout {
     pub(crate) unions: Vec<Union>,
     pub(crate) union_stacks: Vec<UnionStack>,
     pub(crate) standard: Standard,
-    /// The state of a packet before it is parsed: all zero, only metadata is valid.
+    /// The state of an unparsed packet: all zero, only metadata is valid.
     pub(crate) blank: Vec<u8>,
-    /// The metadata is the first so many bytes.
+    /// Number of bytes of metadata, at the beginning of the state.
     pub(crate) metadata_bytes: usize,
 }
 
 impl Layout {
-    /// Makes a header valid or not; a union keeps at most one valid member.
+    /// Sets the validity of a header; a union keeps at most one valid member.
     #[inline]
     pub(crate) fn set_valid(&self, mem: &mut [u8], id: HeaderId, valid: bool) {
         let h = &self.headers[id as usize];
@@ -221,7 +221,7 @@ impl Layout {
         mem[h.valid as usize] = u8::from(valid);
     }
 
-    /// Copies fields, length and validity of a header of the same type.
+    /// Copies the fields, the length and the validity of a header of the same type.
     pub(crate) fn assign_header(&self, mem: &mut [u8], dst: HeaderId, src: HeaderId) {
         let (d, s) = (&self.headers[dst as usize], &self.headers[src as usize]);
         if !s.is_valid(mem) {
@@ -251,7 +251,7 @@ impl Layout {
 
     pub(crate) fn assign_union(&self, mem: &mut [u8], dst: u32, src: u32) {
         let count = self.unions[dst as usize].members.len();
-        // Invalid members first: making one valid makes its siblings invalid.
+        // Invalid members first: a member that becomes valid invalidates its siblings.
         for pass in [false, true] {
             for i in 0..count {
                 let s = self.unions[src as usize].members[i];
@@ -262,14 +262,14 @@ impl Layout {
         }
     }
 
-    /// Moves an element of a stack, contents and validity; its old place keeps its contents.
+    /// Copies an element of a stack, contents and validity, to another position.
     fn move_header(&self, mem: &mut [u8], dst: HeaderId, src: HeaderId) {
         let (d, s) = (&self.headers[dst as usize], &self.headers[src as usize]);
         self.copy_contents(mem, d, s);
         mem[d.valid as usize] = mem[s.valid as usize];
     }
 
-    /// Shifts a stack by `by` elements, towards the end if positive. What is shifted in is invalid.
+    /// Shifts a stack by `by` elements, towards the end if positive. The new elements are invalid.
     pub(crate) fn shift_stack(&self, mem: &mut [u8], stack: u32, by: i64) {
         let Stack { elements, next } = &self.stacks[stack as usize];
         self.shift(mem, elements.len(), *next, by, |i| {
@@ -277,7 +277,7 @@ impl Layout {
         });
     }
 
-    /// The same for a stack of unions.
+    /// Shifts a stack of unions in the same way.
     pub(crate) fn shift_union_stack(&self, mem: &mut [u8], stack: u32, by: i64) {
         let UnionStack { elements, next } = &self.union_stacks[stack as usize];
         let members = |i: usize| self.unions[elements[i] as usize].members.as_slice();

@@ -1,10 +1,10 @@
-//! A P4 v1model pipeline as a library: loads the JSON that `p4c-bm2-ss` makes for BMv2's `simple_switch`,
-//! and runs packets through it.
+//! A P4 v1model pipeline as a library: it loads the JSON that `p4c-bm2-ss` writes for BMv2's `simple_switch` and
+//! processes packets.
 //!
-//! The crate has no sockets, no threads and no clock: the caller gives every packet its time, and a
-//! seed for the `random` extern, so that the same input always gives the same output.
+//! The crate has no sockets, no threads and no clock. The caller passes the time with every packet, and a seed for the
+//! `random` extern, so the same input always gives the same output.
 //!
-//! A packet passes through two calls, because queues live outside:
+//! A packet takes two calls, because the queues are outside:
 //!
 //! ```text
 //!  frame ──> Pipeline::ingress ──> Descriptors ──> (your queues) ──> Pipeline::egress ──> frame
@@ -14,9 +14,9 @@
 //!               └──────────────────── Pipeline::ingress_recirculated <───────────────────────┘
 //! ```
 //!
-//! The control plane reads and writes tables, action profiles, counters, meters, registers, value sets,
-//! multicast groups and clone sessions by the other methods of [`Pipeline`]. Objects are named by typed
-//! indices; [`Info`] gives the index of a name. Each operation is all or nothing.
+//! With the other methods of [`Pipeline`], the control plane reads and writes tables, action profiles, counters, meters,
+//! registers, value sets, multicast groups and clone sessions. Typed indices identify the objects; [`Info`] maps names
+//! to indices. Each operation is atomic.
 //!
 //! ```
 //! use softswitch_pipeline::*;
@@ -38,7 +38,7 @@
 //! };
 //! pipeline.insert_entry(routes, entry, 0)?;
 //!
-//! // A packet, at 1 ms, without waiting in a queue.
+//! // A packet at 1 ms that does not wait in a queue.
 //! let (mut queue, mut out) = (Vec::new(), EgressOutput::default());
 //! pipeline.ingress(1, &[0; 64], 1_000_000, &mut queue);
 //! for descriptor in queue.drain(..) {
@@ -53,21 +53,23 @@
 //!
 //! # How it runs
 //!
-//! Loading resolves the JSON to fields at fixed offsets in one block of bytes per packet, and to steps over them; the
-//! first [`Pipeline`] with [`Engine::Native`], the default, makes machine code of that with Cranelift: one
-//! function each for parser, ingress, egress and deparser. It belongs to the [`Program`] and is shared by its pipelines.
-//! The interpreter of the steps is the reference. It runs while tracing is on, on hosts that Cranelift has no
-//! code for, and whatever native code leaves to it, which calls it for single steps: numbers of more than 128
-//! bits, variable-length fields, computed headers, digests, clones, meters and the like. Both engines give the same
-//! packets, state and random numbers, which the tests compare.
+//! The loader resolves the JSON to fields at fixed offsets in one block of bytes per packet, and to steps over them.
+//! The first [`Pipeline`] with [`Engine::Native`], the default, compiles the steps to machine code with Cranelift: one
+//! function each for parser, ingress, egress and deparser. The code belongs to the [`Program`] and all its pipelines
+//! share it.
+//!
+//! The interpreter of the steps is the reference. It runs while tracing is on, and on hosts that Cranelift does not
+//! support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
+//! variable-length fields, computed headers, digests, clones, meters and the like. Both engines produce the same packets,
+//! state and random numbers; the tests compare them.
 //!
 //! # Where it differs from BMv2
 //!
-//! Behaviour that BMv2 leaves to chance is fixed: fields of headers that were never valid are zero, an
-//! index beyond the end of a stack, counter, meter or register reads nothing and writes nothing, division by
-//! zero gives zero, resubmission and parser loops are bounded, and a failed `assert` drops the packet
-//! instead of stopping the switch. Meters are the two-rate three-colour markers of RFC 2698 in exact
-//! arithmetic. Clone sessions may truncate. Everything else is as `simple_switch` does it.
+//! Behaviour that is undefined or fatal in BMv2 is defined here: fields of headers that were never valid are zero; reads beyond the
+//! end of a stack, counter, meter or register return zero, and writes are ignored; division by zero gives zero;
+//! resubmission and parser loops are bounded; a failed `assert` drops the packet. Meters
+//! are the two-rate three-colour markers of RFC 2698 in exact arithmetic. Clone sessions may truncate. Everything else
+//! follows `simple_switch`.
 
 #![warn(missing_docs)]
 
@@ -119,10 +121,9 @@ pub use pipeline::{Engine, Options, Pipeline};
 pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
 pub use program::Program;
 pub use rng::Rng;
+/// Times count from the caller's origin of time, such as the start of the switch.
+pub use softswitch_queue::Nanos;
 pub use trace::{
     Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace,
 };
 pub use value::Value;
-
-/// Nanoseconds since the caller's origin of time (the switch's start).
-pub type Nanos = u64;

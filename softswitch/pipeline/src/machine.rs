@@ -1,4 +1,4 @@
-//! Running actions.
+//! The interpreter of actions.
 
 use num_bigint::{BigInt, Sign};
 
@@ -10,10 +10,10 @@ use crate::packet::State;
 use crate::phv::Field;
 use crate::{Nanos, phv};
 
-/// Most steps of one action: a jump backwards cannot hang the switch.
+/// Maximum number of steps of one action, so that a backward jump cannot hang the switch.
 pub(crate) const MAX_STEPS: usize = 1 << 16;
 
-/// Where actions run.
+/// The packet, the program and the state that an action works on.
 pub(crate) struct Machine<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) calculations: &'a [Calculation],
@@ -41,7 +41,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Writes to a target; to an element beyond the end of its stack, nothing.
+    /// Writes to a target; ignored for an element beyond the end of its stack.
     #[inline]
     pub(crate) fn set64(&mut self, to: &Target, args: &[u64], v: u64) {
         match to {
@@ -83,7 +83,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs an action to its end. (`exit` takes effect after the action, as in BMv2.)
+    /// Runs an action to its end. `exit` takes effect after the action, as in BMv2.
     pub(crate) fn run(&mut self, ops: &[Op], args: &[u64]) {
         let mut at = 0;
         let mut steps = 0;
@@ -237,7 +237,7 @@ impl Machine<'_> {
             Op::Random { to, bounds } => {
                 let env = &self.env(args);
                 let (low, high) = (bounds[0].eval(env), bounds[1].eval(env));
-                // v1model leaves low > high open; BMv2 then writes nothing.
+                // v1model does not define low > high; BMv2 does not write then.
                 if low <= high {
                     let v = self.externs.rng.uniform(low, high);
                     self.set64(to, args, v);
@@ -258,7 +258,7 @@ impl Machine<'_> {
                 let env = &self.env(args);
                 self.pkt.clone_to = Some((x[0].eval(env) as u32 & 0x7fff, x[1].eval(env) as u32));
             }
-            // Field list 0 is no request, as in BMv2.
+            // Field list 0 means no request, as in BMv2.
             Op::Resubmit(list) => self.pkt.resubmit = list.eval(&self.env(args)) as u32 & 0xffff,
             Op::Recirculate(list) => {
                 self.pkt.recirculate = list.eval(&self.env(args)) as u32 & 0xffff;
@@ -342,7 +342,7 @@ impl Machine<'_> {
     }
 }
 
-/// Puts the values, in decimal, in the place of each `{...}`; `\{` is a brace.
+/// Replaces each `{...}` by a value in decimal; `\{` is a brace.
 pub(crate) fn format_message(format: &str, values: &[BigInt]) -> String {
     let mut out = String::new();
     let mut values = values.iter();
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_messages() {
+    fn log_message_replaces_placeholders() {
         let values = [BigInt::from(1), BigInt::from(-2)];
         assert_eq!(format_message("a={} b={}.", &values), "a=1 b=-2.");
         assert_eq!(format_message("\\{{}\\}", &values), "{1}");

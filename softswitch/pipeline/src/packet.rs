@@ -1,12 +1,12 @@
-//! What goes in and out of the pipeline around the traffic manager.
+//! The packets that pass between the pipeline and the traffic manager.
 
 use crate::Nanos;
 use crate::info::MeterUnit;
 
-/// Longest frame in bytes that the pipeline takes.
+/// Maximum length in bytes of a received frame.
 pub const MAX_FRAME: usize = 1 << 16;
 
-/// `standard_metadata.instance_type`: how a packet came to be.
+/// `standard_metadata.instance_type`: the origin of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceType {
@@ -18,7 +18,7 @@ pub enum InstanceType {
     EgressClone = 2,
     /// Coalesced (never made by `simple_switch`).
     Coalesced = 3,
-    /// Sent around again by `recirculate`.
+    /// Returned to the parser by `recirculate`.
     Recirculated = 4,
     /// A copy of a multicast group.
     Replication = 5,
@@ -26,20 +26,20 @@ pub enum InstanceType {
     Resubmitted = 6,
 }
 
-/// A packet between ingress and egress: what a queue holds.
+/// A packet between ingress and egress, for a queue.
 ///
-/// Feed it to [`Pipeline::egress`](crate::Pipeline::egress) when it leaves the queue, or hand it back
+/// Pass it to [`Pipeline::egress`](crate::Pipeline::egress) when it leaves the queue, or return it
 /// with [`Pipeline::recycle`](crate::Pipeline::recycle) if the queue drops it, so that its buffers are
-/// used again. It belongs to the pipeline that made it.
+/// reused. It belongs to the pipeline that made it.
 #[derive(Debug)]
 pub struct Descriptor {
-    /// The port it is destined to.
+    /// The egress port.
     pub egress_port: u32,
-    /// `standard_metadata.priority` (a clone's: its session's class of service); larger is more urgent.
+    /// `standard_metadata.priority`, or for a clone its session's class of service; larger is more urgent.
     pub priority: u8,
-    /// How it came to be.
+    /// The origin of the packet.
     pub instance_type: InstanceType,
-    /// Its length in bytes as the program left it: headers added and removed at ingress are counted.
+    /// Length in bytes after ingress, including added headers and without removed ones.
     pub len: u32,
     pub(crate) state: Box<State>,
 }
@@ -47,17 +47,17 @@ pub struct Descriptor {
 /// A packet in flight: its bytes, its headers and metadata, and what the program asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
-    /// Headers and metadata, as the program's layout says.
+    /// Headers and metadata, in the program's layout.
     pub(crate) mem: Vec<u8>,
-    /// The frame as it was received.
+    /// The received frame.
     pub(crate) frame: Vec<u8>,
     /// Bytes of the frame that the parser has consumed.
     pub(crate) start: usize,
-    /// Length in bytes as headers come and go.
+    /// Current length in bytes, which changes as headers are added and removed.
     pub(crate) len: u32,
-    /// Length in bytes when it entered.
+    /// Length in bytes on reception.
     pub(crate) ingress_len: u32,
-    /// Most bytes to send.
+    /// Maximum number of bytes to send.
     pub(crate) truncate_to: u32,
     /// Clone session and field list.
     pub(crate) clone_to: Option<(u32, u32)>,
@@ -68,18 +68,18 @@ pub(crate) struct State {
     pub(crate) recirculate: u32,
     pub(crate) exit: bool,
     pub(crate) assertion_failed: bool,
-    /// Its number in traces.
+    /// Packet number in traces.
     pub(crate) number: u64,
 }
 
 impl State {
-    /// What follows the parsed headers.
+    /// Returns the bytes behind the parsed headers.
     pub(crate) fn payload(&self) -> &[u8] {
         let payload = &self.frame[self.start..];
         &payload[..payload.len().min(self.truncate_to as usize)]
     }
 
-    /// What a meter or counter of this unit counts.
+    /// Returns the amount that a meter or counter of this unit counts.
     pub(crate) fn amount(&self, unit: MeterUnit) -> u64 {
         match unit {
             MeterUnit::Bytes => u64::from(self.ingress_len),
@@ -87,7 +87,7 @@ impl State {
         }
     }
 
-    /// Forgets what the program asked for.
+    /// Clears the program's requests.
     pub(crate) fn clear_requests(&mut self) {
         self.clone_to = None;
         self.digest = None;
@@ -97,14 +97,14 @@ impl State {
         self.assertion_failed = false;
     }
 
-    /// Becomes a new, unparsed packet.
+    /// Turns this state into a new, unparsed packet.
     pub(crate) fn reset(&mut self, blank: &[u8], frame: &[u8]) {
         self.frame.clear();
         self.frame.extend_from_slice(frame);
         self.begin(blank);
     }
 
-    /// Becomes the packet of its frame before it is parsed.
+    /// Resets this state to its received frame, unparsed.
     pub(crate) fn begin(&mut self, blank: &[u8]) {
         self.mem.clear();
         self.mem.extend_from_slice(blank);
@@ -115,7 +115,7 @@ impl State {
         self.clear_requests();
     }
 
-    /// Becomes a copy of another packet, keeping its own buffers.
+    /// Turns this state into a copy of another packet, reusing its own buffers.
     pub(crate) fn copy_from(&mut self, other: &State) {
         self.mem.clear();
         self.mem.extend_from_slice(&other.mem);
@@ -129,39 +129,39 @@ impl State {
     }
 }
 
-/// What the traffic manager knows of a packet that it takes out of a queue.
+/// Queueing metadata, which the traffic manager fills in when it dequeues a packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueInfo {
-    /// When it was enqueued.
+    /// Time of enqueueing.
     pub enq_timestamp: Nanos,
     /// Queue depth in packets when it was enqueued.
     pub enq_qdepth: u32,
-    /// How long it was queued.
+    /// Time in the queue.
     pub deq_timedelta: Nanos,
     /// Queue depth in packets when it was dequeued.
     pub deq_qdepth: u32,
-    /// Number of the queue at its port.
+    /// Number of the queue at the port.
     pub qid: u8,
 }
 
-/// What ingress did with the packet itself (clones are made besides).
+/// The fate of a packet after ingress. Clones are made in addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IngressOutcome {
     /// One descriptor, to one port.
     Unicast,
-    /// So many descriptors of a multicast group; 0 if the group is empty or unknown.
+    /// Number of copies for a multicast group; 0 if the group is empty or unknown.
     Multicast(usize),
-    /// The program dropped it (`egress_spec` is the drop port).
+    /// The program dropped the packet (`egress_spec` is the drop port).
     Dropped,
     /// The frame is longer than [`MAX_FRAME`].
     TooLong,
-    /// It was resubmitted more often than [`Options::max_resubmits`](crate::Options::max_resubmits).
+    /// The packet was resubmitted more often than [`Options::max_resubmits`](crate::Options::max_resubmits).
     TooManyResubmits,
     /// An `assert` or `assume` of the program did not hold (BMv2 would abort).
     AssertionFailed,
 }
 
-/// What egress did with the packet itself (clones are made besides).
+/// The fate of a packet after egress. Clones are made in addition.
 #[derive(Debug)]
 pub enum EgressOutcome {
     /// Send [`EgressOutput::frame`] to this port.
@@ -169,15 +169,15 @@ pub enum EgressOutcome {
         /// The port.
         port: u32,
     },
-    /// The program dropped it.
+    /// The program dropped the packet.
     Dropped,
-    /// Feed it to [`Pipeline::ingress_recirculated`](crate::Pipeline::ingress_recirculated).
+    /// Recirculated: pass it to [`Pipeline::ingress_recirculated`](crate::Pipeline::ingress_recirculated).
     Recirculate(Recirculated),
     /// An `assert` or `assume` of the program did not hold (BMv2 would abort).
     AssertionFailed,
 }
 
-/// Where egress puts what it makes; keep one and use it again.
+/// The output of egress; reuse one, to avoid allocations.
 #[derive(Debug, Default)]
 pub struct EgressOutput {
     /// The deparsed packet, if it is to be transmitted.
@@ -186,10 +186,10 @@ pub struct EgressOutput {
     pub clones: Vec<Descriptor>,
 }
 
-/// A packet on its way from the deparser back to the parser.
+/// A recirculated packet, between the deparser and the parser.
 #[derive(Debug)]
 pub struct Recirculated {
-    /// The port by which it once entered.
+    /// The port on which the packet was received.
     pub ingress_port: u32,
     pub(crate) state: Box<State>,
 }

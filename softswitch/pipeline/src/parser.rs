@@ -1,4 +1,4 @@
-//! The parser: a state machine over the frame.
+//! The interpreter of the parser: a state machine over the frame.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -23,7 +23,7 @@ pub(crate) struct ErrorCodes {
     pub(crate) invalid_argument: u64,
 }
 
-/// Which header an extraction fills.
+/// The header that an extraction fills.
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
     Header(HeaderId),
@@ -38,17 +38,17 @@ pub(crate) enum Destination {
 pub(crate) enum ParserOp {
     /// A header of fixed length.
     Extract(HeaderId),
-    /// Any other extraction; the length in bits of the variable-length field.
+    /// Any other extraction, with the length in bits of the variable-length field.
     ExtractTo(Destination, Option<Node<u64>>),
-    /// Bits of the frame ahead: offset and width.
+    /// A lookahead: offset and width in bits.
     Lookahead {
         to: Target,
         offset: u32,
         width: u32,
     },
-    /// The error to raise unless the condition holds.
+    /// `verify`: the condition, and the error if it does not hold.
     Verify(Cond, Node<u64>),
-    /// Bits to skip.
+    /// `advance`: the number of bits to skip.
     Advance(Node<u64>),
     Run(Vec<Op>),
 }
@@ -125,13 +125,13 @@ impl SetMember {
 /// A parser error's code.
 pub(crate) struct Reject(pub(crate) u64);
 
-/// The `width` bits at bit `at` of the frame, as words, most significant first.
+/// Returns the `width` bits at bit `at` of the frame as words, most significant first.
 fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
     let words = into.len();
     let mut bytes = [0; 8];
     let mut first = at;
     for (i, word) in into.iter_mut().enumerate() {
-        // The first word holds what does not fill the others.
+        // The first word is the partial one.
         let bits = if i == 0 {
             width as usize - (words - 1) * 64
         } else {

@@ -1,18 +1,18 @@
-//! Where a packet's headers and metadata live: one flat block of bytes, every field at an offset that is
-//! known when the program is loaded.
+//! The packet header vector: a packet's headers and metadata in one flat block of bytes, with every field at a fixed
+//! offset.
 //!
-//! Headers keep their wire format, so that extracting and emitting one is a copy, and fields are read by
-//! load, shift and mask. Metadata fields of up to 64 bits have a native slot each. Behind them
-//! come one validity byte a header, a fill count a header stack, and a length a variable-length field.
+//! Headers keep their wire format, so extracting or emitting a header is a copy, and reading a field is a load, a shift
+//! and a mask. Each metadata field of up to 64 bits has a native slot. Then follow one validity byte per header, one fill
+//! count per header stack and one length per variable-length field.
 
 use num_bigint::{BigInt, BigUint, Sign};
 
 use crate::value::Value;
 
-/// Bytes behind the last field, so that every field can be read and written by a whole word.
+/// Bytes behind the last field, so that every field can be accessed by whole words.
 pub(crate) const PADDING: usize = 24;
 
-/// How a field of up to 64 bits is read and written.
+/// The location of a field of up to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Word {
     /// A native number at a byte offset, of 1, 2, 4 or 8 bytes.
@@ -23,11 +23,11 @@ pub(crate) enum Word {
     Split { off: u32, shift: u8, mask: u64 },
 }
 
-/// Where a field is.
+/// The location of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) place: Place,
-    /// Bits; 0 for a variable-length field.
+    /// Width in bits; 0 for a variable-length field.
     pub(crate) width: u32,
     pub(crate) signed: bool,
 }
@@ -62,12 +62,14 @@ fn put_be128(mem: &mut [u8], off: u32, v: u128) {
 
 #[inline]
 fn slot<const BYTES: usize>(mem: &[u8], off: u32) -> &[u8; BYTES] {
-    mem[off as usize..].first_chunk().expect("it is inside")
+    mem[off as usize..].first_chunk().expect("within the state")
 }
 
 #[inline]
 fn slot_mut<const BYTES: usize>(mem: &mut [u8], off: u32) -> &mut [u8; BYTES] {
-    mem[off as usize..].first_chunk_mut().expect("it is inside")
+    mem[off as usize..]
+        .first_chunk_mut()
+        .expect("within the state")
 }
 
 impl Word {
@@ -83,7 +85,7 @@ impl Word {
         }
     }
 
-    /// Writes `v`, which has no bits beyond the field's width.
+    /// Writes `v`, which must fit the field's width.
     #[inline]
     pub(crate) fn set(self, mem: &mut [u8], v: u64) {
         match self {
@@ -120,20 +122,20 @@ pub(crate) fn mask128(width: u32) -> u128 {
     }
 }
 
-/// The sign extension of the low `width` bits.
+/// Sign-extends the low `width` bits.
 pub(crate) fn sign_extend64(v: u64, width: u32) -> u64 {
     let unused = 64 - width.clamp(1, 64);
     ((v << unused) as i64 >> unused) as u64
 }
 
-/// The sign extension of the low `width` bits.
+/// Sign-extends the low `width` bits.
 pub(crate) fn sign_extend128(v: u128, width: u32) -> u128 {
     let unused = 128 - width.clamp(1, 128);
     ((v << unused) as i128 >> unused) as u128
 }
 
 impl Field {
-    /// A field of a header in wire format, beginning at `bit`.
+    /// Creates a field of a header in wire format, beginning at `bit`.
     pub(crate) fn packed(bit: u32, width: u32, signed: bool) -> Self {
         let (off, lead) = (bit / 8, bit % 8);
         let place = if width > 64 {
@@ -160,7 +162,7 @@ impl Field {
         }
     }
 
-    /// The low 64 bits; sign-extended if the field is signed.
+    /// Returns the low 64 bits; sign-extended if the field is signed.
     #[inline]
     pub(crate) fn get64(&self, mem: &[u8]) -> u64 {
         match self.place {
@@ -170,7 +172,7 @@ impl Field {
         }
     }
 
-    /// The low 128 bits; sign-extended if the field is signed.
+    /// Returns the low 128 bits; sign-extended if the field is signed.
     pub(crate) fn get128(&self, mem: &[u8]) -> u128 {
         match self.place {
             Place::Word(w) => {
@@ -239,7 +241,7 @@ impl Field {
         }
     }
 
-    /// Its bits as an unsigned number.
+    /// Returns the field's bits as an unsigned number.
     pub(crate) fn to_value(self, mem: &[u8]) -> Value {
         let unsigned = Field {
             signed: false,
@@ -281,7 +283,7 @@ impl Field {
         }
     }
 
-    /// Present length in bytes of a variable-length field.
+    /// Returns the current length in bytes of a variable-length field.
     pub(crate) fn varbit_len(&self, mem: &[u8]) -> usize {
         match self.place {
             Place::Varbit { len, .. } => {
@@ -300,7 +302,7 @@ impl Field {
     }
 }
 
-/// `v` modulo 2^width, not negative.
+/// Returns `v` modulo 2^width, not negative.
 pub(crate) fn wrap(v: &BigInt, width: u32) -> BigUint {
     if v.sign() != Sign::Minus && v.bits() <= u64::from(width) {
         return v.magnitude().clone();
@@ -366,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_fields_of_every_offset_and_width_read_what_was_written() {
+    fn packed_fields_round_trip_at_every_offset_and_width() {
         for lead in 0..8 {
             for width in 1..=140 {
                 for fill in [0x00, 0xff] {
@@ -379,7 +381,7 @@ mod tests {
                     assert_eq!(f.get_big(&mem), BigInt::from(v));
                     f.set_big(&mut mem, &BigInt::from(-1));
                     assert_eq!(f.get128(&mem), mask128(width));
-                    // Neighbours are untouched.
+                    // Adjacent bits are unchanged.
                     let rest = read_bits(&mem, 0, 16 + lead);
                     assert_eq!(rest, read_bits(&[fill; 8], 0, 16 + lead));
                     let after = 16 + lead + width;
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_fields_extend_their_sign() {
+    fn signed_fields_are_sign_extended() {
         let mut mem = vec![0; 32];
         let f = Field::packed(3, 5, true);
         f.set64(&mut mem, -3i64 as u64);

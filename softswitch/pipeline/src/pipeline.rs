@@ -1,4 +1,4 @@
-//! Packets through the pipeline: ingress up to the queues, egress behind them.
+//! Packet processing: ingress before the queues, egress behind them.
 
 use std::collections::BTreeSet;
 
@@ -19,29 +19,29 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::table::Profile;
 
-/// What runs a program. Both give the same results.
+/// The execution engine. Both give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// Machine code of the host, made when the first such pipeline is. The interpreter runs what it has no
-    /// code for, and everything while tracing is on.
+    /// Machine code of the host, compiled with the first pipeline that uses it. The interpreter runs the parts that cannot be
+    /// compiled, and everything while tracing is on.
     #[default]
     Native,
-    /// The interpreter alone: the reference.
+    /// The interpreter, which is the reference.
     Interpreter,
 }
 
-/// How a pipeline behaves where the program leaves it open.
+/// Properties of a pipeline that the program does not define.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What runs the program.
+    /// The execution engine.
     pub engine: Engine,
     /// Seed of the `random` extern.
     pub seed: u64,
-    /// The port that means "drop": `simple_switch`'s `--drop-port`.
+    /// The port number that means "drop": `simple_switch`'s `--drop-port`.
     pub drop_port: u32,
-    /// A packet that is resubmitted more often is dropped.
+    /// Maximum number of resubmissions of a packet, which is then dropped.
     pub max_resubmits: u32,
-    /// A packet that visits more parser states is rejected with `ParserTimeout`.
+    /// Maximum number of parser states per packet, which is then rejected with `ParserTimeout`.
     pub max_parser_states: u32,
     /// Keep the lines of `log_msg` for [`Pipeline::take_log`].
     pub keep_log: bool,
@@ -68,7 +68,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline with the program's initial state: const entries and default actions are in place.
+    /// Creates a pipeline in the program's initial state, with const entries and default actions.
     pub fn new(program: Program, options: Options) -> Self {
         let native = options.engine == Engine::Native;
         if native {
@@ -127,13 +127,13 @@ impl Pipeline {
         pipeline
     }
 
-    /// The program it runs.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Parser, checksum verification and ingress for a frame received on `port` at time `now`.
-    /// Appends what is to be enqueued to `out`, clones first.
+    /// Runs parser, checksum verification and ingress for a frame received on `port` at time `now`.
+    /// Appends the packets to enqueue to `out`, clones first.
     pub fn ingress(
         &mut self,
         port: u32,
@@ -149,7 +149,7 @@ impl Pipeline {
         self.receive(port, pkt, now, out)
     }
 
-    /// The same without a copy of the frame: its buffer is kept, and `frame` becomes another with anything in it.
+    /// Runs ingress without a copy of the frame: keeps its buffer, and replaces `frame` by another with arbitrary content.
     pub fn ingress_keeping(
         &mut self,
         port: u32,
@@ -166,7 +166,7 @@ impl Pipeline {
         self.receive(port, pkt, now, out)
     }
 
-    /// A packet that is not parsed yet.
+    /// Returns an unparsed packet.
     fn receive(
         &mut self,
         port: u32,
@@ -187,8 +187,8 @@ impl Pipeline {
         outcome
     }
 
-    /// The same for a packet that egress recirculated. As in BMv2 its metadata, the ingress port
-    /// included, is zero but for the fields that the program preserved.
+    /// Runs ingress for a recirculated packet. As in BMv2, its metadata, including the ingress port, is zero
+    /// except for the fields that the program preserved.
     pub fn ingress_recirculated(
         &mut self,
         packet: Recirculated,
@@ -206,8 +206,8 @@ impl Pipeline {
         outcome
     }
 
-    /// Egress, checksum update and deparser for a packet that left its queue at time `now`.
-    /// `out.frame` is overwritten, `out.clones` is appended to.
+    /// Runs egress, checksum update and deparser for a packet that left its queue at time `now`.
+    /// Overwrites `out.frame` and appends to `out.clones`.
     pub fn egress(
         &mut self,
         d: Descriptor,
@@ -223,9 +223,9 @@ impl Pipeline {
         outcome
     }
 
-    /// Takes back a packet that a queue dropped.
+    /// Takes back a packet that a queue dropped, for reuse of its buffers.
     pub fn recycle(&mut self, d: Descriptor) {
-        self.core.trace_queue_full(&d);
+        self.core.trace_tail_drop(&d);
         self.core.pool.put(d.state);
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::error::StateError;
 
-/// One copy that a multicast group or a clone session makes.
+/// One copy made by a multicast group or a clone session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replica {
-    /// Where the copy goes.
+    /// The egress port of the copy.
     pub port: u32,
     /// `standard_metadata.egress_rid` of the copy.
     pub instance: u16,
@@ -19,7 +19,7 @@ pub struct Replica {
 pub struct CloneSession {
     /// The copies to make.
     pub replicas: Vec<Replica>,
-    /// Cut the copies to so many bytes when they leave; 0 leaves them whole.
+    /// Length in bytes to which the copies are truncated on egress; 0 means whole packets.
     pub truncate_to: u32,
     /// `priority` of the copies' [`Descriptor`](crate::Descriptor)s: P4Runtime's class of service.
     pub class_of_service: u8,
@@ -28,12 +28,12 @@ pub struct CloneSession {
 /// Multicast groups and clone sessions, by id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pre {
-    // Shared, so that a packet can hold on to one while the pipeline goes on.
+    // Shared, so that a packet can keep one while the pipeline changes.
     groups: BTreeMap<u32, Arc<[Replica]>>,
     sessions: BTreeMap<u32, Arc<CloneSession>>,
 }
 
-/// Largest clone session id: `simple_switch` keeps 15 bits.
+/// Largest clone session id: `simple_switch` uses 15 bits.
 pub const MAX_CLONE_SESSION: u32 = (1 << 15) - 1;
 /// Largest multicast group id: `mcast_grp` has 16 bits; 0 means no multicast.
 pub const MAX_MULTICAST_GROUP: u32 = (1 << 16) - 1;

@@ -1,4 +1,4 @@
-//! A loaded program: everything that packets need, resolved to indices and offsets.
+//! A loaded program, with all names resolved to indices and offsets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use crate::phv::Field;
 use crate::table::{Call, ComputedPart, KeyPart, KeyShape};
 use crate::trace::Places;
 
-/// A loaded program, without state; cheap to clone.
+/// A loaded program without state; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Program(pub(crate) Arc<Compiled>);
 
@@ -33,12 +33,12 @@ impl Program {
         load::program(&document).map(|c| Program(Arc::new(c)))
     }
 
-    /// Makes the program's native code, unless it is there already.
+    /// Compiles the program to native code, unless that has been done.
     pub(crate) fn compile(&self) {
         self.0.native.get_or_init(|| Native::compile(&self.0));
     }
 
-    /// What the control plane can see of the program.
+    /// Returns the program's description for the control plane.
     pub fn info(&self) -> &Info {
         &self.0.info
     }
@@ -55,12 +55,12 @@ pub(crate) enum ControlNode {
     Call { call: Call, next: u32 },
 }
 
-/// Where control goes after a table.
+/// The successor of a table.
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
     Always(u32),
     HitMiss(u32, u32),
-    /// By action; the last is for no action at all.
+    /// By action; the last successor applies if no action runs.
     ByAction(Vec<(u32, u32)>, u32),
 }
 
@@ -83,19 +83,19 @@ impl Next {
 pub(crate) struct CompiledTable {
     pub(crate) shape: KeyShape,
     pub(crate) key: Vec<KeyPart>,
-    /// The rest of the key: fields of headers found at run time.
+    /// The rest of the key: fields of headers computed at run time.
     pub(crate) computed_key: Vec<ComputedPart>,
     pub(crate) next: Next,
     pub(crate) profile: Option<u32>,
-    /// Unit of the direct meter and where its colour goes.
+    /// Unit of the direct meter, and the field for its colour.
     pub(crate) meter: Option<(MeterUnit, Target)>,
-    /// Entries and default action that the program itself brings.
+    /// Entries and default action that the program defines.
     pub(crate) entries: Vec<Entry>,
     pub(crate) default: Option<Call>,
 }
 
 impl CompiledTable {
-    /// Reads a packet's lookup key.
+    /// Builds a packet's lookup key.
     #[inline]
     pub(crate) fn load_key(&self, env: &Env, key: &mut Vec<u64>) {
         key.clear();
@@ -147,6 +147,6 @@ pub(crate) struct Compiled {
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
     pub(crate) places: Places,
-    /// The program as machine code, once someone wants it; none where there cannot be any.
+    /// The native code, compiled on first use; `None` if the host is not supported.
     pub(crate) native: OnceLock<Option<Native>>,
 }

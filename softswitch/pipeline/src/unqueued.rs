@@ -1,4 +1,4 @@
-//! Packets through the whole pipeline at once, for those who have no queues.
+//! Runs packets through the whole pipeline at once, for callers without queues.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use crate::Nanos;
 use crate::packet::{Descriptor, EgressOutcome, EgressOutput, QueueInfo};
 use crate::pipeline::Pipeline;
 
-/// Recirculations after which a packet and its copies are given up.
+/// Number of recirculations after which a packet and its copies are dropped.
 const MAX_RECIRCULATIONS: usize = 64;
 
 impl Pipeline {
-    /// Runs a frame received on `port` through ingress and, as if every queue were empty, through egress;
-    /// gives port and frame of all that leaves, in order. Recirculated packets go around at most 64 times.
+    /// Runs a frame received on `port` through ingress and, as if all queues were empty, through egress.
+    /// Returns the port and the frame of each transmitted packet, in order. Packets recirculate at most 64 times.
     pub fn process(&mut self, port: u32, frame: &[u8], now: Nanos) -> Vec<(u32, Vec<u8>)> {
         let (mut made, mut sent) = (Vec::new(), Vec::new());
         let mut out = EgressOutput::default();

@@ -1,4 +1,4 @@
-//! Unsigned values of any width, as the control plane writes them.
+//! Unsigned values of any width, in the control plane's form.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Value(Vec<u8>);
 
 impl Value {
-    /// From big-endian bytes; leading zero bytes (and an empty slice, which is zero) are accepted.
+    /// Creates a value from big-endian bytes. Leading zero bytes are accepted; an empty slice is zero.
     pub fn from_be_bytes(bytes: &[u8]) -> Self {
         let start = bytes.iter().position(|&b| b != 0).unwrap_or(bytes.len());
         if start == bytes.len() {
@@ -20,27 +20,27 @@ impl Value {
         }
     }
 
-    /// The canonical big-endian bytes, never empty.
+    /// Returns the canonical big-endian bytes, which are never empty.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The number of significant bits: 0 for zero.
+    /// Returns the number of significant bits: 0 for zero.
     pub fn bits(&self) -> u32 {
         self.0.len() as u32 * 8 - self.0[0].leading_zeros()
     }
 
-    /// The value as `u64`, if it fits.
+    /// Returns the value as `u64`, if it fits.
     pub fn to_u64(&self) -> Option<u64> {
         u64::try_from(self.to_u128()?).ok()
     }
 
-    /// The value as `u128`, if it fits.
+    /// Returns the value as `u128`, if it fits.
     pub fn to_u128(&self) -> Option<u128> {
         (self.0.len() <= 16).then(|| self.0.iter().fold(0, |v, &b| v << 8 | u128::from(b)))
     }
 
-    /// Big-endian bytes padded with zeros to `len` bytes; `None` if the value needs more.
+    /// Returns the big-endian bytes padded with zeros to `len` bytes; `None` if the value needs more.
     pub fn to_padded(&self, len: usize) -> Option<Vec<u8>> {
         if *self.0 == [0] {
             return Some(vec![0; len]);
@@ -51,7 +51,7 @@ impl Value {
         Some(out)
     }
 
-    /// All ones in the low `width` bits.
+    /// Returns the value with ones in the low `width` bits.
     pub fn ones(width: u32) -> Self {
         let mut bytes = vec![0xff; width.div_ceil(8) as usize];
         if !width.is_multiple_of(8) {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn canonical_form() {
+    fn value_has_one_canonical_form() {
         assert_eq!(Value::from_be_bytes(&[]).as_bytes(), [0]);
         assert_eq!(Value::from_be_bytes(&[0, 0]), Value::from(0u64));
         assert_eq!(Value::from_be_bytes(&[0, 1, 2]).as_bytes(), [1, 2]);

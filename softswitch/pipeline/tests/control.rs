@@ -1,4 +1,4 @@
-//! The control plane: what is accepted, what is refused and why, and that a refusal changes nothing.
+//! The control plane: valid calls, refused calls and their errors. Refused calls change nothing.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn longest_prefix_of_128_bits_wins() {
 }
 
 #[test]
-fn entries_are_read_back_as_written() {
+fn entries_read_back_as_written() {
     let mut h = Harness::new();
     let t = h.info.table("I.wide_routes").unwrap();
     let e = Entry {
@@ -92,7 +92,7 @@ fn entries_are_read_back_as_written() {
 }
 
 #[test]
-fn pages_show_every_entry_once() {
+fn pages_return_every_entry_once() {
     let mut h = Harness::new();
     let t = h.info.table("I.wide_routes").unwrap();
     for i in 0..100u128 {
@@ -115,7 +115,7 @@ fn pages_show_every_entry_once() {
 }
 
 #[test]
-fn refused_entries_leave_the_table_as_it_was() {
+fn refused_entry_leaves_table_unchanged() {
     let mut h = Harness::new();
     let t = h.info.table("I.wide_routes").unwrap();
     let good = wide_entry(&h, 1, 128, 1);
@@ -197,7 +197,7 @@ fn refused_entries_leave_the_table_as_it_was() {
 }
 
 #[test]
-fn tables_hold_their_declared_size() {
+fn table_refuses_entries_beyond_its_size() {
     let mut h = Harness::new();
     let t = h.info.table("I.wide_routes").unwrap();
     let size = h.info.tables[t.index()].size;
@@ -220,7 +220,7 @@ fn tables_hold_their_declared_size() {
 }
 
 #[test]
-fn constants_cannot_be_written() {
+fn constant_entries_and_defaults_are_read_only() {
     let mut h = Harness::new();
     let t = h.info.table("I.fixed").unwrap();
     let entries = h.pipeline.entries(t).unwrap();
@@ -256,7 +256,7 @@ fn constants_cannot_be_written() {
 }
 
 #[test]
-fn idle_entries_are_reported_once_a_time_out() {
+fn idle_entry_is_reported_once_per_time_out() {
     let mut h = Harness::new();
     let t = h.info.table("I.wide_routes").unwrap();
     let e = Entry {
@@ -278,7 +278,7 @@ fn idle_entries_are_reported_once_a_time_out() {
     assert!(h.pipeline.poll_idle(1220).is_empty());
     assert_eq!(h.pipeline.entry(t, &e.key).unwrap().last_hit, 1150);
     assert_eq!(h.pipeline.poll_idle(1250).len(), 1);
-    // Tables without the property take no time-out.
+    // Tables without the property refuse idle time-outs.
     let acl = h.info.table("I.acl").unwrap();
     let fields = vec![
         ternary(0, 0),
@@ -317,7 +317,7 @@ fn member(id: u32, weight: u32, watch_port: Option<u32>) -> GroupMember {
     }
 }
 
-/// The ports that packets of many sources leave by, with counts.
+/// Counts packets from many sources by egress port.
 fn spread(h: &mut Harness) -> std::collections::BTreeMap<u32, usize> {
     let mut ports = std::collections::BTreeMap::new();
     for i in 0..1000u32 {
@@ -331,7 +331,7 @@ fn spread(h: &mut Harness) -> std::collections::BTreeMap<u32, usize> {
 }
 
 #[test]
-fn selectors_spread_by_weight_and_skip_ports_that_are_down() {
+fn selector_spreads_by_weight_and_skips_ports_that_are_down() {
     let mut h = Harness::new();
     let (t, p) = (h.info.table("I.ports").unwrap(), ProfileId(0));
     for id in 1..=3 {
@@ -359,13 +359,13 @@ fn selectors_spread_by_weight_and_skip_ports_that_are_down() {
     assert_eq!(
         spread(&mut h),
         [(1, 1000)].into(),
-        "no member is up: the packet keeps its port"
+        "without a member that is up, the packet keeps its port"
     );
     h.pipeline.set_port_up(102, true);
     let forward = h.action("I.ports", "I.forward", &[33]);
     h.pipeline.modify_member(p, 2, forward).unwrap();
     assert_eq!(spread(&mut h), [(33, 1000)].into());
-    // References are kept.
+    // Referenced members and groups cannot be deleted.
     assert!(matches!(
         h.pipeline.delete_member(p, 2),
         Err(StateError::InUse { .. })
@@ -405,7 +405,7 @@ fn selectors_spread_by_weight_and_skip_ports_that_are_down() {
 }
 
 #[test]
-fn one_shot_action_sets_leave_nothing_behind() {
+fn deleted_one_shot_action_set_frees_its_members() {
     let mut h = Harness::new();
     let (t, p) = (h.info.table("I.ports").unwrap(), ProfileId(0));
     let action = |h: &Harness, port| WeightedAction {
@@ -427,7 +427,7 @@ fn one_shot_action_sets_leave_nothing_behind() {
 }
 
 #[test]
-fn a_one_shot_set_chooses_alike_after_it_was_deleted_and_written_again() {
+fn rewritten_one_shot_set_selects_the_same_members() {
     let mut h = Harness::new();
     let t = h.info.table("I.ports").unwrap();
     let action = |port| WeightedAction {
@@ -489,7 +489,7 @@ fn arrays_check_index_and_width() {
 }
 
 #[test]
-fn replication_is_checked() {
+fn replication_checks_ids_and_replicas() {
     let mut h = Harness::new();
     let r = Replica {
         port: 1,
@@ -523,7 +523,7 @@ fn replication_is_checked() {
 }
 
 #[test]
-fn load_errors_name_the_place() {
+fn load_errors_name_the_json_path() {
     let text = include_str!("programs/everything.json");
     let error = |json: &str| Program::load(json).expect_err("refused").to_string();
     assert!(error("{").contains("not JSON"));

@@ -1,4 +1,4 @@
-//! Native code does what the interpreter does: random packets and entries through both, on every program.
+//! Compares native code with the interpreter: random packets and entries, on every program.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::{compile, through};
 use serde_json::Value as Json;
 use softswitch_pipeline::{Engine, Options, Pipeline, Program, Rng};
 
-/// Runs the same through both engines, and compares whatever comes out.
+/// Runs the same entries and packets through both engines and compares all output and state.
 fn agree(
     program: &Program,
     seed: u64,
@@ -47,7 +47,7 @@ fn agree(
 }
 
 #[test]
-fn engines_agree_on_everything() {
+fn engines_agree_on_everything_p4() {
     let program = Program::load(include_str!("programs/everything.json")).unwrap();
     let left: usize = (0..3)
         .map(|seed| agree(&program, seed, 4000, random_frame))
@@ -56,7 +56,7 @@ fn engines_agree_on_everything() {
 }
 
 #[test]
-fn engines_agree_on_a_router() {
+fn engines_agree_on_router() {
     let program = Program::load(include_str!("programs/router.json")).unwrap();
     let left: usize = (0..3).map(|seed| agree(&program, seed, 2000, packet)).sum();
     assert!(left > 100, "{left}");
@@ -83,7 +83,7 @@ fn repository(path: &str) -> PathBuf {
 #[test]
 fn engines_agree_on_the_load_balancer() {
     let path = repository("p4src/v1model/frontage.p4");
-    let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
+    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
     let left: usize = (0..10)
         .map(|seed| agree(&program, seed, 2000, packet))
         .sum();
@@ -93,12 +93,12 @@ fn engines_agree_on_the_load_balancer() {
 #[test]
 fn engines_agree_on_misses() {
     let path = repository("softswitch/pipeline/tests/programs/misses.p4");
-    let program = compile(&path, path.parent().expect("a folder")).expect("it compiles");
+    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
     let left: usize = (0..8).map(|seed| agree(&program, seed, 300, noise)).sum();
     assert!(left > 1000, "{left}");
 }
 
-/// Bytes that small programs of any kind make something of.
+/// Random bytes with values that small test programs react to.
 fn noise(rng: &mut Rng) -> Vec<u8> {
     let byte = |rng: &mut Rng| match rng.below(3) {
         0 => rng.below(4) as u8,
@@ -109,10 +109,10 @@ fn noise(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn engines_agree_on_the_programs_of_the_compilers_tests() {
+fn engines_agree_on_compiler_test_programs() {
     let folder = repository("softswitch/compiler/tests/programs");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .expect("it is there")
+        .expect("the folder exists")
         .map(|e| e.unwrap().path())
         .collect();
     paths.sort();

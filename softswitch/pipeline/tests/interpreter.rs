@@ -1,4 +1,4 @@
-//! The interpreter passes the same tests of packets as native code: `common::engine` knows where it is.
+//! Runs the packet tests with the interpreter: `common::engine` selects the engine by the module's path.
 
 #[path = "packets.rs"]
 mod packets;

@@ -1,4 +1,4 @@
-//! Which entry a packet with a given key would hit, without a packet.
+//! Lookups of a key without a packet.
 
 use softswitch_pipeline::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, MatchField, Options, Pipeline, Program,
@@ -28,7 +28,7 @@ fn insert(p: &mut Pipeline, table: TableId, field: MatchField, action: &str, arg
 }
 
 #[test]
-fn a_key_hits_the_longest_prefix() {
+fn lookup_returns_longest_prefix() {
     let mut p = router();
     let routes = p.program().info().table("I.routes").expect("a table");
     for len in [8, 24, 16] {
@@ -48,7 +48,7 @@ fn a_key_hits_the_longest_prefix() {
 }
 
 #[test]
-fn a_lookup_counts_nothing() {
+fn lookup_does_not_count() {
     let mut p = router();
     let hops = p.program().info().table("I.next_hops").expect("a table");
     let field = MatchField::Exact(7u64.into());
@@ -60,7 +60,7 @@ fn a_lookup_counts_nothing() {
 }
 
 #[test]
-fn keys_are_checked() {
+fn lookup_key_checks_fields() {
     let p = router();
     let hops = p.program().info().table("I.next_hops").expect("a table");
     let refused = |values: &[Value]| p.lookup_key(hops, values).expect_err("a wrong key");

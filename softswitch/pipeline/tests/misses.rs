@@ -1,4 +1,4 @@
-//! Packets that hit no entry are counted and metered by the table's default entry.
+//! The table's default entry counts and meters misses.
 
 mod common;
 
@@ -10,12 +10,12 @@ use softswitch_pipeline::{
     Pipeline, StateError, TableId,
 };
 
-/// The colour that the program begins with; no meter gives it.
+/// The initial colour in the program, which no meter produces.
 const NONE: u8 = 3;
 const GREEN: u8 = 0;
 const RED: u8 = 2;
 
-/// One packet passes, and then none.
+/// A meter that lets one packet pass.
 const ONE: MeterConfig = MeterConfig {
     cir: 0,
     cburst: 1,
@@ -23,7 +23,7 @@ const ONE: MeterConfig = MeterConfig {
     pburst: 1,
 };
 
-/// A pipeline of each engine, with its table with a key and its table without.
+/// Returns a pipeline of each engine, its table with a key and its table without a key.
 fn pipelines() -> [(Pipeline, [TableId; 2]); 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let program = compile(&folder.join("misses.p4"), &folder).expect("it compiles");
@@ -37,7 +37,7 @@ fn pipelines() -> [(Pipeline, [TableId; 2]); 2] {
     })
 }
 
-/// The colours that a packet of this kind gets from the table with a key and from the one without.
+/// Returns a packet's colours in the table with a key and in the table without a key.
 fn colors(p: &mut Pipeline, kind: u8) -> [u8; 2] {
     let sent = through(p, 1, &[kind, 0, 0, 0xee], 0);
     [sent[0].1[1], sent[0].1[2]]
@@ -63,9 +63,9 @@ fn count(packets: u64) -> CounterValue {
     }
 }
 
-/// In a table that is empty, that is not, and that has no key; and where a trace has the key looked up.
+/// Covers an empty table, a table with entries, a table without a key, and lookups while tracing is on.
 #[test]
-fn misses_are_counted_by_the_default_entry() {
+fn default_entry_counts_misses() {
     let plain = pipelines();
     let traced = pipelines().map(|(mut p, tables)| {
         p.set_tracing(true);
@@ -87,14 +87,14 @@ fn misses_are_counted_by_the_default_entry() {
         p.set_direct_counter(known, None, count(70)).unwrap();
         colors(&mut p, 6);
         assert_eq!(counted(&p), [count(71), count(1), count(4)]);
-        // A new default action does not count anew.
+        // A new default action keeps the count.
         p.set_default_action(known, None).unwrap();
         assert_eq!(counted(&p)[0], count(71));
     }
 }
 
 #[test]
-fn misses_are_metered_by_the_default_entry_once_its_meter_is_configured() {
+fn configured_default_entry_meters_misses() {
     for (mut p, [known, any]) in pipelines() {
         let five = entry(&p, 5);
         p.insert_entry(known, five, 0).unwrap();
@@ -108,7 +108,7 @@ fn misses_are_metered_by_the_default_entry_once_its_meter_is_configured() {
         assert_eq!(colors(&mut p, 6), [RED, RED]);
         // The entry has a meter of its own.
         assert_eq!(colors(&mut p, 5), [GREEN, RED]);
-        // Configured again, it is full; restored, it is as empty as it was.
+        // A new configuration fills the bucket; restoring brings back the old level.
         p.set_direct_meter(known, None, Some(ONE)).unwrap();
         assert_eq!(colors(&mut p, 6), [GREEN, RED]);
         p.set_direct_meter(known, None, Some(ONE)).unwrap();
@@ -120,7 +120,7 @@ fn misses_are_metered_by_the_default_entry_once_its_meter_is_configured() {
 }
 
 #[test]
-fn an_empty_table_meters_misses_too() {
+fn empty_table_meters_misses() {
     for (mut p, [known, _]) in pipelines() {
         p.set_direct_meter(known, None, Some(ONE)).unwrap();
         assert_eq!([colors(&mut p, 5)[0], colors(&mut p, 5)[0]], [GREEN, RED]);
@@ -128,7 +128,7 @@ fn an_empty_table_meters_misses_too() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_calls_change_nothing() {
     let [(mut p, [known, _]), _] = pipelines();
     let slower_peak = MeterConfig { cir: 5, ..ONE };
     assert!(matches!(
@@ -141,7 +141,7 @@ fn what_is_refused_changes_nothing() {
         p.direct_counter(known, Some(&absent)),
         Err(StateError::NotFound { .. })
     ));
-    // Of tables without, there is none to read and none to set.
+    // Tables without direct counters or meters: reading gives none, and writing is refused.
     let h = common::Harness::new();
     let fixed = h.info.table("I.fixed").unwrap();
     let mut p = h.pipeline;

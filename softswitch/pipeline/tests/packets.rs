@@ -1,4 +1,4 @@
-//! What packets become: parser, arithmetic, externs, and the paths around the traffic manager.
+//! Packet processing: parser, arithmetic, externs, and the paths around the traffic manager.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn session(replicas: Vec<Replica>) -> CloneSession {
 }
 
 #[test]
-fn untouched_packets_leave_as_they_came() {
+fn unmodified_packet_is_forwarded_unchanged() {
     let mut h = Harness::new();
     for frame in [
         ethernet(0x1234),
@@ -37,7 +37,7 @@ fn untouched_packets_leave_as_they_came() {
 }
 
 #[test]
-fn a_frame_whose_buffer_is_kept_becomes_the_same_packet() {
+fn ingress_without_copy_gives_the_same_packet() {
     let (mut copies, mut keeps) = (Harness::new(), Harness::new());
     let (mut queue, mut out) = (Vec::new(), EgressOutput::default());
     for op in [3, 99, 4] {
@@ -58,7 +58,7 @@ fn a_frame_whose_buffer_is_kept_becomes_the_same_packet() {
 }
 
 #[test]
-fn a_frame_shorter_than_its_headers_is_not_parsed_further() {
+fn parser_stops_at_truncated_header() {
     let mut h = Harness::new();
     let frame = Command::op(1).frame();
     for len in 14..14 + COMMAND_BYTES {
@@ -77,9 +77,9 @@ fn header_stacks_extract_push_pop_and_overflow() {
     let mut h = Harness::new();
     let tags = |tags: &[[u8; 2]]| [ethernet(0x9000), tags.concat(), b"rest".to_vec()].concat();
     let (first, last) = ([0x04, 1], [0x07, 2]);
-    // label 2 is popped, after its value was raised with saturation.
+    // Label 2 is popped, after a saturating addition to its value.
     assert_eq!(h.send(&tags(&[first, last]))[0].1, tags(&[last]));
-    // label 1 is pushed down by a new tag of label 9.
+    // A new tag with label 9 pushes label 1 down.
     let pushed = tags(&[[0x12, 0], [0x02, 251], last]);
     assert_eq!(h.send(&tags(&[[0x02, 1], last]))[0].1, pushed);
     // A fifth tag does not fit: it stays in the payload.
@@ -90,7 +90,7 @@ fn header_stacks_extract_push_pop_and_overflow() {
 }
 
 #[test]
-fn variable_length_fields() {
+fn variable_length_field_is_extracted_and_emitted() {
     let mut h = Harness::new();
     for len in [0, 1, 40] {
         let frame = [
@@ -102,7 +102,7 @@ fn variable_length_fields() {
         .concat();
         assert_eq!(h.send(&frame), [(1, frame)], "{len}");
     }
-    // verify refuses 41, the frame is too short for 39.
+    // verify rejects 41, and the frame is too short for 39.
     for len in [41, 39] {
         let frame = [ethernet(0x9001), vec![len], vec![0xab; 20]].concat();
         assert_eq!(h.send(&frame), [(1, frame)], "{len}");
@@ -110,7 +110,7 @@ fn variable_length_fields() {
 }
 
 #[test]
-fn setting_a_union_member_valid_invalidates_the_other() {
+fn valid_union_member_invalidates_the_other() {
     let mut h = Harness::new();
     let frame = [
         ethernet(0x9002),
@@ -204,7 +204,7 @@ fn arithmetic_wraps_saturates_and_shifts() {
 }
 
 #[test]
-fn a_stack_index_computed_at_run_time() {
+fn stack_index_may_be_computed_at_run_time() {
     let mut h = Harness::new();
     let frame = Command {
         p: 2,
@@ -219,7 +219,7 @@ fn a_stack_index_computed_at_run_time() {
 }
 
 #[test]
-fn registers_counters_and_hashes() {
+fn registers_counters_and_hashes_work_together() {
     let mut h = Harness::new();
     h.run(Command {
         x: 9,
@@ -258,7 +258,7 @@ fn registers_counters_and_hashes() {
 }
 
 #[test]
-fn random_numbers_depend_on_the_seed_alone() {
+fn random_numbers_depend_only_on_seed() {
     let draw = |seed| {
         let mut h = Harness::with(Options { seed, ..options() });
         (0..50)
@@ -272,7 +272,7 @@ fn random_numbers_depend_on_the_seed_alone() {
 }
 
 #[test]
-fn meters_colour_by_the_given_time() {
+fn meter_colour_depends_on_given_time() {
     let mut h = Harness::new();
     let rate = h.info.meter("I.rate").unwrap();
     let config = MeterConfig {
@@ -298,7 +298,7 @@ fn meters_colour_by_the_given_time() {
 }
 
 #[test]
-fn digests_carry_the_values_at_the_end_of_ingress() {
+fn digest_contains_values_at_end_of_ingress() {
     let mut h = Harness::new();
     h.run(Command {
         x: 1,
@@ -316,7 +316,7 @@ fn digests_carry_the_values_at_the_end_of_ingress() {
 }
 
 #[test]
-fn ingress_clones_have_the_original_headers_and_the_preserved_metadata() {
+fn ingress_clone_has_original_headers_and_preserved_metadata() {
     let mut h = Harness::new();
     let frame = Command {
         arg: 5,
@@ -327,7 +327,7 @@ fn ingress_clones_have_the_original_headers_and_the_preserved_metadata() {
     assert_eq!(
         h.send(&frame),
         [(1, frame.clone())],
-        "without a session there is no clone"
+        "a clone without a session"
     );
     h.pipeline
         .insert_clone_session(5, session(vec![replica(20, 0), replica(21, 3)]))
@@ -340,7 +340,7 @@ fn ingress_clones_have_the_original_headers_and_the_preserved_metadata() {
         (1, 77),
         "instance type 1, metadata kept"
     );
-    // Truncated when they leave, parsed whole.
+    // Truncated on egress, but parsed as a whole.
     let truncated = CloneSession {
         truncate_to: 20,
         ..session(vec![replica(20, 0)])
@@ -351,7 +351,7 @@ fn ingress_clones_have_the_original_headers_and_the_preserved_metadata() {
 }
 
 #[test]
-fn egress_clones_pass_egress_again() {
+fn egress_clone_passes_egress_again() {
     let mut h = Harness::new();
     h.pipeline
         .insert_clone_session(6, session(vec![replica(30, 0)]))
@@ -369,10 +369,10 @@ fn egress_clones_pass_egress_again() {
 }
 
 #[test]
-fn resubmission_keeps_the_field_list_and_is_bounded() {
+fn resubmission_preserves_field_list_and_is_bounded() {
     let mut h = Harness::new();
     h.pipeline.insert_multicast_group(9, vec![]).unwrap();
-    // Three passes with `passes` preserved, then on as a normal packet.
+    // Three passes with `passes` preserved, then a normal packet.
     let frame = Command::op(8).frame();
     assert_eq!(h.send(&frame), [(1, frame)]);
     let mut out = Vec::new();
@@ -382,10 +382,10 @@ fn resubmission_keeps_the_field_list_and_is_bounded() {
 }
 
 #[test]
-fn recirculation_parses_the_emitted_packet_again() {
+fn recirculation_parses_emitted_packet() {
     let mut h = Harness::new();
     let ops = h.info.counter("I.ops").unwrap();
-    // Counter cells are few: op 21 is beyond them, and counting it is harmless.
+    // Op 21 is beyond the last counter cell, which has no effect.
     let sent = h.send(
         &Command {
             arg: 3,
@@ -394,13 +394,13 @@ fn recirculation_parses_the_emitted_packet_again() {
         .frame(),
     );
     assert_eq!(sent.len(), 1);
-    // The last pass begins as recirculated and leaves as a normal unicast packet.
+    // The last pass begins with a recirculated packet and ends with a normal unicast packet.
     assert_eq!(Command::parse(&sent[0].1).op, 21);
     assert!(h.pipeline.counter(ops, 21).is_err());
 }
 
 #[test]
-fn multicast_wins_over_unicast_and_numbers_its_copies() {
+fn multicast_overrides_unicast_and_numbers_copies() {
     let mut h = Harness::new();
     let mut out = Vec::new();
     let frame = Command {
@@ -430,7 +430,7 @@ fn egress_sees_queue_length_and_drop() {
 }
 
 #[test]
-fn truncation_and_assertions() {
+fn truncation_shortens_and_failed_assertion_drops() {
     let mut h = Harness::new();
     assert_eq!(
         h.send(
@@ -483,7 +483,7 @@ fn log_messages_are_kept_on_request() {
 }
 
 #[test]
-fn constant_entries_obey_their_order() {
+fn constant_entries_match_in_program_order() {
     let mut h = Harness::new();
     let port = |h: &mut Harness, op| h.send(&Command::op(op).frame())[0].0;
     assert_eq!([port(&mut h, 0x1a), port(&mut h, 0x30)], [11, 1]);
@@ -542,7 +542,7 @@ fn direct_meters_drop_and_direct_counters_count() {
 }
 
 #[test]
-fn value_sets_steer_the_parser() {
+fn value_set_members_select_parser_state() {
     let mut h = Harness::new();
     let id = h
         .info
@@ -573,7 +573,7 @@ fn value_sets_steer_the_parser() {
 }
 
 #[test]
-fn descriptors_tell_the_queue_what_it_needs() {
+fn descriptor_has_port_priority_and_length() {
     let mut h = Harness::new();
     let mut out = Vec::new();
     let frame = [ethernet(0x9001), vec![2, 1, 1]].concat();
@@ -588,7 +588,7 @@ fn descriptors_tell_the_queue_what_it_needs() {
 }
 
 #[test]
-fn mark_to_drop_marks_the_header_that_it_is_given() {
+fn mark_to_drop_writes_the_given_header() {
     use softswitch_pipeline::{Pipeline, Program};
     // The action marks a copy of the standard metadata and copies it back.
     let text = include_str!("programs/drop_copy.json");
@@ -606,16 +606,16 @@ fn mark_to_drop_marks_the_header_that_it_is_given() {
 }
 
 #[test]
-fn packets_choose_stack_elements_in_keys_and_conditions() {
+fn keys_and_conditions_may_use_computed_stack_elements() {
     use softswitch_pipeline::{Pipeline, Program};
     let text = include_str!("programs/stack_index.json");
     let mut p = Pipeline::new(Program::load(text).unwrap(), options());
-    // Index, two items of the stack of three; the result, and the port: 5 for a valid element.
+    // Index, two items of a stack of three, result, port: 5 for a valid element.
     for (index, items, result, port) in [
         (0, [5, 7], 50, 5),
         (1, [5, 6], 60, 5),
         (1, [6, 7], 7, 5),
-        // Not filled, though of the stack; and beyond it.
+        // An unfilled element, and an index beyond the stack.
         (2, [5, 8], 8, 4),
         (3, [5, 9], 9, 4),
         (255, [5, 6], 6, 4),
@@ -628,7 +628,7 @@ fn packets_choose_stack_elements_in_keys_and_conditions() {
 }
 
 #[test]
-fn the_next_element_of_a_stack_is_assigned_to() {
+fn next_stack_element_can_be_assigned() {
     use softswitch_pipeline::{Pipeline, Program};
     let mut json: serde_json::Value =
         serde_json::from_str(include_str!("programs/stack_index.json")).unwrap();
@@ -641,7 +641,7 @@ fn the_next_element_of_a_stack_is_assigned_to() {
         ]}],
     });
     let mut p = Pipeline::new(Program::load(&json.to_string()).unwrap(), options());
-    // The element is filled; the last one that was extracted is still the one before.
+    // The element is filled, but the last extracted element is still the previous one.
     for (index, item, result, port) in [(0, 5, 50, 5), (1, 6, 60, 5), (2, 7, 7, 4)] {
         let sent = common::through(&mut p, 1, &[index, 0, item, 0xee], 0);
         assert_eq!(sent, [(port, vec![index, result, item, item, 0xee])]);

@@ -1,5 +1,5 @@
-//! Random packets, random control-plane calls and random damage to the JSON: nothing panics, nothing hangs,
-//! and the same input gives the same output.
+//! Random packets, random control-plane calls and randomly damaged JSON: no panics, no hangs, and equal output for equal
+//! input.
 
 mod common;
 
@@ -12,7 +12,7 @@ use softswitch_pipeline::{
     Engine, Entry, EntryAction, MatchField, Options, Pipeline, Program, Rng, TableId,
 };
 
-/// A pipeline with something in every table and array.
+/// Returns a pipeline with entries in all tables and arrays.
 fn furnished(seed: u64) -> Harness {
     let mut h = Harness::with(Options {
         seed,
@@ -24,14 +24,14 @@ fn furnished(seed: u64) -> Harness {
 }
 
 #[test]
-fn random_packets_are_handled_alike_every_time() {
+fn random_packets_give_repeatable_output() {
     let run = |seed| {
         let mut rng = Rng::new(seed);
         let mut h = furnished(seed);
         let mut all = Vec::new();
         for i in 0..15_000 {
             let sent = h.send_at(&random_frame(&mut rng), i * 1000);
-            assert!(sent.len() < 64, "packets do not multiply without end");
+            assert!(sent.len() < 64, "a packet multiplies without bound");
             all.extend(sent);
         }
         (all, h.pipeline.take_digests(), h.pipeline.take_log())
@@ -91,7 +91,7 @@ fn random_control_calls_never_panic() {
 }
 
 #[test]
-fn damaged_programs_are_refused_or_run() {
+fn damaged_program_is_rejected_or_runs() {
     let original: Json = serde_json::from_str(include_str!("programs/everything.json")).unwrap();
     let mut rng = Rng::new(5);
     let mut loaded = 0;

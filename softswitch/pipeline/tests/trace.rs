@@ -1,4 +1,4 @@
-//! Traces: what they tell of known packets, as text and as JSON.
+//! Traces of known packets, as text and as JSON.
 //!
 //! `UPDATE=1 cargo test -p softswitch-pipeline --test trace` rewrites the expected files.
 
@@ -13,7 +13,7 @@ use softswitch_pipeline::{
     Paragraphs, Pipeline, ProfileId, Program, Replica, Step, Trace,
 };
 
-/// A router with one route, by next hop 1, through port 2.
+/// Returns a router with one route, via next hop 1 and port 2.
 fn router() -> Pipeline {
     let program = Program::load(include_str!("programs/router.json")).expect("the program");
     let mut pipeline = Pipeline::new(program, Options::default());
@@ -96,20 +96,20 @@ fn text(traces: &[Trace]) -> String {
 }
 
 #[test]
-fn the_text_of_a_routed_a_dropped_a_damaged_and_a_short_packet() {
+fn text_of_routed_dropped_damaged_and_short_packets() {
     check("router.txt", &text(&traces()));
 }
 
 #[test]
-fn the_json_of_the_same() {
+fn json_of_routed_dropped_damaged_and_short_packets() {
     let line = |t: &Trace| serde_json::to_string(t).unwrap() + "\n";
     let text: Vec<String> = traces().iter().map(line).collect();
     check("router.jsonl", &text.concat());
 }
 
-/// The operations of `everything.p4` that call externs, add headers, or make copies.
+/// Covers the operations of `everything.p4` that call externs, add headers or make copies.
 #[test]
-fn externs_and_copies() {
+fn text_of_externs_and_copies() {
     let mut h = Harness::new();
     let replica = |port, instance| Replica { port, instance };
     let copies = vec![replica(4, 1), replica(5, 2)];
@@ -144,7 +144,7 @@ fn externs_and_copies() {
 }
 
 #[test]
-fn a_table_step_names_the_member_that_was_chosen() {
+fn table_step_contains_selected_member() {
     let mut h = Harness::new();
     let (t, p) = (h.info.table("I.ports").unwrap(), ProfileId(0));
     for id in [21, 22] {
@@ -186,7 +186,7 @@ fn a_table_step_names_the_member_that_was_chosen() {
 }
 
 #[test]
-fn nothing_is_recorded_while_tracing_is_off() {
+fn disabled_tracing_records_nothing() {
     let mut p = router();
     send(&mut p, &ipv4(10), 0);
     assert!(p.take_trace().is_empty());
@@ -200,7 +200,7 @@ fn nothing_is_recorded_while_tracing_is_off() {
 }
 
 #[test]
-fn a_packet_that_a_queue_drops_is_told_of() {
+fn tail_drop_is_recorded() {
     let mut p = router();
     p.set_tracing(true);
     let mut queue = Vec::new();
@@ -210,11 +210,11 @@ fn a_packet_that_a_queue_drops_is_told_of() {
     assert_eq!(traces.len(), 2);
     let dropped = &traces[1];
     assert_eq!((dropped.packet, dropped.port, dropped.time_ns), (1, 2, 7));
-    assert_eq!(dropped.outcome, Outcome::QueueFull);
+    assert_eq!(dropped.outcome, Outcome::TailDrop);
 }
 
 #[test]
-fn tracing_changes_no_packet() {
+fn tracing_does_not_change_packets() {
     let (mut plain, mut traced) = (Harness::new(), Harness::new());
     traced.pipeline.set_tracing(true);
     for op in 0..=255 {

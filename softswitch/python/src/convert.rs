@@ -1,4 +1,4 @@
-//! Numbers between Python and the library.
+//! Conversion of numbers between Python and the library.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,13 +8,13 @@ use softswitch_pipeline::Value;
 
 use crate::error;
 
-/// A number: an `int` that is not negative, `bytes` (big-endian), or a string: an IPv4, IPv6 or Ethernet
+/// Converts a number from Python: a non-negative `int`, `bytes` (big-endian), or a string: an IPv4, IPv6 or Ethernet
 /// address, or a decimal, `0x` or `0b` number.
 pub fn value(v: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(text) = v.extract::<String>() {
         return parse(&text).ok_or_else(|| {
             error(format!(
-                "{text:?} is neither a number nor an IPv4, IPv6 or Ethernet address"
+                "invalid value {text:?}: use a number, or an IPv4, IPv6 or Ethernet address"
             ))
         });
     }
@@ -24,7 +24,7 @@ pub fn value(v: &Bound<'_, PyAny>) -> PyResult<Value> {
     match v.extract::<BigUint>() {
         Ok(n) => Ok(Value::from_be_bytes(&n.to_bytes_be())),
         Err(_) => Err(error(format!(
-            "{} is no value: give an int that is not negative, bytes, or a string such as 10.0.0.1",
+            "invalid value {}: use a non-negative int, bytes, or a string such as 10.0.0.1",
             v.repr()?
         ))),
     }
@@ -57,7 +57,7 @@ fn parse(text: &str) -> Option<Value> {
     }
 }
 
-/// A number for Python.
+/// Converts a number for Python.
 pub fn number(v: &Value) -> BigUint {
     BigUint::from_bytes_be(v.as_bytes())
 }

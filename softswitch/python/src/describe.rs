@@ -1,17 +1,17 @@
-//! A program's objects as HTML.
+//! Names of a program's objects, and their HTML.
 
 use std::fmt::Write;
 
 use softswitch_pipeline::{Info, MatchKind, TableInfo};
 
-/// Text as HTML has it.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// The word that P4 has for a kind of match.
+/// Returns the P4 name of a match kind.
 pub fn kind(kind: MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact => "exact",
@@ -23,13 +23,13 @@ pub fn kind(kind: MatchKind) -> &'static str {
     }
 }
 
-/// The tables that the control plane can do something with: not those that stand for a call of an action.
+/// Returns the tables that the control plane can write; others represent the call of an action.
 pub fn writable(info: &Info) -> impl Iterator<Item = &TableInfo> {
     let tables = info.tables.iter();
     tables.filter(|t| !(t.key.is_empty() && t.const_default))
 }
 
-/// A program's tables, and its other objects in a line each.
+/// Formats a program as HTML: its tables, and one line per kind of other objects.
 pub fn html(name: &str, info: &Info) -> String {
     let mut text = format!(
         "<b>{}</b><table><tr><th>table</th><th>key</th><th>actions</th><th>size</th></tr>",
@@ -72,7 +72,7 @@ pub fn html(name: &str, info: &Info) -> String {
     text
 }
 
-/// The names of some objects.
+/// Returns the names of objects.
 pub fn names<T>(list: &[T], name: impl Fn(&T) -> &String) -> Vec<&str> {
     list.iter().map(|o| name(o).as_str()).collect()
 }

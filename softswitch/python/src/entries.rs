@@ -1,27 +1,27 @@
-//! Table entries by the program's names.
+//! Table entries with the program's names.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use softswitch_pipeline::{
-    ActionCall, ActionId, Entry, EntryAction, EntryKey, EntryState, Info, KeyInfo, MatchField,
-    MatchKind, TableInfo, Value,
+    ActionCall, ActionId, EntryAction, EntryKey, EntryState, Info, KeyInfo, MatchField, MatchKind,
+    TableInfo, Value,
 };
 
 use crate::convert::{number, value};
 use crate::error;
 
-/// The object of a name, or an error that lists the names there are.
+/// Returns the object, or an error that lists the known names.
 pub fn known<I>(id: Option<I>, kind: &str, name: &str, names: &[&str]) -> PyResult<I> {
     id.ok_or_else(|| {
         let list = match names {
             [] => "none".to_owned(),
             names => names.join(", "),
         };
-        error(format!("no {kind} {name}; there is: {list}"))
+        error(format!("unknown {kind} {name}: use one of: {list}"))
     })
 }
 
-/// A key for a table; fields left out take anything, where their kind of match allows it.
+/// Builds a key for a table; omitted fields match anything, if their match kind allows it.
 pub fn key(
     table: &TableInfo,
     matches: Option<&Bound<'_, PyDict>>,
@@ -47,10 +47,7 @@ pub fn key(
             }),
             None => anything(k).ok_or_else(|| {
                 let name = &k.name;
-                error(format!(
-                    "table {}: the exact key {name} is missing",
-                    table.name
-                ))
+                error(format!("table {}: missing exact key {name}", table.name))
             }),
         }
     };
@@ -80,7 +77,7 @@ fn anything(k: &KeyInfo) -> Option<MatchField> {
     })
 }
 
-/// Two values: a tuple of them, or a string with a separator between.
+/// Returns the two values of a tuple, or of a string with a separator.
 fn two<'py>(
     v: &Bound<'py, PyAny>,
     separator: &str,
@@ -140,7 +137,7 @@ fn field(k: &KeyInfo, v: &Bound<'_, PyAny>) -> PyResult<MatchField> {
     })
 }
 
-/// A call of one of a table's actions, or of an action profile's.
+/// Builds a call of one of the allowed actions of a table or an action profile.
 pub fn call(
     info: &Info,
     allowed: &[(String, ActionId)],
@@ -165,7 +162,7 @@ pub fn call(
     let arg = |(param, _): &(String, u32)| {
         let given = params.map(|p| p.get_item(param)).transpose()?.flatten();
         let given =
-            given.ok_or_else(|| error(format!("action {name}: parameter {param} is missing")))?;
+            given.ok_or_else(|| error(format!("action {name}: missing parameter {param}")))?;
         value(&given)
     };
     Ok(ActionCall {
@@ -174,15 +171,7 @@ pub fn call(
     })
 }
 
-pub fn entry(key: EntryKey, action: EntryAction) -> Entry {
-    Entry {
-        key,
-        action,
-        idle_timeout: 0,
-    }
-}
-
-/// An entry as a dictionary whose parts can be given to `insert`.
+/// Returns an entry as a dictionary with the arguments of `insert`.
 pub fn describe<'py>(
     py: Python<'py>,
     info: &Info,
@@ -223,7 +212,7 @@ pub fn describe<'py>(
     Ok(dict)
 }
 
-/// Adds an action's name and arguments.
+/// Adds an action's name and arguments to a dictionary.
 pub fn describe_call(dict: &Bound<'_, PyDict>, info: &Info, call: &ActionCall) -> PyResult<()> {
     let action = &info.actions[call.action.index()];
     let params = PyDict::new(dict.py());

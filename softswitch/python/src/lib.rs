@@ -1,4 +1,4 @@
-//! The native half of the Python package `softswitch`. Doc comments here are the docstrings there.
+//! The native half of the Python package `softswitch`. Doc comments of exported items are the Python docstrings.
 
 mod convert;
 mod describe;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 create_exception!(softswitch, Error, PyException);
 create_exception!(softswitch, CompileError, Error);
 
-/// An [`Error`] with the library's text.
+/// Converts an error to [`Error`].
 fn error(e: impl ToString) -> PyErr {
     Error::new_err(e.to_string())
 }

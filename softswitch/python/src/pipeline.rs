@@ -1,17 +1,17 @@
-//! A pipeline: entries, arrays, packets.
+//! The Python class `Pipeline`.
 
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use softswitch_pipeline as ss;
 use softswitch_pipeline::{
-    ActionId, CloneSession, CounterValue, EntryAction, Group, GroupMember, Implementation,
+    ActionId, CloneSession, CounterValue, Entry, EntryAction, Group, GroupMember, Implementation,
     MeterConfig, Nanos, ProfileId, Replica, TableId, TableInfo,
 };
 
 use crate::convert::{number, value};
 use crate::describe::{names, writable};
-use crate::entries::{call, describe, describe_call, entry, key, known};
+use crate::entries::{call, describe, describe_call, key, known};
 use crate::error;
 use crate::program::Program;
 use crate::trace::Trace;
@@ -26,7 +26,7 @@ pub struct Pipeline {
     now: Nanos,
 }
 
-/// Where a copy goes: a port, or a port and an instance.
+/// The destination of a copy: a port, or a port and an instance.
 #[derive(FromPyObject)]
 enum Copy {
     Port(u32),
@@ -63,7 +63,7 @@ impl Pipeline {
         known(self.info.meter(name), "meter", name, &names)
     }
 
-    /// A profile, and the actions of the tables that use it.
+    /// Returns a profile and the actions of the tables that use it.
     fn profile(&self, name: &str) -> PyResult<(ProfileId, Vec<(String, ActionId)>)> {
         let names = names(&self.info.profiles, |p| &p.name);
         let id = known(self.info.profile(name), "action profile", name, &names)?;
@@ -72,22 +72,31 @@ impl Pipeline {
         Ok((id, users.flat_map(|t| t.actions.clone()).collect()))
     }
 
-    fn entry_action(
+    /// Builds an entry from the arguments of `insert` and `modify`: match and priority, action and parameters, member and
+    /// group.
+    fn entry(
         &self,
-        table: &TableInfo,
+        table: &str,
+        (matches, priority): (Option<&Bound<'_, PyDict>>, i32),
         action: Option<&str>,
         params: Option<&Bound<'_, PyDict>>,
-        member: Option<u32>,
-        group: Option<u32>,
-    ) -> PyResult<EntryAction> {
-        match (action, member, group) {
-            (Some(name), None, None) => {
-                call(&self.info, &table.actions, name, params).map(EntryAction::Direct)
+        member_or_group: (Option<u32>, Option<u32>),
+    ) -> PyResult<(TableId, Entry)> {
+        let (id, info) = self.table(table)?;
+        let action = match (action, member_or_group) {
+            (Some(name), (None, None)) => {
+                EntryAction::Direct(call(&self.info, &info.actions, name, params)?)
             }
-            (None, Some(id), None) => Ok(EntryAction::Member(id)),
-            (None, None, Some(id)) => Ok(EntryAction::Group(id)),
-            _ => Err(error("give one of action, member and group")),
-        }
+            (None, (Some(id), None)) => EntryAction::Member(id),
+            (None, (None, Some(id))) => EntryAction::Group(id),
+            _ => return Err(error("give exactly one of action, member and group")),
+        };
+        let entry = Entry {
+            key: key(info, matches, priority)?,
+            action,
+            idle_timeout: 0,
+        };
+        Ok((id, entry))
     }
 }
 
@@ -111,10 +120,10 @@ impl Pipeline {
         }
     }
 
-    /// Inserts an entry: what it matches by key name, and what it does: an action with its parameters, or a
-    /// member or group of the table's action profile. Of two entries that match, the larger priority wins.
+    /// Insert an entry. `match` maps key names to matches. The entry needs an action with its parameters, or a member or
+    /// group of the table's action profile. If several entries match, the one with the largest priority wins.
     #[pyo3(signature = (table, r#match=None, action=None, params=None, *, priority=0, member=None, group=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn insert(
         &mut self,
         table: &str,
@@ -125,15 +134,14 @@ impl Pipeline {
         member: Option<u32>,
         group: Option<u32>,
     ) -> PyResult<()> {
-        let (id, info) = self.table(table)?;
-        let action = self.entry_action(info, action, params.as_ref(), member, group)?;
-        let entry = entry(key(info, r#match.as_ref(), priority)?, action);
+        let key = (r#match.as_ref(), priority);
+        let (id, entry) = self.entry(table, key, action, params.as_ref(), (member, group))?;
         self.inner.insert_entry(id, entry, self.now).map_err(error)
     }
 
-    /// Replaces what the entry with this match and priority does.
+    /// Replace the action of the entry with this match and priority.
     #[pyo3(signature = (table, r#match=None, action=None, params=None, *, priority=0, member=None, group=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn modify(
         &mut self,
         table: &str,
@@ -144,13 +152,12 @@ impl Pipeline {
         member: Option<u32>,
         group: Option<u32>,
     ) -> PyResult<()> {
-        let (id, info) = self.table(table)?;
-        let action = self.entry_action(info, action, params.as_ref(), member, group)?;
-        let entry = entry(key(info, r#match.as_ref(), priority)?, action);
+        let key = (r#match.as_ref(), priority);
+        let (id, entry) = self.entry(table, key, action, params.as_ref(), (member, group))?;
         self.inner.modify_entry(id, entry, self.now).map_err(error)
     }
 
-    /// Deletes the entry with this match and priority.
+    /// Delete the entry with this match and priority.
     #[pyo3(signature = (table, r#match=None, *, priority=0))]
     fn delete(
         &mut self,
@@ -163,7 +170,7 @@ impl Pipeline {
         self.inner.delete_entry(id, &key).map_err(error)
     }
 
-    /// The entries of a table, in order of insertion, as dictionaries: match, priority, action, params,
+    /// Return the entries of a table, in order of insertion, as dictionaries: match, priority, action, params,
     /// and counter (packets, bytes) if the table counts.
     fn entries<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let (id, info) = self.table(table)?;
@@ -172,7 +179,7 @@ impl Pipeline {
         each.collect()
     }
 
-    /// Sets the default action; without one, the program's own again.
+    /// Set the default action; without arguments, restore the program's own.
     #[pyo3(signature = (table, action=None, params=None))]
     fn set_default(
         &mut self,
@@ -188,7 +195,7 @@ impl Pipeline {
         self.inner.set_default_action(id, action).map_err(error)
     }
 
-    /// The default entry as a dictionary: action, params, and counter (packets, bytes) if the table counts.
+    /// Return the default entry as a dictionary: action, params, and counter (packets, bytes) if the table counts.
     fn default<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyDict>> {
         let (id, _) = self.table(table)?;
         let dict = PyDict::new(py);
@@ -204,7 +211,7 @@ impl Pipeline {
         Ok(dict)
     }
 
-    /// Inserts a member into an action profile or selector.
+    /// Insert a member into an action profile or selector.
     #[pyo3(signature = (profile, member, action, params=None))]
     fn insert_member(
         &mut self,
@@ -218,13 +225,13 @@ impl Pipeline {
         self.inner.insert_member(id, member, call).map_err(error)
     }
 
-    /// Deletes a member that nothing uses.
+    /// Delete an unused member.
     fn delete_member(&mut self, profile: &str, member: u32) -> PyResult<()> {
         let (id, _) = self.profile(profile)?;
         self.inner.delete_member(id, member).map_err(error)
     }
 
-    /// Inserts a group of members, of equal weight, into an action selector.
+    /// Insert a group of members with equal weights into an action selector.
     fn insert_group(&mut self, profile: &str, group: u32, members: Vec<u32>) -> PyResult<()> {
         let (id, _) = self.profile(profile)?;
         let member = |member| GroupMember {
@@ -239,42 +246,42 @@ impl Pipeline {
         self.inner.insert_group(id, group, members).map_err(error)
     }
 
-    /// Deletes a group that no entry uses.
+    /// Delete an unused group.
     fn delete_group(&mut self, profile: &str, group: u32) -> PyResult<()> {
         let (id, _) = self.profile(profile)?;
         self.inner.delete_group(id, group).map_err(error)
     }
 
-    /// Packets and bytes of a counter's cell.
+    /// Return packets and bytes of a counter's cell.
     fn counter(&self, name: &str, index: usize) -> PyResult<(u64, u64)> {
         let id = self.counter_id(name)?;
         let c = self.inner.counter(id, index).map_err(error)?;
         Ok((c.packets, c.bytes))
     }
 
-    /// Sets a counter's cell.
+    /// Set a counter's cell.
     fn set_counter(&mut self, name: &str, index: usize, packets: u64, bytes: u64) -> PyResult<()> {
         let id = self.counter_id(name)?;
         let value = CounterValue { packets, bytes };
         self.inner.set_counter(id, index, value).map_err(error)
     }
 
-    /// A register's cell.
+    /// Return a register's cell.
     fn register(&self, name: &str, index: usize) -> PyResult<BigUint> {
         let id = self.register_id(name)?;
         let v = self.inner.register(id, index).map_err(error)?;
         Ok(number(&v))
     }
 
-    /// Sets a register's cell.
+    /// Set a register's cell.
     fn set_register(&mut self, name: &str, index: usize, v: Bound<'_, PyAny>) -> PyResult<()> {
         let id = self.register_id(name)?;
         let v = value(&v)?;
         self.inner.set_register(id, index, &v).map_err(error)
     }
 
-    /// Configures a meter's cell (RFC 2698): committed and peak rate per second, with their bursts, in bytes or
-    /// packets as the program declares the meter.
+    /// Configure a meter's cell (RFC 2698): committed and peak rate per second, with their bursts, in bytes or
+    /// packets, depending on the meter's declaration.
     fn set_meter(
         &mut self,
         name: &str,
@@ -295,7 +302,7 @@ impl Pipeline {
         set.map_err(error)
     }
 
-    /// Sets where the copies of a multicast group go: ports, or pairs of port and instance.
+    /// Set the copies of a multicast group: ports, or pairs of port and instance.
     fn set_multicast_group(&mut self, group: u32, copies: Vec<Copy>) -> PyResult<()> {
         let known = self.inner.multicast_groups();
         let copies = replicas(copies);
@@ -307,12 +314,12 @@ impl Pipeline {
         set.map_err(error)
     }
 
-    /// Deletes a multicast group.
+    /// Delete a multicast group.
     fn delete_multicast_group(&mut self, group: u32) -> PyResult<()> {
         self.inner.delete_multicast_group(group).map_err(error)
     }
 
-    /// Sets where the copies of a clone session go, and to how many bytes they are cut (0: they are not).
+    /// Set the copies of a clone session, and the length in bytes to which they are truncated (0: not at all).
     #[pyo3(signature = (session, copies, *, truncate_to=0, class_of_service=0))]
     fn set_clone_session(
         &mut self,
@@ -335,13 +342,13 @@ impl Pipeline {
         set.map_err(error)
     }
 
-    /// Deletes a clone session.
+    /// Delete a clone session.
     fn delete_clone_session(&mut self, session: u32) -> PyResult<()> {
         self.inner.delete_clone_session(session).map_err(error)
     }
 
-    /// Sends a frame in by a port; gives port and frame of all that comes out, in order. Queues are empty and
-    /// links without delay. Time is in nanoseconds; without one, it is that of the last packet.
+    /// Process a frame received on a port, and return port and frame of each transmitted packet, in order. Queues are
+    /// empty, and links have no delay. The time is in nanoseconds; by default, it is the last packet's time.
     #[pyo3(signature = (frame, port=0, time_ns=None))]
     fn send<'py>(
         &mut self,
@@ -356,7 +363,7 @@ impl Pipeline {
         each.collect()
     }
 
-    /// The digests since the last call, oldest first: the list's name, and its values.
+    /// Return the digests since the last call, oldest first: the list's name, and its values.
     fn take_digests(&mut self) -> Vec<(String, Vec<BigUint>)> {
         let taken = self.inner.take_digests();
         let each = taken.iter().map(|d| {
@@ -366,12 +373,12 @@ impl Pipeline {
         each.collect()
     }
 
-    /// The lines of log_msg since the last call.
+    /// Return the lines of log_msg since the last call.
     fn take_log(&mut self) -> Vec<String> {
         self.inner.take_log()
     }
 
-    /// Whether what packets go through is recorded.
+    /// True if packets are traced.
     #[getter]
     fn tracing(&self) -> bool {
         self.inner.is_tracing()
@@ -382,7 +389,7 @@ impl Pipeline {
         self.inner.set_tracing(on);
     }
 
-    /// What packets went through since the last call, or since tracing was set.
+    /// Return the trace since the last call, or since tracing was turned on.
     fn take_trace(&mut self) -> Trace {
         Trace::new(self.inner.take_trace())
     }

@@ -1,4 +1,4 @@
-//! Programs: compiled from P4 or loaded from BMv2 JSON.
+//! The Python class `Program`, compiled from P4 or loaded from BMv2 JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use crate::{CompileError, error};
 /// A program without state.
 #[pyclass(frozen, module = "softswitch")]
 pub struct Program {
-    /// What its file is called.
+    /// The name of the file.
     #[pyo3(get)]
     name: String,
     /// The program as BMv2 JSON.
     #[pyo3(get)]
     json: String,
-    /// Its P4Info as text, if it was compiled from source.
+    /// The P4Info as text, if the program was compiled from source.
     #[pyo3(get)]
     p4info: Option<String>,
-    /// What the compiler warned of.
+    /// The compiler's warnings.
     #[pyo3(get)]
     warnings: String,
     pub inner: ss::Program,
@@ -29,7 +29,7 @@ pub struct Program {
 
 #[pymethods]
 impl Program {
-    /// The tables by name: key (kind of match and width in bits of each field), actions and size.
+    /// The tables by name: key (match kind and width in bits of each field), actions and size.
     #[getter]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
@@ -62,7 +62,7 @@ impl Program {
         Ok(actions)
     }
 
-    /// The registers by name: cells, and bits of each.
+    /// The registers by name: number of cells, and their width in bits.
     #[getter]
     fn registers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let registers = PyDict::new(py);
@@ -72,7 +72,7 @@ impl Program {
         Ok(registers)
     }
 
-    /// The counters by name: cells.
+    /// The counters by name: number of cells.
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = PyDict::new(py);
@@ -93,16 +93,16 @@ impl Program {
 }
 
 fn read(path: &Path) -> PyResult<String> {
-    // OSError, as Python's own functions raise it.
+    // Becomes an OSError, as in Python's own functions.
     std::fs::read_to_string(path).map_err(|e| {
         let text = format!("{}: {e}", path.display());
         std::io::Error::new(e.kind(), text).into()
     })
 }
 
-/// Compiles a P4_16 file (v1model).
+/// Compile a P4_16 file (v1model).
 ///
-/// Includes are looked for beside it and in include_dirs; defines are preprocessor macros.
+/// Includes are searched in its folder and in include_dirs; defines are preprocessor macros.
 #[pyfunction]
 #[pyo3(signature = (path, *, include_dirs=Vec::new(), defines=None))]
 pub fn compile(
@@ -115,7 +115,7 @@ pub fn compile(
     compile_text(py, read(&path)?, &name, include_dirs, defines)
 }
 
-/// Compiles P4_16 source (v1model); name is what messages call it.
+/// Compile P4_16 source (v1model); messages refer to it by name.
 #[pyfunction]
 #[pyo3(signature = (source, name="program.p4", *, include_dirs=Vec::new(), defines=None))]
 pub fn compile_text(
@@ -141,13 +141,13 @@ pub fn compile_text(
     })
 }
 
-/// Loads a BMv2 JSON file, as softswitch-p4c and p4c-bm2-ss write it.
+/// Load a BMv2 JSON file from softswitch-p4c or p4c-bm2-ss.
 #[pyfunction]
 pub fn load(path: PathBuf) -> PyResult<Program> {
     load_text(read(&path)?, &path.display().to_string())
 }
 
-/// Loads BMv2 JSON.
+/// Load BMv2 JSON.
 #[pyfunction]
 #[pyo3(signature = (json, name="program.json"))]
 pub fn load_text(json: String, name: &str) -> PyResult<Program> {
@@ -161,7 +161,7 @@ pub fn load_text(json: String, name: &str) -> PyResult<Program> {
     })
 }
 
-/// Runs an STF script on a program without entries; gives what differs.
+/// Run an STF script on a program without entries, and return the differences.
 #[pyfunction]
 pub fn run_stf(py: Python<'_>, program: &Program, script: &str) -> PyResult<Vec<String>> {
     let lines = softswitch_stf::parse(script).map_err(error)?;

@@ -1,4 +1,4 @@
-//! What packets went through, for notebooks.
+//! The Python class `Trace`, with HTML for notebooks.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -6,7 +6,7 @@ use softswitch_pipeline as ss;
 
 use crate::describe::escape;
 
-/// Passes of packets.
+/// The trace of packets.
 #[pyclass(frozen, module = "softswitch")]
 pub struct Trace {
     passes: Vec<ss::Trace>,
@@ -17,7 +17,7 @@ impl Trace {
         Self { passes }
     }
 
-    /// The passes as text, packet by packet.
+    /// Returns the passes as text, packet by packet.
     fn paragraphs(&self) -> Vec<String> {
         let mut paragraphs: Vec<(u64, String)> = Vec::new();
         for pass in &self.passes {
@@ -32,7 +32,7 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// The passes as dictionaries, as docs/tracing.md describes them.
+    /// The passes as dictionaries; docs/tracing.md describes them.
     #[getter]
     fn passes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let json = serde_json::to_string(&self.passes).map_err(crate::error)?;

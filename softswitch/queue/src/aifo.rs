@@ -1,24 +1,27 @@
-//! AIFO's admission to a queue (Yu et al., SIGCOMM 2021), with exact ranks: what `p4src/control/aifo.p4` does by codes.
+//! AIFO's admission control (Yu et al., SIGCOMM 2021) with exact ranks; `p4src/control/aifo.p4` works on rank codes.
 
 use std::collections::VecDeque;
 
-/// Who may enter: a packet whose rank more than `s` of a sliding window of sampled ranks undercut may meet no more than `limits[s]` packets waiting.
+/// Admits a packet if at most `limits[s]` packets wait, where `s` is the number of smaller ranks in a sliding window of samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aifo {
     limits: Vec<u64>,
     sample: u64,
     passed: u64,
-    /// Ranks that were sampled last, the oldest first: at most one less than there are limits.
+    /// The latest sampled ranks, oldest first; at most `limits.len() - 1`.
     window: VecDeque<u32>,
 }
 
 impl Aifo {
-    /// With a limit for each number of smaller ranks, from 0 to the length of the window; one packet in `sample` enters the window, the first included.
+    /// Creates an admission control with `limits[s]` for `s` smaller ranks, where `s` is at most the window's length.
+    ///
+    /// One packet in `sample` enters the window, beginning with the first.
     ///
     /// # Panics
     /// If there are no limits, or `sample` is 0.
     pub fn new(limits: Vec<u64>, sample: u64) -> Self {
-        assert!(!limits.is_empty() && sample > 0, "no limits, or no sample");
+        assert!(!limits.is_empty(), "AIFO needs at least one limit");
+        assert!(sample > 0, "the sample interval must not be 0");
         Self {
             window: VecDeque::with_capacity(limits.len() - 1),
             limits,
@@ -27,7 +30,7 @@ impl Aifo {
         }
     }
 
-    /// Whether a packet of that rank is admitted to so many that wait; then it may enter the window. A slot never filled is smaller than nobody's.
+    /// Decides whether a packet may join `waiting` packets, then samples its rank. An empty slot of the window counts as not smaller.
     pub fn admits(&mut self, rank: u32, waiting: u64) -> bool {
         let smaller = self.window.iter().filter(|&&it| it < rank).count();
         let length = self.limits.len() - 1;
@@ -52,17 +55,17 @@ mod tests {
     }
 
     #[test]
-    fn the_fuller_the_queue_the_smaller_the_rank_must_be() {
+    fn fuller_queue_admits_only_smaller_ranks() {
         let mut aifo = aifo(1);
         for (rank, waiting, expected) in [
             (50, 20, true), // the window is empty
             (40, 20, true),
-            (60, 12, false), // two are smaller; refused, it enters the window all the same
-            (60, 11, true),  // its equal is not smaller
+            (60, 12, false), // two are smaller; a dropped packet is sampled, too
+            (60, 11, true),  // an equal rank is not smaller
             (45, 16, false), // 50, 40, 60, 60: one is smaller
             (45, 15, true),  // 40, 60, 60, 45
-            (70, 3, false),  // 60, 60, 45, 45: all are
-            (70, 2, true),   // 60, 45, 45, 70: three, but k C is room for everybody
+            (70, 3, false),  // 60, 60, 45, 45: all are smaller
+            (70, 2, true), // 60, 45, 45, 70: three are smaller, but up to k C every packet is admitted
         ] {
             assert_eq!(
                 aifo.admits(rank, waiting),
@@ -73,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_so_many_is_sampled() {
+    fn window_samples_one_packet_in_n() {
         let mut aifo = aifo(3);
         for rank in 1..=7 {
             aifo.admits(rank, 0);

@@ -1,7 +1,8 @@
-//! What stands between a switch's egress and its neighbour: an exact queue and a link with rate, delay and loss.
+//! The queue behind a switch's egress port and the link to its neighbour: exact departure times, rate, delay and loss.
 //!
-//! Both are pure state machines without a clock, so that a switch in real time and a simulation stand on the same ones.
+//! Both are pure state machines without a clock, so that a real-time switch and a simulation use the same code.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod aifo;

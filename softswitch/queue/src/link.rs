@@ -1,42 +1,42 @@
-//! What a port's outgoing link does to frames, and its textual form (`--link`).
+//! Configuration of a port's outgoing link, and its textual form (`--link`).
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-/// Nanoseconds.
+/// A time or a duration in nanoseconds.
 pub type Nanos = u64;
 
-/// Packets that wait at a link with a rate if no depth is given.
+/// Queue limit, in packets, of a link with a rate but without a configured limit.
 pub const DEFAULT_QUEUE_PACKETS: u64 = 1000;
 
 /// A port's outgoing link: its queue, rate, propagation delay and loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkConfig {
-    /// Bits per second; none is a link that takes no time to send.
+    /// Bits per second. On a link without a rate, sending takes no time.
     ///
-    /// The bits that count are those of the frame as it leaves, from destination address to the
-    /// end of the payload (as Linux's `tc` counts), and of `overhead`.
+    /// A frame counts with its bits on egress, from the destination address to the end of the
+    /// payload (as in Linux's `tc`), plus `overhead`.
     pub rate: Option<NonZeroU64>,
-    /// Bytes that a frame takes of the rate besides its own, such as Ethernet's 24 of preamble,
-    /// frame check sequence and gap. What waits is counted without them.
+    /// Bytes per frame that use the rate in addition to the frame, such as Ethernet's 24 bytes of
+    /// preamble, frame check sequence and gap. Queue lengths do not include them.
     pub overhead: u32,
-    /// Bytes that may wait, not counting the frame that is being sent.
+    /// Queue limit in bytes, without the frame in transmission.
     pub queue_bytes: Option<u64>,
-    /// Packets that may wait, not counting the one that is being sent.
+    /// Queue limit in packets, without the one in transmission.
     pub queue_packets: Option<u64>,
     /// Propagation delay.
     pub delay: Nanos,
-    /// Share of the frames that are lost on the way.
+    /// Probability that the link loses a frame.
     pub loss: Loss,
 }
 
 impl LinkConfig {
-    /// Whether frames leave at once, so that nothing ever waits.
+    /// Returns true if frames leave at once, so that no packet ever waits.
     pub fn is_pass_through(&self) -> bool {
         self.rate.is_none()
     }
 
-    /// Packets that may wait, with the default for a link with neither limit.
+    /// Returns the queue limit in packets; the default applies if neither limit is configured.
     pub fn packet_limit(&self) -> u64 {
         match (self.queue_packets, self.queue_bytes) {
             (Some(n), _) => n,
@@ -53,17 +53,17 @@ pub struct Loss(u32);
 impl Loss {
     const ONE: u64 = 1_000_000_000;
 
-    /// From parts per billion, at most 10⁹.
+    /// Creates a probability from parts per billion, at most 10⁹.
     pub fn from_ppb(ppb: u32) -> Option<Self> {
         (u64::from(ppb) <= Self::ONE).then_some(Self(ppb))
     }
 
-    /// Whether nothing is ever lost.
+    /// Returns true if no frame is ever lost.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether a uniformly drawn `random` number falls within the probability.
+    /// Returns true if `random`, drawn uniformly, falls within the probability.
     pub fn hits(self, random: u64) -> bool {
         u128::from(random) * u128::from(Self::ONE) < u128::from(self.0) << 64
     }
@@ -84,46 +84,46 @@ impl FromStr for PortLink {
     fn from_str(s: &str) -> Result<Self, String> {
         let (port, settings) = s
             .split_once(':')
-            .ok_or("expected PORT:KEY=VALUE,... such as 1:rate=100mbit,queue=64kB")?;
+            .ok_or("expected PORT:KEY=VALUE,...: for example 1:rate=100mbit,queue=64kB")?;
         let port = port
             .parse()
-            .map_err(|_| format!("port '{port}' is not a number"))?;
+            .map_err(|_| format!("invalid port '{port}': expected a number"))?;
         let mut link = LinkConfig::default();
         for setting in settings.split(',') {
             let (key, value) = setting
                 .split_once('=')
-                .ok_or_else(|| format!("'{setting}' is not KEY=VALUE"))?;
+                .ok_or_else(|| format!("invalid setting '{setting}': expected KEY=VALUE"))?;
             match key {
                 "rate" => {
                     let rate = quantity(value, RATE_UNITS)?;
                     let rate = NonZeroU64::new(rate)
-                        .ok_or("rate must be at least 1bit; leave it out for a link without one")?;
+                        .ok_or("rate must be at least 1bit: omit it for a link without a rate")?;
                     link.rate = Some(rate);
                 }
                 "overhead" => {
                     let bytes = quantity(value, BYTE_UNITS)?;
-                    link.overhead = bytes
-                        .try_into()
-                        .map_err(|_| format!("overhead '{value}' is more than 4 GB a frame"))?;
+                    link.overhead = bytes.try_into().map_err(|_| {
+                        format!("overhead '{value}' is too large: use at most 4294967295B")
+                    })?;
                 }
                 "queue" => link.queue_bytes = Some(quantity(value, BYTE_UNITS)?),
                 "queue-packets" => {
                     let packets = value.parse();
-                    link.queue_packets = Some(
-                        packets.map_err(|_| format!("queue-packets '{value}' is not a number"))?,
-                    );
+                    link.queue_packets = Some(packets.map_err(|_| {
+                        format!("invalid queue-packets '{value}': expected a number")
+                    })?);
                 }
                 "delay" => link.delay = quantity(value, TIME_UNITS)?,
                 "loss" => link.loss = loss(value)?,
                 _ => {
                     return Err(format!(
-                        "unknown key '{key}'; there are rate, overhead, queue, queue-packets, delay and loss"
+                        "unknown key '{key}': use rate, overhead, queue, queue-packets, delay or loss"
                     ));
                 }
             }
         }
         if link.rate.is_none() && (link.queue_bytes.is_some() || link.queue_packets.is_some()) {
-            return Err("a queue without a rate never fills; give rate= too".into());
+            return Err("a queue without a rate never fills: add rate=".into());
         }
         Ok(Self { port, link })
     }
@@ -164,11 +164,16 @@ fn quantity(s: &str, units: Units) -> Result<u64, String> {
     let (_, scale) = units
         .iter()
         .find(|(name, _)| *name == unit)
-        .ok_or_else(|| format!("'{s}' needs one of the units {}", names()))?;
-    decimal(number, *scale).ok_or_else(|| format!("'{s}' is not a whole number of the least unit"))
+        .ok_or_else(|| format!("invalid quantity '{s}': use one of the units {}", names()))?;
+    decimal(number, *scale).ok_or_else(|| {
+        format!(
+            "invalid quantity '{s}': not a whole number of {}",
+            units[0].0
+        )
+    })
 }
 
-/// `number * scale` where that is an integer that fits.
+/// Returns `number * scale` if that is an integer of 64 bits.
 fn decimal(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() {
@@ -189,7 +194,9 @@ fn loss(s: &str) -> Result<Loss, String> {
     };
     parsed
         .and_then(|ppb| Loss::from_ppb(ppb.try_into().ok()?))
-        .ok_or_else(|| format!("loss '{s}' is not a share such as 0.1% or 0.001, at most 100%"))
+        .ok_or_else(|| {
+            format!("invalid loss '{s}': use a share such as 0.1% or 0.001, at most 100%")
+        })
 }
 
 #[cfg(test)]
@@ -201,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys() {
+    fn parses_all_keys() {
         let PortLink { port, link } =
             parse("3:rate=1.5gbit,overhead=24B,queue=64kB,queue-packets=100,delay=5ms,loss=0.1%")
                 .unwrap();
@@ -215,17 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_fault() {
+    fn errors_name_the_invalid_part() {
         for (arg, expected) in [
             ("1", "expected PORT:KEY=VALUE"),
-            ("x:rate=1mbit", "port 'x' is not a number"),
-            ("1:rate=10", "needs one of the units bit, kbit"),
-            ("1:rate=10mb", "needs one of the units"),
+            ("x:rate=1mbit", "invalid port 'x'"),
+            ("1:rate=10", "use one of the units bit, kbit"),
+            ("1:rate=10mb", "use one of the units"),
             ("1:rate=0mbit", "at least 1bit"),
-            ("1:overhead=5GB", "needs one of the units"),
-            ("1:overhead=5000MB", "more than 4 GB"),
+            ("1:overhead=5GB", "use one of the units"),
+            ("1:overhead=5000MB", "too large"),
             ("1:speed=1", "unknown key 'speed'"),
-            ("1:rate", "'rate' is not KEY=VALUE"),
+            ("1:rate", "invalid setting 'rate'"),
             ("1:delay=0.1ns", "not a whole number"),
             ("1:loss=101%", "at most 100%"),
             ("1:queue=64kB", "a queue without a rate"),
@@ -236,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_is_the_probability_given() {
+    fn loss_hits_with_the_configured_probability() {
         assert!(!Loss::from_ppb(0).unwrap().hits(0));
         assert!(Loss::from_ppb(1_000_000_000).unwrap().hits(u64::MAX));
         let half = Loss::from_ppb(500_000_000).unwrap();

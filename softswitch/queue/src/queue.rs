@@ -1,20 +1,20 @@
 //! An exact egress queue and the link behind it, as a pure state machine.
 //!
-//! It has no clock: every call takes the time, and [`EgressQueue::next_event`] says when to call
-//! again. Departure times follow from the link's rate alone, in integer arithmetic: however late
-//! the driver calls, the n-th frame of a busy period leaves exactly `8e9 * bytes / rate`
-//! nanoseconds after the period began (rounded down), so the achieved rate is the configured one.
+//! It has no clock: the caller passes the time to each call, and [`EgressQueue::next_event`] says when to call
+//! again. Departure times follow from the link's rate alone, in integer arithmetic: even if the driver calls late,
+//! the n-th frame of a busy period leaves exactly `8e9 * bytes / rate` nanoseconds after the period began (rounded
+//! down), so the achieved rate is the configured one.
 //!
 //! A packet passes four stages:
-//! 1. [`enqueue`](EgressQueue::enqueue): it waits, or is dropped because the queue is full;
+//! 1. [`enqueue`](EgressQueue::enqueue): it waits, or is dropped because the queue is full (tail drop);
 //! 2. [`start`](EgressQueue::start): the link is free and takes it. The driver runs egress
-//!    processing, which decides how long the frame is;
+//!    processing, which determines the frame's length;
 //! 3. [`transmit`](EgressQueue::transmit): the link is busy until the last bit has left
-//!    (a packet that egress drops takes no time: just start the next);
-//! 4. [`arrive`](EgressQueue::arrive): it has crossed the link, unless it was lost there.
+//!    (a packet that egress drops takes no time: start the next one);
+//! 4. [`arrive`](EgressQueue::arrive): it has crossed the link, unless the link lost it.
 //!
-//! Calls must be made in order of time, and all that is due before an `enqueue` must be started
-//! before it, for the depth that the packet meets to be right.
+//! Times must not decrease from call to call. Before an `enqueue`, the driver must start all packets that are due,
+//! so that the new packet meets the right queue depth.
 
 use std::collections::VecDeque;
 
@@ -24,39 +24,39 @@ use rand_pcg::rand_core::RngCore;
 use crate::aifo::Aifo;
 use crate::link::{LinkConfig, Nanos};
 
-/// Strict priorities per port; the larger is served first.
+/// Number of strict priorities per port. Larger priorities are served first.
 pub const PRIORITIES: usize = 8;
 
-/// What decides whose turn it is, and who goes when there is no room.
+/// The queueing discipline: the order of service, and the packet to drop if the queue is full.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Discipline {
-    /// The larger priority is served first, and a packet that finds the queue full is dropped. Numbers above 7 count as 7.
+    /// Strict priorities with tail drop. Larger priorities are served first; numbers above 7 count as 7.
     #[default]
     Priorities,
-    /// *Push in, first out*, the ideal that schedulers in switches approximate: the smaller rank is served first, and when
-    /// the queue is full the packet of the largest rank is dropped, the newest among equals. Room is counted in packets alone.
+    /// *Push in, first out*, the ideal that schedulers in switches approximate: smaller ranks are served first. If the queue
+    /// is full, the packet with the largest rank is dropped, the newest among equals. The limit is in packets only.
     Pifo,
-    /// SP-PIFO as its paper has it (Alcoz et al., NSDI 2020, algorithm 1), with exact ranks: ranks are mapped to the priorities, each of which has an
-    /// equal share of the packets' room. A packet that is dropped, or need not wait, moves no bound.
+    /// SP-PIFO (Alcoz et al., NSDI 2020, algorithm 1) with exact ranks: ranks are mapped to the priorities, each of which
+    /// has an equal share of the packet limit. A packet that is dropped or does not wait does not move the bounds.
     SpPifo,
-    /// First in, first out, for those whom AIFO admits by their exact ranks.
+    /// First in, first out, for the packets that AIFO admits by their exact ranks.
     Aifo(Aifo),
 }
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A queue of packets `P`, which become frames `F` on the link.
+/// A queue of packets `P` that become frames `F` on the link.
 #[derive(Debug)]
 pub struct EgressQueue<P, F> {
     link: LinkConfig,
     discipline: Discipline,
-    /// In order of service: by urgency, then of arrival.
+    /// Waiting packets in order of service: by urgency, then by arrival.
     waiting: VecDeque<Waiting<P>>,
-    /// SP-PIFO's, by priority: the least rank that each takes.
+    /// SP-PIFO: the least rank that each priority accepts.
     bounds: [u32; PRIORITIES],
     waiting_bytes: u64,
     free_at: ExactTime,
-    on_the_way: VecDeque<(Nanos, F)>,
+    in_flight: VecDeque<(Nanos, F)>,
     random: Pcg64Mcg,
     counts: QueueCounts,
 }
@@ -64,7 +64,7 @@ pub struct EgressQueue<P, F> {
 #[derive(Debug)]
 struct Waiting<P> {
     packet: P,
-    /// The larger is served first.
+    /// Larger values are served first.
     urgency: u32,
     bytes: u32,
     since: Nanos,
@@ -75,37 +75,37 @@ struct Waiting<P> {
 pub struct Started<P> {
     /// The packet.
     pub packet: P,
-    /// When it was enqueued.
+    /// Time at which it was enqueued.
     pub enqueued_at: Nanos,
-    /// When the link took it; not after the `now` of the call.
+    /// Time at which the link took it; not after the `now` of the call.
     pub at: Nanos,
     /// Packets still waiting behind it.
     pub depth_packets: u64,
-    /// To be given to [`EgressQueue::transmit`].
+    /// Argument for [`EgressQueue::transmit`].
     pub slot: Slot,
 }
 
-/// The time at which a frame begins to leave.
+/// The time at which the transmission of a frame begins.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Slot(ExactTime);
 
-/// Nanoseconds and a fraction `part / rate` of one.
+/// A time in nanoseconds with a fraction, `part / rate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct ExactTime {
     nanos: Nanos,
     part: u64,
 }
 
-/// How many packets met which end.
+/// Counts of packets and frames by their fate.
 ///
-/// At any time `enqueued` = waiting + `started` + `pushed_out`, and `transmitted` = on the way + `arrived` + `lost`.
+/// At any time `enqueued` = waiting + `started` + `pushed_out`, and `transmitted` = in flight + `arrived` + `lost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCounts {
     /// Packets accepted.
     pub enqueued: u64,
-    /// Packets refused because the queue was full.
-    pub tail_dropped: u64,
-    /// Packets accepted, and dropped later to make room (PIFO).
+    /// Packets dropped on arrival because the queue was full.
+    pub tail_drop: u64,
+    /// Packets accepted and dropped later to make room (PIFO).
     pub pushed_out: u64,
     /// Packets that the link took.
     pub started: u64,
@@ -117,19 +117,19 @@ pub struct QueueCounts {
     pub lost: u64,
     /// Frames that crossed the link.
     pub arrived: u64,
-    /// Most packets that ever waited.
+    /// Maximum number of packets waiting.
     pub max_depth_packets: u64,
-    /// Most bytes that ever waited.
+    /// Maximum number of bytes waiting.
     pub max_depth_bytes: u64,
 }
 
 impl<P, F> EgressQueue<P, F> {
-    /// An empty queue of strict priorities before an idle link. The same seed loses the same frames.
+    /// Creates an empty queue of strict priorities and an idle link. With the same seed, the link loses the same frames.
     pub fn new(link: LinkConfig, seed: u64) -> Self {
         Self::with_discipline(link, Discipline::Priorities, seed)
     }
 
-    /// The same with any discipline.
+    /// Creates an empty queue of any discipline and an idle link.
     pub fn with_discipline(link: LinkConfig, discipline: Discipline, seed: u64) -> Self {
         Self {
             link,
@@ -138,53 +138,53 @@ impl<P, F> EgressQueue<P, F> {
             bounds: [0; PRIORITIES],
             waiting_bytes: 0,
             free_at: ExactTime::default(),
-            on_the_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             random: Pcg64Mcg::new(u128::from(seed)),
             counts: QueueCounts::default(),
         }
     }
 
-    /// The link's configuration.
+    /// Returns the link's configuration.
     pub fn link(&self) -> &LinkConfig {
         &self.link
     }
 
-    /// Packets waiting.
+    /// Returns the number of waiting packets.
     pub fn depth_packets(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Bytes waiting.
+    /// Returns the number of waiting bytes.
     pub fn depth_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
-    /// Counts since the beginning.
+    /// Returns the counts since the queue was created.
     pub fn counts(&self) -> QueueCounts {
         self.counts
     }
 
-    /// Lets a packet wait. `class` is its priority or its rank, as the discipline has it.
+    /// Enqueues a packet. `class` is its priority or its rank, depending on the discipline.
     ///
     /// # Errors
-    /// Gives the packet back that is dropped for want of room: this one, or in a PIFO the one of the largest rank. A packet
-    /// that finds the link free and nothing waiting is always taken, since it will not wait.
+    /// If the queue is full, returns the dropped packet: this one, or in a PIFO the one with the largest rank. If the link is
+    /// free and no packet waits, the packet is always accepted, because it will not wait.
     pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u32) -> Result<(), P> {
         let will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
         let waiting = self.depth_packets();
         let (urgency, admitted) = match &mut self.discipline {
             Discipline::Priorities => (class.min(PRIORITIES as u32 - 1), true),
             Discipline::Pifo => (u32::MAX - class, true),
-            Discipline::SpPifo => (self.placed(class), true),
+            Discipline::SpPifo => (self.sp_pifo_priority(class), true),
             Discipline::Aifo(aifo) => (0, aifo.admits(class, waiting)),
         };
-        let refused = will_wait && !(admitted && self.has_room(urgency, bytes));
+        let is_full = will_wait && !(admitted && self.has_room(urgency, bytes));
         let mut dropped = None;
-        if refused {
+        if is_full {
             let last = self.waiting.back();
             let less = last.is_some_and(|last| last.urgency < urgency);
             if self.discipline != Discipline::Pifo || !less {
-                self.counts.tail_dropped += 1;
+                self.counts.tail_drop += 1;
                 return Err(packet);
             }
             self.counts.pushed_out += 1;
@@ -193,7 +193,7 @@ impl<P, F> EgressQueue<P, F> {
         if self.discipline == Discipline::SpPifo && will_wait {
             self.move_bounds(urgency as usize, class);
         }
-        let place = match self.waiting.back() {
+        let position = match self.waiting.back() {
             Some(last) if last.urgency < urgency => self
                 .waiting
                 .partition_point(|waiting| waiting.urgency >= urgency),
@@ -205,7 +205,7 @@ impl<P, F> EgressQueue<P, F> {
             bytes,
             since: now,
         };
-        self.waiting.insert(place, waiting);
+        self.waiting.insert(position, waiting);
         self.waiting_bytes += u64::from(bytes);
         self.counts.enqueued += 1;
         self.counts.max_depth_packets = self.counts.max_depth_packets.max(self.depth_packets());
@@ -213,25 +213,25 @@ impl<P, F> EgressQueue<P, F> {
         dropped.map_or(Ok(()), |dropped| Err(dropped.packet))
     }
 
-    /// Whether a packet of that urgency finds room to wait.
+    /// Returns true if the queue can hold another packet of this urgency.
     fn has_room(&self, urgency: u32, bytes: u32) -> bool {
         let limit = self.link.packet_limit();
         if self.discipline == Discipline::SpPifo {
-            let alike = self.waiting.iter().filter(|it| it.urgency == urgency);
-            return (alike.count() as u64) < limit / PRIORITIES as u64;
+            let same = self.waiting.iter().filter(|it| it.urgency == urgency);
+            return (same.count() as u64) < limit / PRIORITIES as u64;
         }
         let room = self.link.queue_bytes.unwrap_or(u64::MAX);
         self.depth_packets() < limit && self.waiting_bytes + u64::from(bytes) <= room
     }
 
-    /// SP-PIFO: the first priority, looking from the least urgent, whose bound the rank reaches.
-    fn placed(&self, rank: u32) -> u32 {
+    /// SP-PIFO: returns the least urgent priority whose bound does not exceed the rank.
+    fn sp_pifo_priority(&self, rank: u32) -> u32 {
         let reached = self.bounds.iter().position(|&bound| bound <= rank);
         reached.unwrap_or(PRIORITIES - 1) as u32
     }
 
-    /// SP-PIFO: a priority's bound becomes the rank that it took ("push-up"). If that is less than the most urgent one's, whose packets should have
-    /// come later, the others' sink by the difference ("push-down").
+    /// SP-PIFO: sets the priority's bound to the rank that it accepted ("push-up"). If the rank is below the bound of the most
+    /// urgent priority, lowers the other bounds by the difference ("push-down").
     fn move_bounds(&mut self, priority: usize, rank: u32) {
         let cost = self.bounds[priority].saturating_sub(rank);
         for bound in &mut self.bounds[..priority] {
@@ -240,13 +240,13 @@ impl<P, F> EgressQueue<P, F> {
         self.bounds[priority] = rank;
     }
 
-    /// Takes the packet whose turn it is, if the link is free by `now`.
+    /// Takes the next packet if the link is free by `now`.
     pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
-        let (start, place) = self.next_start()?;
+        let (start, position) = self.next_start()?;
         if start.nanos > now {
             return None;
         }
-        let Waiting { packet, since, .. } = self.remove(place)?;
+        let Waiting { packet, since, .. } = self.remove(position)?;
         self.counts.started += 1;
         Some(Started {
             packet,
@@ -257,7 +257,7 @@ impl<P, F> EgressQueue<P, F> {
         })
     }
 
-    /// Sends a frame of so many bytes in the slot that [`start`](Self::start) gave.
+    /// Sends a frame of `bytes` in the slot that [`start`](Self::start) returned.
     pub fn transmit(&mut self, slot: Slot, bytes: u32, frame: F) {
         let departure = match self.link.rate {
             Some(rate) => slot.0.after_sending(bytes, self.link.overhead, rate.get()),
@@ -270,49 +270,49 @@ impl<P, F> EgressQueue<P, F> {
             self.counts.lost += 1;
         } else {
             let arrival = departure.nanos.saturating_add(self.link.delay);
-            self.on_the_way.push_back((arrival, frame));
+            self.in_flight.push_back((arrival, frame));
         }
     }
 
-    /// Takes the next frame that has crossed the link by `now`, with the time at which it did.
+    /// Takes the next frame that has crossed the link by `now`, with its arrival time.
     pub fn arrive(&mut self, now: Nanos) -> Option<(Nanos, F)> {
-        self.on_the_way.front().filter(|(at, _)| *at <= now)?;
+        self.in_flight.front().filter(|(at, _)| *at <= now)?;
         self.counts.arrived += 1;
-        self.on_the_way.pop_front()
+        self.in_flight.pop_front()
     }
 
-    /// When [`start`](Self::start) or [`arrive`](Self::arrive) next have something to give.
+    /// Returns the earliest time at which [`start`](Self::start) or [`arrive`](Self::arrive) will return something.
     pub fn next_event(&self) -> Option<Nanos> {
         let start = self.next_start().map(|(start, _)| start.nanos);
         start.into_iter().chain(self.next_arrival()).min()
     }
 
-    /// When [`arrive`](Self::arrive) next has something to give.
+    /// Returns the earliest time at which [`arrive`](Self::arrive) will return a frame.
     pub fn next_arrival(&self) -> Option<Nanos> {
-        self.on_the_way.front().map(|(at, _)| *at)
+        self.in_flight.front().map(|(at, _)| *at)
     }
 
-    /// When the link has sent what it has taken so far.
+    /// Returns the time at which the link will have sent all that it has taken.
     pub fn free_at(&self) -> Nanos {
         self.free_at.nanos
     }
 
-    /// When the link is free and something waits, and the place of what it then takes: the most urgent that has come by then.
+    /// Returns the time of the next start and the position of its packet: the most urgent one enqueued by then.
     fn next_start(&self) -> Option<(ExactTime, usize)> {
         let mut earliest: Option<(Nanos, usize)> = None;
-        for (place, &Waiting { since, .. }) in self.waiting.iter().enumerate() {
+        for (position, &Waiting { since, .. }) in self.waiting.iter().enumerate() {
             if since <= self.free_at.nanos {
-                return Some((self.free_at, place));
+                return Some((self.free_at, position));
             }
             if earliest.is_none_or(|(at, _)| since < at) {
-                earliest = Some((since, place));
+                earliest = Some((since, position));
             }
         }
-        earliest.map(|(at, place)| (ExactTime::whole(at), place))
+        earliest.map(|(at, position)| (ExactTime::whole(at), position))
     }
 
-    fn remove(&mut self, place: usize) -> Option<Waiting<P>> {
-        let waiting = self.waiting.remove(place)?;
+    fn remove(&mut self, position: usize) -> Option<Waiting<P>> {
+        let waiting = self.waiting.remove(position)?;
         self.waiting_bytes -= u64::from(waiting.bytes);
         Some(waiting)
     }
@@ -323,7 +323,7 @@ impl ExactTime {
         Self { nanos, part: 0 }
     }
 
-    /// The time `8 * (bytes + overhead) / rate` seconds later, with nothing lost to rounding.
+    /// Returns the time `8 * (bytes + overhead) / rate` seconds later, without rounding.
     fn after_sending(self, bytes: u32, overhead: u32, rate: u64) -> Self {
         let bits = (u128::from(bytes) + u128::from(overhead)) * 8;
         let total = bits * u128::from(NANOS_PER_SECOND) + u128::from(self.part);

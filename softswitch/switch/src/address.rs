@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses and listeners of the servers.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 pub enum Address {
     /// `host:port`; port 0 takes a free one.
     Tcp(String),
-    /// A path.
+    /// A path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -43,7 +43,7 @@ impl FromStr for Address {
             .and_then(|(_, port)| port.parse::<u16>().ok());
         match port {
             Some(_) => Ok(Self::Tcp(s.into())),
-            None => Err("expected HOST:PORT such as 127.0.0.1:9559, or unix:PATH".into()),
+            None => Err("expected HOST:PORT or unix:PATH: for example 127.0.0.1:9559".into()),
         }
     }
 }
@@ -58,10 +58,10 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Binds; gives the address that clients connect to, with the real port number.
+    /// Binds, and returns the address for clients, with the actual port number.
     ///
     /// # Errors
-    /// If it is in use, does not exist, or is not permitted.
+    /// If the address is in use, does not exist, or is not permitted.
     pub async fn bind(&self) -> anyhow::Result<(Listener, Address)> {
         let what = || format!("cannot listen on {self}");
         match self {
@@ -78,21 +78,21 @@ impl Address {
         }
     }
 
-    /// Removes what [`bind`](Self::bind) left in the file system.
+    /// Removes the file that [`bind`](Self::bind) created.
     pub fn clean_up(&self) {
         if let Self::Unix(path) = self {
-            // It may have been removed by others.
+            // Others may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Removes a socket that nobody listens on any more.
+/// Removes a socket without a listener.
 async fn remove_stale(path: &Path) -> anyhow::Result<()> {
     match UnixStream::connect(path).await {
         Ok(_) => Err(anyhow!("another process listens there")),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(std::fs::remove_file(path)?),
-        // Whatever is wrong, bind will say so.
+        // bind will report any other error.
         Err(_) => Ok(()),
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms() {
+    fn parses_tcp_and_unix_addresses() {
         let unix = |path: &str| Ok(Address::Unix(path.into()));
         assert_eq!(
             "127.0.0.1:0".parse(),

@@ -1,4 +1,4 @@
-//! The command line: that of `simple_switch_grpc`, and links.
+//! The command line: the options of `simple_switch_grpc`, and links.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -30,16 +30,16 @@ A link's keys, separated by commas (--link PORT:KEY=VALUE,...; a port without --
 When it is ready, it prints `grpc-server-addr=ADDRESS` (and `metrics-addr=ADDRESS`) and `ready` to standard output.
 It ends with status 0 on SIGTERM or SIGINT, 1 if it fails, 2 if an option is wrong. SIGUSR1 prints the counters.";
 
-/// A software P4 switch for v1model programs compiled to BMv2 JSON. It takes the options of
-/// simple_switch_grpc; those of the target may stand behind `--`, as there.
+/// A software P4 switch for v1model programs compiled to BMv2 JSON. It accepts the options of
+/// simple_switch_grpc; target options may follow `--`, as there.
 #[derive(Debug, Parser)]
 #[command(name = "softswitch", version, after_help = EXAMPLE, max_term_width = 100)]
 pub struct Options {
-    /// The program to begin with: BMv2 JSON, as p4c or softswitch-p4c makes it
+    /// The initial program: BMv2 JSON from p4c or softswitch-p4c
     #[arg(value_name = "PROGRAM.json", required_unless_present = "no_p4")]
     pub program: Option<PathBuf>,
 
-    /// Begin without a program; a controller sets it
+    /// Start without a program; a controller sets it
     #[arg(long, conflicts_with = "program")]
     pub no_p4: bool,
 
@@ -47,11 +47,11 @@ pub struct Options {
     #[arg(short, long, value_name = "PORT@INTERFACE")]
     pub interface: Vec<Interface>,
 
-    /// Have a port that is connected to itself: what leaves by it comes in by it, after its link (repeat for more)
+    /// Add a loopback port: packets sent to it are received on it, after its link (repeat for more)
     #[arg(long, value_name = "PORT")]
     pub loopback: Vec<u32>,
 
-    /// P4Runtime's number of this device
+    /// P4Runtime device id
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub device_id: u64,
 
@@ -59,8 +59,8 @@ pub struct Options {
     #[arg(long, value_name = "PORT:KEY=VALUE,...")]
     pub link: Vec<PortLink>,
 
-    /// Threads that move packets, each with ports of its own to receive by [default: one for each port,
-    /// but not more than the processors that this process may use]
+    /// Number of packet threads; each receives on its own ports [default: one per port, but at most the
+    /// number of available processors]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
@@ -68,15 +68,15 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 
-    /// Where P4Runtime is served: HOST:PORT (port 0 takes a free one) or unix:PATH
+    /// Address of the P4Runtime server: HOST:PORT (port 0 selects a free one) or unix:PATH
     #[arg(long, default_value = "0.0.0.0:9559", value_name = "ADDRESS")]
     pub grpc_server_addr: Address,
 
-    /// Serve counters in Prometheus' format at http://ADDRESS/metrics
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_addr: Option<Address>,
 
-    /// The port by which packets go to and come from controllers (packet-in, packet-out)
+    /// The port for packet-in and packet-out
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpu_port: Option<u32>,
 
@@ -84,52 +84,52 @@ pub struct Options {
     #[arg(long, default_value_t = 511, value_name = "PORT")]
     pub drop_port: u32,
 
-    /// Write what every packet goes through, to standard error or --trace-file; costs speed
+    /// Trace every packet, to standard error or --trace-file; slows the switch down
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub trace: Option<TraceFormat>,
 
-    /// The file that --trace writes
+    /// The file for --trace
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub trace_file: Option<PathBuf>,
 
-    /// Capture what each port receives and sends: INTERFACE_in.pcap and INTERFACE_out.pcap in a directory
-    /// [without DIR: here]
+    /// Capture the packets of each port to INTERFACE_in.pcap and INTERFACE_out.pcap in a directory
+    /// [without DIR: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
 
-    /// Log to standard error, from level info on
+    /// Log to standard error, at level info or higher
     #[arg(long)]
     pub log_console: bool,
 
-    /// Log to a file, from level info on
+    /// Log to a file, at level info or higher
     #[arg(long, value_name = "FILE", conflicts_with = "log_console")]
     pub log_file: Option<PathBuf>,
 
-    /// Least level to log [default: warn; info with --log-console or --log-file]
+    /// Lowest level to log [default: warn; info with --log-console or --log-file]
     #[arg(short = 'L', long, value_enum, value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
 
-    /// Accepted for simple_switch_grpc's sake and ignored: there is no Thrift server
+    /// Ignored, for compatibility with simple_switch_grpc: there is no Thrift server
     #[arg(long, value_name = "N")]
     pub thrift_port: Option<u16>,
 
-    /// Accepted for simple_switch_grpc's sake and ignored: there are always 8 queues per port
+    /// Ignored, for compatibility with simple_switch_grpc: each port has 8 queues
     #[arg(long, value_name = "N")]
     pub priority_queues: Option<u32>,
 }
 
-/// Least level of the lines that are logged.
+/// Lowest level of the logged lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
     /// Everything.
     Trace,
     /// Details.
     Debug,
-    /// What happens.
+    /// Events.
     Info,
-    /// What may be wrong.
+    /// Possible faults.
     Warn,
-    /// What is wrong.
+    /// Faults.
     Error,
     /// Nothing.
     Off,
@@ -148,7 +148,7 @@ impl FromStr for Interface {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        let expected = "expected PORT@INTERFACE such as 1@veth1";
+        let expected = "expected PORT@INTERFACE: for example 1@veth1";
         let (port, name) = s.split_once('@').ok_or(expected)?;
         let port = port.parse().map_err(|_| expected)?;
         if name.is_empty() {
@@ -165,9 +165,9 @@ impl Options {
     /// Parses and checks the command line.
     ///
     /// # Errors
-    /// What is wrong, or what `--help` and `--version` print; `exit()` on it does the rest.
+    /// The fault, or the text of `--help` or `--version`; `exit()` prints it and ends the program.
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        // simple_switch_grpc has two parsers with `--` between; here is one that knows all options.
+        // simple_switch_grpc has two parsers, separated by `--`; here one parser knows all options.
         let mut separators = 0;
         let args = args.into_iter().filter(|arg| {
             separators += u32::from(arg == "--");
@@ -186,7 +186,7 @@ impl Options {
             let Interface { port, name } = interface;
             if let Some(twice) = self.interface[..i].iter().find(|o| o.port == *port) {
                 return Err(format!(
-                    "--interface: port {port} is given to both '{}' and '{name}'",
+                    "--interface: port {port} is used twice, for '{}' and '{name}'",
                     twice.name
                 ));
             }
@@ -194,7 +194,7 @@ impl Options {
         }
         for (i, port) in self.loopback.iter().enumerate() {
             if self.loopback[..i].contains(port) || self.interface.iter().any(|o| o.port == *port) {
-                return Err(format!("--loopback {port}: there is a port {port} already"));
+                return Err(format!("--loopback {port}: port {port} already exists"));
             }
             self.check_special(*port, &format!("--loopback {port}"))?;
         }
@@ -202,23 +202,23 @@ impl Options {
             let attached = self.interface.iter().any(|o| o.port == *port);
             if !attached && !self.loopback.contains(port) {
                 return Err(format!(
-                    "--link {port}: there is no port {port} (--interface, --loopback)"
+                    "--link {port}: unknown port {port}: add it with --interface or --loopback"
                 ));
             }
             if self.link[..i].iter().any(|other| other.port == *port) {
-                return Err(format!("--link {port}: it is given twice"));
+                return Err(format!("--link {port}: duplicate option"));
             }
         }
         if self.cpu_port == Some(self.drop_port) {
             return Err(format!(
-                "--cpu-port {0}: port {0} means drop; choose another, or another --drop-port",
+                "--cpu-port {0}: port {0} is the drop port: choose another --cpu-port or --drop-port",
                 self.drop_port
             ));
         }
         Ok(())
     }
 
-    /// Whether a port's number has another meaning already.
+    /// Checks that a port's number is not the CPU port or the drop port.
     fn check_special(&self, port: u32, option: &str) -> Result<(), String> {
         if Some(port) == self.cpu_port {
             return Err(format!(
@@ -227,27 +227,27 @@ impl Options {
         }
         if port == self.drop_port {
             return Err(format!(
-                "{option}: port {port} means drop; choose another, or another --drop-port"
+                "{option}: port {port} is the drop port: choose another port or --drop-port"
             ));
         }
         Ok(())
     }
 
-    /// Threads that move packets. More than ports would have nothing to do.
+    /// Returns the number of packet threads: at most one per port.
     pub fn threads(&self) -> NonZeroUsize {
         let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let ports = NonZeroUsize::new(self.interface.len()).unwrap_or(NonZeroUsize::MIN);
         self.threads.unwrap_or_else(processors).min(ports)
     }
 
-    /// Options that were given and have no effect, with the reason.
+    /// Returns warnings about options without effect.
     pub fn ignored(&self) -> Vec<&'static str> {
         let thrift = self
             .thrift_port
-            .map(|_| "--thrift-port is ignored: there is no Thrift server, use P4Runtime");
+            .map(|_| "--thrift-port is ignored: there is no Thrift server: use P4Runtime");
         let queues = self
             .priority_queues
-            .map(|_| "--priority-queues is ignored: there are 8 queues per port");
+            .map(|_| "--priority-queues is ignored: each port has 8 queues");
         thrift.into_iter().chain(queues).collect()
     }
 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_lines_of_simple_switch_grpc() {
+    fn accepts_command_lines_of_simple_switch_grpc() {
         let options = parse(
             "prog.json -i 1@veth1 --interface 2@veth2 --device-id 7 --thrift-port 9090 --log-console -L debug \
              -- --grpc-server-addr 127.0.0.1:0 --cpu-port 510 --drop-port 509",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_have_a_port_each() {
+    fn threads_are_at_most_one_per_port() {
         let threads = |args: &str| parse(args).unwrap().threads().get();
         assert_eq!(threads("--no-p4"), 1);
         assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 8"), 2);
@@ -299,27 +299,24 @@ mod tests {
             ("--no-p4 -i veth1", "expected PORT@INTERFACE"),
             (
                 "--no-p4 -i 1@a -i 1@b",
-                "port 1 is given to both 'a' and 'b'",
+                "port 1 is used twice, for 'a' and 'b'",
             ),
             ("--no-p4 -i 1@a -- --cpu-port 1", "is the CPU port"),
-            ("--no-p4 -i 511@a", "means drop"),
-            ("--no-p4 -i 1@a --loopback 1", "there is a port 1 already"),
-            (
-                "--no-p4 --loopback 2 --loopback 2",
-                "there is a port 2 already",
-            ),
-            ("--no-p4 --loopback 511", "means drop"),
+            ("--no-p4 -i 511@a", "is the drop port"),
+            ("--no-p4 -i 1@a --loopback 1", "port 1 already exists"),
+            ("--no-p4 --loopback 2 --loopback 2", "port 2 already exists"),
+            ("--no-p4 --loopback 511", "is the drop port"),
             ("--no-p4 --loopback 2 -- --cpu-port 2", "is the CPU port"),
-            ("--no-p4 --link 1:rate=1mbit", "there is no port 1"),
+            ("--no-p4 --link 1:rate=1mbit", "unknown port 1"),
             (
                 "--no-p4 -i 1@a --link 1:rate=1",
-                "'1' needs one of the units",
+                "invalid quantity '1': use one of the units",
             ),
             (
                 "--no-p4 -- --grpc-server-addr nowhere",
                 "expected HOST:PORT",
             ),
-            ("--no-p4 -- --cpu-port 511", "means drop"),
+            ("--no-p4 -- --cpu-port 511", "is the drop port"),
             ("--no-p4 -- --cpu-port 0", "--cpu-port"),
             ("--no-p4 --trace-file t", "--trace <FORMAT>"),
             ("--no-p4 --trace xml", "[possible values: text, json]"),

@@ -1,9 +1,9 @@
-//! gRPC connections over Unix sockets, from any client.
+//! gRPC connections over Unix sockets, from all gRPC implementations.
 //!
-//! gRPC's C core (and so its C++ and Python clients) names the server after the socket's path, percent-encoded:
-//! `:authority: %2Frun%2Fsoftswitch.sock`. That is no valid authority (RFC 3986, section 3.2), and the
-//! `h2` crate answers such requests with PROTOCOL_ERROR. Nothing here depends on the name, so the
-//! percent signs in it are replaced before the request is parsed.
+//! gRPC's C core, and with it the C++ and Python clients, sends the percent-encoded path of the socket as the authority:
+//! `:authority: %2Frun%2Fsoftswitch.sock`. This is not a valid authority (RFC 3986, section 3.2), and the `h2` crate
+//! rejects the request with PROTOCOL_ERROR. The server does not use the name, so this module replaces the percent signs
+//! before the request is parsed.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-/// Bytes read at once.
+/// Size of a read in bytes.
 const READ: usize = 64 << 10;
 
 /// A connection whose requests have a valid authority.
@@ -46,7 +46,7 @@ impl AsyncRead for GrpcUnixStream {
             let mut chunk = ReadBuf::new(&mut chunk);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
             if chunk.filled().is_empty() {
-                // A frame that is cut off here is an error whoever sees it.
+                // A truncated frame is an error for every parser.
                 this.filter.passed = this.filter.buffer.len();
                 break;
             }
@@ -98,11 +98,11 @@ const AUTHORITY: usize = 1;
 /// Follows the frames of an HTTP/2 connection.
 #[derive(Debug, Default)]
 struct Filter {
-    /// What was received and not yet taken.
+    /// Received bytes that have not been read.
     buffer: BytesMut,
-    /// How much of it has been looked at.
+    /// Number of these bytes that have been examined.
     passed: usize,
-    /// How much of the current frame is still to come and passes unseen.
+    /// Number of bytes of the current frame to pass through unexamined.
     skip: usize,
     preface_seen: bool,
 }
@@ -131,7 +131,7 @@ impl Filter {
                 let begin = usize::from(flags & FLAG_PADDED != 0)
                     + if flags & FLAG_PRIORITY != 0 { 5 } else { 0 };
                 if let Some(block) = payload.get_mut(begin..) {
-                    // A block that cannot be followed is left as it is.
+                    // A header block that cannot be parsed passes unchanged.
                     let _ = clean_authority(block);
                 }
             }
@@ -145,14 +145,14 @@ impl Filter {
     }
 }
 
-/// Replaces percent signs in `:authority`, where it stands literally in a header block (RFC 7541,
-/// section 6). Lengths stay, so that the dynamic tables of both ends agree.
+/// Replaces percent signs in a literal `:authority` of a header block (RFC 7541, section 6). Lengths do not
+/// change, so the dynamic tables of both ends stay equal.
 fn clean_authority(block: &mut [u8]) -> Option<()> {
     let mut at = 0;
     while at < block.len() {
         let first = block[at];
         let name = match first {
-            // Indexed field; size update.
+            // Indexed field; then table size update.
             0x80.. => {
                 integer(block, &mut at, 7)?;
                 continue;
@@ -202,7 +202,7 @@ fn integer(block: &[u8], at: &mut usize, prefix: u32) -> Option<usize> {
     None
 }
 
-/// Where a string's bytes stand (RFC 7541, section 5.2); none of them, if they are Huffman-coded.
+/// Returns the range of a string's bytes (RFC 7541, section 5.2); empty if they are Huffman-coded.
 fn string(block: &[u8], at: &mut usize) -> Option<std::ops::Range<usize>> {
     let huffman = block.get(*at)? & 0x80 != 0;
     let len = integer(block, at, 7)?;
@@ -215,7 +215,7 @@ fn string(block: &[u8], at: &mut usize) -> Option<std::ops::Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Preface, a SETTINGS frame, HEADERS with an authority, DATA with a percent sign.
+    /// Builds the preface, a SETTINGS frame, HEADERS with an authority, and DATA with a percent sign.
     fn connection() -> Vec<u8> {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_authority_changes_however_the_bytes_arrive() {
+    fn only_authority_changes_for_any_segmentation() {
         let bytes = connection();
         let mut expected = bytes.clone();
         let at = bytes.windows(10).position(|w| w == b"%2Frun%2Fs").unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_passes_unchanged_or_is_held_but_harms_nothing() {
+    fn invalid_bytes_do_not_panic() {
         let mut bytes = connection();
         for i in 0..bytes.len() {
             let old = bytes[i];

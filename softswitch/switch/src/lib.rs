@@ -1,5 +1,5 @@
-//! A software P4 switch: network interfaces as ports, exact egress queues, and a P4Runtime server
-//! around [`softswitch_pipeline`]. It stands in for BMv2's `simple_switch_grpc`.
+//! A software P4 switch around [`softswitch_pipeline`], with network interfaces as ports, exact egress queues and a
+//! P4Runtime server. It replaces BMv2's `simple_switch_grpc`.
 
 pub mod address;
 pub mod cli;

@@ -32,7 +32,7 @@ fn run(options: Options) -> anyhow::Result<()> {
     }
     let config = configure(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Requests of a few controllers; the packets have threads of their own.
+        // These threads serve only a few controllers; the packet threads are separate.
         .worker_threads(2)
         .enable_all()
         .build()

@@ -1,77 +1,67 @@
-//! Counters as text: in Prometheus' format, and as a table for people.
+//! The counters in Prometheus' format and as a table for people.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::address::Listener;
+use crate::dataplane::counters::Sample;
 use crate::dataplane::{Handle, PortView};
 
-/// What there is to count.
+/// The counters to export.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// The switch's counters.
+    /// The data plane with the switch's counters.
     pub dataplane: Arc<Handle>,
     /// The ports and their counters.
     pub ports: Vec<PortView>,
 }
 
-/// Requests longer than this are not ours.
+/// Maximum length of an HTTP request in bytes.
 const MAX_REQUEST: usize = 8192;
 
+type Labels = Vec<(&'static str, String)>;
+
 impl Metrics {
-    /// In Prometheus' text format.
+    /// Formats all counters in Prometheus' text format (OpenMetrics).
     pub fn prometheus(&self) -> String {
-        let mut samples = Vec::new();
-        for port in &self.ports {
-            let labels = format!("port=\"{}\",interface=\"{}\"", port.number, port.name);
-            for (name, value) in port.counters.list() {
-                samples.push(sample("softswitch_port_", name, &labels, value));
-            }
-        }
-        for (name, value) in self.dataplane.counters().list() {
-            samples.push(sample("softswitch_", name, "", value));
-        }
-        // All samples of a metric must stand together.
-        samples.sort();
-        let mut text = String::new();
-        let mut last = "";
-        for (name, line) in &samples {
-            if name != last {
-                let _ = writeln!(text, "# TYPE {name} counter");
-                last = name;
-            }
-            text.push_str(line);
-        }
-        text
+        let mut registry = Registry::with_prefix("softswitch");
+        registry.register_collector(Box::new(self.clone()));
+        let mut page = String::new();
+        // It cannot fail: writing to a string does not.
+        let _ = text::encode(&mut page, &registry);
+        page
     }
 
-    /// One line per port and cause that is not zero.
+    /// Formats one line per port with its non-zero counters, and one for the whole switch.
     pub fn summary(&self) -> String {
         let mut text = String::new();
-        let nonzero = |counters: &mut dyn Iterator<Item = (&'static str, u64)>| {
-            let parts = counters.filter(|(_, v)| *v != 0).map(|(name, value)| {
-                let name = name
-                    .replace("drops{cause=\"", "dropped by ")
-                    .replace("\"}", "");
-                format!("{name} {value}")
+        let nonzero = |samples: &mut dyn Iterator<Item = Sample>| {
+            let parts = samples.filter(|s| s.value != 0).map(|s| match s.cause {
+                Some(cause) => format!("dropped by {cause} {}", s.value),
+                None => format!("{} {}", s.metric, s.value),
             });
             parts.collect::<Vec<_>>().join(", ")
         };
         for port in &self.ports {
-            let counts = nonzero(&mut port.counters.list());
+            let counts = nonzero(&mut port.counters.samples());
             let _ = writeln!(text, "port {} ({}): {counts}", port.number, port.name);
         }
-        let counts = nonzero(&mut self.dataplane.counters().list());
+        let counts = nonzero(&mut self.dataplane.counters().samples());
         let _ = writeln!(text, "switch: {counts}");
         text
     }
 
-    /// Answers HTTP requests with the counters.
+    /// Serves the counters by HTTP at `/metrics`.
     pub async fn serve(self, listener: Listener) {
         loop {
-            // An error here is of one connection, or of too many open files; neither is for ever.
+            // Errors concern one connection, or are temporary (too many open files).
             let metrics = self.clone();
             match &listener {
                 Listener::Tcp(l) => {
@@ -96,44 +86,55 @@ impl Metrics {
                 _ => return,
             }
         }
-        let (status, body) = if request.starts_with(b"GET /metrics ") {
-            ("200 OK", self.prometheus())
+        let (status, kind, body) = if request.starts_with(b"GET /metrics ") {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ("200 OK", kind, self.prometheus())
         } else {
-            ("404 Not Found", "the counters are at /metrics\n".into())
+            let body = "unknown path: use /metrics\n".to_owned();
+            ("404 Not Found", "text/plain", body)
         };
         let answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = connection.write_all(answer.as_bytes()).await;
     }
 }
 
-/// The metric's name, and its line. `name` may bring a label along.
-fn sample(prefix: &str, name: &str, labels: &str, value: u64) -> (String, String) {
-    let (name, own) = name.split_once('{').unwrap_or((name, ""));
-    let own = own.trim_end_matches('}');
-    let metric = format!("{prefix}{name}_total");
-    let labels = match (labels, own) {
-        ("", "") => String::new(),
-        ("", one) | (one, "") => format!("{{{one}}}"),
-        (both, of) => format!("{{{both},{of}}}"),
-    };
-    let line = format!("{metric}{labels} {value}\n");
-    (metric, line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_joined() {
-        let (metric, line) = sample("s_", "drops{cause=\"x\"}", "port=\"1\"", 5);
-        assert_eq!(metric, "s_drops_total");
-        assert_eq!(line, "s_drops_total{port=\"1\",cause=\"x\"} 5\n");
-        assert_eq!(sample("s_", "rx", "", 0).1, "s_rx_total 0\n");
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        // All samples of a metric must be adjacent.
+        let mut metrics: BTreeMap<(String, &str), Vec<(Labels, u64)>> = BTreeMap::new();
+        let mut add = |prefix: &str, mut labels: Labels, sample: Sample| {
+            labels.extend(sample.cause.map(|cause| ("cause", cause.to_owned())));
+            let key = (format!("{prefix}{}", sample.metric), sample.help);
+            metrics.entry(key).or_default().push((labels, sample.value));
+        };
+        for port in &self.ports {
+            for sample in port.counters.samples() {
+                let labels = vec![
+                    ("port", port.number.to_string()),
+                    ("interface", port.name.clone()),
+                ];
+                add("port_", labels, sample);
+            }
+        }
+        for sample in self.dataplane.counters().samples() {
+            add("", Vec::new(), sample);
+        }
+        for ((name, help), samples) in &metrics {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (labels, value) in samples {
+                if labels.is_empty() {
+                    metric.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+                } else {
+                    let mut metric = metric.encode_family(labels)?;
+                    metric.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A whole switch: data plane, P4Runtime server and metrics, put together and taken down.
+//! The whole switch: starts and stops the data plane, the P4Runtime server and the metrics server.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -23,43 +23,43 @@ use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
 use crate::trace::TraceLog;
 
-/// Packets and digests on their way to the control plane; more are dropped.
+/// Maximum number of packets and digests that wait for the control plane; further ones are dropped.
 const EVENT_BACKLOG: usize = 8192;
 
-/// A controller that does not answer for so long is gone.
+/// Time without an answer after which a controller's connection is closed.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// What a switch is made of.
+/// The configuration of a switch.
 pub struct Config {
-    /// P4Runtime's device id.
+    /// P4Runtime device id.
     pub device_id: u64,
-    /// The program to begin with, if any.
+    /// The initial program, if any.
     pub program: Option<Program>,
     /// The ports.
     pub ports: Vec<PortSetup>,
-    /// Threads that move packets.
+    /// Number of packet threads.
     pub threads: NonZeroUsize,
-    /// The port by which packets go to and come from controllers.
+    /// The port for packet-in and packet-out.
     pub cpu_port: Option<u32>,
-    /// The port that means "drop".
+    /// The port number that means "drop".
     pub drop_port: u32,
-    /// Seed of all that is random.
+    /// Seed of link losses and of the program's random numbers.
     pub seed: u64,
-    /// Where P4Runtime is served.
+    /// Address of the P4Runtime server.
     pub grpc: Address,
-    /// Where metrics are served, if anywhere.
+    /// Address of the metrics server, if any.
     pub metrics: Option<Address>,
-    /// Where traces of packets go, if they are wanted.
+    /// The output for packet traces, if enabled.
     pub trace: Option<TraceLog>,
 }
 
 /// A running switch.
 pub struct Switch {
-    /// Where P4Runtime is served; with the real port, if 0 was asked for.
+    /// Address of the P4Runtime server, with the actual port.
     pub grpc: Address,
-    /// Where metrics are served.
+    /// Address of the metrics server.
     pub metrics_address: Option<Address>,
-    /// Its counters.
+    /// The counters.
     pub metrics: Metrics,
     dataplane: Arc<Handle>,
     dataplane_ends: Ends,
@@ -68,7 +68,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts everything. When it returns, controllers can connect.
+    /// Starts the switch. Afterwards, controllers can connect.
     ///
     /// # Errors
     /// If an address cannot be bound.
@@ -132,7 +132,7 @@ impl Switch {
         })
     }
 
-    /// Waits until the switch fails by itself, and says why.
+    /// Waits until the switch fails, and returns the cause.
     pub async fn failed(&mut self) -> anyhow::Error {
         tokio::select! {
             end = self.dataplane_ends.recv() => match end {
@@ -146,7 +146,7 @@ impl Switch {
         }
     }
 
-    /// Takes everything down.
+    /// Stops the switch.
     pub async fn stop(self) {
         self.dataplane.stop();
         self.server.abort();
@@ -157,7 +157,7 @@ impl Switch {
             metrics_address,
             ..
         } = self;
-        // However they end, it is over when all have.
+        // The results do not matter any more; all threads have ended when the channel is closed.
         while dataplane_ends.recv().await.is_some() {}
         grpc.clean_up();
         if let Some(address) = metrics_address {
@@ -176,7 +176,7 @@ async fn serve_grpc(
         .add_service(Service::server(device));
     match listener {
         Listener::Tcp(l) => {
-            // Or every answer waits for the client's delayed acknowledgement of its beginning.
+            // Without TCP_NODELAY, the rest of a response would wait for the client's delayed acknowledgement.
             let connections = TcpIncoming::from(l).with_nodelay(Some(true));
             server.serve_with_incoming(connections).await
         }

@@ -1,4 +1,4 @@
-//! Where traces of packets go: a file, or standard error.
+//! The output of packet traces: a file, or standard error.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,12 +9,12 @@ use clap::ValueEnum;
 use parking_lot::Mutex;
 use softswitch_pipeline::{Paragraphs, Trace};
 
-/// How traces are written.
+/// The format of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
-    /// A paragraph a packet, for people.
+    /// Readable text, one paragraph per packet.
     Text,
-    /// A JSON object a line, one for ingress and one for egress.
+    /// One JSON object per line and pass: one for ingress and one for egress.
     Json,
 }
 
@@ -33,10 +33,10 @@ struct Out {
 }
 
 impl TraceLog {
-    /// Begins a new file, or goes to standard error.
+    /// Opens a new file, or uses standard error.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// If the file cannot be created.
     pub fn create(format: TraceFormat, path: Option<&Path>) -> io::Result<Self> {
         let file = match path {
             Some(path) => File::create(path)?,
@@ -52,7 +52,7 @@ impl TraceLog {
         })
     }
 
-    /// Writes traces at once; gives how many could not be. The first failure in a row is logged.
+    /// Writes traces at once, and returns the number of those that could not be written. Logs the first of consecutive failures.
     pub fn write(&self, traces: &[Trace]) -> u64 {
         if traces.is_empty() {
             return 0;
@@ -63,7 +63,7 @@ impl TraceLog {
             match self.format {
                 TraceFormat::Text => out.paragraphs.push(&mut text, trace),
                 TraceFormat::Json => {
-                    // It has no maps but those with text as keys: it cannot fail.
+                    // It cannot fail: all maps have text keys.
                     text.push_str(&serde_json::to_string(trace).unwrap_or_default());
                     text.push('\n');
                 }
@@ -75,7 +75,9 @@ impl TraceLog {
             Ok(()) => 0,
             Err(e) => {
                 if !was_failing {
-                    tracing::error!("cannot write the trace: {e}; the switch goes on and counts");
+                    tracing::error!(
+                        "cannot write the trace: {e}: the switch continues and counts lost traces"
+                    );
                 }
                 traces.len() as u64
             }

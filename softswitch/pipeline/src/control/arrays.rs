@@ -70,7 +70,7 @@ impl Pipeline {
         cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
     }
 
-    /// Configuration of a cell of an indirect meter, if it was configured.
+    /// Returns the configuration of a cell of an indirect meter, if it was configured.
     pub fn meter(&self, id: MeterId, index: usize) -> Result<Option<MeterConfig>> {
         Ok(self.meter_cell(id, index)?.config())
     }
@@ -130,7 +130,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Members of a parser value set. A member holds one match per field of the `select` key:
+    /// Returns the members of a parser value set. A member has one match per field of the `select` key:
     /// exact, ternary, LPM, range or optional.
     pub fn value_set(&self, id: ValueSetId) -> Result<Vec<Vec<MatchField>>> {
         let set = self
@@ -163,7 +163,7 @@ impl Pipeline {
                 return Err(StateError::Invalid {
                     what: format!("value set {}", info.name),
                     reason: format!(
-                        "{} fields given, {} declared",
+                        "{} fields given, but {} declared",
                         fields.len(),
                         info.fields.len()
                     ),
@@ -192,7 +192,7 @@ impl Pipeline {
         self.core.pre.delete_group(id)
     }
 
-    /// All multicast groups, by id.
+    /// Returns all multicast groups, by id.
     pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
         self.core
             .pre
@@ -216,7 +216,7 @@ impl Pipeline {
         self.core.pre.delete_session(id)
     }
 
-    /// All clone sessions, by id.
+    /// Returns all clone sessions, by id.
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
         self.core
             .pre
@@ -225,29 +225,29 @@ impl Pipeline {
             .collect()
     }
 
-    /// Turns tracing on or off. While it is off it costs one comparison a step.
+    /// Turns tracing on or off. While tracing is off, it costs one comparison per step.
     pub fn set_tracing(&mut self, on: bool) {
         let recorder = || Box::new(Recorder::new(self.program.clone()));
         self.core.externs.trace = on.then(recorder);
     }
 
-    /// Whether tracing is on.
+    /// Returns true if tracing is on.
     pub fn is_tracing(&self) -> bool {
         self.core.externs.trace.is_some()
     }
 
-    /// The passes that ended since the last call, if tracing is on, in order.
+    /// Returns the traces of the passes that ended since the last call, in order; none if tracing is off.
     pub fn take_trace(&mut self) -> Vec<Trace> {
         let trace = self.core.externs.trace.as_mut();
         trace.map_or_else(Vec::new, |t| t.take())
     }
 
-    /// Digests generated since the last call, oldest first.
+    /// Returns the digests generated since the last call, oldest first.
     pub fn take_digests(&mut self) -> Vec<Digest> {
         std::mem::take(&mut self.core.externs.digests)
     }
 
-    /// Lines of `log_msg` since the last call, if [`Options::keep_log`](crate::Options::keep_log) is set.
+    /// Returns the lines of `log_msg` since the last call, if [`Options::keep_log`](crate::Options::keep_log) is set.
     pub fn take_log(&mut self) -> Vec<String> {
         std::mem::take(&mut self.core.externs.log)
     }

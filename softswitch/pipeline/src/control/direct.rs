@@ -1,5 +1,5 @@
-//! Direct counters and meters. Every entry of a table that has them has its own, the default entry too
-//! (P4Runtime specification, section "Default Entry"): its key is `None`, and misses are counted and
+//! Direct counters and meters. Each entry of a table with a direct counter or meter has its own cell, and so does the
+//! default entry (P4Runtime specification, section "Default Entry"): its key is `None`, and misses are counted and
 //! metered there.
 
 use super::arrays::check_meter;
@@ -13,7 +13,7 @@ use crate::table::Table;
 
 type Result<T> = std::result::Result<T, StateError>;
 
-/// The slot of the entry with this key; `None` for the default entry.
+/// Returns the slot of the entry with this key; `None` for the default entry.
 fn slot(t: &Table, key: Option<&EntryKey>) -> Result<Option<u32>> {
     key.map(|key| t.find(key)).transpose()
 }
@@ -34,7 +34,7 @@ impl Pipeline {
         Ok((t, slot))
     }
 
-    /// An entry's direct counter; `None` if the table has none.
+    /// Returns an entry's direct counter; `None` if the table has none.
     pub fn direct_counter(
         &self,
         table: TableId,
@@ -58,7 +58,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Configuration of an entry's direct meter; `None` if it has none, or the table has no meters.
+    /// Returns the configuration of an entry's direct meter; `None` if it is not configured or the table has no meters.
     pub fn direct_meter(
         &self,
         table: TableId,
@@ -68,8 +68,8 @@ impl Pipeline {
         Ok(t.meter(slot).and_then(Meter::config))
     }
 
-    /// Configures an entry's direct meter; `None` makes every packet green again, and leaves packets that
-    /// miss as they are.
+    /// Configures an entry's direct meter. With `None`, every packet that hits the entry is green; on the default entry,
+    /// `None` leaves the colour of misses unchanged.
     pub fn set_direct_meter(
         &mut self,
         table: TableId,
@@ -84,7 +84,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The state of an entry's direct meter; `None` if the table has none.
+    /// Returns the state of an entry's direct meter; `None` if the table has none.
     pub fn direct_meter_state(
         &self,
         table: TableId,
@@ -94,7 +94,7 @@ impl Pipeline {
         Ok(t.meter(slot).cloned().map(MeterState))
     }
 
-    /// Brings an entry's direct meter back to a state that it had.
+    /// Restores an earlier state of an entry's direct meter.
     pub fn restore_direct_meter(
         &mut self,
         table: TableId,

@@ -1,4 +1,4 @@
-//! Indirect meters with what is in their buckets, so that a change can be taken back.
+//! Saving and restoring indirect meters with the tokens in their buckets, so that a change can be undone.
 
 use crate::error::StateError;
 use crate::extern_state::meter::Meter;
@@ -12,14 +12,14 @@ type Result<T> = std::result::Result<T, StateError>;
 pub struct MeterState(pub(super) Meter);
 
 impl Pipeline {
-    /// The state of a cell of an indirect meter.
+    /// Returns the state of a cell of an indirect meter.
     pub fn meter_state(&self, id: MeterId, index: usize) -> Result<MeterState> {
         self.meter(id, index)?;
         let (_, cells) = &self.core.externs.meters[id.index()];
         Ok(MeterState(cells[index].clone()))
     }
 
-    /// Brings a cell of an indirect meter back to a state that it had.
+    /// Restores an earlier state of a cell of an indirect meter.
     pub fn restore_meter(&mut self, id: MeterId, index: usize, state: MeterState) -> Result<()> {
         self.meter(id, index)?;
         self.core.externs.meters[id.index()].1[index] = state.0;

@@ -1,4 +1,4 @@
-//! The control plane's side of a [`Pipeline`](crate::Pipeline).
+//! The control-plane methods of [`Pipeline`](crate::Pipeline).
 
 mod arrays;
 mod direct;
@@ -18,7 +18,7 @@ use crate::phv::mask64;
 use crate::table::{Call, CallRef};
 use crate::value::Value;
 
-/// Arguments as 64-bit limbs, least significant first; `None` if one is wider than its parameter.
+/// Returns the arguments as 64-bit limbs, least significant first; `None` if one is wider than its parameter.
 pub(crate) fn limbs(
     widths: impl IntoIterator<Item = u32>,
     args: &[Value],
@@ -55,14 +55,14 @@ fn pack(
     };
     if !allowed(call.action) {
         return Err(bad(format!(
-            "action {} is not one of its actions",
+            "action {} is not in the table's action list",
             action.name
         )));
     }
     if action.params.len() != call.args.len() {
         let (want, have) = (action.params.len(), call.args.len());
         return Err(bad(format!(
-            "action {} has {want} parameters, {have} were given",
+            "action {} takes {want} arguments, but {have} were given",
             action.name
         )));
     }

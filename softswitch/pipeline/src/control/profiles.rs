@@ -1,4 +1,4 @@
-//! Action profiles: members, groups, watch ports.
+//! Control-plane access to action profiles: members, groups, watch ports.
 
 use super::{no_such, pack, unpack};
 use crate::entry::{ActionCall, Group, GroupMember};
@@ -44,13 +44,13 @@ impl Pipeline {
         self.profile_mut(profile)?.insert_member(id, call)
     }
 
-    /// Replaces a member's action; entries and groups that use it follow at once.
+    /// Replaces a member's action, with immediate effect on the entries and groups that use it.
     pub fn modify_member(&mut self, profile: ProfileId, id: u32, call: ActionCall) -> Result<()> {
         let call = self.pack_member(profile, &call)?;
         self.profile_mut(profile)?.modify_member(id, call)
     }
 
-    /// Deletes a member that no entry and no group uses.
+    /// Deletes a member that neither entries nor groups use.
     pub fn delete_member(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         self.profile_mut(profile)?.delete_member(id)
     }
@@ -61,7 +61,7 @@ impl Pipeline {
         Ok(unpack(self.program.info(), p.call(p.find_member(id)?)))
     }
 
-    /// All members, by id.
+    /// Returns all members, by id.
     pub fn members(&self, profile: ProfileId) -> Result<Vec<(u32, ActionCall)>> {
         let p = self.profile(profile)?;
         let call = |slot| unpack(self.program.info(), p.call(slot));
@@ -90,7 +90,7 @@ impl Pipeline {
         if !info.selector {
             return Err(StateError::Invalid {
                 what: format!("action profile {}", info.name),
-                reason: "it has no selector, so it cannot have groups".to_owned(),
+                reason: "only action selectors have groups".to_owned(),
             });
         }
         let core = &mut self.core;
@@ -115,7 +115,7 @@ impl Pipeline {
         Ok(describe(p, p.group(p.find_group(id)?)))
     }
 
-    /// All groups, by id.
+    /// Returns all groups, by id.
     pub fn groups(&self, profile: ProfileId) -> Result<Vec<(u32, Group)>> {
         let p = self.profile(profile)?;
         Ok(p.group_ids()
@@ -123,7 +123,7 @@ impl Pipeline {
             .collect())
     }
 
-    /// Tells selectors whether a port is up, for watch ports. All ports start up.
+    /// Sets whether a port is up, for watch ports of selectors. Initially all ports are up.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         let down = &mut self.core.ports_down;
         let changed = if up {

@@ -1,4 +1,4 @@
-//! Tables: entries, default actions, idle time-outs.
+//! Control-plane access to tables: entries, default actions, idle time-outs.
 
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
 
-/// A table entry that no packet hit for its idle time-out.
+/// A table entry that was idle for its time-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleEntry {
     /// The table.
@@ -23,21 +23,21 @@ pub struct IdleEntry {
     pub key: EntryKey,
 }
 
-/// What a packet's match fields of one table say, made ready for any number of lookups.
+/// The match fields of a packet for one table, packed for repeated lookups.
 #[derive(Debug, Clone)]
 pub struct LookupKey {
     table: TableId,
     words: SmallVec<[u64; 4]>,
 }
 
-/// A checked action of an entry, before anything is changed.
+/// An entry's action after all checks, before any change.
 enum Checked {
     Target(Target),
     OneShot(Vec<(Call, u32, Option<u32>)>),
 }
 
 impl Pipeline {
-    /// Builds the tables with the entries that the program itself brings.
+    /// Builds the tables with the entries that the program defines.
     pub(crate) fn install_program_entries(&mut self) {
         let program = self.program.clone();
         let c = &*program.0;
@@ -55,7 +55,7 @@ impl Pipeline {
                     continue;
                 };
                 let call = pack(&c.info, &info.name, |_| true, call);
-                // Entries that do not fit or repeat a key were refused when the program was loaded.
+                // The loader refused entries that do not fit or repeat a key.
                 if let (Ok(call), Ok(criteria)) = (call, table.check_insert(&e.key, 0)) {
                     table.insert(&criteria, Target::Call(call), 0, 0);
                 }
@@ -105,13 +105,13 @@ impl Pipeline {
         match (action, profile) {
             (EntryAction::Direct(call), None) => Ok(Checked::Target(Target::Call(pack(call)?))),
             (EntryAction::Direct(_), Some(_)) => {
-                bad("the table has an action profile: name a member, a group or an action set")
+                bad("the table has an action profile: use a member, a group or an action set")
             }
-            (_, None) => bad("the table has no action profile: give an action"),
+            (_, None) => bad("the table has no action profile: use an action"),
             (EntryAction::Member(id), Some(p)) => Ok(Checked::Target(Target::Member(
                 self.core.profiles[p].find_member(*id)?,
             ))),
-            (_, Some(_)) if !selector => bad("the action profile has no selector: name a member"),
+            (_, Some(_)) if !selector => bad("the action profile has no selector: use a member"),
             (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
                 self.core.profiles[p].find_group(*id)?,
             ))),
@@ -119,7 +119,7 @@ impl Pipeline {
                 let mut calls = Vec::new();
                 for a in set {
                     if a.weight == 0 {
-                        return bad("an action of the set has weight 0");
+                        return bad("an action of the set has weight 0: use at least 1");
                     }
                     calls.push((pack(&a.call)?, a.weight, a.watch_port));
                 }
@@ -128,7 +128,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes a checked action real, and counts its uses of the profile.
+    /// Applies a checked action and counts its references to the profile.
     fn acquire(&mut self, table: TableId, checked: Checked) -> Target {
         let target = match checked {
             Checked::Target(t) => t,
@@ -203,7 +203,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces action and idle time-out of the entry with the same key. Its counter and meter stay.
+    /// Replaces the action and the idle time-out of the entry with the same key. Its counter and meter stay.
     pub fn modify_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
         let (info, t) = self.writable(table)?;
         let slot = t.find(&entry.key)?;
@@ -245,7 +245,7 @@ impl Pipeline {
         Ok(self.state(info, t, t.find(key)?))
     }
 
-    /// All entries of a table, in order of insertion.
+    /// Returns all entries of a table, in order of insertion.
     pub fn entries(&self, table: TableId) -> Result<Vec<EntryState>> {
         let (info, t) = self.table(table)?;
         let mut slots: Vec<u32> = t.slots(0).collect();
@@ -253,9 +253,9 @@ impl Pipeline {
         Ok(slots.into_iter().map(|s| self.state(info, t, s)).collect())
     }
 
-    /// At most `max` entries, beginning at position `from` (0 at first), and the position to go on from;
-    /// `None` when there are no more. The order is stable; an entry inserted or deleted between two
-    /// pages may or may not be seen, all others are seen once.
+    /// Returns at most `max` entries from position `from` (initially 0), and the position of the next page; `None` after
+    /// the last page. The order is stable: an entry inserted or deleted between two pages may or may not be returned, all
+    /// others are returned once.
     pub fn entries_page(
         &self,
         table: TableId,
@@ -272,31 +272,31 @@ impl Pipeline {
         ))
     }
 
-    /// A key with these values, one per field of the table's key.
+    /// Builds a lookup key from these values, one per field of the table's key.
     pub fn lookup_key(&self, table: TableId, values: &[Value]) -> Result<LookupKey> {
         let words = SmallVec::from_vec(self.table(table)?.1.shape.pack(values)?);
         Ok(LookupKey { table, words })
     }
 
-    /// The position, as of [`entries_page`](Self::entries_page), of the entry that a packet with this key hits. Nothing is
-    /// counted.
+    /// Returns the position, as in [`entries_page`](Self::entries_page), of the entry that a packet with this key would
+    /// hit. The lookup does not count.
     pub fn hit(&self, key: &LookupKey) -> Option<usize> {
         let table = self.core.tables.get(key.table.index())?;
         table.hit(&key.words).map(|slot| slot as usize)
     }
 
-    /// How many entries a table holds.
+    /// Returns the number of entries of a table.
     pub fn entry_count(&self, table: TableId) -> Result<usize> {
         Ok(self.table(table)?.1.len())
     }
 
-    /// The default action; `None` if the table has none (a miss then does nothing).
+    /// Returns the default action; `None` if the table has none (a miss then does nothing).
     pub fn default_action(&self, table: TableId) -> Result<Option<EntryAction>> {
         let (info, t) = self.table(table)?;
         Ok(t.default().map(|d| self.describe(info, d)))
     }
 
-    /// Sets the default action; `None` returns to the program's own.
+    /// Sets the default action; `None` restores the program's own.
     pub fn set_default_action(
         &mut self,
         table: TableId,
@@ -326,8 +326,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Entries that no packet hit for their idle time-out at time `now`. An entry is reported once, and
-    /// again after each further time-out without a hit.
+    /// Returns the entries that are idle at time `now`, without a hit for their idle time-out. An entry is reported once,
+    /// and again after each further time-out without a hit.
     pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
         let mut idle = Vec::new();
         for (i, t) in self.core.tables.iter_mut().enumerate() {
@@ -343,7 +343,7 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    /// The program's own default action of a table, if it has one.
+    /// Returns the default action that the program defines for a table, if any.
     pub fn program_default_action(&self, table: TableId) -> Result<Option<ActionCall>> {
         self.table(table)?;
         let default = self.program.0.tables[table.index()].default.as_ref();

@@ -69,7 +69,7 @@ impl Core {
             None => self.emit(c, pkt, now, frame),
         };
         if bytes == pkt.start {
-            // Headers as long as they came in: the payload can stay where it is.
+            // If the headers' length has not changed, the payload can stay in place.
             pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
             std::mem::swap(&mut pkt.frame, frame);
         } else {
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    /// Updates checksums and puts the headers into `frame`; how many bytes they have.
+    /// Updates the checksums, writes the headers into `frame` and returns their length in bytes.
     fn emit(&mut self, c: &Compiled, pkt: &mut State, now: Nanos, frame: &mut Vec<u8>) -> usize {
         let mut m = self.machine(c, pkt, now);
         for sum in c.checksums.iter().filter(|s| s.update) {

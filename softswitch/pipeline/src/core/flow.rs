@@ -101,8 +101,8 @@ impl Core {
     }
 }
 
-/// Meters a hit, and a miss if the default entry's meter is configured. v1model meters matches only: as
-/// long as no controller asks for more, a miss leaves the colour as it is.
+/// Meters a hit, and a miss if the default entry's meter is configured. v1model meters hits only, so without that
+/// configuration a miss leaves the colour unchanged.
 #[inline]
 pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
     if let Some((unit, to)) = &fixed.meter
@@ -114,7 +114,7 @@ pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table,
     }
 }
 
-/// The action that a hit or a miss runs, and the slot of the action profile's member that it is of.
+/// Returns the action to run after a hit or a miss, and the slot of its action profile member, if any.
 #[inline]
 pub(crate) fn choose<'a>(
     c: &Compiled,

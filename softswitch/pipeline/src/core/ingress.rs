@@ -1,4 +1,4 @@
-//! Parser, checksum verification, ingress, and what becomes of the packet then.
+//! Parser, checksum verification, ingress, and the packet's fate after it.
 
 use super::replication::descriptor;
 use super::{Core, preserve, set};
@@ -139,11 +139,8 @@ impl Core {
         });
     }
 
-    /// A clone has the frame as it came in, parsed again, and only the preserved metadata.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "all of it is the packet's context"
-    )]
+    /// Makes an ingress clone: the received frame, parsed again, with the preserved metadata only.
+    #[expect(clippy::too_many_arguments, reason = "the packet's context")]
     pub(super) fn clone_at_ingress(
         &mut self,
         c: &Compiled,

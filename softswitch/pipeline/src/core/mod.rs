@@ -1,4 +1,4 @@
-//! The state of a pipeline, and packets through it.
+//! The state of a pipeline, and the processing of packets.
 
 mod egress;
 mod flow;
@@ -19,7 +19,7 @@ use crate::pipeline::Options;
 use crate::pre::Pre;
 use crate::table::{Profile, Table};
 
-/// The state, apart from the program that drives it.
+/// The state of a pipeline, without the program.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) options: Options,
@@ -30,19 +30,22 @@ pub(crate) struct Core {
     pub(crate) pre: Pre,
     pub(crate) ports_down: BTreeSet<u32>,
     pub(crate) pool: Pool,
-    /// Whether packets run in native code where there is some.
+    /// True if packets run in native code where it exists.
     pub(crate) native: bool,
     pub(crate) views: Views,
-    /// The present lookup key.
+    /// The current lookup key.
     pub(crate) key: Vec<u64>,
 }
 
-/// Buffers of packets that have left, for those that come.
+/// Buffers of finished packets, for reuse.
 #[derive(Debug, Default)]
-#[expect(clippy::vec_box, reason = "descriptors hand the boxes out and back")]
+#[expect(
+    clippy::vec_box,
+    reason = "descriptors take the boxes out and return them"
+)]
 pub(crate) struct Pool(Vec<Box<State>>);
 
-/// More are given back to the allocator.
+/// Maximum number of pooled buffers; further ones are freed.
 const MAX_POOL: usize = 1 << 14;
 
 impl Pool {
@@ -65,7 +68,7 @@ pub(crate) fn set(field: Option<Field>, mem: &mut [u8], v: u64) {
     }
 }
 
-/// Copies the fields of a field list, which are metadata, from one packet to another.
+/// Copies the metadata fields of a field list from one packet to another.
 fn preserve(list: Option<&Vec<Field>>, from: &[u8], to: &mut [u8]) {
     for f in list.into_iter().flatten() {
         match f.place {

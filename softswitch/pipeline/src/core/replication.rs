@@ -7,10 +7,7 @@ use crate::pre::{CloneSession, Replica};
 use crate::program::Compiled;
 
 impl Core {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "all of it is the packet's context"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the packet's context")]
     pub(super) fn enqueue_clones(
         &mut self,
         c: &Compiled,
@@ -57,7 +54,7 @@ impl Core {
         out.len() - before
     }
 
-    /// One descriptor a replica.
+    /// Makes one descriptor per replica.
     pub(super) fn replicate(
         &mut self,
         c: &Compiled,

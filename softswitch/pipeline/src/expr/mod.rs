@@ -1,8 +1,8 @@
 //! Compiled expressions.
 //!
-//! BMv2 computes with integers of unbounded size and sign and cuts the result when it is stored. Loading
-//! finds, for each operation, how many bits matter or can occur, and chooses the narrowest of three
-//! kinds of arithmetic that gives the same result: 64 bits, 128 bits, or unbounded.
+//! BMv2 computes with unbounded signed integers and truncates the result on assignment. For each operation, the loader
+//! determines how many bits matter or can occur, and chooses the narrowest of three kinds of arithmetic that gives the
+//! same result: 64 bits, 128 bits, or unbounded.
 
 mod word;
 
@@ -13,7 +13,7 @@ use crate::layout::{HeaderId, Layout};
 use crate::phv::{Field, Word as FieldWord};
 pub(crate) use word::Word;
 
-/// What expressions read.
+/// The data that expressions read.
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'a> {
     /// Headers and metadata.
@@ -65,7 +65,7 @@ impl UnionRef {
 }
 
 impl HeaderRef {
-    /// The header; `None` if a stack index is out of range.
+    /// Returns the header; `None` if a stack index is out of range.
     #[inline]
     pub(crate) fn resolve(&self, env: &Env) -> Option<HeaderId> {
         match self {
@@ -110,7 +110,7 @@ impl DynField {
     }
 }
 
-/// A value in arithmetic of kind `W`.
+/// An expression in arithmetic of kind `W`.
 #[derive(Debug, Clone)]
 pub(crate) enum Node<W> {
     Const(W),
@@ -118,9 +118,9 @@ pub(crate) enum Node<W> {
     Word(FieldWord),
     Field(Field),
     Dyn(Box<DynField>),
-    /// The byte at an offset: how far a stack is filled.
+    /// The byte at an offset: the fill count of a stack.
     Byte(u32),
-    /// Argument of the action: first 64-bit limb, how many.
+    /// Argument of the action: first 64-bit limb and number of limbs.
     Arg(u32, u32),
     Register(Box<(u32, Node<u64>)>),
     /// The same value in another kind of arithmetic.
@@ -143,13 +143,13 @@ pub(crate) enum Node<W> {
     FromBool(Box<Cond>),
     /// The low bits as a signed number.
     SignExtend(Box<Node<W>>, u32),
-    /// A signed value, brought into the range of an unsigned number of so many bits.
+    /// A signed value, saturated to an unsigned number of this width.
     SatUnsigned(Box<Node<W>>, u32),
-    /// A signed value, brought into the range of a signed number of so many bits.
+    /// A signed value, saturated to a signed number of this width.
     SatSigned(Box<Node<W>>, u32),
 }
 
-/// A value and whether the word it is in is to be read as signed.
+/// A value, and true if its word is signed.
 #[derive(Debug, Clone)]
 pub(crate) enum Num {
     N64(Node<u64>, bool),

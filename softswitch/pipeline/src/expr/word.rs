@@ -7,14 +7,14 @@ use num_bigint::{BigInt, BigUint, Sign};
 use super::{Env, Num};
 use crate::phv::{Field, mask64, mask128, sign_extend64, sign_extend128, wrap};
 
-/// Shifting an unbounded number further left leaves nothing that any field could hold.
+/// Maximum left shift of an unbounded number; no field can hold a bit of a larger shift.
 const MAX_SHIFT: u64 = 1 << 16;
 
 /// Operations of one kind of arithmetic. Fixed widths wrap; division by zero gives zero.
 pub(crate) trait Word: Clone + Debug {
     fn from_u64(v: u64) -> Self;
     fn from_field(f: &Field, mem: &[u8]) -> Self;
-    /// From 64-bit limbs, least significant first.
+    /// Converts from 64-bit limbs, least significant first.
     fn from_limbs(limbs: &[u64]) -> Self;
     fn from_biguint(v: &BigUint) -> Self;
     fn from_num(num: &Num, env: &Env) -> Self;

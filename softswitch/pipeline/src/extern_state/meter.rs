@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 
-/// Rates and bursts. Units are bytes (per second) or packets (per second), as the meter is declared.
+/// Rates and bursts of a meter, in bytes (per second) or packets (per second), depending on its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterConfig {
     /// Committed information rate, per second.
@@ -15,7 +15,7 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
-/// What a meter says of a packet; the numbers are v1model's `MeterColor_t`.
+/// The colour of a packet; the numbers are v1model's `MeterColor_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
     /// Within the committed rate.
@@ -109,17 +109,17 @@ mod tests {
     };
 
     #[test]
-    fn colours_follow_the_two_rates() {
+    fn colour_depends_on_both_rates() {
         let mut m = Meter::new(Some(CONFIG));
         let colors: Vec<u8> = (0..6).map(|_| m.execute(1, 0) as u8).collect();
         assert_eq!(colors, [0, 0, 1, 1, 2, 2]);
-        // 100 ms earn one committed and two peak tokens.
+        // 100 ms yield one committed and two peak tokens.
         let colors: Vec<u8> = (0..3).map(|_| m.execute(1, 100_000_000) as u8).collect();
         assert_eq!(colors, [0, 1, 2]);
     }
 
     #[test]
-    fn unconfigured_is_green_and_time_may_stand_still_or_go_back() {
+    fn unconfigured_meter_is_green_and_time_may_go_back() {
         assert_eq!(Meter::default().execute(u64::MAX, 5), Color::Green);
         let mut m = Meter::new(Some(CONFIG));
         for _ in 0..4 {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn refill_of_small_rates_is_exact() {
+    fn small_rates_refill_exactly() {
         let mut m = Meter::new(Some(MeterConfig {
             cir: 1,
             cburst: 1,

@@ -36,7 +36,7 @@ impl Register {
         }
     }
 
-    /// Whether cells have up to 64 bits.
+    /// Returns true if cells have up to 64 bits.
     pub(crate) fn is_narrow(&self) -> bool {
         matches!(self.cells, Cells::Narrow(_))
     }
@@ -45,7 +45,7 @@ impl Register {
         self.width
     }
 
-    /// A cell; zero beyond the end.
+    /// Returns a cell; zero beyond the end.
     pub(crate) fn get<W: Word>(&self, index: usize) -> W {
         match &self.cells {
             Cells::Narrow(c) => W::from_u64(c.get(index).copied().unwrap_or(0)),
@@ -66,7 +66,7 @@ impl Register {
         }
     }
 
-    /// Writes `v`, which fits; nothing beyond the end.
+    /// Writes `v`, which must fit the width; nothing beyond the end.
     pub(crate) fn set_big(&mut self, index: usize, v: BigUint) {
         match &mut self.cells {
             Cells::Narrow(c) => {
@@ -82,7 +82,7 @@ impl Register {
         }
     }
 
-    /// A cell as big-endian bytes.
+    /// Returns a cell as big-endian bytes.
     pub(crate) fn bytes(&self, index: usize) -> Option<Vec<u8>> {
         match &self.cells {
             Cells::Narrow(c) => c.get(index).map(|v| v.to_be_bytes().to_vec()),
@@ -90,7 +90,7 @@ impl Register {
         }
     }
 
-    /// Sets all cells to zero, where they are.
+    /// Sets all cells to zero, in place.
     pub(crate) fn reset(&mut self) {
         match &mut self.cells {
             Cells::Narrow(c) => c.fill(0),
@@ -98,7 +98,7 @@ impl Register {
         }
     }
 
-    /// The cells, if they have up to 64 bits; otherwise none.
+    /// Returns the cells if they have up to 64 bits.
     pub(crate) fn narrow_mut(&mut self) -> &mut [u64] {
         match &mut self.cells {
             Cells::Narrow(c) => c,

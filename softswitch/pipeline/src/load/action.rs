@@ -1,4 +1,4 @@
-//! Actions: from JSON primitives to [`Op`]s.
+//! Loads actions: JSON primitives to [`Op`]s.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::phv::Place;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Names of the objects that primitives use, with their indices.
+/// Indices of the objects that primitives refer to by name.
 pub(crate) struct Objects<'a> {
     pub(crate) names: &'a Names,
     /// Index and width.
@@ -23,7 +23,7 @@ pub(crate) struct Objects<'a> {
     pub(crate) digests: &'a HashMap<u64, u32>,
 }
 
-/// Places an action's parameters one after the other.
+/// Assigns consecutive limbs to an action's parameters.
 pub(crate) fn params(widths: impl IntoIterator<Item = u32>) -> Vec<Param> {
     let mut first = 0;
     let place = |width| {
@@ -155,7 +155,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The header need not be the standard metadata itself: compilers pass copies of it.
+    /// Compiles `mark_to_drop`. Its header may be a copy of the standard metadata, because compilers pass copies.
     fn mark_to_drop(&self) -> Result<Op> {
         let layout = &self.objects.names.layout;
         let standard = &layout.standard;
@@ -173,7 +173,7 @@ impl<'a> Call<'a> {
     fn jump_target(&self, c: &Cursor) -> Result<usize> {
         let to = num_traits::ToPrimitive::to_usize(&c.get("value").hex()?);
         to.filter(|&t| t <= self.count)
-            .ok_or_else(|| c.error("jumps out of the action"))
+            .ok_or_else(|| c.error("the jump target is outside the action"))
     }
 
     fn compile(&self) -> Result<Op> {
@@ -191,7 +191,11 @@ impl<'a> Call<'a> {
                 let (from, _) = s.lvalue(from)?;
                 match (to, from) {
                     (Ok(to), Ok(from)) => Op::SetVarbit(to, from),
-                    _ => return Err(self.json.error("assign_VL needs fields of fixed headers")),
+                    _ => {
+                        return Err(self
+                            .json
+                            .error("assign_VL is supported for fields of fixed headers only"));
+                    }
                 }
             }
             "assign_header" | "copy_header" => {
@@ -337,7 +341,7 @@ impl<'a> Call<'a> {
             "log_msg" => {
                 let [format, values] = self.arity()?;
                 let values = values.get("value");
-                // p4c writes no values as an empty object.
+                // p4c writes an empty object if there are no values.
                 let values = match values.json.as_object() {
                     Some(none) if none.is_empty() => Vec::new(),
                     _ => values.items()?,

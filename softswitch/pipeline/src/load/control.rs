@@ -1,4 +1,4 @@
-//! Pipelines: tables, action profiles, conditions and the flow between them.
+//! Loads pipelines: tables, action profiles, conditions and the control flow between them.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,13 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Unit of a direct meter, and where its colour goes.
+/// Unit of a direct meter, and the field for its colour.
 type DirectMeter = (MeterUnit, Target);
 
-/// What reads a key: fields known at load time, and those of headers found at run time.
+/// The parts of a key: fields known at load time, and fields of headers computed at run time.
 type KeyParts = (Vec<KeyPart>, Vec<ComputedPart>);
 
-/// Largest table, far beyond memory.
+/// Maximum table size; more entries would not fit in memory.
 const MAX_TABLE: usize = 1 << 30;
 
 #[derive(Default)]
@@ -63,9 +63,9 @@ pub(crate) fn load(
             "ingress" => l.control.ingress = start,
             "egress" => l.control.egress = start,
             other => {
-                return Err(p
-                    .get("name")
-                    .error(format!("v1model has no pipeline {other}")));
+                return Err(p.get("name").error(format!(
+                    "unknown pipeline {other}: v1model has ingress and egress"
+                )));
             }
         }
     }
@@ -82,7 +82,7 @@ pub(super) struct Loader<'a> {
     control: Control,
 }
 
-/// Numbers of the control nodes of one pipeline, by name.
+/// Indices of the control nodes of one pipeline, by name.
 type Index = HashMap<String, u32>;
 
 fn next(index: &Index, c: &Cursor) -> Result<u32> {
@@ -163,12 +163,12 @@ impl Loader<'_> {
             .ok_or_else(|| c.error(format!("no action with id {id}")))
     }
 
-    /// An action with its arguments in limbs.
+    /// Loads an action call, with its arguments in limbs.
     pub(super) fn call(&self, action: u32, args: &[Value], c: &Cursor) -> Result<Call> {
         let params = &self.params[action as usize];
         if params.len() != args.len() {
             let message = format!(
-                "the action has {} parameters, {} are given",
+                "the action has {} parameters, but {} arguments are given",
                 params.len(),
                 args.len()
             );
@@ -200,9 +200,9 @@ impl Loader<'_> {
             size.usize()?.max(entries.len())
         };
         if size > MAX_TABLE {
-            return Err(t
-                .get("max_size")
-                .error(format!("at most {MAX_TABLE} entries")));
+            return Err(t.get("max_size").error(format!(
+                "the table is too large: at most {MAX_TABLE} entries"
+            )));
         }
         let profile = match t.get("type").opt_str()?.unwrap_or("simple") {
             "simple" => None,
@@ -245,7 +245,7 @@ impl Loader<'_> {
         };
         let entries = self.entries(&entries, &info, &shape)?;
         let number = self.control.tables.len() as u32;
-        // A table without key is how compilers write a call of an action.
+        // Compilers write the call of an action as a table without a key.
         let plain = info.key.is_empty() && !info.direct_counter && meter.is_none();
         let node = match (&default, &next) {
             (Some(call), Next::Always(next)) if plain && const_default => ControlNode::Call {
@@ -300,7 +300,7 @@ impl Loader<'_> {
                     (Ok(field), field, name)
                 };
             if matches!(field.place, Place::Varbit { .. }) {
-                return Err(target.error("a field of variable length cannot be matched"));
+                return Err(target.error("a variable-length field cannot be a match key"));
             }
             let mask = match k.get("mask").is_null() {
                 true => None,
@@ -315,7 +315,7 @@ impl Loader<'_> {
             fields.push((place, field, mask));
         }
         if infos.iter().filter(|k| k.kind == MatchKind::Lpm).count() > 1 {
-            return Err(t.get("key").error("a table may have one lpm field"));
+            return Err(t.get("key").error("a table may have at most one lpm field"));
         }
         let shape = KeyShape::new(table, &infos);
         let (mut parts, mut computed) = KeyParts::default();

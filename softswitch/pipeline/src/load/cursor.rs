@@ -1,11 +1,11 @@
-//! Walking a JSON document while remembering where one is, so that every error names its place.
+//! A cursor over a JSON document that knows its path, so that every error names its place.
 
 use serde_json::Value as Json;
 
 use crate::error::LoadError;
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// A place in the document.
+/// A position in the document.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     pub(crate) json: &'a Json,
@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An error at this place.
+    /// Returns an error at this place.
     pub(crate) fn error(&self, message: impl Into<String>) -> LoadError {
         let path = if self.path.is_empty() {
             ".".to_owned()
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         self.error(format!("expected {what}, found {found}"))
     }
 
-    /// The member `key`, null if absent.
+    /// Returns the member `key`; null if absent.
     pub(crate) fn get(&self, key: &str) -> Cursor<'a> {
         let path = if self.path.is_empty() {
             key.to_owned()
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Element `i` of an array, null if absent.
+    /// Returns element `i` of an array; null if absent.
     pub(crate) fn at(&self, i: usize) -> Cursor<'a> {
         Cursor {
             json: self.json.get(i).unwrap_or(NULL),
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         self.json.is_null()
     }
 
-    /// The elements; null has none.
+    /// Returns the elements; none for null.
     pub(crate) fn items(&self) -> Result<Vec<Cursor<'a>>, LoadError> {
         match self.json {
             Json::Null => Ok(Vec::new()),
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The elements of an array of known length.
+    /// Returns the elements of an array of known length.
     pub(crate) fn tuple<const N: usize>(&self) -> Result<[Cursor<'a>; N], LoadError> {
         match self.json {
             Json::Array(a) if a.len() == N => Ok(std::array::from_fn(|i| self.at(i))),
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         self.json.as_str().ok_or_else(|| self.expected("a string"))
     }
 
-    /// The string, or `None` for null.
+    /// Returns the string, or `None` for null.
     pub(crate) fn opt_str(&self) -> Result<Option<&'a str>, LoadError> {
         if self.is_null() {
             Ok(None)
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| self.expected("true or false"))
     }
 
-    /// The boolean, which p4c writes as a number in places, or `default` for null.
+    /// Returns the boolean, or `default` for null; p4c sometimes writes a number.
     pub(crate) fn bool_or(&self, default: bool) -> Result<bool, LoadError> {
         match (self.json, self.json.as_u64()) {
             (Json::Null, _) => Ok(default),
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A hexadecimal string, `-` and `0x` optional.
+    /// Returns the value of a hexadecimal string, in which `-` and `0x` are optional.
     pub(crate) fn hex(&self) -> Result<BigInt, LoadError> {
         let s = self.str()?;
         let (sign, digits) = match s.strip_prefix('-') {
@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| self.expected("a hexadecimal string such as \"0x2a\""))
     }
 
-    /// A hexadecimal string that is not negative, as big-endian bytes.
+    /// Returns the value of a non-negative hexadecimal string as big-endian bytes.
     pub(crate) fn hex_bytes(&self) -> Result<Vec<u8>, LoadError> {
         let v = self.hex()?;
         let v = v
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_their_place() {
+    fn errors_name_the_path() {
         let json = serde_json::json!({"tables": [{"key": 7}]});
         let key = Cursor::root(&json).get("tables").at(0).get("key");
         let error = key.items().err().unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_strings() {
+    fn parses_hex_strings() {
         let json = serde_json::json!(["0x2a", "-0x01", "ff", "zz"]);
         let c = Cursor::root(&json);
         assert_eq!(c.at(0).hex().unwrap(), BigInt::from(42));

@@ -1,4 +1,4 @@
-//! Entries that the program itself brings.
+//! Loads the table entries that the program defines.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::value::Value;
 type Result<T> = std::result::Result<T, LoadError>;
 
 impl Loader<'_> {
-    /// The program's own entries. In the JSON the smaller priority wins; here the larger does.
+    /// Loads the program's own entries. In the JSON the smaller priority wins; in the pipeline the larger one wins.
     pub(super) fn entries(
         &self,
         entries: &[Cursor],
@@ -62,7 +62,7 @@ impl Loader<'_> {
                 .encode(&key)
                 .map_err(|error| e.error(error.to_string()))?;
             if !known.insert(criteria) {
-                return Err(e.error("a second entry with the same key"));
+                return Err(e.error("duplicate entry: another one has the same key"));
             }
             list.push(Entry {
                 key,
@@ -77,7 +77,7 @@ impl Loader<'_> {
     }
 }
 
-/// One field of an entry's key; bits outside its mask are dropped.
+/// Loads one field of an entry's key; bits outside its mask are cleared.
 fn match_field(m: &Cursor, k: &KeyInfo) -> Result<MatchField> {
     let hex = |name: &str| Ok::<_, LoadError>(Value::from_be_bytes(&m.get(name).hex_bytes()?));
     let masked = |mask: &Value| {

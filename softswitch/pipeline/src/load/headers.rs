@@ -1,4 +1,4 @@
-//! Header types, instances, stacks, unions: from JSON to a [`Layout`].
+//! Loads header types, instances, stacks and unions: JSON to a [`Layout`].
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use crate::error::LoadError;
 use crate::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
 use crate::phv::{Field, PADDING, Place, Word};
 
-/// Deepest header stack: its fill count is one byte.
+/// Maximum depth of a header stack: its fill count is one byte.
 const MAX_DEPTH: usize = 255;
-/// Largest header in bytes, far beyond any frame.
+/// Maximum header size in bytes.
 const MAX_HEADER_BYTES: u32 = 16 * 1024;
 
-/// The layout, and the indices of the JSON's names and ids.
+/// Indices of the JSON's names and ids in the layout.
 pub(crate) struct Names {
     pub(crate) layout: Layout,
     pub(crate) headers: HashMap<String, HeaderId>,
@@ -43,7 +43,7 @@ impl HeaderType {
     }
 }
 
-/// Hands out offsets: metadata, then validity and counts, then headers.
+/// Assigns offsets: metadata, then validity and counts, then headers.
 #[derive(Default)]
 struct Arena {
     size: u32,
@@ -71,7 +71,7 @@ fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError>
         if fields.iter().filter(|f| f.1.is_none()).count() > 1 {
             return Err(t
                 .get("fields")
-                .error("a header may have one variable-length field"));
+                .error("a header may have at most one variable-length field"));
         }
         let max_length = t.get("max_length");
         let max_length = if max_length.is_null() {
@@ -93,7 +93,7 @@ fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError>
     Ok(types)
 }
 
-/// Field widths alone decide the place of metadata: a slot, or whole bytes for a wide field.
+/// Assigns each metadata field a slot, or whole bytes if it is wide.
 fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
     let place = |(_, width, signed): &(String, Option<u32>, bool)| {
         let width = width.unwrap_or(0);
@@ -114,7 +114,7 @@ fn place_metadata(arena: &mut Arena, t: &HeaderType) -> Vec<Field> {
     t.fields.iter().map(place).collect()
 }
 
-/// Header fields keep their wire format. Fields behind a variable-length one begin at a byte.
+/// Assigns header fields their position in wire format. A field behind a variable-length one begins at a byte boundary.
 fn place_header(arena: &mut Arena, t: &HeaderType) -> (u32, Vec<Field>) {
     let max_bytes = t.max_bytes();
     let base = arena.take(max_bytes + 1);
@@ -161,12 +161,12 @@ pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
         })?;
         ids.insert(h.get("id").u64()?, i as HeaderId);
         if names.insert(name.to_owned(), i as HeaderId).is_some() {
-            return Err(h.get("name").error(format!("a second header named {name}")));
+            return Err(h.get("name").error(format!("duplicate header name {name}")));
         }
         parts.push((name, type_name, t, h.get("metadata").bool_or(false)?));
     }
 
-    // Metadata first, so that it can be cleared at once.
+    // Metadata comes first, so that it can be cleared in one go.
     let mut places: Vec<(u32, Vec<Field>)> = Vec::new();
     for (_, _, t, metadata) in &parts {
         places.push(match (metadata, t.varbit()) {
@@ -184,9 +184,9 @@ pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
     for (i, (name, type_name, t, metadata)) in parts.iter().enumerate() {
         let fixed_bits = t.fixed_bits();
         if !metadata && fixed_bits % 8 != 0 {
-            return Err(
-                json_headers[i].error(format!("{name} has {fixed_bits} bits, not whole bytes"))
-            );
+            return Err(json_headers[i].error(format!(
+                "{name} has {fixed_bits} bits: the length must be a multiple of 8"
+            )));
         }
         if !metadata {
             places[i] = place_header(&mut arena, t);
@@ -245,7 +245,7 @@ fn ids_of(ids: &HashMap<u64, u32>, c: &Cursor, what: &str) -> Result<Vec<u32>, L
         .map(|c| lookup(ids, c, what))
         .collect::<Result<_, _>>()?;
     if list.is_empty() || list.len() > MAX_DEPTH {
-        return Err(c.error(format!("needs 1 to {MAX_DEPTH} elements")));
+        return Err(c.error(format!("a stack must have 1 to {MAX_DEPTH} elements")));
     }
     Ok(list)
 }
@@ -315,7 +315,7 @@ fn unions(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<U
     Ok(u)
 }
 
-/// Finds the architecture's fields, by alias, under BMv2's own names, or in v1model's struct.
+/// Finds the architecture's fields by alias, by BMv2's names, or in v1model's struct.
 fn standard(
     root: &Cursor,
     headers: &[Header],
@@ -328,7 +328,7 @@ fn standard(
         let found = names
             .get(header.str()?)
             .and_then(|&h| headers[h as usize].field(field.str().unwrap_or("")))
-            .ok_or_else(|| to.error("no such field"))?;
+            .ok_or_else(|| to.error("unknown field"))?;
         aliases.insert(from.str()?, found);
     }
     let find = |group: &str, field: &str| {

@@ -1,4 +1,4 @@
-//! From BMv2 JSON to a [`Compiled`] program.
+//! Loads BMv2 JSON into a [`Compiled`] program.
 
 mod action;
 mod control;
@@ -31,20 +31,22 @@ use headers::Names;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// The major version of the format that this crate understands.
+/// The major version of the JSON format that this crate supports.
 const FORMAT_MAJOR: u64 = 2;
-/// Most cells of a counter, meter or register array.
+/// Maximum number of cells of a counter, meter or register array.
 const MAX_CELLS: usize = 1 << 28;
 
 /// Compiles a whole document.
 pub(crate) fn program(document: &Json) -> Result<Compiled> {
     let root = Cursor::root(document);
     if !document.is_object() {
-        return Err(root.error("expected an object: the JSON that p4c-bm2-ss writes"));
+        return Err(root.error("expected an object: use the JSON that p4c-bm2-ss writes"));
     }
     let version = root.get("__meta__").get("version");
     if !version.is_null() && version.at(0).u64()? != FORMAT_MAJOR {
-        return Err(version.error(format!("format {FORMAT_MAJOR}.x is needed")));
+        return Err(version.error(format!(
+            "unsupported format version: {FORMAT_MAJOR}.x is required"
+        )));
     }
     let names = headers::load(&root)?;
     let mut info = Info::default();
@@ -119,7 +121,7 @@ fn errors(root: &Cursor, info: &mut Info) -> Result<ErrorCodes> {
         info.errors
             .push((e.at(0).str()?.to_owned(), e.at(1).u32()?.into()));
     }
-    // Errors of the core library that the JSON leaves out get the next free codes, as in BMv2.
+    // Errors of the core library that are not in the JSON get the next free codes, as in BMv2.
     let mut next = info.errors.iter().map(|e| e.1 + 1).max().unwrap_or(0);
     let mut code = |name: &str| {
         let known = info.errors.iter().find(|e| e.0 == name).map(|e| e.1);
@@ -142,7 +144,9 @@ fn errors(root: &Cursor, info: &mut Info) -> Result<ErrorCodes> {
 fn cells(c: &Cursor) -> Result<usize> {
     let size = c.get("size").usize()?;
     if size > MAX_CELLS {
-        return Err(c.get("size").error(format!("at most {MAX_CELLS} cells")));
+        return Err(c
+            .get("size")
+            .error(format!("the array is too large: at most {MAX_CELLS} cells")));
     }
     Ok(size)
 }
@@ -229,7 +233,7 @@ fn digests(root: &Cursor, names: &Names, info: &mut Info) -> Result<Digests> {
     Ok((lists, ids))
 }
 
-/// The inputs of a calculation or a selector.
+/// Loads the inputs of a calculation or a selector.
 fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
     let algo = c.get("algo");
     let hash = algo.str()?;
@@ -291,7 +295,7 @@ fn actions(root: &Cursor, objects: &Objects, info: &mut Info) -> Result<Actions>
         let ops = action::ops(objects, &params, &a.get("primitives"))?;
         let id = a.get("id").u64()?;
         if ids.insert(id, list.len() as u32).is_some() {
-            return Err(a.get("id").error("a second action with this id"));
+            return Err(a.get("id").error("duplicate action id"));
         }
         info.actions.push(ActionInfo {
             name: a.get("name").str()?.to_owned(),
@@ -348,7 +352,7 @@ fn field_lists(root: &Cursor, names: &Names) -> Result<HashMap<u32, Vec<Field>>>
     for l in root.get("field_lists").items()? {
         let mut fields = Vec::new();
         for e in l.get("elements").items()? {
-            // A constant has nothing to preserve.
+            // Constants need not be preserved.
             if e.get("type").str()? == "field" {
                 fields.push(scope.field(&e.get("value"))?);
             }

@@ -1,4 +1,4 @@
-//! Parser: from JSON states to a [`Parser`].
+//! Loads the parser: JSON states to a [`Parser`].
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Loads the parser; learns the field widths of value sets from where they are used.
+/// Loads the parser, and derives the field widths of value sets from their uses.
 pub(crate) fn load(
     root: &Cursor,
     objects: &Objects,
@@ -76,7 +76,7 @@ impl Loader<'_> {
         let mut ops = Vec::new();
         for op in json.get("parser_ops").items()? {
             match (ops.last_mut(), self.op(&op)?) {
-                // None of them jumps, so that they may run together.
+                // None of them jumps, so they can run as one step.
                 (Some(ParserOp::Run(list)), ParserOp::Run(more)) => list.extend(more),
                 (_, op) => ops.push(op),
             }
@@ -99,15 +99,13 @@ impl Loader<'_> {
                     let set =
                         set.ok_or_else(|| t.get("value").error(format!("no value set {name}")))?;
                     if !t.get("mask").is_null() {
-                        return Err(t
-                            .get("mask")
-                            .error("a mask on a value set is not supported"));
+                        return Err(t.get("mask").error("masks on value sets are not supported"));
                     }
                     if sets[set].fields.is_empty() {
                         sets[set].fields.clone_from(&widths);
                     } else if sets[set].fields != widths {
                         let message =
-                            format!("value set {name} is used with keys of other widths too");
+                            format!("value set {name} is used with keys of different widths");
                         return Err(t.error(message));
                     }
                     cases.push(Case::ValueSet {
@@ -128,7 +126,7 @@ impl Loader<'_> {
         })
     }
 
-    /// The parts of a `select` key, their arrangement in words, and their widths.
+    /// Loads the parts of a `select` key, their arrangement in words, and their widths.
     fn key(&self, json: &Cursor) -> Result<(Vec<SelectPart>, KeyShape, Vec<u32>)> {
         enum Source {
             Field(crate::phv::Field),
@@ -195,7 +193,7 @@ impl Loader<'_> {
                     Destination::Header(id) => {
                         let header = &self.objects.names.layout.headers[id as usize];
                         if header.varbit.is_some() {
-                            return Err(json.error("a header of variable length needs extract_VL"));
+                            return Err(json.error("a variable-length header needs extract_VL"));
                         }
                         if header.metadata {
                             return Err(json.error("metadata cannot be extracted"));
@@ -268,7 +266,7 @@ impl Loader<'_> {
     }
 }
 
-/// A case by value and mask, which are the key's fields, each padded to whole bytes.
+/// Loads a case. Its value and mask consist of the key's fields, each padded to whole bytes.
 fn hex_case(t: &Cursor, shape: &KeyShape, widths: &[u32], next: u32) -> Result<Case> {
     let split = |c: &Cursor| -> Result<Vec<Value>> {
         let total: usize = widths.iter().map(|w| w.div_ceil(8) as usize).sum();

@@ -1,8 +1,8 @@
-//! What values an expression can have: decides which kind of arithmetic computes it exactly.
+//! The range of an expression's values, which determines the arithmetic that computes it exactly.
 
 use num_bigint::{BigInt, Sign};
 
-/// Not negative: `0 <= v < 2^bits`; else `-2^bits <= v < 2^bits`.
+/// A range of values: `0 <= v < 2^bits` if unsigned, else `-2^bits <= v < 2^bits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) negative: bool,
@@ -18,7 +18,7 @@ pub(crate) enum Tier {
 }
 
 impl Tier {
-    /// The narrowest with at least so many bits.
+    /// Returns the narrowest kind with at least this many bits.
     pub(crate) fn with_bits(bits: u32) -> Self {
         match bits {
             0..=64 => Tier::B64,
@@ -28,7 +28,7 @@ impl Tier {
     }
 }
 
-/// More bits than any field has: saturates here, which means the unbounded kind.
+/// The limit at which the number of bits saturates: more than any field has, so it means the unbounded kind.
 const UNBOUNDED: u32 = 1 << 24;
 
 impl Range {
@@ -57,12 +57,12 @@ impl Range {
         Self::signed(UNBOUNDED)
     }
 
-    /// The narrowest kind that holds every value.
+    /// Returns the narrowest kind that holds every value.
     pub(crate) fn tier(self) -> Tier {
         Tier::with_bits(self.bits + u32::from(self.negative))
     }
 
-    /// The narrowest kind that holds every value as a signed number.
+    /// Returns the narrowest kind that holds every value as a signed number.
     pub(crate) fn signed_tier(self) -> Tier {
         Tier::with_bits(self.bits + 1)
     }
@@ -96,7 +96,7 @@ impl Range {
         }
     }
 
-    /// Also for `|` and `^`.
+    /// Returns the range that contains both, which also holds for `|` and `^`.
     pub(crate) fn union(self, o: Self) -> Self {
         Self {
             negative: self.negative || o.negative,

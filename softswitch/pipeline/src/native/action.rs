@@ -1,4 +1,4 @@
-//! Actions.
+//! Generates code for actions.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -16,7 +16,7 @@ use crate::machine::MAX_STEPS;
 use crate::packet::State;
 use crate::phv::{Place, mask64};
 
-/// Where a step may jump to.
+/// Returns the steps that a step may jump to.
 fn destination(op: &Op) -> Option<usize> {
     match op {
         Op::Jump(to) | Op::JumpUnless(_, to) => Some(*to),
@@ -24,20 +24,20 @@ fn destination(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether an action can end the control flow.
+/// Returns true if an action can end the control flow.
 pub(super) fn may_exit(ops: &[Op]) -> bool {
     ops.iter().any(|op| matches!(op, Op::Exit))
 }
 
 impl Gen<'_, '_> {
-    /// Compiles an action, and continues behind it.
+    /// Compiles an action and continues behind it.
     pub(super) fn action(&mut self, ops: &[Op], a: Args) -> Result<()> {
         if ops.len() > MAX_STEPS {
             return Err(Unsupported);
         }
         let backwards = |(i, op)| destination(op).is_some_and(|to| to <= i);
         if ops.iter().enumerate().any(backwards) {
-            // Only such an action can take too many steps.
+            // Only an action with a backward jump can exceed the step limit.
             let (at, n) = (ops.as_ptr() as u64, ops.len() as u64);
             let (at, n) = (self.int(at), self.int(n));
             let [args, count] = self.pass(a);
@@ -78,7 +78,7 @@ impl Gen<'_, '_> {
         self.arrive_open(&mut open, blocks.get(&ops.len()).copied())
     }
 
-    /// Begins a block that is jumped to, if there is one here.
+    /// Begins the block of a jump target, if there is one here.
     fn arrive_open(&mut self, open: &mut bool, block: Option<Block>) -> Result<()> {
         if let Some(block) = block {
             if *open {
@@ -193,7 +193,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Notes the field list of a packet that goes around again.
+    /// Stores the field list of a resubmitted or recirculated packet.
     fn request(&mut self, list: &Node<u64>, a: Args, at: usize) -> Result<()> {
         let list = self.node(list, a)?;
         let list = self.mask(list, 0xffff);
@@ -213,7 +213,7 @@ impl Gen<'_, '_> {
         self.c.info.registers[register as usize].width <= 64
     }
 
-    /// Whether native code writes this target.
+    /// Returns true if native code writes this target.
     pub(super) fn writes(&self, to: &Target) -> bool {
         match to {
             Target::Word(..) => true,
@@ -243,8 +243,8 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// Continues where `index` is within an array, with the address of its cell; the other block is
-    /// where to go on afterwards, and where control is at once if it is not.
+    /// Branches on whether `index` is within an array. Continues with the address of its cell in the first case; the second
+    /// case goes directly to the returned block, where both continue.
     fn within(
         &mut self,
         [cells, len]: [Value; 2],

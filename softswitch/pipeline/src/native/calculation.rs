@@ -1,4 +1,4 @@
-//! Hashes: the input is laid out on the stack and handed over.
+//! Generates code for hashes: it builds the input on the stack and calls the hash function.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::runtime::Callout;
 use crate::calculation::{Calculation, Input};
 use crate::phv::Place;
 
-/// Most bytes of an input that is laid out by native code.
+/// Maximum size in bytes of an input that native code builds.
 const MAX_INPUT: usize = 256;
 
-/// Bytes of an input that consists of whole bytes and has always the same length.
+/// Returns the size of an input that consists of whole bytes and always has the same length.
 fn input_bytes(c: &Calculation) -> Option<usize> {
     let bits = |i: &Input| match i {
         Input::Field(_, f) => match f.place {
@@ -35,7 +35,7 @@ fn input_bytes(c: &Calculation) -> Option<usize> {
 }
 
 impl Gen<'_, '_> {
-    /// The hash of a calculation over the packet.
+    /// Compiles the hash of a calculation over the packet.
     pub(super) fn calculation(&mut self, number: u32) -> Result<Value> {
         let number_value = self.int(number.into());
         let calculation = &self.c.calculations[number as usize];
@@ -45,7 +45,7 @@ impl Gen<'_, '_> {
         let Some(bytes) = input_bytes(calculation) else {
             return Ok(self.call(Callout::Calculate, &[number_value]));
         };
-        // A piece of an invalid header is left out; that is rare enough to be left to the interpreter.
+        // A piece of an invalid header is omitted; this is rare, so the interpreter handles it.
         let headers: BTreeSet<u32> = calculation.inputs.iter().filter_map(header).collect();
         let (fast, slow, after) = (
             self.b.create_block(),
@@ -78,7 +78,7 @@ impl Gen<'_, '_> {
         Ok(result)
     }
 
-    /// The Internet checksum of a summable input.
+    /// Compiles the Internet checksum of a summable input.
     fn sum(&mut self, calculation: &Calculation) -> Result<Value> {
         let mut sum = self.int(0);
         for input in &calculation.inputs {
@@ -89,7 +89,7 @@ impl Gen<'_, '_> {
             let mut part = self.int(0);
             let mut at = 0;
             while at < bits / 8 {
-                // Two bytes at the end are the upper half of a word, as everywhere.
+                // Two bytes at the end are the upper half of a word.
                 let size = (bits / 8 - at).min(4);
                 let word = self.load_be(self.mem, off + at as i32, size);
                 let word = self.shift_left(word, 32 - size * 8);
@@ -110,7 +110,7 @@ impl Gen<'_, '_> {
         Ok(self.mask(sum, 0xffff))
     }
 
-    /// Stores a piece of the input, and tells how many bytes it has.
+    /// Stores a piece of the input and returns its length in bytes.
     fn lay_out(&mut self, input: &Input, slot: StackSlot, at: i32) -> Result<i32> {
         match input {
             Input::Field(_, f) => {

@@ -1,4 +1,4 @@
-//! Truth values, and branches on them.
+//! Generates code for truth values and branches.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I8;
@@ -19,7 +19,7 @@ fn code(order: Order, signed: bool) -> IntCC {
 }
 
 impl Gen<'_, '_> {
-    /// A truth value, 0 or 1. Evaluating what a short circuit would leave out does no harm.
+    /// Compiles a truth value, 0 or 1. Operands have no side effects, so there is no short-circuit evaluation.
     pub(super) fn truth(&mut self, c: &Cond, a: Args) -> Result<Value> {
         Ok(match c {
             Cond::Const(v) => self.b.ins().iconst(I8, i64::from(*v)),
@@ -103,7 +103,7 @@ impl Gen<'_, '_> {
         self.b.ins().ireduce(I8, v)
     }
 
-    /// Goes to `then` or `other`.
+    /// Compiles a branch to `then` or `other`.
     pub(super) fn branch(&mut self, c: &Cond, a: Args, then: Block, other: Block) -> Result<()> {
         match c {
             Cond::Const(v) => {

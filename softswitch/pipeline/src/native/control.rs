@@ -1,4 +1,4 @@
-//! Control flow: tables, conditions, action calls.
+//! Generates code for the control flow: tables, conditions, action calls.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -11,7 +11,7 @@ use super::generator::{Args, Gen, Result, Unsupported};
 use crate::packet::State;
 use crate::program::{CompiledTable, ControlNode, Next};
 
-/// A node's successors.
+/// Returns a node's successors.
 fn successors(n: &ControlNode, tables: &[CompiledTable]) -> Vec<u32> {
     match n {
         ControlNode::Condition { then, other, .. } => vec![*then, *other],
@@ -24,7 +24,7 @@ fn successors(n: &ControlNode, tables: &[CompiledTable]) -> Vec<u32> {
     }
 }
 
-/// The nodes that `first` leads to, each before those that it leads to; none if there is a loop.
+/// Returns the nodes reachable from `first` in topological order; `None` if there is a loop.
 fn order(nodes: &[ControlNode], tables: &[CompiledTable], first: u32) -> Result<Vec<u32>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -58,7 +58,7 @@ fn order(nodes: &[ControlNode], tables: &[CompiledTable], first: u32) -> Result<
 }
 
 impl Gen<'_, '_> {
-    /// Compiles the control flow that begins at a node, and returns.
+    /// Compiles the control flow that begins at a node, up to its return.
     pub(super) fn control(&mut self, first: u32) -> Result<()> {
         let order = order(&self.c.nodes, &self.c.tables, first)?;
         let end = self.b.create_block();
@@ -87,7 +87,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Goes to `end` if the packet has left the control flow, else to `next`.
+    /// Branches to `end` if the packet has left the control flow, else to `next`.
     pub(super) fn leave_if_exited(&mut self, end: Block, next: Block) {
         let exited = self.load_state(I8, offset_of!(State, exit));
         self.brif(exited, end, next);

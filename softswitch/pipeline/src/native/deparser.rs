@@ -1,4 +1,4 @@
-//! Checksums, and the deparser.
+//! Generates code for checksums and the deparser.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -16,14 +16,14 @@ use crate::layout::HeaderId;
 use crate::packet::MAX_FRAME;
 use crate::program::Compiled;
 
-/// Most bytes that a program's deparser emits before the payload.
+/// Returns the maximum number of bytes that the deparser emits before the payload.
 pub(super) fn most_emitted(c: &Compiled) -> usize {
     let bytes = |&h: &HeaderId| c.layout.headers[h as usize].fixed_bytes as usize;
     c.deparser.iter().map(bytes).sum()
 }
 
 impl Gen<'_, '_> {
-    /// Whether one of the checksums that are to be verified is wrong: 0 or 1.
+    /// Compiles the checksum verification; the result is 1 if a checksum is wrong, else 0.
     pub(super) fn verify_checksums(&mut self) -> Result<Value> {
         let c = self.c;
         let wrong = self.b.declare_var(I64);
@@ -80,7 +80,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Compiles everything behind the egress control: its result is the number of bytes that it emits.
+    /// Compiles all steps after the egress control; the result is the number of emitted bytes.
     pub(super) fn deparser(&mut self) -> Result<()> {
         let c = self.c;
         let headers = |h: HeaderId| &c.layout.headers[h as usize];
@@ -93,7 +93,7 @@ impl Gen<'_, '_> {
         let out = self.context(offset_of!(Context, out));
         let to = self.b.declare_var(I64);
         self.b.def_var(to, out);
-        // The elements of a stack lie side by side, and are often all absent.
+        // The elements of a stack are adjacent, and often all invalid.
         for group in c
             .deparser
             .chunk_by(|&a, &b| headers(a).type_name == headers(b).type_name)

@@ -1,4 +1,4 @@
-//! Values of up to 64 bits.
+//! Generates code for values of up to 64 bits.
 
 use std::mem::offset_of;
 
@@ -115,7 +115,7 @@ impl Gen<'_, '_> {
         self.call(Callout::Value, &[n, args, count])
     }
 
-    /// The limb of an argument.
+    /// Loads a limb of an argument.
     pub(super) fn argument(&mut self, limb: u32, a: Args) -> Result<Value> {
         match a {
             Args::Known(limbs) => {
@@ -142,7 +142,7 @@ impl Gen<'_, '_> {
         self.b.ins().select(by_zero, zero, v)
     }
 
-    /// Shifts by an amount that is only known at run time.
+    /// Compiles a shift by an amount that is known only at run time.
     fn shift(&mut self, n: &Node<u64>, p: Value, by: Value) -> Value {
         let (zero, last) = (self.int(0), self.int(63));
         let small = self.compare(IntCC::UnsignedLessThanOrEqual, by, last);
@@ -162,7 +162,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// Address of an array's cells and their number.
+    /// Loads the address and the number of an array's cells.
     pub(super) fn cells(&mut self, views: usize, array: u32) -> [Value; 2] {
         let views = self.context(views);
         let at = array as usize * size_of::<View>();
@@ -174,13 +174,13 @@ impl Gen<'_, '_> {
         [load(offset_of!(View, cells)), load(offset_of!(View, len))]
     }
 
-    /// Address of cell `index` of `size` bytes.
+    /// Computes the address of cell `index` of `size` bytes.
     pub(super) fn cell(&mut self, cells: Value, index: Value, size: usize) -> Value {
         let at = self.b.ins().imul_imm(index, size as i64);
         self.b.ins().iadd(cells, at)
     }
 
-    /// A cell of a register of up to 64 bits; zero beyond its end.
+    /// Loads a cell of a register of up to 64 bits; zero beyond its end.
     fn read_register(&mut self, register: u32, index: Value) -> Value {
         let [cells, len] = self.cells(offset_of!(Context, registers), register);
         let (inside, after) = (self.b.create_block(), self.b.create_block());

@@ -1,5 +1,5 @@
-//! What all of code generation shares: the function being built, calls out of it, and what is known of the
-//! packet's state where it stands.
+//! The state of code generation: the function being built, calls from it, and the known values of the packet's state at
+//! the current position.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -19,28 +19,27 @@ use crate::packet::State;
 use crate::phv::Word;
 use crate::program::Compiled;
 
-/// What native code cannot express, or is too large for it: the interpreter runs it.
+/// The program part cannot be compiled, or is too large; the interpreter runs it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unsupported;
 
 pub(super) type Result<T> = std::result::Result<T, Unsupported>;
 
-/// Most instructions of one function, which bound the time that loading takes.
+/// Maximum number of instructions of one function, which bounds the load time.
 const MAX_INSTRUCTIONS: usize = 1 << 17;
 
 /// The arguments of the action that is being compiled, as 64-bit limbs.
 #[derive(Clone, Copy)]
 pub(super) enum Args<'a> {
     Known(&'a [u64]),
-    /// At this address, so many.
+    /// Address and number of limbs.
     At(Value, u32),
 }
 
-/// Values of fields that are known, since they were just read or written. Shared, since many blocks
-/// begin with the same.
+/// Known values of fields, because they were just read or written. Shared, because many blocks begin with the same ones.
 pub(super) type Known = Rc<HashMap<Word, Value>>;
 
-/// More are forgotten.
+/// Maximum number of known values; with more, all are discarded.
 const MAX_KNOWN: usize = 1024;
 
 pub(super) struct Gen<'a, 'f> {
@@ -51,9 +50,9 @@ pub(super) struct Gen<'a, 'f> {
     pub(super) mem: Value,
     pub(super) pkt: Value,
     pub(super) known: Known,
-    /// What is known at the beginning of blocks that are jumped to and not yet filled.
+    /// Known values at the beginning of jump targets that are not yet filled.
     arriving: HashMap<Block, Known>,
-    /// Bytes of the frame that are parsed, in the parser.
+    /// In the parser: the number of parsed bytes of the frame.
     pub(super) start: Option<Variable>,
     signatures: HashMap<usize, SigRef>,
     convention: CallConv,
@@ -85,14 +84,14 @@ impl<'a, 'f> Gen<'a, 'f> {
         generator
     }
 
-    /// Accesses to the packet's headers and metadata, at any alignment.
+    /// Flags for accesses to the packet's headers and metadata, at any alignment.
     pub(super) fn phv() -> MemFlags {
         MemFlags::new()
             .with_notrap()
             .with_alias_region(Some(AliasRegion::Heap))
     }
 
-    /// Accesses to anything else.
+    /// Flags for all other accesses.
     pub(super) fn other() -> MemFlags {
         MemFlags::new()
             .with_notrap()
@@ -103,12 +102,12 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.b.ins().iconst(I64, v as i64)
     }
 
-    /// The address of something that lives as long as the program.
+    /// Returns the address of an object that lives as long as the program.
     pub(super) fn address<T>(&mut self, of: &T) -> Value {
         self.int(std::ptr::from_ref(of) as u64)
     }
 
-    /// A word of the context.
+    /// Loads a word of the context.
     pub(super) fn context(&mut self, at: usize) -> Value {
         self.b.ins().load(I64, Self::other(), self.ctx, at as i32)
     }
@@ -121,7 +120,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.b.ins().store(Self::other(), v, self.pkt, at as i32);
     }
 
-    /// Where the function may put `bytes` bytes for a call.
+    /// Returns the address of `bytes` bytes on the stack for a call.
     pub(super) fn buffer(&mut self, bytes: u32) -> StackSlot {
         match self.buffer {
             Some((slot, size)) if size >= bytes => slot,
@@ -134,7 +133,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         }
     }
 
-    /// Calls a function of the runtime with the context and further words.
+    /// Calls a runtime function with the context and further words.
     pub(super) fn call(&mut self, callout: Callout, args: &[Value]) -> Value {
         let start = self.start;
         if let Some(start) = start {
@@ -166,7 +165,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         result
     }
 
-    /// Address and number of an action's arguments.
+    /// Returns the address and number of an action's arguments.
     pub(super) fn pass(&mut self, args: Args) -> [Value; 2] {
         match args {
             Args::Known(limbs) => {
@@ -177,7 +176,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         }
     }
 
-    /// Continues in a block, of which all forward jumps are known.
+    /// Continues in a block whose forward jumps are all known.
     pub(super) fn enter(&mut self, block: Block) -> Result<()> {
         self.b.switch_to_block(block);
         self.known = self.arriving.remove(&block).unwrap_or_default();
@@ -187,14 +186,14 @@ impl<'a, 'f> Gen<'a, 'f> {
         Ok(())
     }
 
-    /// Continues in a block that may be jumped to from later ones.
+    /// Continues in a block that later blocks may jump to.
     pub(super) fn enter_loop(&mut self, block: Block) -> Result<()> {
         self.enter(block)?;
         self.known = Known::default();
         Ok(())
     }
 
-    /// Notes what is known where a field was read or written.
+    /// Records the known value of a field that was read or written.
     pub(super) fn note(&mut self, w: Word, v: Value) {
         let known = Rc::make_mut(&mut self.known);
         if known.len() >= MAX_KNOWN {
@@ -225,7 +224,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.b.ins().brif(c, then, &[], other, &[]);
     }
 
-    /// Notes that a switch may go to these blocks.
+    /// Records that a switch may jump to these blocks.
     pub(super) fn arrive_at(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for b in blocks {
             self.arrive(b);

@@ -1,4 +1,4 @@
-//! Headers that come and go.
+//! Generates code for adding and removing headers.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -15,12 +15,12 @@ use crate::expr::HeaderRef;
 use crate::layout::{Header, HeaderId};
 use crate::packet::State;
 
-/// Fewer are removed one by one.
+/// Number of headers from which on one code sequence removes them together.
 const MANY: usize = 4;
-/// Larger headers are cleared by a call.
+/// Maximum size in bytes of a header that is cleared inline; larger ones take a call.
 const MAX_CLEARED: u32 = 128;
 
-/// The header that a step removes, if that is known.
+/// Returns the header that a step removes, if it is known.
 fn removed(op: &Op) -> Option<HeaderId> {
     match op {
         Op::RemoveHeader(HeaderRef::Static(h)) => Some(*h),
@@ -29,8 +29,8 @@ fn removed(op: &Op) -> Option<HeaderId> {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles the removals that `ops` begins with if they are many, and tells how many; parsers begin with the
-    /// removal of every header, of which none is there yet.
+    /// Compiles the removals at the beginning of `ops` if there are many, and returns their number. Parsers begin with the
+    /// removal of all headers, none of which is valid yet.
     pub(super) fn remove_many(&mut self, ops: &[Op]) -> Result<usize> {
         let headers: Vec<HeaderId> = ops.iter().map_while(removed).collect();
         if headers.len() < MANY {
@@ -58,7 +58,7 @@ impl Gen<'_, '_> {
         Ok(count)
     }
 
-    /// Not zero if one of the bytes at these offsets is not.
+    /// Returns a value that is not zero if one of the bytes at these offsets is not zero.
     pub(super) fn any_byte(&mut self, offsets: &BTreeSet<u32>) -> Result<Value> {
         let mut any = self.int(0);
         let mut rest = offsets.iter().copied().peekable();
@@ -76,7 +76,7 @@ impl Gen<'_, '_> {
         Ok(any)
     }
 
-    /// Whether adding and removing this header is simple.
+    /// Returns true if native code can add and remove this header.
     pub(super) fn is_simple(&self, h: HeaderId) -> bool {
         let h = &self.c.layout.headers[h as usize];
         h.varbit.is_none() && h.stored_bytes <= MAX_CLEARED
@@ -122,7 +122,7 @@ impl Gen<'_, '_> {
         self.enter(after)
     }
 
-    /// Makes a header valid, and its siblings of a union invalid.
+    /// Makes a header valid, and its siblings in a union invalid.
     pub(super) fn set_valid(&mut self, h: &Header) -> Result<()> {
         let siblings = h.union.map(|u| &self.c.layout.unions[u as usize].members);
         for &m in siblings.into_iter().flatten() {

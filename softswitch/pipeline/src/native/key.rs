@@ -1,4 +1,4 @@
-//! Keys of tables and of `select`.
+//! Generates code for the keys of tables and `select`.
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -9,7 +9,7 @@ use crate::program::CompiledTable;
 use crate::table::KeyPart;
 
 impl Gen<'_, '_> {
-    /// The words of a table's lookup key; none if it is left to the interpreter.
+    /// Compiles a table's lookup key into words; `None` if the interpreter must build it.
     pub(super) fn key(&mut self, table: &CompiledTable) -> Result<Option<Vec<Value>>> {
         if !table.computed_key.is_empty() || !table.key.iter().all(|p| self.loads(p)) {
             return Ok(None);
@@ -22,7 +22,7 @@ impl Gen<'_, '_> {
         Ok(Some(key.into_iter().map(|v| v.unwrap_or(zero)).collect()))
     }
 
-    /// Puts a key where a call finds it.
+    /// Stores a key in the place where callouts expect it.
     pub(super) fn store_key(&mut self, key: &[Value]) -> Result<Value> {
         let bytes = u32::try_from(key.len() * 8).map_err(|_| Unsupported)?;
         let slot = self.buffer(bytes.max(64));
@@ -32,7 +32,7 @@ impl Gen<'_, '_> {
         Ok(self.b.ins().stack_addr(I64, slot, 0))
     }
 
-    /// Whether native code loads this part of a key.
+    /// Returns true if native code can load this part of a key.
     pub(super) fn loads(&self, part: &KeyPart) -> bool {
         self.reads(Field {
             signed: false,
@@ -40,7 +40,7 @@ impl Gen<'_, '_> {
         })
     }
 
-    /// Puts a part that native code [loads](Self::loads) into the key.
+    /// Adds a part that native code [can load](Self::loads) to the key.
     pub(super) fn key_part(&mut self, part: &KeyPart, key: &mut [Option<Value>]) -> Result<()> {
         // Least significant first.
         let limbs = match part.field.place {

@@ -1,4 +1,4 @@
-//! Reading and writing fields.
+//! Generates code that reads and writes fields.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::phv::{Field, Place, Word, mask64};
 /// The low and high half of a 128-bit value.
 pub(super) type Pair = [Value; 2];
 
-/// A packed field of up to 64 bits, in the bytes that it touches.
+/// A packed field of up to 64 bits and the bytes that it touches.
 #[derive(Clone, Copy)]
 struct Packed {
     off: u32,
@@ -62,7 +62,7 @@ pub(super) fn kind(bytes: u32) -> Type {
     }
 }
 
-/// First bit and end of what a word occupies.
+/// Returns the first bit of a word and the bit after its last.
 fn extent(w: Word) -> (u32, u32) {
     let packed = |off: u32, bits: u32, shift: u8, mask: u64| {
         let end = (off * 8 + bits).saturating_sub(u32::from(shift));
@@ -76,7 +76,7 @@ fn extent(w: Word) -> (u32, u32) {
 }
 
 impl Gen<'_, '_> {
-    /// An offset into the packet's state, once it is known to be inside.
+    /// Returns an offset into the packet's state after a bounds check.
     pub(super) fn inside(&self, off: u32, bytes: u32) -> Result<i32> {
         let end = u64::from(off) + u64::from(bytes);
         if end <= self.c.layout.blank.len() as u64 {
@@ -86,7 +86,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// Forgets what is known of the bits `from..to`.
+    /// Discards the known values of the bits `from..to`.
     pub(super) fn forget(&mut self, from: u32, to: u32) {
         Rc::make_mut(&mut self.known).retain(|&w, _| {
             let (first, end) = extent(w);
@@ -94,7 +94,7 @@ impl Gen<'_, '_> {
         });
     }
 
-    /// Between native and network byte order.
+    /// Converts between native and network byte order.
     pub(super) fn swap(&mut self, v: Value) -> Value {
         if cfg!(target_endian = "big") || self.b.func.dfg.value_type(v) == I8 {
             v
@@ -103,7 +103,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// A big-endian number of 1, 2, 4 or 8 bytes at an address.
+    /// Loads a big-endian number of 1, 2, 4 or 8 bytes from an address.
     pub(super) fn load_be(&mut self, at: Value, off: i32, bytes: u32) -> Value {
         let v = self.b.ins().load(kind(bytes), Self::phv(), at, off);
         let v = self.swap(v);
@@ -125,7 +125,7 @@ impl Gen<'_, '_> {
         self.b.ins().store(Self::phv(), v, at, off);
     }
 
-    /// A field of up to 64 bits.
+    /// Loads a field of up to 64 bits.
     pub(super) fn get(&mut self, w: Word) -> Result<Value> {
         if let Some(&v) = self.known.get(&w) {
             return Ok(v);
@@ -166,7 +166,7 @@ impl Gen<'_, '_> {
         Ok(v)
     }
 
-    /// Writes `v`, which has no bits beyond the field's width.
+    /// Writes `v`, which must fit the field's width.
     pub(super) fn set(&mut self, w: Word, v: Value) -> Result<()> {
         match w {
             Word::Slot(off, bytes) => {
@@ -229,7 +229,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// The low 64 bits of a field; sign-extended if the field is signed.
+    /// Loads the low 64 bits of a field; sign-extended if the field is signed.
     pub(super) fn field64(&mut self, f: Field) -> Result<Value> {
         match f.place {
             Place::Word(w) if f.signed => {
@@ -241,7 +241,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// A field of up to 128 bits; sign-extended if the field is signed.
+    /// Loads a field of up to 128 bits; sign-extended if the field is signed.
     pub(super) fn field128(&mut self, f: Field) -> Result<Pair> {
         let pair = match f.place {
             Place::Word(w) => {
@@ -313,7 +313,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// A validity byte or fill count.
+    /// Loads a validity byte or fill count.
     pub(super) fn byte(&mut self, off: u32) -> Result<Value> {
         self.get(Word::Packed {
             off,
@@ -362,7 +362,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// The low `width` bits as a signed number.
+    /// Sign-extends the low `width` bits.
     pub(super) fn sign_extend(&mut self, v: Value, width: u32) -> Value {
         let unused = 64 - width.clamp(1, 64);
         let v = self.shift_left(v, unused);

@@ -1,8 +1,8 @@
-//! The native engine: a program's parser and control flows as machine code of the host.
+//! The native engine: compiles a program's parser and control flows to machine code of the host.
 //!
-//! What it generates works on the same state as the interpreter and leaves it the same after every step, so
-//! that any step can be left to the interpreter: unbounded numbers, variable-length fields, computed headers
-//! and whatever is rare. A function that cannot be generated at all is interpreted as a whole.
+//! The code works on the interpreter's state and leaves the same state after every step, so it can call the interpreter
+//! for any step: unbounded numbers, variable-length fields, computed headers and rare operations. If a function cannot be
+//! compiled, the interpreter runs it as a whole.
 
 mod action;
 mod calculation;
@@ -36,15 +36,15 @@ use generator::Gen;
 use runtime::{Code, Entry};
 pub(crate) use runtime::{TableView, Views};
 
-/// A program's native code; it may only run with the program that it was made of.
+/// The native code of a program; it may run only with this program.
 pub(crate) struct Native {
     parser: Option<Entry>,
     ingress: Option<Entry>,
     egress: Option<Entry>,
     deparser: Option<Entry>,
-    /// The most bytes that the deparser emits.
+    /// Maximum number of bytes that the deparser emits.
     most_emitted: usize,
-    /// Where they are.
+    /// The memory of the functions.
     _code: Code,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Native {
 }
 
 impl Native {
-    /// Compiles a program, which must stay where it is; none if there is no code generator for this host.
+    /// Compiles a program, which must not move afterwards; `None` if Cranelift does not support the host.
     pub(crate) fn compile(c: &Compiled) -> Option<Self> {
         let mut module = module()?;
         let parser = define(&mut module, c, "parser", |g| g.parser());
@@ -104,7 +104,7 @@ fn module() -> Option<JITModule> {
     )))
 }
 
-/// Generates a function; none if it is to be interpreted.
+/// Generates a function; `None` if the interpreter must run it.
 fn define(
     module: &mut JITModule,
     c: &Compiled,
@@ -134,13 +134,13 @@ fn define(
 }
 
 impl Core {
-    /// The program's native code, unless someone looks on.
+    /// Returns the program's native code, unless tracing is on.
     fn native<'a>(&self, c: &'a Compiled) -> Option<&'a Native> {
         let native = c.native.get()?.as_ref()?;
         (self.native && self.externs.trace.is_none()).then_some(native)
     }
 
-    /// Parses and verifies checksums by native code; false if the interpreter must.
+    /// Parses and verifies checksums in native code; returns false if the interpreter must do it.
     pub(crate) fn parse_natively(&mut self, c: &Compiled, pkt: &mut State, now: Nanos) -> bool {
         let entry = self.native(c).and_then(|n| n.parser);
         if let Some(entry) = entry {
@@ -149,7 +149,7 @@ impl Core {
         entry.is_some()
     }
 
-    /// Runs a control flow by native code; false if the interpreter must.
+    /// Runs a control flow in native code; returns false if the interpreter must do it.
     pub(crate) fn apply_natively(
         &mut self,
         c: &Compiled,
@@ -171,8 +171,8 @@ impl Core {
         entry.is_some()
     }
 
-    /// Updates checksums and emits headers to the beginning of `out` by native code, and returns how many bytes
-    /// they have; none if the interpreter must.
+    /// Updates checksums and emits headers to the beginning of `out` in native code; returns their length in bytes, or `None`
+    /// if the interpreter must do it.
     pub(crate) fn emit_natively(
         &mut self,
         c: &Compiled,

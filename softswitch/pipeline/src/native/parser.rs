@@ -1,4 +1,4 @@
-//! The parser: every state is a block.
+//! Generates code for the parser: one block per state.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -17,16 +17,16 @@ use crate::layout::HeaderId;
 use crate::packet::State;
 use crate::parser::{Case, Destination, ParserOp, ParserState, SelectPart};
 
-/// Larger headers are copied by a call.
+/// Maximum size in bytes of a header that is copied inline; larger ones take a call.
 const MAX_INLINE: u32 = 256;
 
-/// Values that all states use.
+/// Values and blocks that all states use.
 pub(super) struct Walk {
     frame: Value,
     frame_bytes: Value,
     start: Variable,
     states: Vec<Block>,
-    /// Takes the error code.
+    /// The final block; its parameter is the error code.
     end: Block,
 }
 
@@ -85,7 +85,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Goes to a state, or to the end.
+    /// Jumps to a state, or to the end.
     fn go(&mut self, walk: &Walk, state: u32) {
         match walk.states.get(state as usize) {
             Some(&block) => self.jump(block),
@@ -96,7 +96,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// Rejects the packet unless `holds`.
+    /// Compiles a rejection of the packet unless `holds`.
     fn require(&mut self, walk: &Walk, holds: Value, error: u64) {
         let next = self.b.create_block();
         let code = self.int(error);
@@ -106,7 +106,7 @@ impl Gen<'_, '_> {
         self.b.switch_to_block(next);
     }
 
-    /// Requires that the frame has `bytes` more bytes at `from`; their end.
+    /// Compiles a check that the frame has `bytes` more bytes at `from`, and returns their end.
     fn ahead(&mut self, walk: &Walk, from: Value, bytes: u32) -> Value {
         let end = self.b.ins().iadd_imm(from, i64::from(bytes));
         let fits = self.compare(IntCC::UnsignedLessThanOrEqual, end, walk.frame_bytes);
@@ -162,13 +162,13 @@ impl Gen<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    /// Whether extracting a header is a short copy.
+    /// Returns true if the extraction of a header is a short copy.
     fn plain(&self, id: HeaderId) -> bool {
         let h = &self.c.layout.headers[id as usize];
         h.varbit.is_none() && !h.metadata && h.fixed_bytes <= MAX_INLINE
     }
 
-    /// Whether the elements of a stack are plain and lie at equal distances.
+    /// Returns true if the elements of a stack are plain and at equal distances.
     fn regular(&self, stack: u32) -> bool {
         let elements = &self.c.layout.stacks[stack as usize].elements;
         let headers = &self.c.layout.headers;
@@ -226,7 +226,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Bits of the frame ahead that are whole [aligned] words.
+    /// Loads the bits of a lookahead that are whole [aligned] words.
     fn lookahead(&mut self, walk: &Walk, offset: u32, width: u32) -> Value {
         let start = self.b.use_var(walk.start);
         self.ahead(walk, start, (offset + width) / 8);
@@ -300,7 +300,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// The words of a `select` key; none if it is left to the interpreter.
+    /// Compiles a `select` key into words; `None` if the interpreter must build it.
     fn select_key(
         &mut self,
         walk: &Walk,
@@ -366,7 +366,7 @@ impl Gen<'_, '_> {
     }
 }
 
-/// Whether a piece of the frame is one that a single load reads.
+/// Returns true if a single load can read this piece of the frame.
 fn aligned(offset: u32, width: u32) -> bool {
     offset.is_multiple_of(8) && offset < 1 << 24 && matches!(width, 8 | 16 | 32 | 64)
 }

@@ -1,4 +1,4 @@
-//! Tables: the lookup, and the actions that it chooses among.
+//! Generates code for tables: the lookup, and the actions that it selects.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -15,9 +15,9 @@ use crate::phv::mask64;
 use crate::program::Next;
 use crate::table::{NO_ACTION, Table};
 
-/// What a lookup found.
+/// The result of a lookup.
 struct Found {
-    /// Not zero if it was an entry.
+    /// Not zero if the lookup hit an entry.
     hit: Value,
     action: Value,
     /// The address of the action's arguments.
@@ -25,7 +25,7 @@ struct Found {
 }
 
 impl Gen<'_, '_> {
-    /// Compiles a table's lookup and its actions, and goes on to where they lead.
+    /// Compiles a table's lookup and its actions, with jumps to their successors.
     pub(super) fn table(
         &mut self,
         number: u32,
@@ -42,7 +42,7 @@ impl Gen<'_, '_> {
                     if may_exit {
                         let choose = g.b.create_block();
                         g.leave_if_exited(end, choose);
-                        // Its only predecessor is behind it.
+                        // Its only predecessor is a later block.
                         if g.enter(choose).is_err() {
                             return Err(Unsupported);
                         }
@@ -89,7 +89,7 @@ impl Gen<'_, '_> {
         }
         self.enter(none)?;
         after(self, None, false)?;
-        // An action of a profile that this table does not have.
+        // An action of the profile that this table does not allow.
         self.enter(other)?;
         self.call(Callout::Chosen, &[found.action]);
         after(self, None, true)
@@ -123,7 +123,7 @@ impl Gen<'_, '_> {
         })
     }
 
-    /// The number of the record of the entry that a key hits, or of the default entry's, which is 0.
+    /// Compiles the lookup of the record number of the entry that a key hits; the default entry's is 0.
     fn find(&mut self, number: u32, key: &[Value]) -> Result<Value> {
         let Some(bits) = self.c.tables[number as usize].shape.short_bits() else {
             let (n, at) = (self.int(number.into()), self.store_key(key)?);
@@ -141,7 +141,7 @@ impl Gen<'_, '_> {
         Ok(self.b.ins().uextend(I64, record))
     }
 
-    /// Counts a packet to a record, and tells what is in it.
+    /// Counts a packet in a record, and loads the record's content.
     fn hit_or_miss(&mut self, number: u32, record: Value) -> Found {
         if self.c.info.tables[number as usize].direct_counter {
             let counters = self.view(number, offset_of!(TableView, counters));
@@ -160,7 +160,7 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// A part of a table's view.
+    /// Loads a part of a table's view.
     fn view(&mut self, number: u32, part: usize) -> Value {
         let tables = self.context(offset_of!(Context, tables));
         let at = number as usize * size_of::<Table>() + offset_of!(Table, view) + part;

@@ -1,4 +1,4 @@
-//! Values of up to 128 bits, as pairs of words.
+//! Generates code for values of up to 128 bits, as pairs of words.
 
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -11,7 +11,7 @@ use crate::expr::{Node, Num};
 use crate::phv::{Field, Place};
 
 impl Gen<'_, '_> {
-    /// Whether native code reads this field.
+    /// Returns true if native code reads this field.
     pub(super) fn reads(&self, f: Field) -> bool {
         match f.place {
             Place::Word(_) => true,
@@ -90,7 +90,7 @@ impl Gen<'_, '_> {
             Node::Shl(x) | Node::Shr(x) if matches!(x.1, Node::Const(_)) => {
                 let p = self.node128(&x.0, a)?;
                 let Node::Const(by) = x.1 else {
-                    unreachable!("it was just matched")
+                    unreachable!("matched above")
                 };
                 let by = by.min(128) as u32;
                 if matches!(n, Node::Shl(_)) {
@@ -150,7 +150,7 @@ impl Gen<'_, '_> {
         [self.b.ins().bor(low, carried), self.shift_right(high, by)]
     }
 
-    /// The low `width` bits as a signed number.
+    /// Sign-extends the low `width` bits.
     pub(super) fn pair_sign_extend(&mut self, [low, high]: Pair, width: u32) -> Pair {
         if width > 64 {
             return [low, self.sign_extend(high, width.min(128) - 64)];

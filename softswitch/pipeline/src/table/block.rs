@@ -1,14 +1,14 @@
-//! Up to 512 ternary entries, compared with a key at once.
+//! A block of up to 512 ternary entries, compared with a key in parallel.
 //!
-//! For each digit of the key (four bits) and each value of it there is a lane: one bit an entry, set if the entry
-//! allows that value. A key's matches are the lanes of its digits, one and the other (the bit vectors of Lakshman and
-//! Stiliadis, ACM SIGCOMM 1998, over digits instead of fields). It costs the same whatever the masks are.
+//! For each digit of the key (four bits) and each value of the digit there is a lane: one bit per entry, set if the entry
+//! allows that value. The matches of a key are the conjunction of its digits' lanes (the bit vectors of Lakshman and
+//! Stiliadis, ACM SIGCOMM 1998, over digits instead of fields). The cost does not depend on the masks.
 
 use super::entries::{Entries, Rank};
 use super::key::{KeyShape, digit};
 
 pub(super) const CAPACITY: usize = 512;
-/// So few are compared one by one.
+/// Number of entries up to which they are compared one by one.
 const SCAN: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +36,14 @@ impl Lane {
 
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Entries of this block come no earlier than this.
+    /// Lower bound of the ranks of the block's entries.
     pub(super) first: Rank,
-    /// In order of precedence as long as they are compared one by one; else an entry's place is its bit.
+    /// In order of precedence while they are compared one by one; with lanes, an entry's position is its bit.
     slots: Vec<u32>,
     lanes: Option<Lanes>,
 }
 
-/// The lanes of digits that some entry cares about: sixteen a digit.
+/// The lanes of the digits that an entry depends on: sixteen per digit.
 #[derive(Debug, Clone, Default)]
 struct Lanes {
     digits: Vec<u16>,
@@ -60,7 +60,7 @@ impl Lanes {
         new
     }
 
-    /// Puts the digits first that rule out the most.
+    /// Sorts the digits that exclude the most entries to the front.
     fn sort(&mut self) {
         let ones =
             |lanes: &[Lane]| -> u32 { lanes.iter().flat_map(|l| l.0).map(u64::count_ones).sum() };
@@ -76,7 +76,7 @@ impl Lanes {
         self.lanes = lanes;
     }
 
-    /// Makes an entry the `i`-th, which is the last.
+    /// Adds an entry at position `i`, the last.
     fn set(&mut self, i: usize, record: &[u64], shape: &KeyShape) {
         for &n in &shape.digits {
             let allowed = shape.allowed(record, n);
@@ -95,7 +95,7 @@ impl Lanes {
         }
     }
 
-    /// Moves the last entry to the `i`-th place.
+    /// Moves the last entry to position `i`.
     fn swap_remove(&mut self, i: usize, last: usize) {
         for lane in &mut self.lanes {
             lane.set(i, lane.has(last));
@@ -122,7 +122,7 @@ impl Lanes {
 }
 
 impl Block {
-    /// A block with these entries, which are in order of precedence.
+    /// Creates a block with these entries, which are in order of precedence.
     pub(super) fn new(first: Rank, slots: Vec<u32>, entries: &Entries, shape: &KeyShape) -> Self {
         let many = slots.len() > SCAN;
         let lanes = many.then(|| Lanes::new(&slots, entries, shape));

@@ -1,5 +1,5 @@
-//! Any number of ternary entries in blocks, which divide the order of precedence among them: the first match is the
-//! best one.
+//! Any number of ternary entries in blocks. Each block covers a range of the order of precedence, so the first match is
+//! the best one.
 
 use super::block::{Block, CAPACITY};
 use super::entries::{Entries, Rank};
@@ -19,7 +19,7 @@ impl Blocks {
         self.0.partition_point(|b| b.first <= rank) - 1
     }
 
-    /// The entries of the block where an entry of this rank goes, if it is full.
+    /// Returns the entries of the block for an entry of this rank, if it is full.
     pub(super) fn full(&self, rank: Rank) -> Option<&[u32]> {
         let slots = self.0[self.block_of(rank)].slots();
         (slots.len() == CAPACITY).then_some(slots)
@@ -31,8 +31,8 @@ impl Blocks {
         self.0[i].insert(slot, entries, shape);
     }
 
-    /// Makes room for many entries around this rank: entries that come in order fill block after block, others halve
-    /// their block.
+    /// Makes room for entries around this rank. Entries that arrive in order fill one block after the other; other entries
+    /// split their block in halves.
     pub(super) fn make_room(&mut self, rank: Rank, entries: &Entries, shape: &KeyShape) {
         let i = self.block_of(rank);
         let mut low = self.0[i].slots().to_vec();
@@ -73,7 +73,7 @@ impl Blocks {
         self.0.remove(i + 1);
     }
 
-    /// The best match, if it is better than `best`.
+    /// Returns the best match if it is better than `best`.
     #[inline]
     pub(super) fn lookup(
         &self,

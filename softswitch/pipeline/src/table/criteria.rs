@@ -1,4 +1,4 @@
-//! What entries ask of the key: checked, packed, and told to the control plane again.
+//! Match criteria of entries: checking, packing, and conversion back for the control plane.
 
 use super::key::{KeyField, KeyShape, Limbs};
 use crate::entry::{EntryKey, MatchField};
@@ -12,12 +12,12 @@ pub(crate) struct Criteria {
     pub(crate) values: Vec<u64>,
     pub(crate) masks: Vec<u64>,
     pub(crate) ranges: Vec<u64>,
-    /// The larger wins.
+    /// Larger priorities win.
     pub(crate) priority: i32,
 }
 
 impl KeyShape {
-    /// Checks and packs what the control plane says.
+    /// Checks and packs a key of the control plane.
     pub(crate) fn encode(&self, key: &EntryKey) -> Result<Criteria, StateError> {
         self.check_count(key.fields.len())?;
         let mut c = Criteria {
@@ -40,7 +40,7 @@ impl KeyShape {
             let reason = if self.needs_priority {
                 "the table needs a priority of at least 1"
             } else {
-                "the table takes no priority: it must be 0"
+                "the table does not use priorities: the priority must be 0"
             };
             return Err(StateError::BadKey {
                 table: self.table.clone(),
@@ -69,7 +69,7 @@ impl KeyShape {
                 if *prefix_len > width {
                     return Err(self.bad(
                         f,
-                        format!("prefix length {prefix_len} exceeds {width} bits"),
+                        format!("prefix length {prefix_len} exceeds the width of {width} bits"),
                     ));
                 }
                 (value.clone(), f.prefix(*prefix_len))
@@ -78,7 +78,7 @@ impl KeyShape {
                 self.check_width(f, mask)?;
                 (value.clone(), f.limbs(mask))
             }
-            // BMv2 JSON has no optional keys: the compiler writes them as ternary.
+            // BMv2 JSON does not have optional keys: the compiler writes them as ternary.
             (MatchKind::Ternary | MatchKind::Optional, MatchField::Optional(v)) => match v {
                 Some(v) => (v.clone(), full),
                 None => (Value::from(0u64), f.prefix(0)),
@@ -92,7 +92,7 @@ impl KeyShape {
                 }
                 c.ranges[f.range..f.range + f.words].copy_from_slice(&low);
                 c.ranges[f.range + f.words..f.range + 2 * f.words].copy_from_slice(&high);
-                // The bits that all values of the range share are matched exactly.
+                // The leading bits that all values of the range share are matched exactly.
                 let mask = common_bits(&low, &high);
                 let shared: Limbs = low.iter().zip(&mask).map(|(v, m)| v & m).collect();
                 let mask: Limbs = mask.iter().zip(&full).map(|(m, f)| m & f).collect();
@@ -111,7 +111,7 @@ impl KeyShape {
                 };
                 return Err(self.bad(
                     f,
-                    format!("a {given} match was given, the table declares {kind:?}"),
+                    format!("a {given} match was given, but the table declares {kind:?}"),
                 ));
             }
         };
@@ -128,7 +128,7 @@ impl KeyShape {
         Ok(())
     }
 
-    /// What the control plane said, in canonical form.
+    /// Returns the key for the control plane, in canonical form.
     pub(crate) fn describe(&self, c: &Criteria) -> EntryKey {
         let field = |f: &KeyField| {
             let value = f.value(&f.pick(&c.values));
@@ -163,7 +163,7 @@ impl KeyShape {
     }
 }
 
-/// A mask of the leading bits in which all numbers from `low` to `high` agree.
+/// Returns the mask of the leading bits that all numbers from `low` to `high` share.
 fn common_bits(low: &[u64], high: &[u64]) -> Limbs {
     let mut differs = false;
     low.iter()
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn round_trip(kind: MatchKind, width: u32, m: MatchField) {
-        // With a neighbour on each side, to see that fields do not disturb each other.
+        // With a field on each side, to check that fields do not overlap.
         let around = info(MatchKind::Exact, 7);
         let shape = KeyShape::new("t", &[around.clone(), info(kind, width), around]);
         let edge = MatchField::Exact(Value::from(0x55u64));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_is_reversible() {
+    fn criteria_round_trip() {
         for width in [1, 8, 9, 32, 48, 57, 64, 65, 100, 128, 129, 200] {
             let ones = Value::ones(width);
             round_trip(MatchKind::Exact, width, MatchField::Exact(ones.clone()));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn rejects_invalid_criteria() {
         let shape = KeyShape::new("t", &[info(MatchKind::Ternary, 8)]);
         let encode = |m, priority| {
             shape.encode(&EntryKey {

@@ -1,18 +1,19 @@
-//! The entries of a table by slot: a slot keeps its number for the entry's life.
+//! The entries of a table by slot; an entry keeps its slot for its lifetime.
 
 use super::criteria::Criteria;
 use super::key::KeyShape;
 
-/// Order of precedence: the smaller wins. The higher priority comes first, then the older entry.
+/// Order of precedence, smallest first: higher priority, then older entry.
 pub(super) type Rank = (i32, u64);
 
-/// What entries ask of the key, and in which order they came. All of an entry stands together, as it is needed together.
+/// The criteria of the entries and their order of insertion. The data of one entry is contiguous, because it is used
+/// together.
 #[derive(Debug, Clone)]
 pub(super) struct Entries {
     words: usize,
-    /// The masks are kept: they do not follow from the kind of table.
+    /// True if masks are stored, because the kind of table does not imply them.
     masked: bool,
-    /// Words of a record before the criteria: order of insertion (0 is a free slot), and the priority if there is one.
+    /// Words of a record before the criteria: order of insertion (0 for a free slot), and the priority if there is one.
     head: usize,
     /// Words of a record: head, values, masks, ranges.
     stride: usize,
@@ -41,7 +42,7 @@ impl Entries {
         self.capacity() - self.free.len()
     }
 
-    /// Slots that exist, used or free.
+    /// Returns the number of slots, used or free.
     pub(super) fn capacity(&self) -> usize {
         self.records.len() / self.stride
     }
@@ -50,7 +51,7 @@ impl Entries {
         (slot as usize) < self.capacity() && self.seq(slot) != 0
     }
 
-    /// Gives criteria a slot.
+    /// Assigns a slot to criteria.
     pub(super) fn add(&mut self, c: &Criteria) -> u32 {
         self.last_seq += 1;
         let masks = if self.masked { &c.masks[..] } else { &[] };
@@ -77,7 +78,7 @@ impl Entries {
         &self.records[slot as usize * self.stride..][..self.stride]
     }
 
-    /// Values, masks and ranges, as far as they are kept.
+    /// Returns the values, masks and ranges, as far as they are stored.
     #[inline]
     pub(super) fn asked(&self, slot: u32) -> &[u64] {
         &self.record(slot)[self.head..]
@@ -88,7 +89,7 @@ impl Entries {
         &self.asked(slot)[..self.words]
     }
 
-    /// The masks of a ternary table's entry.
+    /// Returns the masks of a ternary table's entry.
     #[inline]
     pub(super) fn masks(&self, slot: u32) -> &[u64] {
         &self.asked(slot)[self.words..2 * self.words]
@@ -112,13 +113,13 @@ impl Entries {
         (-self.priority(slot), self.seq(slot))
     }
 
-    /// Whether a key is within the ranges of a ternary table's entry.
+    /// Returns true if a key is within the ranges of a ternary table's entry.
     #[inline]
     pub(super) fn in_ranges(&self, slot: u32, key: &[u64], shape: &KeyShape) -> bool {
         shape.range_limbs == 0 || shape.in_ranges(key, &self.asked(slot)[2 * self.words..])
     }
 
-    /// Whether a ternary table's entry matches a key.
+    /// Returns true if a ternary table's entry matches a key.
     #[inline]
     pub(super) fn matches(&self, slot: u32, key: &[u64], shape: &KeyShape) -> bool {
         let (values, rest) = self.asked(slot).split_at(self.words);

@@ -1,5 +1,5 @@
-//! Exact match: an array if keys are short, else one hash table. A key of one word stands in the hash table itself, so
-//! that a hit needs no second look.
+//! Exact match: an array for short keys, else a hash table. The hash table stores keys of one word inline, which saves a
+//! memory access per hit.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::OccupiedEntry;
@@ -16,7 +16,7 @@ pub(super) enum Exact {
     Words(HashTable<u32>),
 }
 
-/// Twelve bytes rather than sixteen.
+/// Packed: twelve bytes instead of sixteen.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed(4))]
 pub(super) struct Word {
@@ -27,7 +27,7 @@ pub(super) struct Word {
 impl Exact {
     pub(super) fn new(shape: &KeyShape) -> Self {
         match (shape.short_bits(), shape.words) {
-            // Memory of the large ones is not taken until it is written to.
+            // The kernel does not allocate the memory of large arrays until it is written.
             (Some(bits), _) => Self::Dense(vec![0; 1 << bits].into()),
             (None, 1) => Self::Word(HashTable::new()),
             (None, _) => Self::Words(HashTable::new()),
@@ -77,7 +77,7 @@ impl Exact {
     }
 }
 
-/// The place of a short key, which is empty if it has no fields, among so many, a power of two.
+/// Returns the index of a short key in an array of `len` places, a power of two. A key without fields has index 0.
 #[inline]
 fn index(key: &[u64], places: usize) -> usize {
     key.first().map_or(0, |&k| k as usize & (places - 1))

@@ -7,13 +7,13 @@ use crate::info::{KeyInfo, MatchKind};
 use crate::phv::mask64;
 use crate::value::Value;
 
-/// A value of one field, most significant first.
+/// The value of one field, most significant limb first.
 pub(super) type Limbs = SmallVec<[u64; 2]>;
 
-/// Most bits of a key that is the index of an array.
+/// Maximum width in bits of a key that serves as an array index.
 const MAX_SHORT: u32 = 16;
 
-/// Where one field of the key is.
+/// The position of one field in the key.
 #[derive(Debug, Clone)]
 pub(super) struct KeyField {
     pub(super) info: KeyInfo,
@@ -26,21 +26,21 @@ pub(super) struct KeyField {
     pub(super) range: usize,
 }
 
-/// How a table's key is built and what its entries may say.
+/// The layout of a table's key, and the rules for its entries.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyShape {
     pub(super) table: String,
     pub(super) fields: Vec<KeyField>,
     /// The range fields among them.
     ranged: Vec<KeyField>,
-    /// Digits of the key, four bits each, that hold a part of a field, counted from its most significant end.
+    /// Digits of the key, four bits each, that contain a part of a field, counted from the most significant end.
     pub(super) digits: Vec<u16>,
-    /// Words of the key.
+    /// Number of words of the key.
     pub(crate) words: usize,
-    /// Limbs of an entry's ranges: lower and upper bound of each range field.
+    /// Number of limbs of an entry's ranges: lower and upper bound of each range field.
     pub(crate) range_limbs: usize,
     pub(crate) needs_priority: bool,
-    /// Priority is the prefix length.
+    /// True if the priority is the prefix length.
     pub(crate) by_prefix: bool,
 }
 
@@ -54,7 +54,7 @@ impl KeyField {
         bytes.chunks(8).map(limb).collect()
     }
 
-    /// Puts limbs of this field into words of the key.
+    /// Writes limbs of this field into words of the key.
     pub(super) fn place(&self, limbs: &[u64], into: &mut [u64]) {
         for (i, limb) in limbs.iter().enumerate() {
             into[self.word + i] |= limb << self.shift;
@@ -73,7 +73,7 @@ impl KeyField {
         Value::from_be_bytes(&bytes)
     }
 
-    /// Limbs with the `len` most significant bits of the field set.
+    /// Returns limbs with the `len` most significant bits of the field set.
     pub(super) fn prefix(&self, len: u32) -> Limbs {
         let width = self.info.width;
         let low = width - len.min(width);
@@ -84,25 +84,25 @@ impl KeyField {
         (0..self.words as u32).rev().map(limb).collect()
     }
 
-    /// Position of its most significant bit, counted from the key's.
+    /// Returns the position of the field's most significant bit, counted from the key's.
     fn first_bit(&self) -> usize {
         (self.word + self.words) * 64 - self.shift as usize - self.info.width as usize
     }
 
-    /// Lower and upper bound among an entry's range limbs.
+    /// Returns the lower and upper bound among an entry's range limbs.
     pub(super) fn bounds<'a>(&self, ranges: &'a [u64]) -> (&'a [u64], &'a [u64]) {
         ranges[self.range..self.range + 2 * self.words].split_at(self.words)
     }
 }
 
-/// Ones in the bits below `n`.
+/// Returns a mask of the bits below `n`.
 fn mask64_below(n: u32) -> u64 {
     if n >= 64 { u64::MAX } else { (1 << n) - 1 }
 }
 
 impl KeyShape {
-    /// The fields stand in the order of `key`, without gaps where they end: at the last bit of the last word.
-    /// The field of a longest-prefix table stands last, so that an entry is a prefix of the key as a whole.
+    /// Lays out the fields in the order of `key`, without gaps, so that they end at the last bit of the last word.
+    /// A longest-prefix field comes last, so that an entry is a prefix of the key as a whole.
     pub(crate) fn new(table: &str, key: &[KeyInfo]) -> Self {
         let has = |kind| key.iter().any(|k| k.kind == kind);
         let needs_priority =
@@ -158,12 +158,12 @@ impl KeyShape {
         shape
     }
 
-    /// Every bit of every field.
+    /// Returns the mask of all bits of all fields.
     pub(crate) fn full_mask(&self) -> Vec<u64> {
         self.prefix_mask(u32::MAX)
     }
 
-    /// Every bit of every field, but only the first `len` of a longest-prefix field.
+    /// Returns the mask of all bits of all fields, but only the first `len` of a longest-prefix field.
     pub(crate) fn prefix_mask(&self, len: u32) -> Vec<u64> {
         let mut mask = vec![0; self.words];
         for f in &self.fields {
@@ -173,26 +173,26 @@ impl KeyShape {
         mask
     }
 
-    /// Bits of a key that is short enough, and exact, to be the index of an array.
+    /// Returns the width of a key that can serve as an array index: exact and short.
     pub(crate) fn short_bits(&self) -> Option<u32> {
         let exact = !self.needs_priority && !self.by_prefix;
         let bits = self.fields.iter().map(|f| f.info.width).sum();
         (exact && bits <= MAX_SHORT).then_some(bits)
     }
 
-    /// The first bit of the key that holds a field.
+    /// Returns the first bit of the key that belongs to a field.
     pub(super) fn first_bit(&self) -> usize {
         let bits = self.fields.iter().map(KeyField::first_bit);
         bits.min().unwrap_or(0)
     }
 
-    /// The first bit of the longest-prefix field, if there is one.
+    /// Returns the first bit of the longest-prefix field, if there is one.
     pub(super) fn prefix_bit(&self) -> Option<usize> {
         let lpm = self.fields.iter().find(|f| f.info.kind == MatchKind::Lpm);
         lpm.map(KeyField::first_bit)
     }
 
-    /// Where field `i` goes in the key.
+    /// Returns the position of field `i` in the key.
     pub(crate) fn slot(&self, i: usize) -> (usize, u32) {
         (self.fields[i].word, self.fields[i].shift)
     }
@@ -213,7 +213,7 @@ impl KeyShape {
         Err(StateError::BadKey {
             table: self.table.clone(),
             field: "key".to_owned(),
-            reason: format!("{given} match fields given, {declared} declared"),
+            reason: format!("{given} match fields given, but {declared} declared"),
         })
     }
 
@@ -228,7 +228,7 @@ impl KeyShape {
         })
     }
 
-    /// A key with these values of the fields.
+    /// Packs these values of the fields into a key.
     pub(crate) fn pack(&self, values: &[Value]) -> Result<Vec<u64>, StateError> {
         self.check_count(values.len())?;
         let mut key = vec![0; self.words];
@@ -239,12 +239,12 @@ impl KeyShape {
         Ok(key)
     }
 
-    /// The fields of a packet's key.
+    /// Unpacks the fields of a packet's key.
     pub(crate) fn key_values(&self, key: &[u64]) -> Vec<Value> {
         self.fields.iter().map(|f| f.value(&f.pick(key))).collect()
     }
 
-    /// Whether every range field of the key is within an entry's bounds.
+    /// Returns true if all range fields of the key are within an entry's bounds.
     #[inline]
     pub(crate) fn in_ranges(&self, key: &[u64], ranges: &[u64]) -> bool {
         self.ranged.iter().all(|f| {
@@ -259,8 +259,8 @@ impl KeyShape {
         })
     }
 
-    /// The values, one a bit, that an entry's values, masks and ranges allow a digit of the key to have. A digit of a
-    /// range may be allowed more than the range as a whole.
+    /// Returns the set of values, one bit each, that an entry's values, masks and ranges allow for a digit of the key. For
+    /// ranges, the set may be too large, because digits are considered one by one.
     pub(super) fn allowed(&self, record: &[u64], n: u16) -> u16 {
         let (values, rest) = record.split_at(self.words);
         let (masks, ranges) = rest.split_at(self.words);
@@ -284,13 +284,13 @@ impl KeyShape {
     }
 }
 
-/// Word and shift of a digit.
+/// Returns the word and the shift of a digit.
 #[inline]
 fn place(n: u16) -> (usize, u32) {
     (usize::from(n / 16), 60 - u32::from(n % 16) * 4)
 }
 
-/// A digit of a key.
+/// Returns a digit of a key.
 #[inline]
 pub(super) fn digit(key: &[u64], n: u16) -> usize {
     let (word, shift) = place(n);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_begin_at_the_most_significant_bit() {
+    fn prefix_starts_at_most_significant_bit() {
         let shape = shape(&[(MatchKind::Lpm, 100)]);
         assert_eq!(shape.fields[0].prefix(100)[..], [mask64(36), u64::MAX]);
         assert_eq!(shape.fields[0].prefix(1)[..], [1 << 35, 0]);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_field_stands_last_and_next_to_the_others() {
+    fn prefix_field_is_last_without_gap() {
         let shape = shape(&[(MatchKind::Lpm, 128), (MatchKind::Exact, 16)]);
         assert_eq!(
             (shape.words, shape.slot(0), shape.slot(1)),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_share_words_and_end_with_the_last() {
+    fn fields_share_words_and_end_at_last_bit() {
         let shape = shape(&[
             (MatchKind::Exact, 9),
             (MatchKind::Ternary, 60),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_allow_what_a_mask_or_a_range_allows() {
+    fn digits_allow_values_of_mask_and_range() {
         use crate::entry::{EntryKey, MatchField};
         let shape = shape(&[(MatchKind::Ternary, 8), (MatchKind::Range, 8)]);
         let (value, mask) = (0x21u64.into(), 0xa3u64.into());

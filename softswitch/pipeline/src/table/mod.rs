@@ -33,7 +33,7 @@ pub(crate) use records::NO_ACTION;
 use records::{Records, record};
 use space::Space;
 
-/// Multiplication folds all bits of a word into all bits of the hash.
+/// Seed of the multiplicative hash, which mixes all bits of a word into all bits of the hash.
 #[inline]
 fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -51,7 +51,7 @@ pub(crate) struct Call {
     pub(crate) args: SmallVec<[u64; 3]>,
 }
 
-/// The same where it is kept.
+/// A borrowed [`Call`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallRef<'a> {
     pub(crate) action: u32,
@@ -67,7 +67,7 @@ impl<'a> From<&'a Call> for CallRef<'a> {
     }
 }
 
-/// What an entry does.
+/// The action of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<C = Call> {
     Call(C),
@@ -90,12 +90,12 @@ impl Target<CallRef<'_>> {
     }
 }
 
-/// How long an entry may stay idle, and since when it is.
+/// An entry's idle time-out and the time since which it is idle.
 #[derive(Debug, Clone, Copy, Default)]
 struct Idle {
     timeout: Nanos,
     last_hit: Nanos,
-    /// When it was last reported; hits after it make it count anew.
+    /// Time of the last report; a later hit restarts the time-out.
     reported: Nanos,
 }
 
@@ -110,17 +110,17 @@ pub(crate) struct Table {
     with_meters: bool,
     with_idle: bool,
     targets: Records,
-    /// In the order of records, the meters too.
+    /// By record number, as are the meters.
     counters: Vec<CounterValue>,
     meters: Vec<Meter>,
     idle: Vec<Idle>,
     /// Entries with an idle time-out.
     mortal: usize,
-    /// Of `space`, `targets` and `counters`.
+    /// Addresses in `space`, `targets` and `counters`.
     pub(crate) view: TableView,
 }
 
-/// What a table keeps for each entry.
+/// The data that a table keeps per entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) size: usize,
@@ -150,7 +150,7 @@ impl Table {
         table
     }
 
-    /// Tells native code where everything is: to be called when something may have moved.
+    /// Updates the addresses for native code; must be called after each change that may move data.
     fn look(&mut self) {
         let (records, stride) = (self.targets.words(), self.targets.stride());
         self.view = TableView::new(self.space.dense(), records, stride, &mut self.counters);
@@ -164,7 +164,7 @@ impl Table {
         format!("entry of table {}", self.name)
     }
 
-    /// The slot of the entry with this key.
+    /// Returns the slot of the entry with this key.
     pub(crate) fn find(&self, key: &EntryKey) -> Result<u32, StateError> {
         let criteria = self.shape.encode(key)?;
         self.space
@@ -172,7 +172,7 @@ impl Table {
             .ok_or_else(|| StateError::NotFound { what: self.what() })
     }
 
-    /// What an entry with this key asks for, if it could be inserted now.
+    /// Returns the criteria of an entry with this key if it could be inserted now.
     pub(crate) fn check_insert(
         &self,
         key: &EntryKey,
@@ -198,7 +198,7 @@ impl Table {
         }
         Err(StateError::Invalid {
             what: format!("table {}", self.name),
-            reason: "an idle time-out was given, but the table does not support them".to_owned(),
+            reason: "the table does not support idle time-outs".to_owned(),
         })
     }
 
@@ -242,7 +242,7 @@ impl Table {
         };
     }
 
-    /// Replaces what an entry does, and returns what it did.
+    /// Replaces an entry's action, and returns the previous one.
     pub(crate) fn modify(
         &mut self,
         slot: u32,
@@ -257,12 +257,12 @@ impl Table {
         old
     }
 
-    /// What a miss does; `None` is nothing.
+    /// Returns the default action, if any.
     pub(crate) fn default(&self) -> Option<Target<CallRef<'_>>> {
         self.targets.get(None)
     }
 
-    /// Replaces what a miss does, and returns what it did.
+    /// Replaces the default action, and returns the previous one.
     pub(crate) fn set_default(&mut self, target: Option<&Target>) -> Option<Target> {
         let old = self.default().map(Target::to_owned);
         self.targets.set(None, target);
@@ -270,7 +270,7 @@ impl Table {
         old
     }
 
-    /// Removes an entry, and returns what it did.
+    /// Removes an entry, and returns its action.
     pub(crate) fn remove(&mut self, slot: u32) -> Target {
         self.set_idle(slot, 0, 0);
         self.space.remove(slot, &self.shape);
@@ -279,7 +279,7 @@ impl Table {
         old
     }
 
-    /// Used slots from `from` on, in order of number.
+    /// Returns the used slots from `from` on, in ascending order.
     pub(crate) fn slots(&self, from: usize) -> impl Iterator<Item = u32> {
         (from..self.space.capacity())
             .map(|s| s as u32)
@@ -299,7 +299,7 @@ impl Table {
         self.targets.get(Some(slot)).expect("the slot is used")
     }
 
-    /// The counter of the entry in a slot, or of the default entry; `None` if the table has no counters.
+    /// Returns the counter of the entry in a slot, or of the default entry; `None` if the table does not have counters.
     pub(crate) fn counter(&self, slot: Option<u32>) -> Option<&CounterValue> {
         self.counters.get(record(slot))
     }
@@ -308,7 +308,7 @@ impl Table {
         self.counters.get_mut(record(slot))
     }
 
-    /// The meter of the entry in a slot, or of the default entry; `None` if the table has no meters.
+    /// Returns the meter of the entry in a slot, or of the default entry; `None` if the table does not have meters.
     pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
         self.meters.get(record(slot))
     }
@@ -317,14 +317,14 @@ impl Table {
         self.meters.get_mut(record(slot))
     }
 
-    /// Idle time-out and time of the last hit.
+    /// Returns the idle time-out and the time of the last hit.
     pub(crate) fn idle(&self, slot: u32) -> (Nanos, Nanos) {
         self.idle
             .get(slot as usize)
             .map_or((0, 0), |i| (i.timeout, i.last_hit))
     }
 
-    /// Entries that have been idle for too long at `now`, marked as reported.
+    /// Returns the entries whose idle time-out has expired at `now`, and marks them as reported.
     pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<u32> {
         if self.mortal == 0 {
             return Vec::new();
@@ -343,7 +343,7 @@ impl Table {
             .collect()
     }
 
-    /// The entry that a key hits.
+    /// Returns the entry that a key hits.
     #[inline]
     pub(crate) fn hit(&self, key: &[u64]) -> Option<u32> {
         self.space.lookup(key, &self.shape)
@@ -357,7 +357,7 @@ impl Table {
         }
     }
 
-    /// The entry that a key hits, after counting the hit or the miss.
+    /// Counts the hit or the miss, and returns the entry that a key hits.
     #[inline]
     pub(crate) fn lookup(&mut self, key: &[u64], len: u32, now: Nanos) -> Option<u32> {
         let Some(slot) = self.hit(key) else {

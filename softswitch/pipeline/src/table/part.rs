@@ -1,4 +1,4 @@
-//! Reading a lookup key from a packet.
+//! Builds lookup keys from packets.
 
 use crate::expr::{DynField, Env};
 use crate::phv::{Field, Place};
@@ -9,7 +9,7 @@ pub(crate) struct KeyPart {
     pub(crate) field: Field,
     pub(crate) word: usize,
     pub(crate) shift: u32,
-    /// Bits of the field that count, least significant limb first.
+    /// Mask of the field's bits, least significant limb first.
     pub(crate) mask: Option<Vec<u64>>,
 }
 
@@ -23,12 +23,12 @@ impl KeyPart {
         }
     }
 
-    /// The field that it reads.
+    /// The field.
     pub(crate) fn field(&self) -> &Field {
         &self.field
     }
 
-    /// Puts the field into `key`, whose words are zero before.
+    /// Adds the field to `key`, whose words are initially zero.
     #[inline]
     pub(crate) fn load(&self, mem: &[u8], key: &mut [u64]) {
         if let (Place::Word(w), None) = (self.field.place, &self.mask) {
@@ -76,16 +76,16 @@ impl KeyPart {
     }
 }
 
-/// Reads one key field of a header that the packet itself chooses, such as `h.stack[h.base.index].vid`.
+/// Reads one key field of a header that depends on the packet, such as `h.stack[h.base.index].vid`.
 #[derive(Debug, Clone)]
 pub(crate) struct ComputedPart {
     pub(crate) field: DynField,
-    /// As for the field of any of the headers.
+    /// Position and mask, as for a field of any of these headers.
     pub(crate) part: KeyPart,
 }
 
 impl ComputedPart {
-    /// Puts the field into `key`, whose words are zero before and stay so if the index is beyond the stack.
+    /// Adds the field to `key`, whose words are initially zero. They stay zero if the index is beyond the stack.
     pub(crate) fn load(&self, env: &Env, key: &mut [u64]) {
         if let Some(field) = self.field.resolve(env) {
             let part = KeyPart {

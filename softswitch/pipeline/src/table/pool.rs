@@ -1,9 +1,9 @@
-//! Short arrays that grow and shrink, side by side in one vector.
+//! An allocator of short, growing and shrinking arrays in one vector.
 
 /// Longest array: 128 items.
 const CLASSES: usize = 8;
 
-/// An array of `n` items, which whoever holds its start must know, has a block of the next power of two.
+/// A pool of arrays. An array of `n` items has a block of the next power of two; its owner stores the start and `n`.
 #[derive(Debug, Clone)]
 pub(super) struct Pool<T> {
     items: Vec<T>,
@@ -38,7 +38,7 @@ impl<T: Copy + Default> Pool<T> {
             })
     }
 
-    /// Puts an item before the `at`-th of an array of `len` items; gives the array's start, which may have moved.
+    /// Inserts an item at `at` into an array of `len` items; returns the array's start, which may have moved.
     pub(super) fn insert(&mut self, start: u32, len: usize, at: usize, item: T) -> u32 {
         let full = len == 0 || len.is_power_of_two();
         let to = if full {
@@ -56,7 +56,7 @@ impl<T: Copy + Default> Pool<T> {
         to
     }
 
-    /// Takes the `at`-th item out of an array of `len` items; gives the array's start, which may have moved.
+    /// Removes the item at `at` from an array of `len` items; returns the array's start, which may have moved.
     pub(super) fn remove(&mut self, start: u32, len: usize, at: usize) -> u32 {
         let from = start as usize;
         self.items.copy_within(from + at + 1..from + len, from + at);
@@ -78,7 +78,7 @@ mod tests {
     use crate::rng::Rng;
 
     #[test]
-    fn arrays_do_not_disturb_each_other() {
+    fn arrays_do_not_overlap() {
         let mut rng = Rng::new(3);
         let mut pool = Pool::new();
         let mut arrays = vec![(0, Vec::new()); 9];

@@ -1,6 +1,6 @@
 //! Action profiles and selectors: members and groups that table entries share.
 //!
-//! A one-shot action set is kept as a group and members without ids.
+//! A one-shot action set is stored as a group and members without ids.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(crate) struct Profile {
 struct Member {
     id: Option<u32>,
     call: Call,
-    /// How many entries and group places refer to it.
+    /// Number of references by entries and groups.
     users: usize,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Place {
 pub(crate) struct Selection(Vec<(u64, u32)>);
 
 impl Selection {
-    /// The member that a hash chooses; `None` if none is up.
+    /// Returns the member that a hash selects; `None` if none is up.
     #[inline]
     pub(crate) fn choose(&self, hash: u64) -> Option<u32> {
         let &(total, _) = self.0.last()?;
@@ -65,7 +65,7 @@ impl Selection {
     }
 }
 
-/// Things in numbered slots, which are used again.
+/// A slab of numbered, reusable slots.
 #[derive(Debug, Clone)]
 struct Slots<T> {
     used: Vec<Option<T>>,
@@ -148,7 +148,7 @@ impl Profile {
         &self.group(group).selection
     }
 
-    /// Slot of a member.
+    /// Returns the slot of a member.
     pub(crate) fn find_member(&self, id: u32) -> Result<u32, StateError> {
         let slot = self.member_ids.get(&id).copied();
         slot.ok_or_else(|| StateError::NotFound {
@@ -156,7 +156,7 @@ impl Profile {
         })
     }
 
-    /// Slot of a group.
+    /// Returns the slot of a group.
     pub(crate) fn find_group(&self, id: u32) -> Result<u32, StateError> {
         let slot = self.group_ids.get(&id).copied();
         slot.ok_or_else(|| StateError::NotFound {
@@ -313,7 +313,7 @@ impl Profile {
         }
     }
 
-    /// A group without id for a one-shot action set; returns its slot.
+    /// Adds a group without id for a one-shot action set; returns its slot.
     pub(crate) fn insert_one_shot(
         &mut self,
         actions: Vec<(Call, u32, Option<u32>)>,
@@ -362,8 +362,8 @@ impl Profile {
         }
     }
 
-    /// Members that are up, by id as in BMv2, so that equal weights choose the same member. Those of a
-    /// one-shot set have no id and keep their order: which slots they were given must not matter.
+    /// Returns the members that are up, by id as in BMv2, so that equal weights select the same member. The members of a
+    /// one-shot set do not have ids and keep their order, so the selection does not depend on their slots.
     fn select(&self, places: &[Place], down: &BTreeSet<u32>) -> Selection {
         let up = |p: &&Place| p.watch_port.is_none_or(|port| !down.contains(&port));
         let mut up: Vec<&Place> = places.iter().filter(up).collect();
@@ -376,7 +376,7 @@ impl Profile {
         Selection(cumulated.collect())
     }
 
-    /// Brings every group up to date after ports went up or down.
+    /// Updates all groups after a change of a port's state.
     pub(crate) fn reselect(&mut self, down: &BTreeSet<u32>) {
         for slot in 0..self.groups.used.len() {
             if let Some(g) = &self.groups.used[slot] {

@@ -1,32 +1,32 @@
-//! What the entries of a table do: a record each, which native code reads, too.
+//! The actions of a table's entries, one record each. Native code reads them, too.
 
 use super::{Call, CallRef, Target};
 
-/// The number in a record without an action.
+/// The number in a record without action.
 pub(crate) const NO_ACTION: u32 = u32::MAX;
 
-/// Bits of a head that are a number.
+/// Width of a head's number in bits.
 const NUMBER: u32 = 32;
-/// Bits of a head that say what the number is of.
+/// Width of a head's kind in bits: whether the number identifies an action, a member or a group.
 const KIND: u32 = 8;
 
 const CALL: u64 = 1;
 const MEMBER: u64 = 2;
 const GROUP: u64 = 3;
-/// The head of a record of nothing.
+/// The head of an empty record.
 const NOTHING: u64 = NO_ACTION as u64;
 
 /// Records of one length: the default entry's, then those of the entries by slot.
 ///
-/// A record is a head, and then the arguments of an action. A head holds, from its least significant bit on, the number
-/// of the action, member or group, what it is the number of, and how many arguments there are.
+/// A record consists of a head and the arguments of an action. The head contains, from the least significant bit, the
+/// number of the action, member or group, the kind of this number, and the number of arguments.
 #[derive(Debug, Clone)]
 pub(super) struct Records {
     words: Vec<u64>,
     stride: usize,
 }
 
-/// The record of the entry in a slot, or of the default entry.
+/// Returns the record of the entry in a slot, or of the default entry.
 pub(super) fn record(slot: Option<u32>) -> usize {
     slot.map_or(0, |s| s as usize + 1)
 }
@@ -43,7 +43,7 @@ impl Records {
         &self.words
     }
 
-    /// Words of a record.
+    /// Number of words of a record.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
@@ -83,7 +83,7 @@ impl Records {
         self.words[at + 1..][..args.len()].copy_from_slice(args);
     }
 
-    /// Makes records at least so long.
+    /// Makes records at least `words` long.
     fn widen(&mut self, stride: usize) {
         if stride <= self.stride {
             return;

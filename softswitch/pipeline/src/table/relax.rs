@@ -1,25 +1,25 @@
-//! Which bits many ternary entries have in common.
+//! Finds mask bits that many ternary entries have in common.
 
 use super::entries::Entries;
 use super::hash;
 use super::key::KeyShape;
 use super::tuple::{Masks, Tuple, covers, masked};
 
-/// A tuple is made for so many entries at least.
+/// Minimum number of entries of a new tuple.
 const WORTH: usize = 64;
-/// Of entries that agree in all its bits, so many count.
+/// Maximum number of entries to count that agree in all bits of a tuple.
 const AGREE: usize = 4;
-/// Every so many-th entry is asked which bits it would want, and so many of the wishes are tried.
+/// Every `SAMPLE`-th entry proposes bits, and up to `TRIED` proposals are tried.
 const SAMPLE: usize = 4;
 const TRIED: usize = 24;
-/// Fields of more bits are matched by prefixes, as a rule, others exactly.
+/// Maximum width of a short field. Wider fields usually match by prefix, short ones exactly.
 const SHORT: u32 = 16;
 
-/// Into how many parts the prefix of a field is cut, and whether short fields count: the coarser, the more entries have
-/// the bits, but the more of them agree.
+/// Number of parts into which a field's prefix is divided, and whether short fields count. With coarser parts, more
+/// entries have the bits, but more of them agree in these.
 const RELAXED: [(u32, bool); 5] = [(8, true), (4, true), (4, false), (2, true), (2, false)];
 
-/// The bits for a new tuple that takes the most of these entries, if it is worth it.
+/// Returns the bits for the new tuple that takes the most of these entries, if they are enough.
 pub(super) fn propose(
     slots: &[u32],
     entries: &Entries,
@@ -44,7 +44,7 @@ pub(super) fn propose(
     (taken >= WORTH).then(|| masks.clone())
 }
 
-/// How many entries a tuple with these bits would take, and have room for more like them.
+/// Returns the number of entries that a tuple with these bits would take, with room for similar ones.
 fn taken(slots: &[u32], masks: &[u64], entries: &Entries) -> usize {
     let fits = slots.iter().filter(|&&s| covers(entries.masks(s), masks));
     let mut keys: Vec<u64> = fits
@@ -56,7 +56,7 @@ fn taken(slots: &[u32], masks: &[u64], entries: &Entries) -> usize {
         .sum()
 }
 
-/// The leading bits of each field that these masks have, in whole parts of the field.
+/// Returns the leading bits of each field that these masks contain, in whole parts of the field.
 fn relax(masks: &[u64], parts: u32, short: bool, shape: &KeyShape) -> Masks {
     let mut relaxed: Masks = masks.iter().map(|_| 0).collect();
     for f in &shape.fields {

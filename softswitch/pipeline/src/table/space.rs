@@ -1,4 +1,4 @@
-//! The entries of a table and the structure that finds them, which the kinds of the key's fields choose.
+//! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
 use super::criteria::Criteria;
 use super::entries::Entries;
@@ -9,15 +9,15 @@ use super::trie::Trie;
 
 #[derive(Debug, Clone)]
 enum Index {
-    /// Only exact fields.
+    /// For keys with exact fields only.
     Exact(Exact),
-    /// And one longest-prefix field.
+    /// For keys with one longest-prefix field, and exact ones.
     Prefix(Box<Trie>),
-    /// And ternary, range or optional fields.
+    /// For keys with ternary, range or optional fields.
     Ternary(Box<Ternary>),
 }
 
-/// The entries of a table, by slot number; a slot keeps its number for the entry's life.
+/// The entries of a table, by slot number; an entry keeps its slot for its lifetime.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
     entries: Entries,
@@ -41,7 +41,7 @@ impl Space {
         self.entries.len()
     }
 
-    /// The array of a table with short keys.
+    /// Returns the array of a table with short keys.
     pub(super) fn dense(&self) -> Option<&[u32]> {
         match &self.index {
             Index::Exact(Exact::Dense(records)) => Some(records),
@@ -49,7 +49,7 @@ impl Space {
         }
     }
 
-    /// Slots that exist, used or free.
+    /// Returns the number of slots, used or free.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.capacity()
     }
@@ -58,7 +58,7 @@ impl Space {
         self.entries.is_used(slot)
     }
 
-    /// Order of insertion of a used slot.
+    /// Returns the order of insertion of a used slot.
     pub(crate) fn seq(&self, slot: u32) -> u64 {
         self.entries.seq(slot)
     }
@@ -67,7 +67,7 @@ impl Space {
         self.entries.criteria(slot, shape)
     }
 
-    /// The entry with exactly these criteria.
+    /// Returns the entry with exactly these criteria.
     pub(crate) fn find(&self, c: &Criteria) -> Option<u32> {
         match &self.index {
             Index::Exact(i) => i.lookup(&self.entries, &c.values),
@@ -97,7 +97,7 @@ impl Space {
         self.entries.release(slot);
     }
 
-    /// The matching entry of highest priority or longest prefix; of several, the oldest.
+    /// Returns the matching entry with the highest priority or the longest prefix; among equals, the oldest.
     #[inline]
     pub(crate) fn lookup(&self, key: &[u64], shape: &KeyShape) -> Option<u32> {
         match &self.index {

@@ -1,9 +1,9 @@
 //! Ternary, optional and range match.
 //!
-//! Entries with bits of the mask in common share a hash table (TupleMerge: Daly et al., IEEE/ACM Transactions on
-//! Networking 27(4), 2019): one with fewer bits serves more combinations of masks, and how many entries may agree in
-//! them is limited. Whatever fits no such tuple, as entries with masks that nobody shares, is compared in blocks of 512.
-//! Tuples are made from full blocks, so that small tables have none.
+//! Entries with mask bits in common share a hash table, a tuple (TupleMerge: Daly et al., IEEE/ACM Transactions on
+//! Networking 27(4), 2019). A tuple with fewer bits serves more combinations of masks; the number of entries that agree in
+//! these bits is limited. All other entries, such as those with unique masks, are compared in blocks of 512. Tuples are
+//! made from full blocks, so small tables do not have any.
 
 use hashbrown::HashTable;
 
@@ -15,21 +15,21 @@ use super::key::KeyShape;
 use super::relax::propose;
 use super::tuple::{NIL, Tuple, covers};
 
-/// Tuples, at most: every lookup may try them all.
+/// Maximum number of tuples: a lookup may try all of them.
 const TUPLES: usize = 64;
 
 #[derive(Debug, Clone)]
 pub(super) struct Ternary {
-    /// All entries by all their criteria.
+    /// All entries, by their full criteria.
     known: HashTable<u32>,
-    /// What fits no tuple.
+    /// Entries outside the tuples.
     rest: Blocks,
     tuples: Vec<Tuple>,
     /// Tuples with entries and their best priorities, best first.
     order: Vec<(i32, u32)>,
-    /// The same, most bits first.
+    /// The same tuples, most bits first.
     fitting: Vec<u32>,
-    /// The tuple of each slot, `NIL` for the blocks.
+    /// The tuple of each slot; `NIL` for entries in blocks.
     home: Vec<u32>,
     /// The next entry in each slot's chain.
     next: Vec<u32>,
@@ -52,7 +52,7 @@ impl Ternary {
         }
     }
 
-    /// The entry with exactly these criteria.
+    /// Returns the entry with exactly these criteria.
     pub(super) fn find(&self, entries: &Entries, c: &Criteria) -> Option<u32> {
         let record = || c.values.iter().chain(&c.masks).chain(&c.ranges).copied();
         let h = hash(record().chain([c.priority as u64]));
@@ -79,7 +79,7 @@ impl Ternary {
         self.rest.insert(slot, entries, shape);
     }
 
-    /// Puts an entry into the tuple with the most bits that takes it.
+    /// Adds an entry to the tuple with the most bits that accepts it.
     fn place(&mut self, entries: &Entries, slot: u32) -> bool {
         let masks = entries.masks(slot);
         for i in 0..self.fitting.len() {
@@ -94,7 +94,7 @@ impl Ternary {
         false
     }
 
-    /// Moves entries of a full block into tuples, and makes one for them if that is worth it.
+    /// Moves entries of a full block into tuples, and makes a new one if it would take enough of them.
     fn relieve(&mut self, mut slots: Vec<u32>, entries: &Entries, shape: &KeyShape) {
         self.move_to_tuples(&mut slots, entries, shape);
         if self.order.len() == TUPLES {
@@ -120,7 +120,7 @@ impl Ternary {
         self.move_to_tuples(&mut slots, entries, shape);
     }
 
-    /// Moves entries from the blocks as far as tuples take them.
+    /// Moves entries from the blocks into the tuples that accept them.
     fn move_to_tuples(&mut self, slots: &mut Vec<u32>, entries: &Entries, shape: &KeyShape) {
         slots.retain(|&slot| {
             let placed = self.place(entries, slot);
@@ -135,7 +135,7 @@ impl Ternary {
         let h = hash_record(entries.asked(slot), entries.priority(slot));
         let found = self.known.find_entry(h, |&s| s == slot);
         found
-            .unwrap_or_else(|_| unreachable!("a used slot is known"))
+            .unwrap_or_else(|_| unreachable!("used slots are indexed"))
             .remove();
         match self.home[slot as usize] {
             NIL => self.rest.remove(slot, entries, shape),
@@ -146,7 +146,7 @@ impl Ternary {
         }
     }
 
-    /// Brings a tuple to its place in the order after its best priority may have changed.
+    /// Restores the order of the tuples after a tuple's best priority may have changed.
     fn reorder(&mut self, tuple: u32) {
         let Tuple { len, best, .. } = self.tuples[tuple as usize];
         if let Some(i) = self.order.iter().position(|&(_, t)| t == tuple) {
@@ -163,7 +163,7 @@ impl Ternary {
         self.order.insert(i, (best, tuple));
     }
 
-    /// The matching entry of highest priority; of several, the oldest.
+    /// Returns the matching entry with the highest priority; among equals, the oldest.
     #[inline]
     pub(super) fn lookup(&self, entries: &Entries, shape: &KeyShape, key: &[u64]) -> Option<u32> {
         let mut best: Option<(Rank, u32)> = None;

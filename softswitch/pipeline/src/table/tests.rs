@@ -1,4 +1,4 @@
-//! Every structure agrees with a scan over all entries, while entries come and go.
+//! Compares every index structure with a scan over all entries, under random insertions and removals.
 
 use super::criteria::Criteria;
 use super::key::KeyShape;
@@ -11,13 +11,13 @@ use crate::value::Value;
 
 use MatchKind::{Exact, Lpm, Optional, Range, Ternary, Valid};
 
-/// What a test does with a table.
+/// The parameters of a test.
 struct Plan {
     key: Vec<KeyInfo>,
-    /// Fields differ in so many of their first and last bits, so that entries overlap and packets hit.
+    /// Number of first and last bits in which fields differ, so that entries overlap and packets hit.
     bits: u32,
     priorities: u64,
-    /// Entries are removed at random beyond this number.
+    /// Number of entries above which random ones are removed.
     most: usize,
     steps: usize,
 }
@@ -37,7 +37,7 @@ fn plan(key: &[(MatchKind, u32)], bits: u32, priorities: u64, most: usize, steps
     }
 }
 
-/// Few values: the first and the last bits are random.
+/// Returns one of few values: only the first and the last bits are random.
 fn value(rng: &mut Rng, width: u32, bits: u32) -> Value {
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     let set = |i: u32, bytes: &mut Vec<u8>| {
@@ -59,7 +59,7 @@ fn and(a: &Value, b: &Value, width: u32) -> Value {
     Value::from_be_bytes(&bytes)
 }
 
-/// All ones but for the last bits.
+/// Returns a mask of ones except for the last bits.
 fn prefix(width: u32, len: u32) -> Value {
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     for i in width - len..width {
@@ -130,20 +130,20 @@ fn run(plan: &Plan, seed: u64) {
         };
         let c = shape
             .encode(&EntryKey { fields, priority })
-            .expect("a right key");
+            .expect("valid key");
         let known = model.iter().find(|(.., m)| *m == c).map(|m| m.0);
         assert_eq!(space.find(&c), known, "find at step {step}, seed {seed}");
         if known.is_none() {
             let slot = space.insert(&c, &shape);
             assert!(
                 model.iter().all(|m| m.0 != slot),
-                "a used slot is given again"
+                "a used slot was assigned again"
             );
             model.push((slot, space.seq(slot), c));
         } else {
             duplicates += 1;
         }
-        // Now and then all but a few go.
+        // Occasionally, almost all entries are removed.
         let most = if step % 2000 == 1999 { 5 } else { plan.most };
         while model.len() > most {
             let (slot, seq, c) = model.swap_remove(rng.uniform(0, model.len() as u64 - 1) as usize);
@@ -159,7 +159,7 @@ fn run(plan: &Plan, seed: u64) {
             .map(|k| value(rng, k.width, plan.bits))
             .collect();
         let random = shape.pack(&values).expect("values fit");
-        // What an entry leaves open is random.
+        // The bits that an entry does not match are random.
         let hit = random.iter().zip(&near.masks).zip(&near.values);
         let hit: Vec<u64> = hit.map(|((r, m), v)| r & !m | v).collect();
         for key in [random, hit] {
@@ -177,12 +177,12 @@ fn run(plan: &Plan, seed: u64) {
     assert!(hits > plan.steps / 2, "{hits} hits of {} steps", plan.steps);
     assert!(
         duplicates > 0 || plan.key.iter().any(|k| k.width > 8),
-        "no duplicates"
+        "duplicate entries"
     );
 }
 
 #[test]
-fn exact() {
+fn exact_table_equals_scan() {
     run(&plan(&[(Exact, 8)], 4, 1, 100, 3000), 1);
     run(&plan(&[(Exact, 48), (Valid, 1)], 3, 1, 60, 3000), 2);
     run(
@@ -198,7 +198,7 @@ fn exact() {
 }
 
 #[test]
-fn longest_prefix() {
+fn lpm_table_equals_scan() {
     run(&plan(&[(Lpm, 8)], 4, 1, 40, 3000), 4);
     run(&plan(&[(Lpm, 32)], 32, 1, 800, 3000), 5);
     run(&plan(&[(Lpm, 32)], 7, 1, 800, 3000), 6);
@@ -218,7 +218,7 @@ fn longest_prefix() {
 }
 
 #[test]
-fn ternary() {
+fn ternary_table_equals_scan() {
     run(&plan(&[(Ternary, 8)], 8, 20, 100, 3000), 11);
     run(
         &plan(&[(Ternary, 6), (Range, 5), (Optional, 3)], 3, 20, 60, 6000),
@@ -254,9 +254,9 @@ fn ternary() {
     run(&plan(&[(Range, 16)], 16, 1 << 30, 1500, 2500), 16);
 }
 
-/// Entries that share masks in their thousands live in tuples, those with masks of their own in blocks.
+/// Thousands of entries share masks and are in tuples; entries with unique masks are in blocks.
 #[test]
-fn many_ternary_entries() {
+fn large_ternary_table_uses_tuples_and_blocks() {
     let shape = KeyShape::new("t", &plan(&[(Ternary, 64)], 0, 0, 0, 0).key);
     let rng = &mut Rng::new(17);
     let mut space = Space::new(&shape);

@@ -1,8 +1,8 @@
 //! Longest-prefix match: a tree bitmap (Eatherton, Varghese, Dittia: Tree Bitmap, ACM SIGCOMM CCR 34(2), 2004), six
-//! bits a node, where a subtree with one entry is that entry.
+//! bits per node, in which a subtree with a single entry is replaced by that entry.
 //!
-//! An entry is a prefix of the key as a whole: exact fields are its first bits. So the depth of the trie is how far
-//! entries agree, not how long they are.
+//! An entry is a prefix of the key as a whole; exact fields come first. The depth of the trie depends on the common
+//! prefixes of the entries, not on their lengths.
 
 use smallvec::SmallVec;
 
@@ -12,8 +12,8 @@ use super::pool::Pool;
 
 const STRIDE: usize = 6;
 
-/// The prefixes of `0..STRIDE` bits that match each value of a node's bits. Prefix `p` of `n` bits has number
-/// `2^n - 1 + p`, so that the longest has the highest number.
+/// For each value of a node's bits, the set of matching prefixes of `0..STRIDE` bits. Prefix `p` of `n` bits has number
+/// `2^n - 1 + p`, so the longest prefix has the highest number.
 static MATCHING: [u64; 64] = {
     let mut sets = [0; 64];
     let mut chunk = 0;
@@ -42,7 +42,7 @@ struct Node {
     nodes: u32,
 }
 
-/// Ones in a set below the `n`-th.
+/// Returns the number of ones in a set below position `n`.
 #[inline]
 fn below(set: u64, n: u32) -> u32 {
     (set & ((1 << n) - 1)).count_ones()
@@ -64,7 +64,7 @@ impl Node {
     }
 }
 
-/// Where in a node an entry is.
+/// The position of an entry in a node.
 #[derive(Debug, Clone, Copy)]
 enum Seat {
     Prefix(u32),
@@ -76,27 +76,27 @@ pub(super) struct Trie {
     nodes: Pool<Node>,
     items: Pool<Item>,
     root: u32,
-    /// The first bit of the key that counts.
+    /// The first used bit of the key.
     first: usize,
     /// The first bit of the longest-prefix field.
     prefix: usize,
 }
 
-/// An entry's slot, and of a leaf as many of its further bits as have room, so that most misses and hits need no look at
-/// the entry itself.
+/// An entry's slot; in a leaf also as many of its further bits as fit, so that most lookups need not read the entry
+/// itself.
 #[derive(Debug, Clone, Copy, Default)]
 struct Item {
     slot: u32,
-    /// The bits that follow the node's, and in the last `REST_LEN` bits how many of them there are.
+    /// The bits behind the node's, and in the last `REST_LEN` bits their number.
     rest: u32,
 }
 
 const REST_LEN: u32 = 5;
 const REST: usize = 32 - REST_LEN as usize;
-/// There are more bits than have room.
+/// The number that means that the bits do not fit.
 const MORE: u32 = (1 << REST_LEN) - 1;
 
-/// What an item says of the bits from `at` to `end`.
+/// Returns an item's bits from `at` to `end`.
 fn rest(values: &[u64], at: usize, end: usize) -> u32 {
     match end - at {
         len @ 0..=REST => bits(values, at, REST) << REST_LEN | len as u32,
@@ -104,7 +104,7 @@ fn rest(values: &[u64], at: usize, end: usize) -> u32 {
     }
 }
 
-/// `n` bits of a key from bit `at` on, at most 32; those beyond the end are zero.
+/// Returns `n` bits, at most 32, of a key from bit `at`; bits beyond the end are zero.
 #[inline]
 fn bits(key: &[u64], at: usize, n: usize) -> u32 {
     let (word, bit) = (at / 64, at % 64);
@@ -115,7 +115,7 @@ fn bits(key: &[u64], at: usize, n: usize) -> u32 {
     (bits >> (64 - n)) as u32
 }
 
-/// Whether two keys agree before bit `end`.
+/// Returns true if two keys agree before bit `end`.
 #[inline]
 fn agree(a: &[u64], b: &[u64], end: usize) -> bool {
     let (full, rest) = (end / 64, end % 64);
@@ -135,13 +135,13 @@ impl Trie {
         }
     }
 
-    /// The bit after an entry's prefix, whose length is its priority.
+    /// Returns the bit after an entry's prefix, whose length is its priority.
     #[inline]
     fn end(&self, priority: i32) -> usize {
         self.prefix + priority as usize
     }
 
-    /// The entry with the longest prefix of the key.
+    /// Returns the entry with the longest matching prefix.
     #[inline]
     pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
         #[cfg(target_arch = "x86_64")]
@@ -152,7 +152,7 @@ impl Trie {
         self.walk(entries, key)
     }
 
-    /// Counts bits with the instruction that the oldest processors of this architecture have not.
+    /// Looks up a key with the `popcnt` instruction, which the oldest x86-64 processors lack.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "popcnt")]
     fn walk_popcnt(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
@@ -188,7 +188,7 @@ impl Trie {
         }
     }
 
-    /// Whether a leaf's bits from `at` on are those of a key.
+    /// Returns true if a leaf's bits from `at` on equal the key's.
     #[inline(always)]
     fn is_prefix(&self, leaf: Item, entries: &Entries, key: &[u64], at: usize) -> bool {
         let len = leaf.rest & MORE;
@@ -200,14 +200,14 @@ impl Trie {
         differ >> (REST as u32 - len) == 0
     }
 
-    /// The number of a prefix that ends before bit `end` in a node that begins at bit `at`.
+    /// Returns the number of a prefix that ends before bit `end` in a node that begins at bit `at`.
     fn number(values: &[u64], at: usize, end: usize) -> u32 {
         let bits = end - at;
         let chunk = self::bits(values, at, STRIDE);
         (1 << bits) - 1 + (chunk >> (STRIDE - bits))
     }
 
-    /// Where an entry goes in a node that begins at bit `at`, if nothing is in its way.
+    /// Returns the position of an entry in a node that begins at bit `at`, if the position is free.
     fn seat(&self, values: &[u64], at: usize, end: usize) -> Seat {
         if end < at + STRIDE {
             Seat::Prefix(Self::number(values, at, end))
@@ -216,7 +216,7 @@ impl Trie {
         }
     }
 
-    /// The entry with exactly this prefix.
+    /// Returns the entry with exactly this prefix.
     pub(super) fn find(&self, entries: &Entries, values: &[u64], priority: i32) -> Option<u32> {
         let end = self.end(priority);
         let mut node = self.nodes.get(self.root);
@@ -281,7 +281,7 @@ impl Trie {
                 }
             }
         }
-        // A subtree that is down to one entry becomes that entry.
+        // A subtree with a single entry left is replaced by that entry.
         while let Some((parent, c)) = path.pop() {
             let node = *self.nodes.get(i);
             if node.children != 0 || node.len() != 1 {
@@ -296,7 +296,7 @@ impl Trie {
         }
     }
 
-    /// Puts an entry into a node that begins at bit `at`, where nothing is in its way.
+    /// Inserts an entry into a free position of a node that begins at bit `at`.
     fn sit(&mut self, node: u32, at: usize, entries: &Entries, slot: u32) {
         let values = entries.values(slot);
         let end = self.end(entries.priority(slot));
@@ -333,7 +333,7 @@ impl Trie {
         }
     }
 
-    /// Gives a node an empty child.
+    /// Adds an empty child to a node.
     fn grow(&mut self, i: u32, chunk: u32) -> u32 {
         let node = *self.nodes.get(i);
         let (len, at) = (node.children.count_ones(), below(node.children, chunk));
@@ -346,7 +346,7 @@ impl Trie {
         start + at
     }
 
-    /// Takes a child without entries from a node.
+    /// Removes an empty child from a node.
     fn shrink(&mut self, i: u32, chunk: u32) {
         let node = *self.nodes.get(i);
         let (len, at) = (node.children.count_ones(), below(node.children, chunk));

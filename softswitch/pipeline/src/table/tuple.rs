@@ -1,4 +1,4 @@
-//! Ternary entries whose masks have some bits in common: one hash table over those bits.
+//! A tuple: a hash table of ternary entries over mask bits that they have in common.
 
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -7,12 +7,12 @@ use super::entries::{Entries, Rank};
 use super::hash;
 use super::key::KeyShape;
 
-/// The bits of a tuple; all entries in it care about them.
+/// The bits of a tuple, which are in the masks of all its entries.
 pub(super) type Masks = SmallVec<[u64; 2]>;
 
 /// No entry.
 pub(super) const NIL: u32 = u32::MAX;
-/// Entries that agree in a tuple's bits, at most.
+/// Maximum number of entries that agree in a tuple's bits.
 const CHAIN: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub(super) struct Tuple {
     /// First entry of each chain of entries that agree, in order of precedence.
     heads: HashTable<u32>,
     pub(super) len: usize,
-    /// No entry has a higher priority.
+    /// Upper bound of the entries' priorities.
     pub(super) best: i32,
     /// Entries removed since `best` was exact.
     removed: usize,
@@ -31,7 +31,7 @@ pub(super) fn masked<'a>(key: &'a [u64], masks: &'a [u64]) -> impl Iterator<Item
     key.iter().zip(masks).map(|(k, m)| k & m)
 }
 
-/// Whether a mask has all bits of another.
+/// Returns true if a mask has all bits of another.
 pub(super) fn covers(masks: &[u64], bits: &[u64]) -> bool {
     masks.iter().zip(bits).all(|(m, b)| b & !m == 0)
 }
@@ -58,7 +58,7 @@ impl Tuple {
             .copied()
     }
 
-    /// The best match, if it is better than `best`.
+    /// Returns the best match if it is better than `best`.
     #[inline]
     pub(super) fn lookup(
         &self,
@@ -79,7 +79,7 @@ impl Tuple {
         best
     }
 
-    /// Takes an entry, whose masks have the tuple's bits, unless too many agree with it.
+    /// Adds an entry, whose masks have the tuple's bits, unless too many entries agree with it.
     pub(super) fn insert(&mut self, slot: u32, entries: &Entries, next: &mut [u32]) -> bool {
         let values = entries.values(slot);
         let rank = entries.rank(slot);
@@ -114,7 +114,7 @@ impl Tuple {
     fn set_head(&mut self, head: u32, new: Option<u32>, entries: &Entries) {
         let h = hash(masked(entries.values(head), &self.masks));
         let found = self.heads.find_entry(h, |&s| s == head);
-        let mut entry = found.unwrap_or_else(|_| unreachable!("a head is in the hash table"));
+        let mut entry = found.unwrap_or_else(|_| unreachable!("the hash table contains all heads"));
         match new {
             Some(new) => *entry.get_mut() = new,
             None => drop(entry.remove()),
@@ -123,7 +123,7 @@ impl Tuple {
 
     pub(super) fn remove(&mut self, slot: u32, entries: &Entries, next: &mut [u32]) {
         let head = self.head(entries.values(slot), entries);
-        let head = head.expect("an entry is in the tuple that took it");
+        let head = head.expect("the entry is in its tuple");
         let after = next[slot as usize];
         if head == slot {
             self.set_head(head, (after != NIL).then_some(after), entries);

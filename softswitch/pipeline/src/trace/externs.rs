@@ -1,4 +1,4 @@
-//! The externs that an action uses.
+//! Records the externs that an action uses.
 
 use num_bigint::BigInt;
 
@@ -17,7 +17,7 @@ impl Machine<'_> {
     /// Runs a step of an action and records it, if it is an extern.
     pub(crate) fn traced_step(&mut self, op: &Op, args: &[u64]) {
         let seen = self.before(op, args);
-        // What it writes to may be found by what it overwrites.
+        // Evaluated before the step, because it may overwrite its own arguments.
         let written = result_of(op).and_then(|to| self.place(to, args));
         self.step(op, args);
         let Some((call, mut shown)) = seen else {
@@ -150,7 +150,7 @@ impl Machine<'_> {
     }
 }
 
-/// What an extern writes to.
+/// Returns the target that an extern writes to.
 fn result_of(op: &Op) -> Option<&Target> {
     match op {
         Op::ReadRegister { to, .. }

@@ -1,12 +1,12 @@
-//! What packets went through, for those who look inside.
+//! Packet traces, for debugging P4 programs.
 //!
-//! [`Pipeline::set_tracing`](crate::Pipeline::set_tracing) turns it on; then every pass of a packet, through
-//! ingress or through egress, leaves one [`Trace`]. Its `Display` is text for people; its `Serialize` is
-//! the JSON object that `docs/tracing.md` describes. Values are text in both: decimal if the field
-//! has fewer than 16 bits, else hexadecimal with all its digits.
+//! [`Pipeline::set_tracing`](crate::Pipeline::set_tracing) turns tracing on. Every pass of a packet, through ingress or
+//! through egress, then produces one [`Trace`]. Its `Display` is readable text; its `Serialize` is the JSON object that
+//! `docs/tracing.md` describes. Values are text in both: decimal if the field has fewer than 16 bits, else hexadecimal
+//! with all digits.
 //!
-//! The executor only says what it is about to do. What changed is found here, by comparing the packet's
-//! headers and metadata before and after.
+//! The interpreter only announces each step. The recorder finds the changes by comparing the packet's headers and metadata
+//! before and after.
 
 mod externs;
 mod names;
@@ -27,24 +27,24 @@ use crate::packet::InstanceType;
 /// One pass of a packet through ingress or egress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// Counts the packets that entered since tracing began, from 1; copies share their original's number.
-    /// 0 is a packet that had entered before.
+    /// Number of the packet, counted from 1 since tracing began; copies share their original's number.
+    /// 0 is a packet that was received before.
     pub packet: u64,
-    /// Which half of the pipeline.
+    /// The half of the pipeline.
     pub pass: Pass,
-    /// The port it came in by (ingress), or is going to (egress).
+    /// The ingress port (ingress) or the egress port (egress).
     pub port: u32,
-    /// How it came to be.
+    /// The origin of the packet.
     pub instance: InstanceType,
-    /// When the pass began, in nanoseconds of the caller's time.
+    /// Time at which the pass began, in nanoseconds of the caller's time.
     pub time_ns: Nanos,
-    /// Its length in bytes at the beginning of the pass.
+    /// Length of the packet in bytes at the beginning of the pass.
     pub length: u32,
-    /// What happened, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What became of it.
+    /// The packet's fate.
     pub outcome: Outcome,
-    /// What was put into queues: the packet itself, its copies and its clones.
+    /// The enqueued packets: the packet itself, its copies and its clones.
     pub enqueued: Vec<Enqueued>,
 }
 
@@ -58,7 +58,7 @@ pub enum Pass {
     Egress,
 }
 
-/// Names with values, in order; an object in JSON.
+/// Named values, in order; an object in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named(pub Vec<(String, String)>);
 
@@ -68,10 +68,10 @@ impl Serialize for Named {
     }
 }
 
-/// A place in the program's source.
+/// A position in the program's source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The file, as the compiler was told it.
+    /// The file, as named on the compiler's command line.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -86,7 +86,7 @@ pub struct Call {
     pub name: String,
     /// Its parameters.
     pub args: Named,
-    /// Where it is declared, if the program says.
+    /// The position of its declaration, if the program contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Place>,
 }
@@ -94,15 +94,15 @@ pub struct Call {
 /// A table entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
-    /// What it asks of each field of the key: `1`, `0x0a000000/8`, `0x10 &&& 0xf0`, `1..9` or `*`.
+    /// The match on each field of the key: `1`, `0x0a000000/8`, `0x10 &&& 0xf0`, `1..9` or `*`.
     #[serde(rename = "match")]
     pub matches: Named,
-    /// Its priority, where the table has them; the larger wins.
+    /// The priority, if the table uses priorities; larger ones win.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
 }
 
-/// A header of a frame that is sent.
+/// A header that the deparser emitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Emitted {
     /// Its name.
@@ -130,9 +130,9 @@ pub enum Step {
     },
     /// The parser chose its next state.
     Select {
-        /// What it looked at; empty if there was no choice.
+        /// The `select` key; empty for a direct transition.
         key: Named,
-        /// The state, `accept` if it was the last.
+        /// The next state, or `accept`.
         next: String,
     },
     /// The parser stopped with an error.
@@ -144,18 +144,18 @@ pub enum Step {
     Checksum {
         /// The field that holds it.
         field: String,
-        /// What it holds.
+        /// The value in the packet.
         found: String,
-        /// What was computed.
+        /// The computed value.
         computed: String,
-        /// Whether they agree.
+        /// True if both are equal.
         correct: bool,
     },
     /// A condition was evaluated.
     Condition {
         /// Its name in the JSON.
         name: String,
-        /// Where it stands, if the program says.
+        /// Its position, if the program contains it.
         #[serde(skip_serializing_if = "Option::is_none")]
         source: Option<Place>,
         /// Its value.
@@ -167,11 +167,11 @@ pub enum Step {
         table: String,
         /// The packet's key.
         key: Named,
-        /// The entry that it hit; none is a miss.
+        /// The entry that it hit; `None` for a miss.
         #[serde(skip_serializing_if = "Option::is_none")]
         hit: Option<Hit>,
-        /// The id of the action profile's member that the entry names or its group's selector chose; those of
-        /// one-shot sets have none.
+        /// The id of the action profile member that the entry refers to or that the selector chose; `None` for the members of
+        /// one-shot sets.
         #[serde(skip_serializing_if = "Option::is_none")]
         member: Option<u32>,
         /// The action that ran: the entry's, or the default action after a miss.
@@ -198,7 +198,7 @@ pub enum Step {
         field: String,
         /// Its value before.
         from: String,
-        /// Its value now.
+        /// Its new value.
         to: String,
     },
     /// An extern was used.
@@ -206,53 +206,53 @@ pub enum Step {
         /// `register_read`, `register_write`, `count`, `execute_meter`, `hash`, `random`, `digest`,
         /// `clone`, `resubmit`, `recirculate`, `truncate`, `mark_to_drop`, `exit`, `assert`, `log_msg`.
         call: &'static str,
-        /// Its arguments and what it gave.
+        /// Its arguments and its result.
         args: Named,
     },
-    /// The program's checksum update, and what else runs before the deparser, changed something: it follows.
+    /// The checksum update, or another step before the deparser, changed the fields in the following steps.
     UpdateChecksums,
-    /// The deparser put the headers in front of the payload.
+    /// The deparser emitted the headers in front of the payload.
     Deparse {
         /// The valid headers, in order.
         headers: Vec<Emitted>,
-        /// Bytes of what follows them.
+        /// Length of the payload in bytes.
         payload: usize,
         /// Bytes of the frame.
         length: usize,
     },
 }
 
-/// What became of a packet at the end of a pass.
+/// The fate of a packet at the end of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// On to one port's queue.
+    /// Enqueued at one port.
     Unicast {
         /// The port.
         port: u32,
     },
-    /// On to the ports of a multicast group.
+    /// Enqueued at the ports of a multicast group.
     Multicast {
-        /// The group; one that does not exist has no copies.
+        /// The group. If it does not exist, there are no copies.
         group: u32,
-        /// Copies made.
+        /// Number of copies.
         copies: usize,
     },
     /// The program dropped it: `egress_spec` is the drop port.
     Dropped {
-        /// The action that set it, if one did.
+        /// The action that set `egress_spec`, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
     /// Dropped: the frame is longer than [`MAX_FRAME`](crate::MAX_FRAME).
     TooLong,
-    /// Dropped: it was resubmitted too often.
+    /// Dropped: the packet was resubmitted too often.
     TooManyResubmits,
     /// Dropped: an `assert` or `assume` of the program did not hold.
     AssertionFailed,
-    /// Dropped: the queue would not take it, so that no egress follows.
-    QueueFull,
+    /// Tail drop: the queue was full, so there is no egress pass.
+    TailDrop,
     /// Sent.
     Transmitted {
         /// The port.
@@ -260,16 +260,16 @@ pub enum Outcome {
         /// Bytes of the frame.
         length: usize,
     },
-    /// Back to the parser.
+    /// Recirculated to the parser.
     Recirculated,
 }
 
-/// A packet that was put into a queue.
+/// An enqueued packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Enqueued {
     /// The port.
     pub port: u32,
-    /// How it came to be.
+    /// The origin of the packet.
     pub instance: InstanceType,
     /// Bytes.
     pub length: u32,

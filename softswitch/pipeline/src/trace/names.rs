@@ -1,4 +1,4 @@
-//! Names for what the executor knows by number: fields, values, places in the source.
+//! Names of objects that the interpreter knows by number: fields, values, source positions.
 
 use serde_json::Value as Json;
 
@@ -9,8 +9,7 @@ use crate::layout::{Header, Layout};
 use crate::phv::{Field, Place as FieldPlace};
 use crate::value::Value;
 
-/// The value as people read it: decimal if its type has fewer than 16 bits, else hexadecimal with all
-/// its digits.
+/// Formats a value: decimal if its type has fewer than 16 bits, else hexadecimal with all digits.
 pub(super) fn value(v: &Value, width: u32) -> String {
     match v.to_u64() {
         Some(v) if width < 16 => v.to_string(),
@@ -22,7 +21,7 @@ pub(super) fn value(v: &Value, width: u32) -> String {
     }
 }
 
-/// A field's present value.
+/// Formats a field's current value.
 pub(super) fn field_value(f: &Field, mem: &[u8]) -> String {
     let width = match f.place {
         FieldPlace::Varbit { .. } => f.varbit_len(mem) as u32 * 8,
@@ -34,7 +33,7 @@ pub(super) fn field_value(f: &Field, mem: &[u8]) -> String {
     value(&f.to_value(mem), width)
 }
 
-/// `header.field`, without the word for where the compiler keeps local variables.
+/// Returns `header.field`, or just `field` for the compiler's local variables.
 pub(super) fn qualified(header: &Header, field: &str) -> String {
     if header.name == "scalars" {
         field.to_owned()
@@ -43,7 +42,7 @@ pub(super) fn qualified(header: &Header, field: &str) -> String {
     }
 }
 
-/// The numbers and names of a header's fields, without the compiler's padding.
+/// Returns the indices and names of a header's fields, without the compiler's padding.
 pub(super) fn visible(header: &Header) -> impl Iterator<Item = (&Field, &str)> {
     let named = header
         .fields
@@ -52,13 +51,13 @@ pub(super) fn visible(header: &Header) -> impl Iterator<Item = (&Field, &str)> {
     named.filter(|(_, name)| !name.starts_with("_padding"))
 }
 
-/// All fields of a header.
+/// Formats all fields of a header.
 pub(super) fn contents(header: &Header, mem: &[u8]) -> Named {
     let each = visible(header).map(|(f, name)| (name.to_owned(), field_value(f, mem)));
     Named(each.collect())
 }
 
-/// The name of the field that is at this place.
+/// Returns the name of the field at this position.
 pub(super) fn field_name(layout: &Layout, field: &Field) -> String {
     let found = layout.headers.iter().find_map(|h| {
         let own = |f: &Field| f.place == field.place;
@@ -71,7 +70,7 @@ pub(super) fn field_name(layout: &Layout, field: &Field) -> String {
     found.unwrap_or_else(|| "?".to_owned())
 }
 
-/// An entry's key as P4 writes it.
+/// Formats an entry's key in P4 syntax.
 pub(super) fn matches(key: &[KeyInfo], entry: &EntryKey) -> Named {
     let each = key.iter().zip(&entry.fields).map(|(k, m)| {
         let v = |v: &Value| value(v, k.width);
@@ -89,16 +88,16 @@ pub(super) fn matches(key: &[KeyInfo], entry: &EntryKey) -> Named {
     Named(each.collect())
 }
 
-/// Where things stand in the program's source, by the numbers that the loader gives them.
+/// Source positions, by the loader's indices.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Name and place of each control node.
+    /// Name and position of each control node.
     pub(super) nodes: Vec<(String, Option<Place>)>,
     pub(super) actions: Vec<Option<Place>>,
 }
 
 impl Places {
-    /// Reads a document that has been loaded, so that it has the right shape.
+    /// Reads the positions from a document that the loader has accepted.
     pub(crate) fn load(document: &Json) -> Self {
         let items = |json: &Json, key| json.get(key).and_then(Json::as_array).cloned();
         let mut places = Self::default();
@@ -106,7 +105,7 @@ impl Places {
             places.actions.push(place(&a));
         }
         for p in items(document, "pipelines").unwrap_or_default() {
-            // The order in which the loader numbers them.
+            // In the loader's numbering order.
             for kind in ["tables", "conditionals", "action_calls"] {
                 for node in items(&p, kind).unwrap_or_default() {
                     let name = node.get("name").and_then(Json::as_str).unwrap_or_default();
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_show_their_width_when_they_are_wide() {
+    fn wide_values_are_formatted_with_all_digits() {
         assert_eq!(value(&Value::from(64u64), 8), "64");
         assert_eq!(value(&Value::from(0u64), 16), "0x0000");
         assert_eq!(value(&Value::from(0x0a00_0001u64), 32), "0x0a000001");

@@ -1,4 +1,4 @@
-//! The beginning and the end of a pass.
+//! Records the beginning and the end of a pass.
 
 use super::{Enqueued, Outcome, Pass};
 use crate::Nanos;
@@ -39,14 +39,14 @@ fn instance(layout: &Layout, mem: &[u8]) -> InstanceType {
 }
 
 impl Core {
-    /// A clone's parser repeats what the original's did: it is not recorded.
+    /// Pauses recording while the parser runs for a clone, which repeats the original's steps.
     pub(crate) fn mute_trace(&mut self, muted: bool) {
         if let Some(trace) = &mut self.externs.trace {
             trace.muted = muted;
         }
     }
 
-    /// Ingress begins; `number` is that of a packet that was here before, or 0.
+    /// Records the beginning of ingress; `number` is the number of a recirculated packet, or 0.
     pub(crate) fn trace_ingress(
         &mut self,
         c: &Compiled,
@@ -66,7 +66,7 @@ impl Core {
         }
     }
 
-    /// Ingress has ended, and put `made` into queues.
+    /// Records the end of ingress and the enqueued packets, `made`.
     pub(crate) fn trace_ingress_end(
         &mut self,
         c: &Compiled,
@@ -94,7 +94,7 @@ impl Core {
         trace.end();
     }
 
-    /// Egress begins.
+    /// Records the beginning of egress.
     pub(crate) fn trace_egress(&mut self, d: &Descriptor, now: Nanos) {
         if let Some(trace) = &mut self.externs.trace {
             let (port, kind) = (d.egress_port, d.instance_type);
@@ -102,20 +102,20 @@ impl Core {
         }
     }
 
-    /// A queue has dropped a packet, which happens at the end of the pass that enqueued it.
-    pub(crate) fn trace_queue_full(&mut self, d: &Descriptor) {
+    /// Records a tail drop, which happens at the end of the pass that enqueued the packet.
+    pub(crate) fn trace_tail_drop(&mut self, d: &Descriptor) {
         let Some(trace) = &mut self.externs.trace else {
             return;
         };
         let (port, kind, now) = (d.egress_port, d.instance_type, trace.time);
         trace.begin(d.state.number, Pass::Egress, port, kind, now, d.len);
         if let Some(current) = &mut trace.current {
-            current.outcome = Outcome::QueueFull;
+            current.outcome = Outcome::TailDrop;
         }
         trace.end();
     }
 
-    /// Egress has ended with a frame of `length` bytes, if it made one, and put `clones` into queues.
+    /// Records the end of egress, with the length in bytes of the frame, if any, and the enqueued clones.
     pub(crate) fn trace_egress_end(
         &mut self,
         outcome: &mut EgressOutcome,

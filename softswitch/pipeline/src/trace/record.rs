@@ -1,4 +1,4 @@
-//! The recorder: the pass that is under way, and what changed since it last looked.
+//! The recorder: the current pass, and the changes since the last comparison.
 
 use super::names::{contents, field_value, qualified, visible};
 use super::{Named, Outcome, Pass, Step, Trace};
@@ -11,19 +11,19 @@ use crate::program::Program;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) program: Program,
-    /// Packets numbered so far.
+    /// Number of the latest packet.
     packets: u64,
-    /// When the last pass began.
+    /// Time at which the last pass began.
     pub(super) time: Nanos,
     pub(super) current: Option<Trace>,
     done: Vec<Trace>,
-    /// Headers and metadata as they were when last looked at.
+    /// Headers and metadata at the last comparison.
     pub(super) before: Vec<u8>,
     /// The action that ran last.
     pub(super) action: Option<String>,
     /// The action that last changed `egress_spec`.
     pub(super) egress_spec_by: Option<String>,
-    /// A clone's parser repeats what the original's did.
+    /// True while a clone is parsed, which repeats the original's steps.
     pub(super) muted: bool,
 }
 
@@ -93,7 +93,7 @@ impl Recorder {
         self.push(Step::Extern { call, args });
     }
 
-    /// Takes the present contents as those that later ones are compared with.
+    /// Makes the current contents the basis of the next comparison.
     pub(crate) fn look(&mut self, mem: &[u8]) {
         if self.muted {
             return;
@@ -103,7 +103,7 @@ impl Recorder {
         self.action = None;
     }
 
-    /// Records what changed since the last look; a header that became valid was extracted in the parser.
+    /// Records the changes since the last comparison. In the parser, a header that became valid was extracted.
     pub(crate) fn changes(&mut self, layout: &Layout, mem: &[u8], parsing: bool) {
         if self.muted || self.before == mem {
             return;
@@ -136,7 +136,7 @@ impl Recorder {
             }
         }
         if parsing {
-            // What is computed is computed from what was extracted.
+            // Extracted headers come first, because computed fields depend on them.
             steps.sort_by_key(|s| !matches!(s, Step::Extract { .. }));
         }
         steps.into_iter().for_each(|s| self.push(s));

@@ -1,4 +1,4 @@
-//! What the parser and the control flow tell the recorder.
+//! Records steps of the parser and the control flow.
 
 use super::names::{field_name, field_value, matches, value};
 use super::{Call, Emitted, Hit, Named, Recorder, Step};
@@ -115,12 +115,12 @@ impl Recorder {
         });
     }
 
-    /// A resubmission begins; its field list is preserved.
+    /// Records a resubmission with its field list.
     pub(crate) fn resubmitted(&mut self, list: u32) {
         self.push_extern("resubmit", vec![("field_list", list.to_string())]);
     }
 
-    /// A digest was made of these values.
+    /// Records a digest of these values.
     pub(crate) fn digest(&mut self, c: &Compiled, number: u32, fields: &[Value]) {
         let info = &c.info.digests[number as usize];
         let list = &c.digests[number as usize];
@@ -136,7 +136,7 @@ impl Recorder {
 }
 
 impl Machine<'_> {
-    /// Records what an action, or the parser, changed.
+    /// Records the changes by an action or the parser.
     #[inline]
     pub(crate) fn trace_changes(&mut self, parsing: bool) {
         if let Some(trace) = &mut self.externs.trace {
@@ -144,7 +144,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Records the parser's choice; `words` is the key that it looked at.
+    /// Records the parser's transition; `words` is the `select` key.
     pub(crate) fn trace_select(&mut self, p: &Parser, s: &ParserState, words: &[u64], next: u32) {
         let mut key = Vec::new();
         for part in s.key.iter().filter(|_| !s.cases.is_empty()) {

@@ -1,7 +1,6 @@
-//! Traces as text.
+//! Formats traces as text.
 //!
-//! A pass begins at the margin, what happened is indented below, and its last line says what became of the
-//! packet.
+//! The first line of a pass is not indented, the steps are, and the last line is the packet's fate.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -47,7 +46,7 @@ impl Display for At<'_> {
     }
 }
 
-/// The condition alone: some compilers give the whole line.
+/// Returns only the condition: some compilers store the whole line.
 fn condition(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("if ") else {
         return text;
@@ -78,7 +77,7 @@ impl Display for Step {
                 ..
             } => write!(
                 f,
-                "  checksum {field} = {found} is wrong: {computed} was computed"
+                "  checksum {field} = {found} is wrong: expected {computed}"
             ),
             Step::Condition {
                 name,
@@ -143,8 +142,8 @@ impl Display for Outcome {
             Outcome::Dropped { by: None } => write!(f, "dropped: egress_spec is the drop port"),
             Outcome::TooLong => write!(f, "dropped: too long"),
             Outcome::TooManyResubmits => write!(f, "dropped: resubmitted too often"),
-            Outcome::AssertionFailed => write!(f, "dropped: an assertion does not hold"),
-            Outcome::QueueFull => write!(f, "dropped: the queue is full"),
+            Outcome::AssertionFailed => write!(f, "dropped: assertion failed"),
+            Outcome::TailDrop => write!(f, "tail drop: the queue is full"),
             Outcome::Transmitted { port, length } => {
                 write!(f, "sent by port {port}, {length} bytes")
             }
@@ -164,7 +163,7 @@ fn kind(instance: InstanceType) -> &'static str {
     }
 }
 
-/// One pass as lines of text.
+/// Formats one pass as lines of text.
 impl Display for Trace {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         let as_what = kind(self.instance);
@@ -182,7 +181,7 @@ impl Display for Trace {
             writeln!(f, "{step}")?;
         }
         for e in &self.enqueued {
-            // Of a packet that has one port alone, the outcome says which.
+            // For a unicast packet, the outcome contains the port.
             if e.instance != InstanceType::Normal {
                 let kind = kind(e.instance);
                 writeln!(f, "  to port {}{kind}, {} bytes", e.port, e.length)?;
@@ -192,14 +191,14 @@ impl Display for Trace {
     }
 }
 
-/// Writes traces so that the passes of one packet that follow each other are one paragraph.
+/// Formats traces so that consecutive passes of one packet form a paragraph.
 #[derive(Debug, Default)]
 pub struct Paragraphs {
     packet: Option<u64>,
 }
 
 impl Paragraphs {
-    /// Appends a pass, after an empty line if it is another packet's than the last.
+    /// Appends a pass, after an empty line if the last one belongs to another packet.
     pub fn push(&mut self, text: &mut String, trace: &Trace) {
         if self.packet.is_some_and(|last| last != trace.packet) {
             text.push('\n');

@@ -1,5 +1,5 @@
-//! Random entries for every table and array of any program. Values come from small pools, those that
-//! [`packets`](super::packets) have in them, so that keys are hit.
+//! Random entries for all tables and arrays of a program. Values come from the small pools that
+//! [`packets`](super::packets) uses, so that packets hit entries.
 
 use softswitch_pipeline::{
     ActionCall, CloneSession, CounterId, Entry, EntryAction, EntryKey, Group, GroupMember,
@@ -77,7 +77,7 @@ fn call(p: &Pipeline, table: usize, rng: &mut Rng) -> ActionCall {
     ActionCall { action, args }
 }
 
-/// Puts something into every table and array; what a table refuses is left out.
+/// Fills all tables and arrays. Entries that a table refuses are skipped.
 pub fn furnish(p: &mut Pipeline, seed: u64) {
     let rng = &mut Rng::new(seed);
     let info = p.program().info().clone();
@@ -184,7 +184,7 @@ pub fn furnish(p: &mut Pipeline, seed: u64) {
     }
 }
 
-/// All state that outlives packets, as text.
+/// Formats all persistent state as text.
 pub fn state(p: &mut Pipeline) -> Vec<String> {
     let info = p.program().info().clone();
     let mut all = Vec::new();

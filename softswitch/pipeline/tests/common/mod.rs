@@ -20,7 +20,7 @@ pub struct Harness {
     pub info: Info,
 }
 
-/// A command packet's fields that tests set.
+/// The fields of a command packet that tests set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Command {
     pub op: u8,
@@ -84,7 +84,7 @@ pub fn ethernet(kind: u16) -> Vec<u8> {
     [&DST[..], &SRC, &kind.to_be_bytes()].concat()
 }
 
-/// Compiles a program of this repository; none if it is one that does not compile.
+/// Compiles a program of this repository; `None` if it has errors.
 pub fn compile(path: &Path, include: &Path) -> Option<Program> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
@@ -97,7 +97,7 @@ pub fn compile(path: &Path, include: &Path) -> Option<Program> {
     Program::load(&output.json?.to_string()).ok()
 }
 
-/// What the pipelines of tests run on.
+/// Returns the engine under test.
 fn engine() -> Engine {
     if module_path!().starts_with("interpreter::") {
         Engine::Interpreter
@@ -120,7 +120,7 @@ impl Harness {
 
     pub fn with(options: Options) -> Self {
         let program =
-            Program::load(include_str!("../programs/everything.json")).expect("the program");
+            Program::load(include_str!("../programs/everything.json")).expect("valid program");
         let info = program.info().clone();
         Self {
             pipeline: Pipeline::new(program, options),
@@ -128,7 +128,7 @@ impl Harness {
         }
     }
 
-    /// Sends a frame through without queueing; what leaves, with its port.
+    /// Sends a frame without queueing, and returns the transmitted frames with their ports.
     pub fn send_at(&mut self, frame: &[u8], now: Nanos) -> Vec<(u32, Vec<u8>)> {
         through(&mut self.pipeline, 7, frame, now)
     }
@@ -137,7 +137,7 @@ impl Harness {
         self.send_at(frame, 0)
     }
 
-    /// Sends a command, and gives the only packet that leaves.
+    /// Sends a command, and returns the only transmitted packet.
     pub fn run(&mut self, c: Command) -> Command {
         let sent = self.send(&c.frame());
         assert_eq!(sent.len(), 1, "{c:?}");
@@ -160,10 +160,10 @@ impl Harness {
     }
 }
 
-/// No packet makes more, unless it is meant never to end.
-const MOST: usize = 200;
+/// Maximum number of descriptors per packet, for packets that would otherwise recirculate for ever.
+const MAX_DESCRIPTORS: usize = 200;
 
-/// Sends a frame through a pipeline without queueing; what leaves, with its port.
+/// Sends a frame through a pipeline without queueing, and returns the transmitted frames with their ports.
 pub fn through(
     pipeline: &mut Pipeline,
     port: u32,
@@ -174,7 +174,7 @@ pub fn through(
     pipeline.ingress(port, frame, now, &mut queue);
     let mut waiting: VecDeque<_> = queue.drain(..).collect();
     let (mut sent, mut out) = (Vec::new(), EgressOutput::default());
-    for _ in 0..MOST {
+    for _ in 0..MAX_DESCRIPTORS {
         let Some(d) = waiting.pop_front() else { break };
         let info = QueueInfo {
             deq_timedelta: 42_000,

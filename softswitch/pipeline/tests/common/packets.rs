@@ -1,4 +1,4 @@
-//! Random packets of Ethernet, IPv4, IPv6, ARP, ICMP and TCP, more or less damaged.
+//! Random Ethernet, IPv4, IPv6, ARP, ICMP and TCP packets, some of them damaged.
 
 use softswitch_pipeline::Rng;
 

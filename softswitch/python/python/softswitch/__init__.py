@@ -1,4 +1,4 @@
-"""P4 programs in Python: compile, fill tables, push packets, look inside.
+"""P4 programs in Python: compile them, fill tables, send packets, inspect traces.
 
     import softswitch
 
@@ -8,10 +8,10 @@
     pipeline.send(frame, port=1)
     print(pipeline.take_trace())
 
-A value is an int that is not negative, bytes (big-endian), or a string: a number, an IPv4, IPv6 or Ethernet address.
+A value is a non-negative int, bytes (big-endian), or a string: a number, or an IPv4, IPv6 or Ethernet address.
 A match is a value; for lpm also "10.0.0.0/8" or (value, prefix length), for ternary "value &&& mask" or (value, mask),
-for range "low..high" or (low, high), for a header's validity True or False. Keys left out match anything, exact ones
-must be given. Whatever is refused raises Error, a program with mistakes CompileError.
+for range "low..high" or (low, high), for a header's validity True or False. Omitted keys match anything; exact keys are
+mandatory. A refused call raises Error, and a program with errors raises CompileError.
 """
 
 from ._softswitch import CompileError, Error, Pipeline, Program, Trace, compile, compile_text, load, load_text, run_stf

@@ -1,4 +1,4 @@
-"""Types of the native half. What things do is in their docstrings: help(softswitch.Pipeline)."""
+"""Types of the native half. For documentation, see the docstrings: help(softswitch.Pipeline)."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike

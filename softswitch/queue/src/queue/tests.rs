@@ -13,7 +13,7 @@ fn rated(rate: u64) -> LinkConfig {
     }
 }
 
-/// Starts and sends all that is due, as a driver without egress processing does.
+/// Starts and sends all due packets, as a driver without egress processing does.
 fn serve(queue: &mut EgressQueue<u32, u32>, now: Nanos) -> Vec<(Nanos, u32)> {
     while let Some(started) = queue.start(now) {
         let bytes = started.packet;
@@ -37,7 +37,7 @@ fn departures_are_exact_and_do_not_drift() {
 }
 
 #[test]
-fn frame_at_100_mbit() {
+fn frame_arrives_after_transmission_and_delay() {
     let mut queue = EgressQueue::new(
         LinkConfig {
             delay: 5_000_000,
@@ -48,7 +48,7 @@ fn frame_at_100_mbit() {
     queue.enqueue(1_000, 1500, 1500, 0).unwrap();
     assert_eq!(queue.next_event(), Some(1_000));
     assert_eq!(serve(&mut queue, 1_000), []);
-    // 1500 bytes take 120 us, the way 5 ms.
+    // 1500 bytes take 120 us, and the propagation 5 ms.
     assert_eq!(queue.next_event(), Some(1_000 + 120_000 + 5_000_000));
     assert_eq!(serve(&mut queue, 5_120_999), []);
     assert_eq!(serve(&mut queue, 5_121_000), [(5_121_000, 1500)]);
@@ -56,7 +56,7 @@ fn frame_at_100_mbit() {
 }
 
 #[test]
-fn overhead_takes_time_and_no_room() {
+fn overhead_uses_rate_but_not_queue_limit() {
     let link = LinkConfig {
         overhead: 24,
         queue_bytes: Some(1500),
@@ -77,7 +77,7 @@ fn overhead_takes_time_and_no_room() {
 }
 
 #[test]
-fn an_idle_link_forgets_the_past() {
+fn new_busy_period_starts_without_remainder() {
     let mut queue = EgressQueue::new(rated(3), 0);
     queue.enqueue(0, 1, 1, 0).unwrap();
     assert_eq!(serve(&mut queue, u64::MAX / 2)[0].0, 2_666_666_666);
@@ -86,26 +86,26 @@ fn an_idle_link_forgets_the_past() {
 }
 
 #[test]
-fn depth_counts_what_waits() {
+fn depth_excludes_packet_in_transmission() {
     let link = LinkConfig {
         queue_packets: Some(2),
         ..rated(8_000_000)
     };
     let mut queue = EgressQueue::new(link, 0);
-    // One is being sent, two wait, the fourth is dropped.
+    // One is in transmission, two wait, the fourth is dropped.
     for (n, fits) in [(0, true), (1, true), (2, true), (3, false)] {
         assert_eq!(queue.enqueue(0, 1000, 1000, 0).is_ok(), fits, "packet {n}");
         serve(&mut queue, 0);
     }
     assert_eq!((queue.depth_packets(), queue.depth_bytes()), (2, 2000));
-    assert_eq!(queue.counts().tail_dropped, 1);
-    // The first has left after 1 ms, so there is room again.
+    assert_eq!(queue.counts().tail_drop, 1);
+    // The first has left after 1 ms, so the queue accepts another.
     serve(&mut queue, 1_000_000);
     assert!(queue.enqueue(1_000_000, 1000, 1000, 0).is_ok());
 }
 
 #[test]
-fn byte_limit() {
+fn byte_limit_excludes_packet_in_transmission() {
     let link = LinkConfig {
         queue_packets: None,
         queue_bytes: Some(1500),
@@ -132,7 +132,7 @@ fn larger_priority_is_served_first_but_does_not_preempt() {
 }
 
 #[test]
-fn a_late_call_serves_as_if_it_had_been_in_time() {
+fn late_call_gives_the_same_order_and_times() {
     let mut queue = EgressQueue::new(rated(8_000_000), 0);
     queue.enqueue(0, 10, 10, 0).unwrap();
     // The link took the first at 0, before the more urgent one came at 5.
@@ -141,7 +141,7 @@ fn a_late_call_serves_as_if_it_had_been_in_time() {
 }
 
 #[test]
-fn a_packet_dropped_by_egress_takes_no_time() {
+fn packet_dropped_by_egress_takes_no_time() {
     let mut queue: EgressQueue<u32, u32> = EgressQueue::new(rated(8_000_000), 0);
     queue.enqueue(0, 1, 1000, 0).unwrap();
     queue.enqueue(0, 2, 1000, 0).unwrap();
@@ -151,7 +151,7 @@ fn a_packet_dropped_by_egress_takes_no_time() {
 }
 
 #[test]
-fn without_a_rate_nothing_waits() {
+fn packets_do_not_wait_without_a_rate() {
     let mut queue = EgressQueue::new(LinkConfig::default(), 0);
     for now in 0..3000 {
         queue.enqueue(now, 1500, 1500, 0).unwrap();
@@ -160,7 +160,7 @@ fn without_a_rate_nothing_waits() {
 }
 
 #[test]
-fn loss_is_near_its_probability_and_repeats_with_the_seed() {
+fn loss_rate_matches_probability_and_repeats_with_seed() {
     let link = LinkConfig {
         loss: Loss::from_ppb(10_000_000).unwrap(),
         ..Default::default()
@@ -187,54 +187,66 @@ fn pifo_serves_the_smallest_rank_and_pushes_out_the_largest() {
         ..rated(8_000_000)
     };
     let mut queue = EgressQueue::with_discipline(link, Discipline::Pifo, 0);
-    // Bytes name the packet; the first is being sent and waits no more.
+    // The byte count identifies the packet; the first is in transmission and no longer waits.
     queue.enqueue(0, 100, 100, 255).unwrap();
     serve(&mut queue, 0);
     for (bytes, rank) in [(1, 200), (2, 0), (3, 70)] {
         queue.enqueue(0, bytes, bytes, rank).unwrap();
     }
-    assert_eq!(queue.enqueue(1, 4, 4, 201), Err(4), "the largest itself");
-    assert_eq!(queue.enqueue(1, 5, 5, 200), Err(5), "the newest of equals");
-    assert_eq!(queue.enqueue(1, 6, 6, 70), Err(1), "the largest waiting");
+    assert_eq!(
+        queue.enqueue(1, 4, 4, 201),
+        Err(4),
+        "the new packet has the largest rank"
+    );
+    assert_eq!(
+        queue.enqueue(1, 5, 5, 200),
+        Err(5),
+        "the newest among equals is dropped"
+    );
+    assert_eq!(
+        queue.enqueue(1, 6, 6, 70),
+        Err(1),
+        "the largest waiting rank is dropped"
+    );
     let counts = queue.counts();
-    assert_eq!((counts.tail_dropped, counts.pushed_out), (2, 1));
+    assert_eq!((counts.tail_drop, counts.pushed_out), (2, 1));
     assert_eq!((queue.depth_packets(), queue.depth_bytes()), (3, 11));
     let order: Vec<_> = serve(&mut queue, u64::MAX).iter().map(|o| o.1).collect();
     assert_eq!(order, [100, 2, 3, 6]);
 }
 
 #[test]
-fn sp_pifo_moves_bounds_by_what_it_takes() {
+fn sp_pifo_moves_bounds_with_accepted_ranks() {
     let link = LinkConfig {
         queue_packets: Some(2 * PRIORITIES as u64),
         ..rated(8_000_000)
     };
     let mut queue = EgressQueue::with_discipline(link, Discipline::SpPifo, 0);
-    // Bytes name the packet; the first does not wait, so it moves no bound.
+    // The byte count identifies the packet; the first does not wait, so the bounds stay.
     queue.enqueue(0, 100, 100, 9).unwrap();
     serve(&mut queue, 0);
-    // All bounds are 0: the least urgent takes what comes, and its bound follows up to 50.
+    // All bounds are 0: the least urgent priority accepts both, and its bound rises to 50.
     queue.enqueue(0, 1, 1, 40).unwrap();
     queue.enqueue(0, 2, 2, 50).unwrap();
     assert_eq!(
         queue.enqueue(0, 3, 3, 90),
         Err(3),
-        "two of 16 are its share"
+        "each priority has two of 16 places"
     );
-    // 50 still, so that 60 finds it full, and 45 goes before.
+    // The bound is still 50, so 60 meets a full priority, and 45 takes the next one.
     assert_eq!(queue.enqueue(0, 4, 4, 60), Err(4));
     queue.enqueue(0, 5, 5, 45).unwrap();
     for (bytes, rank) in [(6, 44), (7, 43), (8, 42), (9, 41), (10, 40), (11, 39)] {
         queue.enqueue(0, bytes, bytes, rank).unwrap();
     }
-    // Below the most urgent one's 39 by 30: the others sink to 20, 15, 14, 13, 12, 11 and 10.
+    // 9 is 30 below the most urgent bound, 39: the others sink to 20, 15, 14, 13, 12, 11 and 10.
     queue.enqueue(0, 12, 12, 9).unwrap();
     queue.enqueue(0, 13, 13, 12).unwrap();
     let order: Vec<_> = serve(&mut queue, u64::MAX).iter().map(|o| o.1).collect();
     assert_eq!(order, [100, 11, 12, 10, 9, 8, 13, 7, 6, 5, 1, 2]);
 }
 
-/// A reference model of one priority: the recurrence of a FIFO server, in exact fractions.
+/// Reference model of one priority: the recurrence of a FIFO server, in exact fractions.
 fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
     let rate = u128::from(rate);
     let mut free = 0u128; // in units of 1/rate ns
@@ -249,9 +261,9 @@ fn reference(packets: &[(Nanos, u32)], rate: u64) -> Vec<Nanos> {
 }
 
 proptest! {
-    /// Against a sorted list: who waits, who goes, and in which order they leave.
+    /// Compares the PIFO with a sorted list: waiting packets, dropped packets and order of service.
     #[test]
-    fn a_pifo_equals_a_sorted_list(
+    fn pifo_equals_sorted_list(
         steps in prop::collection::vec((any::<u8>(), any::<bool>()), 1..300),
         limit in 1u64..20,
     ) {
@@ -259,7 +271,7 @@ proptest! {
         let mut queue: EgressQueue<_, ()> = EgressQueue::with_discipline(link, Discipline::Pifo, 0);
         let mut model: Vec<(u8, u32)> = Vec::new();
         let mut now = 0;
-        // The link takes one at once, and is then busy for longer than the test pushes.
+        // The link takes one packet at once and is then busy until the test starts the next.
         for (id, (rank, push)) in (0..).zip(steps) {
             if push {
                 let dropped = queue.enqueue(now, (rank, id), 1, rank.into()).err();
@@ -332,7 +344,7 @@ proptest! {
             while let Some(started) = queue.start(now) {
                 let (id, bytes, priority, fate) = started.packet;
                 prop_assert!(started.at <= now && started.enqueued_at <= started.at);
-                prop_assert!(id > last[priority as usize], "order within a priority");
+                prop_assert!(id > last[priority as usize], "packets of one priority are reordered");
                 last[priority as usize] = id;
                 if fate == 0 {
                     dropped_by_egress += 1;
@@ -343,11 +355,11 @@ proptest! {
             let _ = queue.enqueue(now, (id, bytes, priority, fate), bytes, priority.into());
             while queue.arrive(now).is_some() {}
             let counts = queue.counts();
-            prop_assert_eq!(id, counts.enqueued + counts.tail_dropped);
+            prop_assert_eq!(id, counts.enqueued + counts.tail_drop);
             prop_assert_eq!(counts.enqueued, counts.started + queue.depth_packets());
             prop_assert_eq!(counts.started, counts.transmitted + dropped_by_egress);
-            let under_way = counts.transmitted - counts.lost - counts.arrived;
-            prop_assert_eq!(under_way, queue.on_the_way.len() as u64);
+            let in_flight = counts.transmitted - counts.lost - counts.arrived;
+            prop_assert_eq!(in_flight, queue.in_flight.len() as u64);
             prop_assert!(queue.depth_packets() <= limit);
         }
     }

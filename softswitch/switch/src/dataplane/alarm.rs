@@ -1,4 +1,4 @@
-//! When a thread must wake up for a queue.
+//! A thread's timer for its queues.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use softswitch_pipeline::Nanos;
 
 use super::clock::Clock;
 
-/// A thread's timer. While the thread is awake it looks after the queues anyway, and the timer is left alone.
+/// A thread's timer. It is not used while the thread is awake, because the thread then serves the queues anyway.
 #[derive(Debug)]
 pub struct Alarm {
     timer: Arc<TimerFd>,
     clock: Clock,
-    /// None if the timer is not set.
+    /// `None` if the timer is not set.
     at: Option<Nanos>,
     awake: bool,
 }
 
 impl Alarm {
-    /// Of a thread that is awake.
+    /// Creates the timer of a thread that is awake.
     ///
     /// # Errors
     /// If the kernel refuses a timer.
@@ -35,12 +35,12 @@ impl Alarm {
         })
     }
 
-    /// What becomes readable when the time has come.
+    /// Returns the descriptor that becomes readable when the timer expires.
     pub fn timer(&self) -> Arc<TimerFd> {
         Arc::clone(&self.timer)
     }
 
-    /// The thread is awake.
+    /// Notes that the thread is awake.
     pub fn awake(&mut self, expired: bool) {
         self.awake = true;
         if expired {
@@ -48,10 +48,10 @@ impl Alarm {
         }
     }
 
-    /// The thread is about to sleep, until then at the latest.
+    /// Notes that the thread is about to sleep, until `at` at the latest.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn sleep(&mut self, until: Option<Nanos>) -> anyhow::Result<()> {
         self.awake = false;
         if until == self.at {
@@ -61,10 +61,10 @@ impl Alarm {
         }
     }
 
-    /// If the thread sleeps, it is not to sleep longer than that.
+    /// Wakes the thread up at `at` at the latest, if it sleeps.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn not_after(&mut self, until: Option<Nanos>) -> anyhow::Result<()> {
         let earlier = until.is_some_and(|until| self.at.is_none_or(|at| until < at));
         if self.awake || !earlier {

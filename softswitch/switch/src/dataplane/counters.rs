@@ -1,4 +1,4 @@
-//! What happened to packets, counted by port and cause.
+//! Counters of packets, by port and by cause of a drop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,30 +14,63 @@ impl Counter {
         }
     }
 
-    /// Sets the value, for what is counted elsewhere.
+    /// Sets the value, for events that are counted elsewhere.
     pub fn set(&self, n: u64) {
         self.0.store(n, Ordering::Relaxed);
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
+/// The value of a counter, with the metric that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Name of the metric, without prefix and `_total`.
+    pub metric: &'static str,
+    /// Description of the metric.
+    pub help: &'static str,
+    /// Label `cause` of a drop counter.
+    pub cause: Option<&'static str>,
+    /// The value.
+    pub value: u64,
+}
+
+/// Defines a set of counters: each is a metric of its own, or belongs to the metric `drops` with a label `cause`.
 macro_rules! counters {
-    ($(#[$doc:meta])* $name:ident { $($(#[doc = $help:literal])* $field:ident = $metric:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $(#[doc = $help:literal] $field:ident = $metric:literal,)*
+        drops {
+            $(#[doc = $drop_help:literal] $drop:ident = $cause:literal,)*
+        }
+    }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
-        pub struct $name {$(
-            $(#[doc = $help])*
-            pub $field: Counter,
-        )*}
+        pub struct $name {
+            $(#[doc = $help] pub $field: Counter,)*
+            $(#[doc = $drop_help] pub $drop: Counter,)*
+        }
 
         impl $name {
-            /// Name, labels (`name{label="x"}`) and value of each counter.
-            pub fn list(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$(($metric, self.$field.get())),*].into_iter()
+            /// Returns the values of all counters.
+            pub fn samples(&self) -> impl Iterator<Item = Sample> {
+                [
+                    $(Sample {
+                        metric: $metric,
+                        help: $help.trim_matches([' ', '.']),
+                        cause: None,
+                        value: self.$field.get(),
+                    },)*
+                    $(Sample {
+                        metric: "drops",
+                        help: "Packets dropped, by cause",
+                        cause: Some($cause),
+                        value: self.$drop.get(),
+                    },)*
+                ]
+                .into_iter()
             }
         }
     };
@@ -54,32 +87,34 @@ counters! {
         tx_packets = "tx_packets",
         /// Bytes sent.
         tx_bytes = "tx_bytes",
-        /// Received packets that the kernel dropped since they were not taken in time.
-        rx_kernel = "drops{cause=\"rx_kernel\"}",
-        /// Received packets dropped since there is no program.
-        no_pipeline = "drops{cause=\"no_pipeline\"}",
-        /// Received packets longer than the pipeline takes.
-        rx_too_long = "drops{cause=\"rx_too_long\"}",
-        /// Received packets that ingress dropped.
-        ingress = "drops{cause=\"ingress\"}",
-        /// Received packets for a multicast group that is empty or does not exist.
-        empty_group = "drops{cause=\"empty_group\"}",
-        /// Received packets that were resubmitted too often.
-        resubmit_limit = "drops{cause=\"resubmit_limit\"}",
-        /// Packets for which an `assert` or `assume` did not hold.
-        assertion = "drops{cause=\"assertion\"}",
-        /// Packets to this port for which its queue was full.
-        queue_full = "drops{cause=\"queue_full\"}",
-        /// Packets to this port that egress dropped.
-        egress = "drops{cause=\"egress\"}",
-        /// Packets to this port lost on its link.
-        link_loss = "drops{cause=\"link_loss\"}",
-        /// Packets to this port longer than its MTU.
-        too_long = "drops{cause=\"too_long\"}",
-        /// Packets to this port that its interface did not take.
-        tx_busy = "drops{cause=\"tx_busy\"}",
-        /// Packets to this port while its interface was down.
-        port_down = "drops{cause=\"port_down\"}",
+        drops {
+            /// Received packets that the kernel dropped because they were not taken in time.
+            rx_kernel = "rx_kernel",
+            /// Received packets dropped because there is no program.
+            no_pipeline = "no_pipeline",
+            /// Received packets that are too long for the pipeline.
+            rx_too_long = "rx_too_long",
+            /// Received packets that ingress dropped.
+            ingress = "ingress",
+            /// Received packets for a multicast group that is empty or does not exist.
+            empty_group = "empty_group",
+            /// Received packets that were resubmitted too often.
+            resubmit_limit = "resubmit_limit",
+            /// Packets for which an `assert` or `assume` did not hold.
+            assertion = "assertion",
+            /// Tail drops: packets to this port that found its queue full.
+            tail_drop = "tail_drop",
+            /// Packets to this port that egress dropped.
+            egress = "egress",
+            /// Packets to this port lost on its link.
+            link_loss = "link_loss",
+            /// Packets to this port longer than its MTU.
+            too_long = "too_long",
+            /// Packets to this port that its interface did not accept.
+            tx_busy = "tx_busy",
+            /// Packets to this port while its interface was down.
+            port_down = "port_down",
+        }
     }
 }
 
@@ -90,17 +125,19 @@ counters! {
         packet_out = "packet_out",
         /// Packets sent to controllers.
         packet_in = "packet_in",
-        /// Packets dropped since a controller was too slow or there is none.
-        packet_in_dropped = "drops{cause=\"packet_in\"}",
-        /// Packets to a port that does not exist.
-        no_such_port = "drops{cause=\"no_such_port\"}",
-        /// Digests dropped since the control plane was too slow.
+        /// Digests dropped because the control plane was too slow.
         digest_dropped = "digest_dropped",
         /// Passes of packets whose trace could not be written.
         trace_lost = "trace_lost",
         /// Packets recirculated.
         recirculated = "recirculated",
-        /// Programs taken into operation.
+        /// Programs committed.
         programs = "programs",
+        drops {
+            /// Packets dropped because the controller was too slow or missing.
+            packet_in_dropped = "packet_in",
+            /// Packets to a port that does not exist.
+            no_such_port = "no_such_port",
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A data plane put together, and its threads.
+//! The data plane and its threads.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ pub struct Engine {
     workers: Vec<Worker>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 pub(super) struct Shared {
     pub(super) handle: Arc<Handle>,
     pub(super) switching: Mutex<Switching>,
-    /// One for each port.
+    /// One per port.
     pub(super) outlets: Vec<Outlet>,
 }
 
-/// A port as others see it.
+/// A port, for monitoring.
 #[derive(Debug, Clone)]
 pub struct PortView {
-    /// Its number.
+    /// The port's number.
     pub number: u32,
-    /// Its interface's name.
+    /// The interface's name.
     pub name: String,
-    /// Its counters.
+    /// The port's counters.
     pub counters: Arc<PortCounters>,
 }
 
-/// How each thread ended.
+/// A channel with the result of each thread.
 pub type Ends = mpsc::Receiver<anyhow::Result<()>>;
 
 impl Engine {
-    /// Puts a data plane together.
+    /// Creates a data plane.
     ///
     /// # Errors
     /// If the kernel refuses a descriptor.
@@ -92,17 +92,17 @@ impl Engine {
         })
     }
 
-    /// The handle by which others reach the data plane.
+    /// Returns the control plane's handle.
     pub fn handle(&self) -> Arc<Handle> {
         Arc::clone(&self.handle)
     }
 
-    /// The ports, to watch their counters.
+    /// Returns the ports, for monitoring.
     pub fn ports(&self) -> Vec<PortView> {
         self.ports.clone()
     }
 
-    /// Runs in threads of its own until [`Handle::stop`]. The receiver is closed when all have ended.
+    /// Runs in its own threads until [`Handle::stop`]. The receiver is closed after all threads have ended.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -119,13 +119,13 @@ impl Engine {
     }
 }
 
-/// Tells how a thread ended, even if it panicked.
+/// Reports how a thread ended, even if it panicked.
 struct End(Option<mpsc::Sender<anyhow::Result<()>>>);
 
 impl End {
     fn tell(&mut self, result: anyhow::Result<()>) {
         if let Some(ended) = self.0.take() {
-            // There is room for each thread; nobody listens if the whole switch is ending.
+            // The channel has room for all threads. While the switch shuts down, it may have no receiver.
             let _ = ended.try_send(result);
         }
     }

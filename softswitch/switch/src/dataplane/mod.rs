@@ -1,9 +1,9 @@
-//! The data plane: packets from ports through the pipeline and the queues to ports.
+//! The data plane: moves packets from ports through the pipeline and the queues to ports.
 //!
-//! Pipeline and queues are one machine (`switching.rs`) that handles one packet after another, whatever
-//! the number of threads: a thread locks it for a batch. Each thread takes frames from ports of its own,
-//! and sends what came of them when it has let go, which is where most of the time goes. Frames leave a
-//! port in the order in which the machine made them (`outlet.rs`).
+//! The pipeline and the queues are one state machine (`switching.rs`) that processes one packet after the other, with any
+//! number of threads: a thread locks it for a batch. Each thread receives on its own ports. It sends the resulting frames
+//! after it has released the lock, because sending takes most of the time. Frames leave a port in the order in which the
+//! state machine produced them (`outlet.rs`).
 
 mod alarm;
 mod clock;
@@ -33,29 +33,29 @@ use softswitch_queue::LinkConfig;
 
 pub use engine::{Ends, Engine, PortView};
 
-/// A pipeline that packets and the control plane share. Whoever locks it lets go soon.
+/// A pipeline that the data plane and the control plane share. Locks must be short.
 pub type SharedPipeline = Arc<Mutex<Pipeline>>;
 
-/// Packets from controllers that wait for the data plane.
+/// Maximum number of packet-outs that wait for the data plane.
 const PACKET_OUT_BACKLOG: usize = 4096;
 
-/// What the control plane holds of the data plane.
+/// The control plane's handle of the data plane.
 #[derive(Debug)]
 pub struct Handle {
     clock: Clock,
     cpu_port: Option<u32>,
     counters: SwitchCounters,
-    /// One for each thread.
+    /// One per thread.
     wakes: Vec<EventFd>,
     stop: AtomicBool,
     pipeline: Mutex<Option<SharedPipeline>>,
-    /// Incremented with every new pipeline, so that the data plane need not lock to look.
+    /// Incremented with every new pipeline, so that the data plane can check for one without a lock.
     version: AtomicU64,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     trace: Option<TraceLog>,
 }
 
-/// What the data plane sends to the control plane.
+/// A message from the data plane to the control plane.
 #[derive(Debug)]
 pub enum Event {
     /// A packet to the CPU port.
@@ -64,49 +64,49 @@ pub enum Event {
     Digests(SharedPipeline, Vec<Digest>),
 }
 
-/// A port to be attached.
+/// A port to attach.
 pub struct PortSetup {
-    /// Its number.
+    /// The port's number.
     pub number: u32,
-    /// Its interface's name, for messages.
+    /// The interface's name, for messages.
     pub name: String,
-    /// Where frames enter.
+    /// The receiving side.
     pub receiver: Box<dyn Receive>,
-    /// Where frames leave.
+    /// The sending side.
     pub transmitter: Box<dyn Transmit>,
-    /// Its outgoing link.
+    /// The outgoing link.
     pub link: LinkConfig,
 }
 
-/// What a data plane is made of.
+/// The configuration of a data plane.
 pub struct Setup {
     /// The ports.
     pub ports: Vec<PortSetup>,
-    /// Threads that move packets; the ports are dealt out to them.
+    /// Number of packet threads; the ports are distributed among them.
     pub threads: NonZeroUsize,
-    /// The port by which packets go to and come from controllers.
+    /// The port for packet-in and packet-out.
     pub cpu_port: Option<u32>,
-    /// Decides which frames links lose.
+    /// Seed of the links' losses.
     pub seed: u64,
-    /// Where packets and digests for the control plane go.
+    /// The channel for packets and digests to the control plane.
     pub events: mpsc::Sender<Event>,
-    /// Where traces of packets go, if they are wanted.
+    /// The output for packet traces, if enabled.
     pub trace: Option<TraceLog>,
 }
 
-/// Why a packet from a controller was not taken.
+/// Why a packet-out was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PacketOutError {
-    /// No port for it.
-    #[error("the switch was started without --cpu-port, so it takes no packets from controllers")]
+    /// There is no CPU port.
+    #[error("packet-out is disabled: start the switch with --cpu-port")]
     NoCpuPort,
-    /// Too many.
+    /// Too many packet-outs are waiting.
     #[error("too many packet-outs are waiting")]
     Busy,
 }
 
 impl PacketOutError {
-    /// The canonical code.
+    /// Returns the canonical code.
     pub fn code(self) -> Code {
         match self {
             Self::NoCpuPort => Code::FailedPrecondition,
@@ -135,18 +135,18 @@ impl Handle {
         })
     }
 
-    /// The switch's time.
+    /// Returns the switch's time.
     pub fn now(&self) -> Nanos {
         self.clock.now()
     }
 
-    /// Counters of the whole switch.
+    /// Returns the counters of the whole switch.
     pub fn counters(&self) -> &SwitchCounters {
         &self.counters
     }
 
-    /// Lets packets that arrive from now on run through another pipeline. Those that wait in queues
-    /// leave by the one that they came in by.
+    /// Sets the pipeline for packets that arrive from now on. Packets in queues leave through the pipeline
+    /// through which they entered.
     pub fn set_pipeline(&self, pipeline: SharedPipeline) {
         *self.pipeline.lock() = Some(pipeline);
         self.version.fetch_add(1, Ordering::Release);
@@ -154,7 +154,7 @@ impl Handle {
         self.wake();
     }
 
-    /// Sends a packet into the pipeline by the CPU port.
+    /// Sends a packet into the pipeline through the CPU port.
     ///
     /// # Errors
     /// If there is no such port, or too many packets are waiting.
@@ -172,13 +172,13 @@ impl Handle {
         Ok(())
     }
 
-    /// Ends the data plane's threads.
+    /// Stops the data plane's threads.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wakes.iter().for_each(wake);
     }
 
-    /// Writes what a pipeline's packets went through, if that is wanted.
+    /// Writes the traces of a pipeline's packets, if enabled.
     fn write_trace(&self, pipeline: &mut Pipeline) {
         if let Some(trace) = &self.trace {
             let lost = trace.write(&pipeline.take_trace());
@@ -186,13 +186,13 @@ impl Handle {
         }
     }
 
-    /// Wakes the thread that serves the control plane: the first.
+    /// Wakes the first thread, which serves the control plane.
     fn wake(&self) {
         wake(&self.wakes[0]);
     }
 }
 
 fn wake(thread: &EventFd) {
-    // It fails only if the counter would overflow; then the thread is awake anyway.
+    // It fails only if the counter would overflow, and then the thread is awake anyway.
     let _ = thread.write(1);
 }

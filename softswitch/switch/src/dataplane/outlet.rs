@@ -1,4 +1,4 @@
-//! Where frames leave the data plane, in the order in which it made them.
+//! The outlets of the data plane, which keep the order of frames.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use super::counters::PortCounters;
 use crate::port::{PortError, Transmit};
 
-/// The way out by one port.
+/// The outlet of one port.
 ///
-/// Frames are added while the whole data plane is locked, so their order is its order. They are sent
-/// later, by whichever thread comes first; the others find them gone, or wait and send the next.
+/// Threads add frames while they hold the data plane's lock, which fixes the order. The first thread that comes sends them
+/// later; other threads find nothing left, or wait and send the next ones.
 pub struct Outlet {
     waiting: Mutex<Vec<Vec<u8>>>,
     sending: Mutex<Sending>,
@@ -44,12 +44,12 @@ impl Outlet {
         }
     }
 
-    /// Adds frames, and leaves `made` empty.
+    /// Adds frames and leaves `made` empty.
     pub(super) fn add(&self, made: &mut Vec<Vec<u8>>) {
         self.waiting.lock().append(made);
     }
 
-    /// Sends all that has been added, and gives the buffers to `spare`.
+    /// Sends all added frames and moves their buffers to `spare`.
     pub(super) fn send(&self, spare: &mut Vec<Vec<u8>>) -> Option<PortError> {
         let mut sending = self.sending.lock();
         let Sending {

@@ -1,4 +1,4 @@
-//! Pipeline and queues as one machine, in which threads take turns.
+//! The pipeline and the queues as one state machine, which one thread at a time runs.
 
 mod packets;
 
@@ -18,7 +18,7 @@ use super::outlet::Outlet;
 use super::{Event, Handle, SharedPipeline};
 use crate::port::PortError;
 
-/// Frame buffers kept for use again.
+/// Maximum number of frame buffers kept for reuse.
 const SPARE_BUFFERS: usize = 1024;
 
 /// A port with its queue.
@@ -27,28 +27,28 @@ struct PortState {
     name: String,
     queue: EgressQueue<Queued, Vec<u8>>,
     counters: Arc<PortCounters>,
-    /// The thread that wakes up for its queue.
+    /// The thread that serves its queue.
     owner: usize,
     up: bool,
     attached: bool,
-    /// Frames that leave at the end of the turn.
+    /// Frames to send at the end of the turn.
     made: Vec<Vec<u8>>,
 }
 
-/// A packet in a queue, with the pipeline that it came in by and leaves by.
+/// A packet in a queue, with the pipeline through which it entered and will leave.
 struct Queued {
     descriptor: Descriptor,
     pipeline: SharedPipeline,
     depth: u64,
 }
 
-/// Everything that a packet meets except the pipeline. Threads take turns.
+/// The state of the data plane except the pipeline. Threads take turns.
 pub struct Switching {
     ports: Vec<PortState>,
     slots: HashMap<u32, usize>,
     handle: Arc<Handle>,
     events: mpsc::Sender<Event>,
-    /// One for each thread.
+    /// One per thread.
     alarms: Vec<Alarm>,
     pipeline: Option<SharedPipeline>,
     version: u64,
@@ -57,18 +57,18 @@ pub struct Switching {
     recirculated: VecDeque<(Recirculated, SharedPipeline)>,
     output: EgressOutput,
     spare: Vec<Vec<u8>>,
-    /// Ports that have made frames this turn.
+    /// Ports with new frames in this turn.
     leaving: Vec<usize>,
 }
 
-/// A pipeline that is locked for a while.
+/// A locked pipeline.
 pub struct Locked<'a> {
     pub(super) shared: &'a SharedPipeline,
     pub(super) guard: MutexGuard<'a, Pipeline>,
 }
 
 impl Locked<'_> {
-    /// Runs something on a pipeline: this one, or one that was replaced meanwhile.
+    /// Runs a function on a pipeline: this one, or one that has been replaced in the meantime.
     fn on<R>(&mut self, pipeline: &SharedPipeline, f: impl FnOnce(&mut Pipeline) -> R) -> R {
         if Arc::ptr_eq(pipeline, self.shared) {
             f(&mut self.guard)
@@ -120,14 +120,14 @@ impl Switching {
         &self.handle.counters
     }
 
-    /// Begins a thread's turn: it is awake, and gives back the buffers of what it has sent.
+    /// Begins a thread's turn: the thread is awake, and returns the buffers of sent frames.
     pub(super) fn begin(&mut self, thread: usize, expired: bool, spare: &mut Vec<Vec<u8>>) {
         self.alarms[thread].awake(expired);
         self.spare.append(spare);
         self.spare.truncate(SPARE_BUFFERS);
     }
 
-    /// Ends a thread's turn: what leaves goes to the outlets, and sleepers hear of what they are to do.
+    /// Ends a thread's turn: moves frames to the outlets, and updates the timers of sleeping threads.
     pub(super) fn end(
         &mut self,
         outlets: &[Outlet],
@@ -144,24 +144,24 @@ impl Switching {
         Ok(())
     }
 
-    /// A thread is about to sleep.
+    /// Notes that a thread is about to sleep.
     pub(super) fn sleep(&mut self, thread: usize) -> anyhow::Result<()> {
         let next = self.next_event(thread);
         self.alarms[thread].sleep(next)
     }
 
-    /// When a queue for which the thread wakes up next has something to do.
+    /// Returns the time of the next event of the thread's queues.
     fn next_event(&self, thread: usize) -> Option<Nanos> {
         let ports = self.ports.iter().filter(|port| port.owner == thread);
         ports.filter_map(|port| port.queue.next_event()).min()
     }
 
-    /// Whether packets wait that no event will announce.
+    /// Returns true if packets wait for which there will be no event.
     pub(super) fn has_work(&self) -> bool {
         !self.recirculated.is_empty()
     }
 
-    /// The pipeline that packets run through from now on.
+    /// Sets the pipeline for new packets.
     pub(super) fn pipeline(&mut self) -> Option<SharedPipeline> {
         let version = self.handle.version.load(Ordering::Acquire);
         if version != self.version {
@@ -178,7 +178,7 @@ impl Switching {
         self.pipeline.clone()
     }
 
-    /// Notes that a port does not work. To be called with the pipeline unlocked.
+    /// Records a port's failure. The pipeline must be unlocked.
     pub(super) fn failed(&mut self, slot: usize, error: PortError) {
         let port = &mut self.ports[slot];
         let (number, name) = (port.number, &port.name);
@@ -188,15 +188,15 @@ impl Switching {
                 pipeline.lock().set_port_up(number, false);
             }
         }
-        // Down may be up again; all else stays as it is.
+        // An interface that is down can come up again; other failures are final.
         if port.attached && !matches!(error, PortError::Down) {
-            tracing::error!("port {number} ({name}): {error}; the switch goes on without it");
+            tracing::error!("port {number} ({name}): {error}: the switch continues without it");
             port.attached = false;
         }
     }
 }
 
-/// A port's own seed (the finalizer of SplitMix64 spreads neighbouring numbers).
+/// Returns a port's seed. The finalizer of SplitMix64 makes the seeds of adjacent ports independent.
 fn mix(seed: u64, port: u32) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(u64::from(port) + 1));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

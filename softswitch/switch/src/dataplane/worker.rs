@@ -1,4 +1,4 @@
-//! One thread of the data plane: waits for frames, timers and the control plane, and never spins.
+//! A thread of the data plane: it waits for frames, timers and the control plane, and never spins.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::port::{PortError, Receive};
 const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
-/// A thread that always finds frames asks the system after so many batches what else there is.
+/// Number of consecutive batches after which a busy thread checks for other events.
 const BATCHES_PER_LOOK: u32 = 64;
 
-/// How often, while there is traffic, ports are asked how many frames were dropped.
+/// Interval at which the ports' drop counters are read while there is traffic.
 const DROPS_READ_EVERY: Nanos = 1_000_000_000;
 
-/// A port by which a thread receives.
+/// A port on which a thread receives.
 pub(super) struct Entrance {
     slot: usize,
     receiver: Box<dyn Receive>,
@@ -47,7 +47,7 @@ impl Entrance {
     }
 }
 
-/// A thread's own.
+/// The state of a thread.
 pub(super) struct Worker {
     index: usize,
     shared: Arc<Shared>,
@@ -55,11 +55,11 @@ pub(super) struct Worker {
     epoll: Epoll,
     events: Vec<EpollEvent>,
     timer: Arc<TimerFd>,
-    /// The timer has expired and the data plane does not know yet.
+    /// The timer has expired, and the data plane does not know yet.
     expired: bool,
-    /// There is something to do besides frames.
+    /// There are other events than frames.
     due: bool,
-    /// Ports by which frames are to be sent.
+    /// Ports with frames to send.
     leaving: Vec<usize>,
     spare: Vec<Vec<u8>>,
     drops_read_at: Nanos,
@@ -120,7 +120,7 @@ impl Worker {
         self.entrances.iter().any(|entrance| entrance.filled)
     }
 
-    /// Waits until there is something to do.
+    /// Waits for an event.
     fn sleep(&mut self) -> anyhow::Result<()> {
         let mut switching = self.shared.switching.lock();
         if switching.has_work() {
@@ -132,7 +132,7 @@ impl Worker {
         self.look(EpollTimeout::NONE)
     }
 
-    /// Finds out what there is besides frames.
+    /// Checks for other events than frames.
     fn look(&mut self, timeout: EpollTimeout) -> anyhow::Result<()> {
         let n = match self.epoll.wait(&mut self.events, timeout) {
             Ok(n) => n,
@@ -142,7 +142,7 @@ impl Worker {
         for event in &self.events[..n] {
             match event.data() {
                 WAKE => {
-                    // Whoever wrote has left word of what to do.
+                    // The value does not matter: the request itself is stored elsewhere.
                     let _ = self.shared.handle.wakes[self.index].read();
                     self.due = true;
                 }
@@ -167,7 +167,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Handles what is there: first with the data plane locked, then what leaves.
+    /// Handles the events under the data plane's lock, then sends the frames.
     fn turn(&mut self) -> anyhow::Result<()> {
         let handle = &self.shared.handle;
         let packet_outs = match self.index {
@@ -187,7 +187,7 @@ impl Worker {
                 shared: &shared,
                 guard: shared.lock(),
             };
-            // Read under the locks, so that it never goes back from one thread's turn to the next one's.
+            // Read under the locks, so that time does not go back from one thread's turn to the next.
             now = handle.now();
             switching.serve_queues(&mut locked, now);
             if let Some(cpu_port) = handle.cpu_port {
@@ -201,7 +201,7 @@ impl Worker {
             switching.recirculate(&mut locked, now);
             handle.write_trace(&mut locked.guard);
             let digests = locked.guard.take_digests();
-            // The control plane, if it waits, goes next.
+            // A waiting control plane gets the lock next.
             MutexGuard::unlock_fair(locked.guard);
             if !digests.is_empty() {
                 switching.send_digests(&shared, digests);

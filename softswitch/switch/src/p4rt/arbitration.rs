@@ -1,4 +1,4 @@
-//! Which controller is the primary of each role (specification, section "Client Arbitration and
+//! Arbitration of the primary controller of each role (specification, section "Client Arbitration and
 //! Controller Replication"), as a state machine without I/O.
 
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use tonic::{Code, Status};
 use crate::proto::google::rpc;
 use crate::proto::p4::v1::{MasterArbitrationUpdate, Role, Uint128};
 
-/// A live stream.
+/// The id of a live stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
 /// A message to a client.
 pub type Notice = (ClientId, MasterArbitrationUpdate);
 
-/// All roles of a device, by name; the default role's is empty.
+/// All roles of a device, by name; the default role's name is empty.
 #[derive(Debug)]
 pub struct Arbitration {
     device_id: u64,
@@ -24,14 +24,14 @@ pub struct Arbitration {
 
 #[derive(Debug, Default)]
 struct RoleState {
-    /// The highest election id ever seen.
+    /// The highest election id so far.
     highest: Option<u128>,
     primary: Option<ClientId>,
     clients: BTreeMap<ClientId, Option<u128>>,
 }
 
 impl Arbitration {
-    /// No clients.
+    /// Creates the state without clients.
     pub fn new(device_id: u64) -> Self {
         Self {
             device_id,
@@ -39,10 +39,10 @@ impl Arbitration {
         }
     }
 
-    /// Handles a client's update, and says whom to tell what; the new primary, if any, comes last.
+    /// Handles a client's update, and returns the notices to send; the one to a new primary comes last.
     ///
     /// # Errors
-    /// The status with which the client's stream must be ended. It is not yet removed then.
+    /// The status with which the client's stream must end. The client is not yet removed.
     pub fn update(
         &mut self,
         client: ClientId,
@@ -55,13 +55,13 @@ impl Arbitration {
             }
             Some(_) if update.device_id != self.device_id => {
                 return Err(Status::failed_precondition(format!(
-                    "this stream is for device {}, it cannot change to {}",
+                    "this stream is for device {}: it cannot change to device {}",
                     self.device_id, update.device_id
                 )));
             }
             Some(role) if role != name => {
                 return Err(Status::failed_precondition(format!(
-                    "this stream is for role '{role}', it cannot change to '{name}'"
+                    "this stream is for role '{role}': it cannot change to '{name}'"
                 )));
             }
             _ => {}
@@ -76,7 +76,7 @@ impl Arbitration {
         let mut others = role.clients.iter().filter(|(id, _)| **id != client);
         if election_id.is_some() && others.any(|(_, used)| *used == election_id) {
             return Err(Status::invalid_argument(
-                "the election id is used by another live controller of this role",
+                "another live controller of this role uses the same election id",
             ));
         }
         role.clients.insert(client, election_id);
@@ -96,7 +96,7 @@ impl Arbitration {
             .collect())
     }
 
-    /// Removes a client, and says whom to tell what.
+    /// Removes a client, and returns the notices to send.
     pub fn disconnect(&mut self, client: ClientId) -> Vec<Notice> {
         let Some(name) = self.role_of(client).map(str::to_owned) else {
             return vec![];
@@ -115,7 +115,7 @@ impl Arbitration {
     /// Checks that a request comes from a role's primary.
     ///
     /// # Errors
-    /// The status that the request must get.
+    /// The status of the response.
     pub fn check_primary(
         &self,
         device_id: u64,
@@ -128,11 +128,11 @@ impl Arbitration {
         let Some(role) = self.roles.get(&name) else {
             if name.is_empty() {
                 return Err(Status::permission_denied(
-                    "no controller has become primary; open a StreamChannel and send an arbitration update first",
+                    "there is no primary controller: open a StreamChannel and send an arbitration update first",
                 ));
             }
             return Err(Status::not_found(format!(
-                "no controller has role '{name}'"
+                "unknown role '{name}': no controller has it"
             )));
         };
         let given = election.map(election_id);
@@ -142,7 +142,7 @@ impl Arbitration {
                 given.map_or("unset".into(), |id| id.to_string()),
                 match (role.primary, role.highest) {
                     (Some(_), Some(id)) => id.to_string(),
-                    _ => "none, for there is no primary".into(),
+                    _ => "unset, because there is no primary".into(),
                 },
             )));
         }
@@ -152,7 +152,7 @@ impl Arbitration {
     /// Checks that a request is for this device.
     ///
     /// # Errors
-    /// The status that the request must get.
+    /// The status of the response.
     pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
         if device_id == self.device_id {
             Ok(())
@@ -161,12 +161,12 @@ impl Arbitration {
         }
     }
 
-    /// Whether the client is primary of its role.
+    /// Returns true if the client is the primary of its role.
     pub fn is_primary(&self, client: ClientId) -> bool {
         self.roles.values().any(|role| role.primary == Some(client))
     }
 
-    /// The primaries of all roles.
+    /// Returns the primaries of all roles.
     pub fn primaries(&self) -> Vec<ClientId> {
         self.roles
             .values()
@@ -176,7 +176,7 @@ impl Arbitration {
 
     fn unknown_device(&self, device_id: u64) -> Status {
         Status::not_found(format!(
-            "no device with id {device_id}; this is device {} (--device-id)",
+            "unknown device id {device_id}: this is device {} (--device-id)",
             self.device_id
         ))
     }
@@ -187,7 +187,7 @@ impl Arbitration {
         Some(name)
     }
 
-    /// What to tell every client of a role, the primary last.
+    /// Returns the notices to all clients of a role, the primary last.
     fn notices(&self, name: &str) -> Vec<Notice> {
         let Some(role) = self.roles.get(name) else {
             return vec![];
@@ -223,7 +223,7 @@ fn election_id(id: Uint128) -> u128 {
     u128::from(id.high) << 64 | u128::from(id.low)
 }
 
-/// Roles had numbers before P4Runtime 1.4; such a role's name is its number after this.
+/// Prefix of the name of a role with a number, as in P4Runtime before 1.4.
 const ROLE_NUMBER: &str = "#";
 
 fn given_role_name(name: &str, number: u64) -> String {

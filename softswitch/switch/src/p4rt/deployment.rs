@@ -1,4 +1,4 @@
-//! A forwarding pipeline config in operation: schema, pipeline and notes.
+//! A forwarding pipeline config with its state: schema, pipeline and notes.
 
 mod adopt;
 mod batch;
@@ -16,10 +16,10 @@ use super::schema::Schema;
 use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, ForwardingPipelineConfig, P4Data, TableEntry, digest_entry};
 
-/// What configs run on.
+/// The target of configs.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
-    /// How pipelines behave.
+    /// Options of pipelines.
     pub options: Options,
     /// The device's ports.
     pub ports: BTreeSet<u32>,
@@ -31,15 +31,15 @@ pub struct Deployment {
     config: ForwardingPipelineConfig,
     schema: Schema,
     pipeline: SharedPipeline,
-    // Locked before the pipeline. Held over a whole batch, which makes batches serializable.
+    // Locked before the pipeline, and for a whole batch, which makes batches serializable.
     notes: Mutex<Notes>,
 }
 
 impl Deployment {
-    /// Loads and links a config, with the state that the program begins with.
+    /// Loads and links a config, with the program's initial state.
     ///
     /// # Errors
-    /// Says what is wrong with the program or P4Info.
+    /// The fault in the program or in P4Info.
     pub fn new(config: ForwardingPipelineConfig, target: &Target) -> P4Result<Self> {
         let invalid = |message: String| P4Error::invalid(message);
         let p4info = config
@@ -48,12 +48,12 @@ impl Deployment {
             .ok_or_else(|| invalid("the config has no P4Info".into()))?;
         let json = std::str::from_utf8(&config.p4_device_config).map_err(|e| {
             invalid(format!(
-                "p4_device_config is not BMv2 JSON: it is not UTF-8 text: {e}"
+                "p4_device_config is not BMv2 JSON: not UTF-8 text: {e}"
             ))
         })?;
         if json.trim().is_empty() {
             return Err(invalid(
-                "p4_device_config is empty; it must be BMv2 JSON".into(),
+                "p4_device_config is empty: it must be BMv2 JSON".into(),
             ));
         }
         let program = Program::load(json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
@@ -69,22 +69,22 @@ impl Deployment {
         })
     }
 
-    /// The config as it was given.
+    /// Returns the config as the controller sent it.
     pub fn config(&self) -> &ForwardingPipelineConfig {
         &self.config
     }
 
-    /// What P4Info declares.
+    /// Returns the schema from P4Info.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The pipeline, for the data plane.
+    /// Returns the pipeline, for the data plane.
     pub fn pipeline(&self) -> &SharedPipeline {
         &self.pipeline
     }
 
-    /// Reads what the requests ask for. The entities of valid requests are given even if others fail.
+    /// Reads the requested entities. Returns the entities of valid requests even if others fail.
     pub fn read(&self, requests: &[Entity], now: Nanos) -> (Vec<Entity>, Vec<P4Result<()>>) {
         let notes = self.notes.lock();
         let view = self.view(&notes, now);
@@ -96,7 +96,7 @@ impl Deployment {
         (entities, results)
     }
 
-    /// Whether any table has entries that can time out.
+    /// Returns true if the entries of a table can time out.
     pub fn has_idle_timeouts(&self) -> bool {
         self.schema
             .tables
@@ -104,7 +104,7 @@ impl Deployment {
             .any(|(_, table)| table.idle_timeout)
     }
 
-    /// Entries that have been idle for their time-out.
+    /// Returns the entries whose idle time-out has expired.
     pub fn idle_entries(&self, now: Nanos) -> Vec<TableEntry> {
         let notes = self.notes.lock();
         let idle = self.pipeline.lock().poll_idle(now);
@@ -124,14 +124,14 @@ impl Deployment {
         }
     }
 
-    /// A digest message for the controller with its id and configuration; none if it is not enabled.
+    /// Returns a digest message for the controller, with its id and configuration; `None` if the digest is not enabled.
     pub fn encode_digest(&self, digest: &Digest) -> Option<(u32, digest_entry::Config, P4Data)> {
         let (id, info) = self.schema.digest_of(digest.id)?;
         let config = self.notes.lock().digests.get(&id).copied()?;
         Some((id, config, info.shape.encode(&mut digest.fields.iter())))
     }
 
-    /// Configurations of the digests that are enabled.
+    /// Returns the configurations of the enabled digests.
     pub fn digest_configs(&self) -> BTreeMap<u32, digest_entry::Config> {
         self.notes.lock().digests.clone()
     }

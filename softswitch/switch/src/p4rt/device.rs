@@ -1,4 +1,4 @@
-//! The device that controllers see: its configs, its controllers, and what flows to and from them.
+//! The P4Runtime device: its configs, its controllers, and the messages to and from them.
 
 mod events;
 mod requests;
@@ -20,19 +20,19 @@ use crate::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response::Update as Message,
 };
 
-/// Packets, digests and time-outs that wait for a controller to take them; more are dropped.
+/// Maximum number of packets, digests and time-outs that wait for a controller; further ones are dropped.
 const STREAM_BACKLOG: usize = 8192;
 
-/// A P4Runtime device. Its methods need neither sockets nor an async runtime, and may wait for others.
+/// A P4Runtime device. Its methods need neither sockets nor an async runtime, and may block.
 #[derive(Debug)]
 pub struct Device {
-    /// Who is primary.
+    /// The primary controllers.
     pub arbitration: Mutex<Arbitration>,
     /// The data plane.
     pub dataplane: Arc<Handle>,
-    /// Held while a batch is written, so that a new primary is told only when it is done.
+    /// Held during a batch, so that a new primary is notified only after the batch.
     writes: Mutex<()>,
-    /// Digests on their way.
+    /// Digests that are being collected or sent.
     pub digests: Mutex<DigestBuffers>,
     target: Target,
     configs: RwLock<Configs>,
@@ -43,22 +43,22 @@ pub struct Device {
 
 #[derive(Debug, Default)]
 struct Configs {
-    /// Packets run through it.
+    /// The committed config, which processes packets.
     committed: Option<Arc<Deployment>>,
-    /// Reads and writes go to it until it is committed.
+    /// The saved config, which reads and writes refer to until it is committed.
     saved: Option<Arc<Deployment>>,
 }
 
-/// Where messages to one controller go.
+/// The sending ends of one controller's messages.
 #[derive(Debug, Clone)]
 pub struct StreamSender {
-    /// Few and never dropped: arbitration, errors.
+    /// Arbitration and errors: few, and never dropped.
     pub control: mpsc::UnboundedSender<Result<StreamMessageResponse, Status>>,
-    /// Many, dropped if the controller is too slow.
+    /// All other messages: many, and dropped if the controller is too slow.
     pub bulk: mpsc::Sender<StreamMessageResponse>,
 }
 
-/// Where one controller's messages come from.
+/// The receiving ends of one controller's messages.
 #[derive(Debug)]
 pub struct StreamReceiver {
     /// See [`StreamSender::control`].
@@ -68,7 +68,7 @@ pub struct StreamReceiver {
 }
 
 impl Device {
-    /// A device without pipeline config and controllers.
+    /// Creates a device without pipeline config and controllers.
     pub fn new(id: u64, dataplane: Arc<Handle>, target: Target) -> Self {
         Self {
             arbitration: Mutex::new(Arbitration::new(id)),
@@ -83,7 +83,7 @@ impl Device {
         }
     }
 
-    /// What reads and writes refer to.
+    /// Returns the deployment that reads and writes refer to.
     ///
     /// # Errors
     /// FAILED_PRECONDITION if no config has been set.
@@ -95,7 +95,7 @@ impl Device {
             .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))
     }
 
-    /// What packets run through, if a config has been committed.
+    /// Returns the deployment that processes packets, if a config has been committed.
     pub fn committed(&self) -> Option<Arc<Deployment>> {
         self.configs.read().committed.clone()
     }
@@ -114,10 +114,10 @@ impl Device {
         (client, sender, receiver)
     }
 
-    /// Forgets a stream, and tells the others if it was a primary's.
+    /// Removes a stream, and notifies the others if it was a primary's.
     pub fn close_stream(&self, client: ClientId) {
         self.streams.lock().remove(&client);
-        // The lock is held until all are told, so that nobody is told in the wrong order.
+        // The lock is held until all notices are sent, so that their order is right.
         let mut arbitration = self.arbitration.lock();
         for notice in arbitration.disconnect(client) {
             self.notify(notice);
@@ -145,7 +145,7 @@ impl Device {
         if !to_primary.is_empty() {
             // Writes of the previous primary that have begun are finished first.
             drop(self.writes.lock());
-            // The new one does not know what the previous one was told.
+            // The new primary does not know which digests the previous one has received.
             self.digests.lock().forget_sent();
             to_primary
                 .into_iter()
@@ -156,14 +156,14 @@ impl Device {
 
     fn notify(&self, (client, update): Notice) {
         if let Some(stream) = self.streams.lock().get(&client) {
-            // If it is gone, there is nobody left to tell.
+            // The controller may have disconnected.
             let _ = stream
                 .control
                 .send(Ok(response(Message::Arbitration(update))));
         }
     }
 
-    /// Sends a message to the primary of every role; gives how many of them had no room for it.
+    /// Sends a message to the primary of every role; returns the number of primaries whose queue was full.
     pub fn send_to_primaries(&self, message: Message) -> u64 {
         let primaries = self.arbitration.lock().primaries();
         let streams = self.streams.lock();
@@ -179,7 +179,7 @@ impl Device {
     }
 }
 
-/// A stream message.
+/// Builds a stream message.
 pub fn response(update: Message) -> StreamMessageResponse {
     StreamMessageResponse {
         update: Some(update),

@@ -1,4 +1,4 @@
-//! Gathers digest messages into lists (specification, section "DigestEntry"), as a state machine
+//! Collects digest messages into lists (specification, section "DigestEntry"), as a state machine
 //! without I/O.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,14 +8,14 @@ use softswitch_pipeline::Nanos;
 
 use crate::proto::p4::v1::{DigestList, P4Data, digest_entry::Config};
 
-/// Messages kept for which no list has been sent yet, per digest; more are dropped.
+/// Maximum number of messages per digest that wait for a list; further ones are dropped.
 const MAX_BUFFERED: usize = 65_536;
 
-/// Messages that await acknowledgement, per digest; while there are more, nothing is forgotten to be
-/// a duplicate too early, but new lists are not remembered.
+/// Maximum number of messages per digest that wait for an acknowledgement. Beyond it, new lists are sent, but not recorded,
+/// so their duplicates are not suppressed.
 const MAX_UNACKNOWLEDGED: usize = 262_144;
 
-/// Digest messages by digest, on their way into lists.
+/// The buffers of all digests.
 #[derive(Debug, Default)]
 pub struct DigestBuffers {
     buffers: BTreeMap<u32, Buffer>,
@@ -26,7 +26,7 @@ pub struct DigestBuffers {
 struct Buffer {
     waiting: Vec<P4Data>,
     since: Nanos,
-    /// Encoded messages that wait or that were sent and not acknowledged.
+    /// Encoded messages that wait, or that were sent and not acknowledged.
     known: HashSet<Vec<u8>>,
     unacknowledged: HashMap<u64, SentList>,
 }
@@ -38,7 +38,7 @@ struct SentList {
 }
 
 impl DigestBuffers {
-    /// Takes a message; gives the list that it completes, if any.
+    /// Adds a message; returns the list that it completes, if any.
     pub fn push(
         &mut self,
         digest_id: u32,
@@ -62,12 +62,12 @@ impl DigestBuffers {
         None
     }
 
-    /// Forgets digests that are not configured any more.
+    /// Removes digests that are no longer configured.
     pub fn retain(&mut self, configs: &BTreeMap<u32, Config>) {
         self.buffers.retain(|id, _| configs.contains_key(id));
     }
 
-    /// Gives the lists that are due, and forgets what was not acknowledged in time.
+    /// Returns the due lists, and discards the records of lists that were not acknowledged in time.
     pub fn poll(&mut self, configs: &BTreeMap<u32, Config>, now: Nanos) -> Vec<DigestList> {
         self.retain(configs);
         let mut due = Vec::new();
@@ -93,7 +93,7 @@ impl DigestBuffers {
         lists
     }
 
-    /// When [`poll`](Self::poll) next has something to do.
+    /// Returns the time at which [`poll`](Self::poll) must be called next.
     pub fn next_deadline(&self, configs: &BTreeMap<u32, Config>) -> Option<Nanos> {
         let deadlines = self.buffers.iter().map(|(id, buffer)| {
             let timeout = configs.get(id).map_or(0, |c| c.max_timeout_ns);
@@ -105,14 +105,14 @@ impl DigestBuffers {
         deadlines.flatten().min()
     }
 
-    /// Takes an acknowledgement.
+    /// Handles an acknowledgement.
     pub fn acknowledge(&mut self, digest_id: u32, list_id: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest_id) {
             buffer.forget(list_id);
         }
     }
 
-    /// Forgets what was sent, so that it is sent again.
+    /// Discards the records of sent lists, so that duplicates are sent again.
     pub fn forget_sent(&mut self) {
         for buffer in self.buffers.values_mut() {
             let lists: Vec<_> = buffer.unacknowledged.keys().copied().collect();
@@ -120,7 +120,7 @@ impl DigestBuffers {
         }
     }
 
-    /// A list of what waits, not longer than it may be; none if nothing waits.
+    /// Returns a list of waiting messages, at most of the configured length; `None` if no message waits.
     fn flush(&mut self, digest_id: u32, config: &Config, now: Nanos) -> Option<DigestList> {
         let buffer = self.buffers.get_mut(&digest_id)?;
         if buffer.waiting.is_empty() {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_sent_when_full_or_due() {
+    fn list_is_sent_when_full_or_due() {
         let mut buffers = DigestBuffers::default();
         let config = config(1000, 2, 0);
         let all = BTreeMap::from([(1, config)]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_not_sent_again_until_acknowledged_or_timed_out() {
+    fn duplicate_is_suppressed_until_acknowledgement_or_time_out() {
         let mut buffers = DigestBuffers::default();
         let config = config(0, 1, 1000);
         let all = BTreeMap::from([(1, config)]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_is_longer_than_allowed_though_it_was_allowed_before() {
+    fn lists_obey_reduced_maximum_length() {
         let mut buffers = DigestBuffers::default();
         for n in 0..5 {
             buffers.push(1, &config(1000, 9, 0), data(n), 0);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_that_is_no_longer_configured_is_forgotten() {
+    fn unconfigured_digest_is_removed() {
         let mut buffers = DigestBuffers::default();
         buffers.push(1, &config(1000, 0, 0), data(1), 0);
         assert_eq!(buffers.poll(&BTreeMap::new(), 5000), []);

@@ -1,4 +1,4 @@
-//! Errors of P4Runtime operations, and their place in gRPC statuses.
+//! Errors of P4Runtime operations, and their encoding in gRPC statuses.
 
 use prost::Message;
 use softswitch_pipeline::StateError;
@@ -9,7 +9,7 @@ use crate::proto::{google::rpc, p4::v1 as p4};
 /// The space of softswitch's own error codes in `p4.v1.Error`.
 const SPACE: &str = "softswitch-v1model-frontage";
 
-/// What clients look for on a device without program.
+/// The message by which clients recognize a device without a program.
 pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device";
 
 /// Why one update or one read request was refused.
@@ -18,7 +18,7 @@ pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device
 pub struct P4Error {
     /// The canonical code.
     pub code: Code,
-    /// What is wrong, with what, and what would be right.
+    /// The object, the fault and the fix.
     pub message: String,
 }
 

@@ -4,7 +4,7 @@ pub mod arbitration;
 pub mod deployment;
 pub mod device;
 pub mod digest;
-// Clients of P4Runtime before 1.4 still use the fields that it deprecated.
+// Clients of P4Runtime before 1.4 still use deprecated fields.
 #[allow(deprecated)]
 pub mod entity;
 pub mod error;

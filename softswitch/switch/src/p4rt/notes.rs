@@ -1,5 +1,5 @@
-//! What the control plane keeps of entities besides what the pipeline knows: to read them back as they
-//! were written, and to know what they take.
+//! The control plane's own state of entities, which the pipeline does not store: data for reading them back as written,
+//! and their sizes.
 
 mod selector;
 
@@ -28,36 +28,36 @@ pub struct Notes {
     pub digests: BTreeMap<u32, digest_entry::Config>,
 }
 
-/// What the controller attached to a table entry.
+/// The data that the controller attached to a table entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EntryNote {
     /// `metadata`.
     pub metadata: Bytes,
     /// `controller_metadata`.
     pub controller_metadata: u64,
-    /// The action set of an entry that is programmed in one shot.
+    /// The action set of an entry (one-shot programming).
     pub one_shot: Option<Box<OneShot>>,
 }
 
 /// An action set with byte strings in canonical form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OneShot {
-    /// The selector that it uses.
+    /// The selector.
     pub selector: ProfileId,
-    /// As the controller wrote it.
+    /// The action set as the controller wrote it.
     pub set: ActionProfileActionSet,
-    /// What it takes of the selector's size.
+    /// Its share of the selector's size.
     pub size: u64,
 }
 
 impl Notes {
-    /// The note on an entry, empty if there is none.
+    /// Returns the note on an entry; empty if there is none.
     pub fn entry(&self, table: TableId, key: &EntryKey) -> EntryNote {
         let note = self.entries.get(&table).and_then(|notes| notes.get(key));
         note.cloned().unwrap_or_default()
     }
 
-    /// Sets the note on an entry; an empty one takes no room.
+    /// Sets the note on an entry; an empty note is not stored.
     pub fn set_entry(&mut self, table: TableId, key: EntryKey, note: EntryNote) {
         if let Some(new) = &note.one_shot {
             self.selector_mut(new.selector).add_one_shot(new.size);
@@ -72,7 +72,7 @@ impl Notes {
         }
     }
 
-    /// The note on a table's default entry, empty if there is none.
+    /// Returns the note on a table's default entry; empty if there is none.
     pub fn default(&self, table: TableId) -> EntryNote {
         self.defaults.get(&table).cloned().unwrap_or_default()
     }
@@ -82,12 +82,12 @@ impl Notes {
         self.defaults.insert(table, note);
     }
 
-    /// What is in an action profile, if anything ever was.
+    /// Returns the contents of an action profile, if it was ever written.
     pub fn selector(&self, profile: ProfileId) -> Option<&Selector> {
         self.selectors.get(&profile)
     }
 
-    /// What is in an action profile.
+    /// Returns the contents of an action profile.
     pub fn selector_mut(&mut self, profile: ProfileId) -> &mut Selector {
         self.selectors.entry(profile).or_default()
     }

@@ -1,4 +1,4 @@
-//! The headers by which packets and their metadata travel between data plane and controller.
+//! The headers for packet metadata between data plane and controller.
 
 use prost::bytes::Bytes;
 use softswitch_pipeline::Value;
@@ -9,7 +9,7 @@ use crate::proto::p4::config::v1::ControllerPacketMetadata;
 use crate::proto::p4::config::v1::controller_packet_metadata::Metadata;
 use crate::proto::p4::v1::PacketMetadata;
 
-/// Layout of a `@controller_header`.
+/// The layout of a `@controller_header`.
 #[derive(Debug)]
 pub struct PacketHeader {
     fields: Vec<HeaderField>,
@@ -23,11 +23,11 @@ struct HeaderField {
     codec: Codec,
 }
 
-/// Widths of a header's fields in the data plane. Of translated types P4Info does not tell them; there
-/// they are those of the header type in BMv2 JSON whose fields have the same names.
+/// Returns the widths of a header's fields in the data plane. P4Info does not contain the widths of translated types;
+/// then they are taken from the header type in BMv2 JSON whose fields have the same names.
 ///
 /// # Errors
-/// If they cannot be found out.
+/// If a width is unknown.
 pub fn widths(
     metadata: &ControllerPacketMetadata,
     translations: &Translations,
@@ -47,7 +47,7 @@ pub fn widths(
     let found = types.find(|fields| fields.iter().map(|f| &f[0]).eq(&names));
     let found = found.ok_or_else(|| {
         let names = names.join(", ");
-        format!("the program has no header with the controller packet metadata {names}")
+        format!("the program does not have a header with the controller packet metadata {names}")
     })?;
     let widths = found.iter().map(|f| f[1].as_u64()?.try_into().ok());
     let widths: Option<_> = widths.collect();
@@ -55,10 +55,10 @@ pub fn widths(
 }
 
 impl PacketHeader {
-    /// From P4Info and the fields' [`widths`].
+    /// Creates the layout from P4Info and the fields' [`widths`].
     ///
     /// # Errors
-    /// If it is not a whole number of bytes.
+    /// If the length is not a multiple of 8 bits.
     pub fn new(
         metadata: &ControllerPacketMetadata,
         translations: &Translations,
@@ -81,7 +81,7 @@ impl PacketHeader {
         let bits: u64 = fields.iter().map(|f| u64::from(f.codec.width)).sum();
         if !bits.is_multiple_of(8) {
             return Err(format!(
-                "the {name} header has {bits} bits, which are no whole bytes"
+                "the {name} header has {bits} bits: the length must be a multiple of 8"
             ));
         }
         let bytes = usize::try_from(bits / 8).map_err(|e| e.to_string())?;
@@ -91,7 +91,7 @@ impl PacketHeader {
     /// Splits a packet from the data plane into metadata and payload.
     ///
     /// # Errors
-    /// Gives the packet's length if it is shorter than the header.
+    /// The packet's length, if it is shorter than the header.
     pub fn decode(&self, packet: &Bytes) -> Result<(Vec<PacketMetadata>, Bytes), usize> {
         if packet.len() < self.bytes {
             return Err(packet.len());
@@ -109,7 +109,7 @@ impl PacketHeader {
         Ok((metadata.collect(), packet.slice(self.bytes..)))
     }
 
-    /// Puts the header that the metadata describe before the payload.
+    /// Prepends the header with the metadata to the payload.
     ///
     /// # Errors
     /// If the metadata are not exactly the header's fields, or a value does not fit.
@@ -126,7 +126,7 @@ impl PacketHeader {
                 )));
             };
             let value = field.codec.decode(&one.value, what);
-            // Here the specification wants one code for all ("Stream Error Reporting").
+            // The specification demands one code for all errors here ("Stream Error Reporting").
             let value = value.map_err(|e| P4Error::invalid(e.message))?;
             let width = field.codec.width as usize;
             write_bits(&mut packet, at, width, &value);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_must_be_the_headers_fields() {
+    fn metadata_must_match_header_fields() {
         let header = header(&[9, 7]);
         for metadata in [
             meta(&[(1, b"\x01")]),

@@ -1,4 +1,4 @@
-//! P4Info linked to the objects of a loaded program: every id a client may use, and what it denotes.
+//! P4Info linked to the objects of a loaded program: all ids for clients, and the objects that they denote.
 
 mod link;
 
@@ -13,7 +13,7 @@ use super::translation::Codec;
 use super::types;
 use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
 
-/// Everything that P4Info declares, by P4Info id.
+/// All objects of P4Info, by P4Info id.
 #[derive(Debug, Default)]
 pub struct Schema {
     /// Tables, by id.
@@ -40,7 +40,7 @@ pub struct Schema {
     pub ports: BTreeSet<u32>,
 }
 
-/// Objects of one kind in P4Info's order, found by id.
+/// Objects of one kind in P4Info's order, indexed by id.
 #[derive(Debug)]
 pub struct Objects<T> {
     list: Vec<(u32, T)>,
@@ -57,12 +57,12 @@ impl<T> Default for Objects<T> {
 }
 
 impl<T> Objects<T> {
-    /// The object with this id.
+    /// Returns the object with this id.
     pub fn get(&self, id: u32) -> Option<&T> {
         Some(&self.list[*self.index.get(&id)?].1)
     }
 
-    /// All ids and objects.
+    /// Returns all ids and objects.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.list.iter().map(|(id, object)| (*id, object))
     }
@@ -88,11 +88,11 @@ pub struct Table {
     pub target: TableId,
     /// The key's fields, in the pipeline's order.
     pub fields: Vec<Field>,
-    /// Its actions by P4Info id.
+    /// The table's actions, by P4Info id.
     pub actions: HashMap<u32, TableAction>,
-    /// P4Info ids of its actions.
+    /// P4Info ids of the table's actions.
     pub action_ids: HashMap<ActionId, u32>,
-    /// Its action profile's P4Info id.
+    /// P4Info id of the action profile.
     pub profile: Option<u32>,
     /// Entries are part of the program.
     pub is_const: bool,
@@ -104,7 +104,7 @@ pub struct Table {
     pub needs_priority: bool,
     /// Entries count.
     pub direct_counter: bool,
-    /// Entries meter, in this way.
+    /// The direct meter of the entries.
     pub direct_meter: Option<MeterType>,
 }
 
@@ -115,22 +115,22 @@ pub struct Field {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// How it is matched, as P4Info says.
+    /// The match kind in P4Info.
     pub kind: MatchKind,
-    /// How the program matches it: p4c makes `optional` fields `ternary` in BMv2 JSON.
+    /// The match kind in the program: p4c writes `optional` fields as `ternary` in BMv2 JSON.
     pub target: MatchKind,
-    /// How its values are written.
+    /// The encoding of its values.
     pub codec: Codec,
 }
 
-/// An action as one table has it.
+/// An action of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct TableAction {
-    /// The pipeline's copy for this table.
+    /// The pipeline's copy of the action for this table.
     pub target: ActionId,
-    /// May it be used by entries.
+    /// True if entries may use it.
     pub in_entries: bool,
-    /// May it be the default action.
+    /// True if it may be the default action.
     pub as_default: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct TableAction {
 pub struct Action {
     /// Fully qualified name.
     pub name: String,
-    /// Its parameters, in the pipeline's order.
+    /// The parameters, in the pipeline's order.
     pub params: Vec<Param>,
 }
 
@@ -150,7 +150,7 @@ pub struct Param {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// How its values are written.
+    /// The encoding of its values.
     pub codec: Codec,
 }
 
@@ -161,17 +161,17 @@ pub struct Profile {
     pub name: String,
     /// The pipeline's profile.
     pub target: ProfileId,
-    /// P4Info id of a table that uses it, whose actions members may have.
+    /// P4Info id of a table that uses the profile, whose actions members may have.
     pub table: u32,
-    /// It has groups.
+    /// True for action selectors, which have groups.
     pub selector: bool,
-    /// Most that the groups of a selector may take together; 0 is no limit.
+    /// Maximum total size of a selector's groups; 0 means unlimited.
     pub size: u64,
-    /// Largest size of a group; 0 is no limit.
+    /// Maximum size of a group; 0 means unlimited.
     pub max_group_size: u32,
     /// Sizes count members instead of weights.
     pub size_in_members: bool,
-    /// Largest weight of a member; 0 is no limit.
+    /// Maximum weight of a member; 0 means unlimited.
     pub max_member_weight: u32,
     /// Members have no weights.
     pub weights_disallowed: bool,
@@ -184,7 +184,7 @@ pub struct Counter {
     pub name: String,
     /// The pipeline's array.
     pub target: CounterId,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
 }
 
@@ -195,9 +195,9 @@ pub struct Meter {
     pub name: String,
     /// The pipeline's array.
     pub target: MeterId,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
-    /// Its rates and colours.
+    /// The kind of meter: rates and colours.
     pub kind: MeterType,
 }
 
@@ -208,9 +208,9 @@ pub struct Register {
     pub name: String,
     /// The pipeline's register.
     pub target: RegisterId,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
-    /// A cell's type.
+    /// The type of a cell.
     pub shape: types::Shape,
 }
 
@@ -221,9 +221,9 @@ pub struct ValueSet {
     pub name: String,
     /// The pipeline's value set.
     pub target: ValueSetId,
-    /// Fields of a member.
+    /// The fields of a member.
     pub fields: Vec<Field>,
-    /// Most members.
+    /// Maximum number of members.
     pub size: usize,
 }
 
@@ -234,17 +234,17 @@ pub struct Digest {
     pub name: String,
     /// The pipeline's digest.
     pub target: DigestId,
-    /// A message's type.
+    /// The type of a message.
     pub shape: types::Shape,
 }
 
 impl Schema {
-    /// The table, by the pipeline's id.
+    /// Returns the table with the pipeline's id.
     pub fn table_of(&self, target: TableId) -> Option<(u32, &Table)> {
         self.tables.iter().find(|(_, t)| t.target == target)
     }
 
-    /// The digest, by the pipeline's id.
+    /// Returns the digest with the pipeline's id.
     pub fn digest_of(&self, target: DigestId) -> Option<(u32, &Digest)> {
         self.digests.iter().find(|(_, d)| d.target == target)
     }

@@ -19,10 +19,10 @@ use crate::proto::p4::v1::{
     p4_runtime_server::{P4Runtime, P4RuntimeServer},
 };
 
-/// Read responses are cut at this size; gRPC clients refuse messages above 4 MiB by default.
+/// Maximum size of a read response. gRPC clients refuse messages above 4 MiB by default.
 const READ_CHUNK: usize = 1 << 20;
 
-/// Requests may be larger than gRPC's default: programs and batches are.
+/// Maximum size of a request. Programs and batches may exceed gRPC's default.
 const MAX_REQUEST: usize = 256 << 20;
 
 /// The gRPC service of a device.
@@ -32,7 +32,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves a device.
+    /// Creates the service of a device.
     pub fn server(device: Arc<Device>) -> P4RuntimeServer<Self> {
         P4RuntimeServer::new(Self { device }).max_decoding_message_size(MAX_REQUEST)
     }
@@ -104,13 +104,13 @@ impl P4Runtime for Service {
     }
 }
 
-/// Spreads entities over responses of limited size.
+/// Splits entities into responses of limited size.
 fn chunks(entities: Vec<Entity>) -> Vec<ReadResponse> {
     let mut responses = Vec::new();
     let mut current = ReadResponse::default();
     let mut size = 0;
     for entity in entities {
-        // The entity with its tag and length.
+        // The size of the entity with its tag and length.
         size += entity.encoded_len() + 6;
         if size > READ_CHUNK && !current.entities.is_empty() {
             responses.push(std::mem::take(&mut current));

@@ -1,4 +1,4 @@
-//! One controller's stream: arbitration, packet-out and acknowledgements in, everything else out.
+//! A controller's stream: receives arbitration, packet-out and acknowledgements, and sends all other messages.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::proto::p4::v1::{
     stream_message_request::Update as Request, stream_message_response::Update as Message,
 };
 
-/// Serves a stream until the controller closes it or makes an error that ends it.
+/// Serves a stream until the controller closes it or an error ends it.
 pub async fn serve(
     device: Arc<Device>,
     client: ClientId,
@@ -25,7 +25,7 @@ pub async fn serve(
     while let Some(Ok(request)) = requests.next().await {
         let handled = block_in_place(|| handle(&device, client, &sender, request));
         if let Err(status) = handled {
-            // If nobody receives it, the stream has ended already.
+            // It fails if the stream has already ended.
             let _ = sender.control.send(Err(status));
             break;
         }
@@ -33,7 +33,7 @@ pub async fn serve(
     device.close_stream(client);
 }
 
-/// Handles a message; errors that do not end the stream are sent to the controller.
+/// Handles a message; sends errors that do not end the stream to the controller.
 ///
 /// # Errors
 /// The status with which the stream must end.
@@ -77,7 +77,7 @@ pub fn handle(
         details: Some(details),
         ..Default::default()
     };
-    // If nobody receives it, the stream has ended already.
+    // It fails if the stream has already ended.
     let _ = sender.control.send(Ok(response(Message::Error(error))));
     Ok(())
 }
@@ -100,7 +100,7 @@ fn packet_out(device: &Device, client: ClientId, packet: &PacketOut) -> P4Result
         None if packet.metadata.is_empty() => packet.payload.to_vec(),
         None => {
             return Err(P4Error::invalid(
-                "the program has no packet_out header, so there can be no metadata",
+                "the program does not have a packet_out header: send packets without metadata",
             ));
         }
     };
@@ -120,7 +120,7 @@ fn acknowledge(device: &Device, client: ClientId, ack: &DigestListAck) -> P4Resu
         .is_some_and(|d| d.schema().digests.get(ack.digest_id).is_some());
     if !known {
         return Err(P4Error::invalid(format!(
-            "no digest with id {:#010x} in P4Info",
+            "unknown digest id {:#010x}: it is not in P4Info",
             ack.digest_id
         )));
     }

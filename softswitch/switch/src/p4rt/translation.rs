@@ -1,9 +1,9 @@
-//! Types that the controller sees otherwise than the program does: `@p4runtime_translation`
+//! Translated types, `@p4runtime_translation`, which the controller and the program represent differently
 //! (specification, sections "User-defined types" and "PSA Metadata Translation").
 //!
-//! No mapping is configured from outside. Numbers (`sdn_bitwidth`) are the same on both sides. A
-//! string (`sdn_string`) that is a decimal numeral means that number, any other one gets the
-//! highest number that is free; numbers that have no string are read as numerals.
+//! The mapping is not configurable. Numbers (`sdn_bitwidth`) are the same on both sides. A string (`sdn_string`) that is
+//! a decimal numeral means that number; any other string gets the highest free number. Numbers without a string are
+//! read back as numerals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::proto::p4::config::v1 as cfg;
 use cfg::p4_new_type_spec::Representation;
 use cfg::p4_new_type_translation::SdnType;
 
-/// How the controller writes values of a field, parameter or member.
+/// The controller's encoding of values of a field, parameter or member.
 #[derive(Debug, Clone)]
 pub struct Codec {
-    /// Bits in the data plane.
+    /// Width in bits in the data plane.
     pub width: u32,
     form: Form,
 }
@@ -29,7 +29,7 @@ pub struct Codec {
 #[derive(Debug, Clone)]
 enum Form {
     Plain,
-    /// Bits of the controller's number.
+    /// A number of this many bits.
     Number(u32),
     Name(Arc<Names>),
 }
@@ -39,43 +39,43 @@ enum Form {
 pub struct Translations(HashMap<String, Form>);
 
 impl Translations {
-    /// Those that P4Info declares.
+    /// Returns the translated types of P4Info.
     ///
     /// # Errors
-    /// Names a type whose translation is not complete.
+    /// A type with an incomplete translation.
     pub fn new(types: Option<&cfg::P4TypeInfo>) -> Result<Self, String> {
         let mut forms = HashMap::new();
         for (name, spec) in types.iter().flat_map(|t| &t.new_types) {
             if let Some(Representation::TranslatedType(t)) = &spec.representation {
-                let form = match &t.sdn_type {
-                    Some(SdnType::SdnBitwidth(width)) => {
-                        let width = u32::try_from(*width).ok().filter(|w| *w > 0);
-                        Form::Number(width.ok_or_else(|| {
-                            format!("type {name}: its sdn_bitwidth is not positive")
-                        })?)
-                    }
-                    Some(SdnType::SdnString(_)) => Form::Name(Arc::default()),
-                    None => {
-                        return Err(format!(
-                            "type {name}: its translation is neither to bits nor to a string"
-                        ));
-                    }
-                };
+                let form =
+                    match &t.sdn_type {
+                        Some(SdnType::SdnBitwidth(width)) => {
+                            let width = u32::try_from(*width).ok().filter(|w| *w > 0);
+                            Form::Number(width.ok_or_else(|| {
+                                format!("type {name}: sdn_bitwidth must be positive")
+                            })?)
+                        }
+                        Some(SdnType::SdnString(_)) => Form::Name(Arc::default()),
+                        None => {
+                            return Err(format!(
+                                "type {name}: the translation must be to bits or to a string"
+                            ));
+                        }
+                    };
                 forms.insert(name.clone(), form);
             }
         }
         Ok(Self(forms))
     }
 
-    /// How values of the type are written if it is translated. Their width in the data plane is not
-    /// known here.
+    /// Returns the encoding of a type if it is translated; the width in the data plane is not yet known.
     pub fn of(&self, name: &cfg::P4NamedType) -> Option<Codec> {
         let form = self.0.get(&name.name)?.clone();
         Some(Codec { width: 0, form })
     }
 
-    /// How values of `width` bits in the data plane are written, of which P4Info gives `bits` (0 if
-    /// it gives none) and perhaps the name of a type.
+    /// Returns the encoding of values with `width` bits in the data plane. P4Info has `bits` (0 if unset) and perhaps the
+    /// name of a type.
     ///
     /// # Errors
     /// If P4Info and the program differ.
@@ -85,7 +85,7 @@ impl Translations {
         bits: i32,
         width: u32,
     ) -> Result<Codec, String> {
-        let bits = u32::try_from(bits).map_err(|_| format!("its bit width {bits} is negative"))?;
+        let bits = u32::try_from(bits).map_err(|_| format!("the bit width {bits} is negative"))?;
         let form = match name.and_then(|n| self.0.get(&n.name)) {
             Some(form) => form.clone(),
             None => Form::Plain,
@@ -96,20 +96,22 @@ impl Translations {
             Form::Name(_) => 0,
         };
         if bits != expected {
-            return Err(format!("P4Info says {bits} bits, the program {expected}"));
+            return Err(format!(
+                "the width is {bits} bits in P4Info, but {expected} in the program"
+            ));
         }
         Ok(Codec { width, form })
     }
 }
 
 impl Codec {
-    /// Of a type that is the same on both sides.
+    /// Creates the encoding of an untranslated type.
     pub fn plain(width: u32) -> Self {
         let form = Form::Plain;
         Self { width, form }
     }
 
-    /// Bits of the controller's number, if that is not the program's.
+    /// Width in bits of the controller's number, if it differs from the program's.
     pub fn translated_width(&self) -> Option<u32> {
         match self.form {
             Form::Number(width) => Some(width),
@@ -117,7 +119,7 @@ impl Codec {
         }
     }
 
-    /// The controller sees strings.
+    /// Returns true if the controller uses strings.
     pub fn is_name(&self) -> bool {
         matches!(self.form, Form::Name(_))
     }
@@ -130,7 +132,7 @@ impl Codec {
                 let number = value::decode(bytes, *sdn, &what)?;
                 if number.bits() > self.width {
                     return Err(P4Error::out_of_range(format!(
-                        "{}: {number} has no counterpart in the {} bits of the data plane",
+                        "{}: {number} does not fit the {} bits of the data plane",
                         what(),
                         self.width
                     )));
@@ -147,7 +149,7 @@ impl Codec {
                 let number = names.0.lock().number(bytes, self.width);
                 number.map(Value::from).ok_or_else(|| {
                     P4Error::resource_exhausted(format!(
-                        "{}: all values of {} bits stand for other strings",
+                        "{}: all values of {} bits are in use for other strings",
                         what(),
                         self.width
                     ))
@@ -177,12 +179,12 @@ struct Names(Mutex<NameTable>);
 struct NameTable {
     numbers: HashMap<Bytes, u64>,
     names: HashMap<u64, Bytes>,
-    /// How far from the top free numbers have been sought.
+    /// Number of the highest values that have been searched for a free one.
     sought: u64,
 }
 
 impl NameTable {
-    /// The number of a string, which gets one if it has none; `None` if all are taken.
+    /// Returns the number of a string, assigning one if needed; `None` if all are in use.
     fn number(&mut self, name: &[u8], width: u32) -> Option<u64> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
@@ -206,7 +208,7 @@ impl NameTable {
     }
 }
 
-/// The number that a decimal numeral without leading zeros means.
+/// Parses a decimal numeral without leading zeros.
 fn numeral(name: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(name).ok()?;
     let number: u64 = text.parse().ok()?;
@@ -227,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn numerals_are_numbers_and_names_get_the_highest_free_ones() {
+    fn numerals_keep_their_number_and_names_get_highest_free_one() {
         let codec = named(9);
         assert_eq!(number(&codec, "511"), Some(511));
         assert_eq!(number(&codec, "eth0"), Some(510));
         assert_eq!(number(&codec, "eth0"), Some(510));
         assert_eq!(number(&codec, "007"), Some(509));
-        assert_eq!(number(&codec, "510"), Some(508), "its number is taken");
-        assert_eq!(number(&codec, "512"), Some(507), "too high a number");
+        assert_eq!(number(&codec, "510"), Some(508), "its number is in use");
+        assert_eq!(number(&codec, "512"), Some(507), "the number is too large");
         for name in ["511", "eth0", "007", "510", "512"] {
             let value = Value::from(number(&codec, name).unwrap());
             assert_eq!(codec.encode(&value), name);
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_run_out() {
+    fn new_strings_fail_when_all_numbers_are_in_use() {
         let codec = named(1);
         assert_eq!(number(&codec, "a"), Some(1));
         assert_eq!(number(&codec, "b"), Some(0));

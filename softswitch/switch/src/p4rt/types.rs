@@ -1,4 +1,4 @@
-//! P4 types of registers and digests, and values of them as `P4Data`.
+//! P4 types of registers and digests, and their values as `P4Data`.
 
 use prost::bytes::Bytes;
 use softswitch_pipeline::Value;
@@ -12,7 +12,7 @@ use super::error::{P4Error, P4Result};
 use super::translation::{Codec, Translations};
 use super::value;
 
-/// Structs nested deeper than this are refused, so that a type that contains itself ends.
+/// Maximum nesting depth of a type, so that a type that contains itself is refused.
 const MAX_DEPTH: u32 = 16;
 
 /// BMv2's width of enum and error values.
@@ -25,15 +25,15 @@ pub enum Shape {
     Bits(u32),
     /// `int<W>`.
     Int(u32),
-    /// A type that the controller sees otherwise.
+    /// A translated type.
     Translated(Codec),
     /// `bool`.
     Bool,
-    /// An enum without representation, or `error`: its members.
+    /// An enum without representation: its members.
     Enum(Vec<String>),
-    /// The same for `error`.
+    /// `error`: its members.
     Error(Vec<String>),
-    /// An enum with a representation of so many bits.
+    /// An enum with a representation of this many bits.
     SerializableEnum(u32),
     /// A struct.
     Struct(Vec<Shape>),
@@ -47,7 +47,7 @@ impl Shape {
     /// Resolves P4Info's description of a type.
     ///
     /// # Errors
-    /// Names what is missing or not supported.
+    /// The missing or unsupported part.
     pub fn resolve(
         spec: Option<&cfg::P4DataTypeSpec>,
         types: Option<&cfg::P4TypeInfo>,
@@ -61,7 +61,7 @@ impl Shape {
         types.resolve(spec, MAX_DEPTH)
     }
 
-    /// Whether a value consists of fields of these widths; translated members learn theirs.
+    /// Checks that a value consists of fields of these widths, and stores the widths of translated members.
     pub fn fit(&mut self, widths: &[u32]) -> bool {
         let mut rest = widths.iter();
         self.fit_first(&mut rest) && rest.next().is_none()
@@ -79,7 +79,7 @@ impl Shape {
         }
     }
 
-    /// Makes `P4Data` of this type from its fields' values, of which it takes as many as it needs.
+    /// Encodes `P4Data` of this type, and consumes as many field values as it needs.
     pub fn encode<'v>(&self, fields: &mut impl Iterator<Item = &'v Value>) -> P4Data {
         let zero = Value::from(0u32);
         let mut next = || fields.next().unwrap_or(&zero);
@@ -107,7 +107,7 @@ impl Shape {
         P4Data { data: Some(data) }
     }
 
-    /// The value of a type of one field.
+    /// Decodes the value of a type with one field.
     ///
     /// # Errors
     /// If the data is of another type, or does not fit.
@@ -130,7 +130,7 @@ impl Shape {
     }
 }
 
-/// Where names of types are looked up.
+/// The named types of P4Info.
 struct Types<'a> {
     info: &'a cfg::P4TypeInfo,
     translations: &'a Translations,
@@ -140,10 +140,10 @@ impl Types<'_> {
     fn resolve(&self, spec: Option<&cfg::P4DataTypeSpec>, depth: u32) -> Result<Shape, String> {
         let spec = spec
             .and_then(|s| s.type_spec.as_ref())
-            .ok_or("it has no type")?;
+            .ok_or("missing type")?;
         let depth = depth
             .checked_sub(1)
-            .ok_or("its type is nested too deeply")?;
+            .ok_or("the type is nested too deeply")?;
         let named = |name: &str| format!("type '{name}' is not in P4Info");
         match spec {
             TypeSpec::Bitstring(bits) => resolve_bits(bits),
@@ -163,7 +163,10 @@ impl Types<'_> {
                 let members = spec.ok_or_else(|| named(&n.name))?.members.iter();
                 let members = members.map(|m| match &m.type_spec {
                     Some(bits) => resolve_bits(bits),
-                    None => Err(format!("field {} of header {} has no type", m.name, n.name)),
+                    None => Err(format!(
+                        "missing type of field {} of header {}",
+                        m.name, n.name
+                    )),
                 });
                 Ok(Shape::Header(members.collect::<Result<_, _>>()?))
             }
@@ -204,13 +207,13 @@ fn resolve_bits(bits: &cfg::P4BitstringLikeTypeSpec) -> Result<Shape, String> {
         Some(BitsSpec::Bit(t)) => Ok(Shape::Bits(positive(t.bitwidth)?)),
         Some(BitsSpec::Int(t)) => Ok(Shape::Int(positive(t.bitwidth)?)),
         Some(BitsSpec::Varbit(_)) => Err("varbit is not supported here".into()),
-        None => Err("it has no type".into()),
+        None => Err("missing type".into()),
     }
 }
 
 fn positive(width: i32) -> Result<u32, String> {
     let width = u32::try_from(width).ok().filter(|w| *w > 0);
-    width.ok_or_else(|| "its bit width is not positive".into())
+    width.ok_or_else(|| "the bit width must be positive".into())
 }
 
 fn member(names: &[String], value: &Value) -> String {
@@ -222,7 +225,7 @@ fn member(names: &[String], value: &Value) -> String {
 }
 
 fn encode_all<'v>(members: &[Shape], fields: &mut impl Iterator<Item = &'v Value>) -> P4StructLike {
-    // Behind a pointer, or the iterator's type would nest with the shape's depth.
+    // Behind a pointer, because the iterator's type would otherwise nest with the shape's depth.
     let fields: &mut dyn Iterator<Item = &'v Value> = fields;
     let mut fields = fields;
     P4StructLike {
@@ -230,7 +233,7 @@ fn encode_all<'v>(members: &[Shape], fields: &mut impl Iterator<Item = &'v Value
     }
 }
 
-/// The shortest two's complement string of the low `width` bits.
+/// Encodes the low `width` bits as the shortest two's complement string.
 fn encode_int(value: &Value, width: u32) -> Bytes {
     let mut bytes = value
         .to_padded(width.div_ceil(8) as usize)
@@ -248,7 +251,7 @@ fn encode_int(value: &Value, width: u32) -> Bytes {
     Bytes::copy_from_slice(&bytes[redundant..])
 }
 
-/// The value modulo `2^width` of a two's complement string.
+/// Decodes a two's complement string, modulo `2^width`.
 fn decode_int(bytes: &[u8], width: u32, what: &str) -> P4Result<Value> {
     let bad = |reason: &str| P4Error::out_of_range(format!("{what}: {reason}"));
     let first = *bytes.first().ok_or_else(|| bad("the value is empty"))?;
@@ -278,8 +281,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signed_values_follow_the_specification() {
-        // The tables of valid and invalid encodings there.
+    fn signed_values_match_specification_examples() {
+        // The specification's tables of valid and invalid encodings.
         for (width, bytes, canonical) in [
             (8, &b"\x63"[..], &b"\x63"[..]),
             (8, b"\x9d", b"\x9d"),
@@ -305,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_contains_itself_is_refused() {
+    fn rejects_type_that_contains_itself() {
         let spec = cfg::P4DataTypeSpec {
             type_spec: Some(TypeSpec::Struct(cfg::P4NamedType { name: "s".into() })),
         };

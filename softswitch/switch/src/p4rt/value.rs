@@ -1,4 +1,4 @@
-//! Byte strings of P4Runtime (specification, section "Bytestrings") and the pipeline's values.
+//! Conversion between P4Runtime byte strings (specification, section "Bytestrings") and the pipeline's values.
 
 use prost::bytes::Bytes;
 use softswitch_pipeline::Value;
@@ -9,14 +9,14 @@ use super::error::{P4Error, P4Result};
 pub fn decode(bytes: &[u8], width: u32, what: impl Fn() -> String) -> P4Result<Value> {
     if bytes.is_empty() {
         return Err(P4Error::out_of_range(format!(
-            "{}: the value is an empty byte string; zero is one zero byte",
+            "{}: the value is an empty byte string: encode zero as one zero byte",
             what()
         )));
     }
     let value = Value::from_be_bytes(bytes);
     if value.bits() > width {
         return Err(P4Error::out_of_range(format!(
-            "{}: {value} needs {} bits, the field has {width}",
+            "{}: {value} needs {} bits, but the field has {width}",
             what(),
             value.bits()
         )));
@@ -24,7 +24,7 @@ pub fn decode(bytes: &[u8], width: u32, what: impl Fn() -> String) -> P4Result<V
     Ok(value)
 }
 
-/// The canonical byte string.
+/// Returns the canonical byte string.
 pub fn encode(value: &Value) -> Bytes {
     Bytes::copy_from_slice(value.as_bytes())
 }
@@ -38,12 +38,12 @@ pub fn decode_port(bytes: &[u8], what: impl Fn() -> String) -> P4Result<u32> {
         .fold(0, |n, &b| n << 8 | u32::from(b)))
 }
 
-/// The canonical byte string of a port number.
+/// Returns the canonical byte string of a port number.
 pub fn encode_port(port: u32) -> Bytes {
     encode(&Value::from(port))
 }
 
-/// Whether `value & mask == value`.
+/// Returns true if `value & mask == value`.
 pub fn within_mask(value: &Value, mask: &Value) -> bool {
     let (value, mask) = (value.as_bytes(), mask.as_bytes());
     let excess = value.len().saturating_sub(mask.len());
@@ -52,13 +52,13 @@ pub fn within_mask(value: &Value, mask: &Value) -> bool {
         && (value[excess..].iter().zip(&mask[skipped..])).all(|(v, m)| v & m == *v)
 }
 
-/// `a <= b`.
+/// Returns true if `a <= b`.
 pub fn at_most(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     (a.len(), a) <= (b.len(), b)
 }
 
-/// The mask of the `len` most significant of `width` bits.
+/// Returns the mask of the `len` most significant of `width` bits.
 pub fn prefix_mask(len: u32, width: u32) -> Value {
     let bytes = width.div_ceil(8);
     let low = width - len.min(width);
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn decoding_follows_the_specification() {
-        // The tables of valid and invalid encodings there.
+    fn decoding_matches_specification_examples() {
+        // The specification's tables of valid and invalid encodings.
         let dec = |bytes: &[u8], width| decode(bytes, width, || "f".into()).ok();
         assert_eq!(dec(b"\x63", 8), Some(v(99)));
         assert_eq!(dec(b"\x00\x63", 16), Some(v(99)));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_and_order() {
+    fn masks_and_comparisons_work() {
         assert!(within_mask(&v(0x0100), &v(0xff00)));
         assert!(!within_mask(&v(0x0101), &v(0xff00)));
         assert!(within_mask(&v(0), &v(1)) && !within_mask(&v(0x100), &v(0xff)));

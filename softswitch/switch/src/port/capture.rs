@@ -1,5 +1,4 @@
-//! Captures: what a port receives and sends, in files of libpcap's format, which are called as those of
-//! `simple_switch --pcap` are.
+//! Captures of received and sent frames in libpcap files, with the file names of `simple_switch --pcap`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,12 +13,12 @@ use softswitch_pipeline::MAX_FRAME;
 
 use super::{Flushed, PortError, Receive, Transmit};
 
-/// Writes what is received also to `NAME_in.pcap` in a directory, which is made if need be. Times are
-/// nanoseconds of the wall clock, when a frame is taken. A file that cannot be written is given up with an
-/// error in the log; the port goes on.
+/// Also writes received frames to `NAME_in.pcap` in a directory, which is created if necessary. Time stamps are the
+/// wall-clock times, in nanoseconds, at which frames are taken. After a write error, which is logged, the capture ends
+/// and the port continues.
 ///
 /// # Errors
-/// The file cannot be made; the error names it.
+/// If the file cannot be created; the error names it.
 pub fn received(
     receiver: Box<dyn Receive>,
     dir: &Path,
@@ -29,10 +28,10 @@ pub fn received(
     Ok(Box::new(Received { receiver, dump }))
 }
 
-/// Writes what is sent also to `NAME_out.pcap`, in the same way, when a frame is handed to the interface.
+/// Also writes sent frames to `NAME_out.pcap`, in the same way, when a frame is passed to the interface.
 ///
 /// # Errors
-/// The file cannot be made; the error names it.
+/// If the file cannot be created; the error names it.
 pub fn sent(
     transmitter: Box<dyn Transmit>,
     dir: &Path,
@@ -91,10 +90,10 @@ impl Transmit for Sent {
     }
 }
 
-/// A file of frames.
+/// A capture file.
 struct Dump {
     path: PathBuf,
-    /// None after a failure.
+    /// `None` after a write error.
     file: Option<File>,
     pending: Vec<u8>,
 }
@@ -124,7 +123,7 @@ impl Dump {
             path,
             pending,
         };
-        // Readers may come before the first frame does.
+        // Flushed, so that a reader finds the file header before the first frame.
         dump.write()?;
         Ok(dump)
     }
@@ -160,7 +159,7 @@ impl Dump {
 
     fn give_up(&mut self, error: &dyn std::error::Error) {
         let path = self.path.display();
-        tracing::error!("cannot write {path}: {error}; the capture ends, the port goes on");
+        tracing::error!("cannot write {path}: {error}: the capture ends, the port continues");
         self.file = None;
         self.pending = Vec::new();
     }

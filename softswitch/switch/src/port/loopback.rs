@@ -1,7 +1,7 @@
-//! A port that is connected to itself: what leaves by it comes in by it, once it has crossed the port's link.
+//! A loopback port: frames sent to the port are received on it, after they have crossed the port's link.
 //!
-//! Switch ASICs have such ports too (a MAC in loopback mode). Here they are delay lines: one for each pair of places lets a
-//! single switch stand for a whole network, with a delay and a loss of its own between any two of its ports.
+//! Switch ASICs have these ports, too (a MAC in loopback mode). Here they serve as delay lines: with one per pair of
+//! locations, a single switch emulates a whole network, with its own delay and loss between any two ports.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::{Flushed, PortError, Receive, Transmit};
 
-/// Frames that may wait to come in again; more are dropped.
+/// Maximum number of frames that wait for reception; further ones are dropped.
 const BACKLOG: usize = 4096;
 
-/// Both ends of a port that is connected to itself.
+/// Creates both ends of a loopback port.
 ///
 /// # Errors
 /// If the kernel refuses a descriptor.
@@ -38,7 +38,7 @@ pub fn loopback() -> io::Result<(impl Receive, impl Transmit)> {
 
 struct Line {
     frames: Mutex<Vec<Vec<u8>>>,
-    /// Readable while there are frames. It changes with `frames` locked.
+    /// Readable while there are frames. Changes only under the lock of `frames`.
     ready: EventFd,
 }
 
@@ -57,7 +57,7 @@ impl Receive for Inward {
             let mut frames = self.line.frames.lock();
             if !frames.is_empty() {
                 std::mem::swap(&mut *frames, &mut self.batch);
-                // It was written when the first of them came, so this does not fail.
+                // It was written with the first frame, so this does not fail.
                 let _ = self.line.ready.read();
             }
         }
@@ -101,7 +101,7 @@ impl Transmit for Outward {
             }
         }
         if was_empty && !frames.is_empty() {
-            // It fails only if the counter would overflow, which the first write cannot do.
+            // It fails only if the counter overflows, which the first write cannot cause.
             let _ = self.line.ready.write(1);
         }
         flushed
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_comes_in_in_order_and_more_than_fits_is_counted() {
+    fn loopback_keeps_order_and_counts_drops() {
         let (mut receiver, mut transmitter) = loopback().unwrap();
         assert!(!receiver.fill() && !readable(&receiver));
         for round in 0..2_u8 {

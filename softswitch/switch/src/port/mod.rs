@@ -1,4 +1,4 @@
-//! Ports: where frames come from and go to.
+//! Ports, which receive and send frames.
 
 pub mod capture;
 mod loopback;
@@ -18,63 +18,64 @@ pub use loopback::loopback;
 pub use receiver::Receiver;
 pub use transmitter::Transmitter;
 
-/// Asks the processor to have these bytes ready soon. The kernel has often written them on another core.
+/// Prefetches these bytes, which the kernel has often written on another core.
 pub fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(CACHE_LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it is a hint, which no program sees the effects of.
+        // SAFETY: it is a hint without visible effects.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;
 }
 
-/// Where frames enter, in batches. One thread has it.
+/// The receiving side of a port, which works in batches. It belongs to one thread.
 ///
-/// All calls return at once. Implementations count nothing; the data plane does.
+/// The calls do not block. The data plane counts, not the implementations.
 pub trait Receive: Send {
     /// Becomes readable when frames wait, or when the port has failed.
     fn poll_fd(&self) -> BorrowedFd<'_>;
 
-    /// Finds out whether frames wait, and gets ready to show a batch of them.
+    /// Returns true if frames wait, and prepares a batch.
     fn fill(&mut self) -> bool;
 
-    /// Shows the frames of the batch, in order, and gives their room back.
+    /// Passes the frames of the batch to a function, in order, and frees their slots.
     fn frames(&mut self, each: &mut dyn FnMut(&[u8]));
 
-    /// Why the port does not work, if it has failed since the last call.
+    /// Returns the port's failure since the last call, if any.
     fn failure(&mut self) -> Option<PortError>;
 
-    /// Frames dropped on their way in since the last call because nobody took them in time.
+    /// Returns the number of frames that were dropped before reception since the last call, because they were not taken in
+    /// time.
     fn drops(&mut self) -> u64;
 }
 
-/// Where frames leave, in batches. Threads take turns.
+/// The sending side of a port, which works in batches. Threads take turns.
 ///
-/// All calls return at once. Implementations count for one [`flush`](Self::flush) only.
+/// The calls do not block. Implementations count only from one [`flush`](Self::flush) to the next.
 pub trait Transmit: Send {
-    /// Takes a copy of a frame, to be sent by the next [`flush`](Self::flush) at the latest.
+    /// Copies a frame, to send it in the next [`flush`](Self::flush) at the latest.
     fn send(&mut self, frame: &[u8]);
 
-    /// Sends what is left, and says what became of all frames since the last flush.
+    /// Sends the remaining frames, and returns the fate of all frames since the last flush.
     fn flush(&mut self) -> Flushed;
 }
 
-/// What became of the frames between two flushes.
+/// The fate of the frames between two flushes.
 #[derive(Debug, Default)]
 pub struct Flushed {
     /// Frames sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the sent frames.
     pub sent_bytes: u64,
-    /// Frames dropped since they are longer than the interface's MTU allows.
+    /// Frames dropped because they exceed the interface's MTU.
     pub too_long: u64,
-    /// Frames dropped since the interface did not take them.
+    /// Frames dropped because the interface did not accept them.
     pub busy: u64,
-    /// Frames dropped since the interface is down or gone.
+    /// Frames dropped because the interface is down or gone.
     pub down: u64,
-    /// Why, if any were.
+    /// The cause of the latter.
     pub failure: Option<PortError>,
 }
 

@@ -1,9 +1,8 @@
-//! Does in software what a sender left to its network card: checksums and segmentation.
+//! Completes in software the work that a sender offloaded to its network card: checksums and segmentation.
 //!
-//! On a veth pair nobody does it otherwise, since the frame never meets a card; a P4 program would
-//! see packets of 64 KB with unfinished checksums.
+//! On a veth pair there is no card to do it, so a P4 program would see packets of 64 KB with unfinished checksums.
 
-/// `struct virtio_net_hdr`, which the kernel puts before each frame (`linux/virtio_net.h`).
+/// `struct virtio_net_hdr`, which precedes each frame from the kernel (`linux/virtio_net.h`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VnetHeader {
@@ -16,7 +15,7 @@ pub struct VnetHeader {
 }
 
 impl VnetHeader {
-    /// Whether nothing is left to be done.
+    /// Returns true if the frame is complete.
     pub fn is_whole(&self) -> bool {
         self.flags & NEEDS_CSUM == 0 && self.gso_type == 0
     }
@@ -34,8 +33,8 @@ const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
 const UDP_HEADER: usize = 8;
 
-/// Shows the frame as it would be on a wire: whole checksums, and segments instead of one large frame.
-/// A frame whose header contradicts it is shown as it is.
+/// Converts the frame to its form on a wire: with complete checksums, and in segments instead of one large frame.
+/// A frame that contradicts its header is passed on unchanged.
 pub fn finish(
     header: VnetHeader,
     frame: &mut [u8],
@@ -52,7 +51,7 @@ pub fn finish(
     each(frame);
 }
 
-/// The sender has put the pseudo header's sum where the checksum goes; the rest is added here.
+/// Completes a checksum whose field contains the sum of the pseudo header.
 fn complete_checksum(header: VnetHeader, frame: &mut [u8]) -> Option<()> {
     let start = usize::from(header.csum_start);
     let at = start + usize::from(header.csum_offset);
@@ -62,7 +61,7 @@ fn complete_checksum(header: VnetHeader, frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Cuts a TCP or UDP frame into segments of `gso_size` payload bytes.
+/// Splits a TCP or UDP frame into segments of `gso_size` payload bytes.
 fn segment(
     header: VnetHeader,
     gso: u8,
@@ -130,7 +129,7 @@ fn segment(
         let protocol = if tcp { 6 } else { 17 };
         let pseudo = partial_sum(&segment[addresses]) + protocol + u64::from(l4_bytes);
         let sum = match checksum(&segment[l4..], pseudo) {
-            // An UDP checksum of 0 means that there is none.
+            // A UDP checksum of 0 means that there is none.
             0 if !tcp => 0xffff,
             sum => sum,
         };
@@ -140,7 +139,7 @@ fn segment(
     Some(())
 }
 
-/// Offset of the IP header behind any VLAN tags, and whether it is IPv6's.
+/// Returns the offset of the IP header behind any VLAN tags, and true for IPv6.
 fn network_header(frame: &[u8]) -> Option<(usize, bool)> {
     let mut at = 12;
     loop {
@@ -153,7 +152,7 @@ fn network_header(frame: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// The sum of 16-bit words, not folded.
+/// Returns the sum of 16-bit words, not folded.
 fn partial_sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let sum: u64 = words
@@ -163,7 +162,7 @@ fn partial_sum(bytes: &[u8]) -> u64 {
     sum + words.remainder().first().map_or(0, |b| u64::from(*b) << 8)
 }
 
-/// The Internet checksum (RFC 1071) of bytes and a sum to begin with.
+/// Returns the Internet checksum (RFC 1071) of bytes, starting with a given sum.
 fn checksum(bytes: &[u8], initial: u64) -> u16 {
     let mut sum = partial_sum(bytes) + initial;
     while sum > 0xffff {
@@ -184,7 +183,7 @@ mod tests {
         out
     }
 
-    /// An IPv4 or IPv6 TCP frame with 32 bytes of TCP header.
+    /// Builds an IPv4 or IPv6 TCP frame with a TCP header of 32 bytes.
     fn tcp_frame(ipv6: bool, payload: usize) -> (Vec<u8>, usize, usize) {
         let mut f = vec![2; 12];
         let (l3, l4) = if ipv6 {
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_is_cut_into_segments_with_right_headers() {
+    fn tcp_segments_have_correct_headers() {
         for ipv6 in [false, true] {
             let (frame, l3, l4) = tcp_frame(ipv6, 2500);
             let header = VnetHeader {
@@ -231,7 +230,7 @@ mod tests {
             let lens: Vec<_> = out.iter().map(|f| f.len() - l4 - 32).collect();
             assert_eq!(lens, [1000, 1000, 500]);
             assert!(out.iter().all(|f| checksum_is_right(f, l3, l4)));
-            // Sequence numbers wrap; CWR is on the first segment only, FIN and PSH on the last.
+            // Sequence numbers wrap; CWR is set only in the first segment, FIN and PSH in the last.
             let seqs: Vec<_> = out.iter().map(|f| f[l4 + 4..l4 + 8].to_vec()).collect();
             assert_eq!(seqs[1], 999u32.to_be_bytes());
             let flags: Vec<_> = out.iter().map(|f| f[l4 + 13]).collect();
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_checksum_is_completed() {
+    fn partial_checksum_is_completed() {
         let (mut frame, l3, l4) = tcp_frame(true, 33);
         let pseudo = partial_sum(&frame[l3 + 8..l3 + 40]) + 6 + (frame.len() - l4) as u64;
         let folded = !checksum(&[], pseudo);
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_headers_harm_nothing() {
+    fn contradictory_headers_do_not_panic() {
         let (frame, ..) = tcp_frame(false, 100);
         for csum_start in [0, 13, 14, 33, 60, 165, 166, u16::MAX] {
             for (gso_type, gso_size) in [(0, 0), (1, 0), (1, 1), (4, 9), (5, 1000), (77, 1)] {

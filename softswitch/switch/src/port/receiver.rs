@@ -1,4 +1,4 @@
-//! Frames from a network interface, by an `AF_PACKET` socket with a ring.
+//! Receives frames from a network interface through an `AF_PACKET` socket with a ring.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,37 +10,37 @@ use super::ring::{ROOM, RxRing, Slot};
 use super::socket::{Interface, PacketSocket};
 use super::{PortError, Receive};
 
-/// Most frames of a batch.
+/// Maximum number of frames in a batch.
 const BATCH: usize = 64;
 
-/// Most frames of a batch that were too long for the ring: each may become 45 packets.
+/// Maximum number of frames in a batch that were too long for the ring: each may become 45 packets.
 const LARGE_BATCH: usize = 8;
 
-/// Longest frame: the largest IP packet (as GSO makes them) with Ethernet header and two VLAN tags.
+/// Maximum frame length: the largest IP packet (as in GSO) with Ethernet header and two VLAN tags.
 const MAX_FRAME: usize = 65_535 + 14 + 8;
 
-/// Frames that the kernel may hold for a port before it drops some, ...
+/// Number of frames that the kernel can hold for a port before it drops some.
 const RX_SLOTS: usize = 4096;
 
-/// ... and bytes of those that are too long for a slot.
+/// Size in bytes of the kernel's buffer for frames that are too long for a slot.
 const RECEIVE_BUFFER: i32 = 8 << 20;
 
-/// All frames that a network interface receives.
+/// A receiver of all frames of a network interface.
 pub struct Receiver {
     socket: PacketSocket,
     interface: Interface,
     ring: RxRing,
-    /// Frames of the batch ...
+    /// Number of frames in the batch.
     filled: usize,
-    /// ... and those of them that were too long for the ring.
+    /// Number of frames in the batch that were too long for the ring.
     large: Vec<Large>,
     large_filled: usize,
-    /// Frames that did not fit anywhere.
+    /// Number of frames that fitted neither.
     cut: u64,
     finisher: Finisher,
 }
 
-/// A frame that was too long for the ring, behind [`ROOM`] bytes.
+/// A frame that was too long for the ring, after [`ROOM`] bytes.
 struct Large {
     header: VnetHeader,
     bytes: Vec<u8>,
@@ -51,13 +51,13 @@ impl Receiver {
     /// Attaches to an interface of this network namespace.
     ///
     /// # Errors
-    /// Says what is missing: the interface, or the permission.
+    /// If the interface or the permission is missing.
     pub fn open(name: &str) -> anyhow::Result<Self> {
         let interface = Interface::find(name)?;
         let socket = PacketSocket::open()?;
         socket
             .set_packet_option(libc::PACKET_IGNORE_OUTGOING, &1)
-            .context("PACKET_IGNORE_OUTGOING (Linux 4.20 or later is needed)")?;
+            .context("PACKET_IGNORE_OUTGOING: Linux 4.20 or later is required")?;
         socket
             .set_receive_buffer(RECEIVE_BUFFER)
             .context("SO_RCVBUF")?;
@@ -80,7 +80,7 @@ impl Receiver {
         })
     }
 
-    /// Takes the next frame that was too long for the ring out of the socket's buffer.
+    /// Reads the next frame that was too long for the ring from the socket's buffer.
     fn take_large(&mut self) {
         if self.large_filled == self.large.len() {
             self.large.push(Large {
@@ -152,7 +152,7 @@ impl Receive for Receiver {
     }
 }
 
-/// Makes frames what they would be on a wire: with checksums, in segments, with their VLAN tag.
+/// Converts frames to their form on a wire: with checksums, in segments, with their VLAN tag.
 #[derive(Default)]
 struct Finisher {
     segment: Vec<u8>,
@@ -160,7 +160,7 @@ struct Finisher {
 }
 
 impl Finisher {
-    /// `bytes` is a frame behind [`ROOM`] bytes.
+    /// Converts a frame, which follows [`ROOM`] bytes in `bytes`.
     fn show(
         &mut self,
         header: VnetHeader,

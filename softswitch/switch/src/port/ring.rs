@@ -1,7 +1,7 @@
-//! Rings of frames in memory that a packet socket shares with the kernel: no system call per frame to
-//! receive, one per batch to send (`Documentation/networking/packet_mmap.rst`, TPACKET_V2).
+//! Rings of frames in memory that a packet socket shares with the kernel. Receiving needs no system call per frame, and
+//! sending needs one per batch (`Documentation/networking/packet_mmap.rst`, TPACKET_V2).
 //!
-//! Version 2, since version 3 hands frames over by whole blocks, after a millisecond if they do not fill.
+//! This is version 2, because version 3 delivers whole blocks, with a delay of a millisecond if a block does not fill.
 
 use std::ffi::c_void;
 use std::io;
@@ -16,33 +16,33 @@ use libc::{TP_STATUS_COPY, TP_STATUS_SEND_REQUEST, TP_STATUS_USER, tpacket2_hdr}
 use super::offload::VnetHeader;
 use super::socket::{PacketSocket, check};
 
-/// Bytes of a slot; frames up to some 1,960 bytes fit. A power of two, so that slots fill pages.
+/// Size of a slot in bytes. Frames of up to about 1,960 bytes fit. A power of two, so that slots fill pages.
 const SLOT: usize = 2048;
 
-/// Bytes of a block, which the kernel looks for in one piece.
+/// Size of a block in bytes, which the kernel allocates contiguously.
 const BLOCK: usize = 1 << 16;
 
-/// Room before a received frame that may be written to: that of the [`VnetHeader`], which has been read.
+/// Writable bytes before a received frame: the place of the [`VnetHeader`], which has been read.
 pub const ROOM: usize = 4;
 
-/// Where the kernel expects what is to be sent: behind the slot's header.
+/// Offset at which the kernel expects a frame to send: behind the slot's header.
 const TX_DATA: usize =
     (size_of::<tpacket2_hdr>() + libc::TPACKET_ALIGNMENT - 1) & !(libc::TPACKET_ALIGNMENT - 1);
 
 const AVAILABLE: u32 = 0;
 
-/// The slots of a ring, with the one whose turn it is.
+/// The slots of a ring, and the next slot.
 struct Slots {
     memory: NonNull<u8>,
     count: usize,
     next: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, apart from the kernel's use of it.
+// SAFETY: only this value and the kernel use the memory.
 unsafe impl Send for Slots {}
 
 impl Slots {
-    /// `kind` is `PACKET_RX_RING` or `PACKET_TX_RING`.
+    /// Maps a ring; `kind` is `PACKET_RX_RING` or `PACKET_TX_RING`.
     fn map(socket: &PacketSocket, kind: libc::c_int, count: usize) -> anyhow::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         socket
@@ -58,7 +58,7 @@ impl Slots {
         socket
             .set_packet_option(kind, &request)
             .with_context(|| format!("a packet ring of {bytes} bytes"))?;
-        // SAFETY: a new mapping where the kernel likes.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -79,7 +79,7 @@ impl Slots {
         })
     }
 
-    /// The slot `ahead` of the next (or behind, if negative).
+    /// Returns the slot `ahead` of the next one (or behind it, if negative).
     fn at(&self, ahead: isize) -> *mut u8 {
         let slot = (self.next + self.count).wrapping_add_signed(ahead) % self.count;
         // SAFETY: within the mapping.
@@ -98,26 +98,26 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `map`, which nothing refers to any more.
+        // SAFETY: the mapping from `map`, without remaining references.
         unsafe { libc::munmap(self.memory.as_ptr().cast::<c_void>(), self.count * SLOT) };
     }
 }
 
-/// A ring that the kernel fills.
+/// A receive ring, which the kernel fills.
 pub struct RxRing(Slots);
 
-/// What a slot of an [`RxRing`] holds.
+/// The content of a slot of an [`RxRing`].
 pub enum Slot<'a> {
-    /// A frame, behind [`ROOM`] bytes.
+    /// A frame, after [`ROOM`] bytes.
     Frame(VnetHeader, &'a mut [u8]),
-    /// The beginning of a frame that is too long for a slot; the socket's buffer has all of it.
+    /// The beginning of a frame that is too long for a slot; the socket's buffer contains the whole frame.
     Copied,
     /// The beginning of a frame that was too long for the socket's buffer, too.
     Cut,
 }
 
 impl RxRing {
-    /// Makes the ring of a socket that is not yet bound. Frames that are too long for a slot go to the
+    /// Creates the ring of a socket that is not yet bound. Frames that are too long for a slot go to the
     /// socket's buffer.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl RxRing {
         Slots::map(socket, libc::PACKET_RX_RING, slots).map(Self)
     }
 
-    /// Whether a frame waits in the slot so many behind the next; and whether the socket's buffer has it.
+    /// Returns whether a frame waits in the slot `ahead` of the next one, and whether the socket's buffer contains it.
     pub fn waiting(&self, ahead: usize) -> Option<bool> {
         if ahead >= self.0.count {
             return None;
@@ -138,27 +138,27 @@ impl RxRing {
         (status & TP_STATUS_USER != 0).then_some(status & TP_STATUS_COPY != 0)
     }
 
-    /// Gets the frame behind the next ready while that one is handled.
+    /// Prefetches the frame after the next one.
     fn prefetch(&self) {
         if self.waiting(1).is_none() {
             return;
         }
-        // SAFETY: the kernel has filled the slot and leaves it alone; the frame lies within it.
+        // SAFETY: the kernel has filled the slot and does not change it; the frame lies within it.
         unsafe {
             let (start, len) = extent(&ptr::read(self.0.header(1)));
             super::prefetch(std::slice::from_raw_parts(self.0.at(1).add(start), len));
         }
     }
 
-    /// Shows the next slot with the VLAN tag that the kernel took out of the frame, if a frame waits
-    /// there, and gives the slot back.
+    /// Passes the next slot, if a frame waits in it, to a function, with the VLAN tag that the kernel removed from the frame;
+    /// then returns the slot to the kernel.
     pub fn take(&mut self, show: impl FnOnce(Slot<'_>, Option<[u8; 4]>)) {
         let status = self.0.status(0).load(Ordering::Acquire);
         if status & TP_STATUS_USER == 0 {
             return;
         }
         self.prefetch();
-        // SAFETY: the kernel has filled the slot and leaves it alone until it is given back below.
+        // SAFETY: the kernel has filled the slot and does not change it until it is returned below.
         // Header and frame lie within the slot.
         let (header, slot) = unsafe {
             let header = ptr::read(self.0.header(0));
@@ -182,7 +182,7 @@ impl RxRing {
     }
 }
 
-/// Where a slot's frame begins, [`ROOM`] bytes included, and the frame's length.
+/// Returns the offset of a slot's frame, including [`ROOM`] bytes, and the frame's length.
 fn extent(header: &tpacket2_hdr) -> (usize, usize) {
     let start = usize::from(header.tp_mac).saturating_sub(ROOM);
     let start = start.min(SLOT - ROOM);
@@ -203,41 +203,41 @@ fn vlan_tag(status: u32, header: &tpacket2_hdr) -> Option<[u8; 4]> {
     Some([t0, t1, c0, c1])
 }
 
-/// A ring that the kernel empties.
+/// A transmit ring, which the kernel empties.
 ///
-/// Frames are sent in the order in which they are put. What is put and not yet sent is *left*.
+/// Frames are sent in the order in which they are put. Frames that are put and not yet sent are *left*.
 pub struct TxRing {
     socket: PacketSocket,
     slots: Slots,
-    /// Slots whose frames are left, the skipped ones included.
+    /// Slots whose frames are left, including skipped ones.
     left: usize,
-    /// Frames that are left.
+    /// Number of frames left.
     frames: u64,
-    /// Their bytes.
+    /// Bytes of the frames left.
     bytes: u64,
 }
 
-/// What a [`TxRing::kick`] did.
+/// The result of [`TxRing::kick`].
 #[derive(Debug)]
 pub struct Kicked {
     /// Frames sent.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of the sent frames.
     pub bytes: u64,
-    /// Why frames are left, if any are. It is the first of them that the kernel refused, if it was a frame.
+    /// Why frames are left, if any are. If the kernel refused a frame, it is the first one left.
     pub refused: Option<io::Error>,
 }
 
 impl TxRing {
-    /// The longest frame that fits.
+    /// Maximum length of a frame in the ring.
     pub const LONGEST: usize = SLOT - TX_DATA - size_of::<VnetHeader>();
 
-    /// Makes the ring of a socket that is to be bound.
+    /// Creates the ring of a socket that is not yet bound.
     ///
     /// # Errors
     /// The system's.
     pub fn new(socket: PacketSocket, slots: usize) -> anyhow::Result<Self> {
-        // A slot that holds no frame is passed over: see `skip`.
+        // The kernel passes over slots without a frame: see `skip`.
         socket
             .set_packet_option(libc::PACKET_LOSS, &1)
             .context("PACKET_LOSS")?;
@@ -250,13 +250,13 @@ impl TxRing {
         })
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &PacketSocket {
         &self.socket
     }
 
-    /// Puts a copy of a frame, of an Ethernet header at least and [`LONGEST`](Self::LONGEST) bytes at
-    /// most, behind those that are left. False if the ring is full.
+    /// Appends a copy of a frame, with at least an Ethernet header and at most [`LONGEST`](Self::LONGEST) bytes. Returns false
+    /// if the ring is full.
     pub fn put(&mut self, frame: &[u8]) -> bool {
         assert!(frame.len() <= Self::LONGEST, "a frame longer than its slot");
         if self.left >= self.slots.count
@@ -264,13 +264,13 @@ impl TxRing {
         {
             return false;
         }
-        // The kernel copies so many bytes into its own buffer; what is beyond it would refer to this
-        // ring, and be copied once more, at a higher price, by the first veth that it meets.
+        // The kernel copies this many bytes into its own buffer. Bytes beyond would refer to this ring, and the first
+        // veth would have to copy them again, at a higher cost.
         let header = VnetHeader {
             header_len: frame.len() as u16,
             ..VnetHeader::default()
         };
-        // SAFETY: the slot belongs to the program while it is available, and all fits into it.
+        // SAFETY: the slot belongs to the program while it is available, and the frame fits into it.
         unsafe {
             let data = self.slots.at(0).add(TX_DATA);
             ptr::write_unaligned(data.cast(), header);
@@ -288,7 +288,7 @@ impl TxRing {
         true
     }
 
-    /// Sends what is left, in one system call.
+    /// Sends the frames left, in one system call.
     pub fn kick(&mut self) -> Kicked {
         let mut kicked = Kicked {
             frames: 0,
@@ -298,7 +298,7 @@ impl TxRing {
         if self.left == 0 {
             return kicked;
         }
-        // SAFETY: there is nothing but the ring to send.
+        // SAFETY: an empty message: the kernel sends the ring.
         let result = check(unsafe {
             libc::sendto(
                 self.socket.fd().as_raw_fd(),
@@ -330,17 +330,17 @@ impl TxRing {
         kicked
     }
 
-    /// Lets the kernel pass over the first frame that is left.
+    /// Makes the kernel pass over the first frame left.
     pub fn skip(&mut self) {
         if self.left > 0 {
             let first = -(self.left as isize);
             self.forget(first);
-            // SAFETY: the kernel only looks at the slot in `kick`.
+            // SAFETY: the kernel reads the slot only in `kick`.
             unsafe { (*self.slots.header(first)).tp_len = 0 };
         }
     }
 
-    /// Takes back what is left; gives how many frames.
+    /// Removes the frames left, and returns their number.
     pub fn take_back(&mut self) -> u64 {
         for behind in 1..=self.left as isize {
             self.slots
@@ -353,7 +353,7 @@ impl TxRing {
         std::mem::take(&mut self.frames)
     }
 
-    /// Counts a slot's frame as no longer left; gives its bytes, if it was not skipped.
+    /// Counts a slot's frame as no longer left; returns its length, if it was not skipped.
     fn forget(&mut self, slot: isize) -> Option<u64> {
         // SAFETY: within the mapping; the kernel does not change the length.
         let len = unsafe { (*self.slots.header(slot)).tp_len } as usize;

@@ -19,23 +19,23 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Finds it by name.
+    /// Finds an interface by name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it does not exist.
     pub fn find(interface: &str) -> anyhow::Result<Self> {
         let name = CString::new(interface).context("the interface's name contains a zero byte")?;
         let index = index_of(&name);
         if index == 0 {
             bail!(
-                "there is no interface '{interface}' in this network namespace; \
+                "unknown interface '{interface}' in this network namespace: \
                  create it first, for example: ip link add {interface} type veth peer name {interface}p"
             );
         }
         Ok(Self { name, index })
     }
 
-    /// What an error of one of its sockets means for the port.
+    /// Converts an error of one of the interface's sockets to an error of the port.
     pub fn classify(&self, error: io::Error) -> PortError {
         match error.raw_os_error() {
             Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
@@ -56,12 +56,12 @@ fn index_of(name: &CString) -> c_int {
     c_int::try_from(index).unwrap_or(0)
 }
 
-/// A packet socket whose frames have a [`VnetHeader`] before them. It receives nothing until it is bound.
+/// A packet socket whose frames follow a [`VnetHeader`]. It does not receive frames until it is bound.
 #[derive(Debug)]
 pub struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Opens it.
+    /// Opens a socket.
     ///
     /// # Errors
     /// If the permission is missing.
@@ -78,13 +78,13 @@ impl PacketSocket {
             let error = io::Error::last_os_error();
             if error.raw_os_error() == Some(libc::EPERM) {
                 bail!(
-                    "no permission to open packet sockets; run as root, or give the program the \
+                    "no permission to open packet sockets: run as root, or give the program the \
                      capability: setcap cap_net_raw,cap_net_admin+ep PATH/softswitch"
                 );
             }
             return Err(error).context("opening a packet socket");
         }
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = Self(unsafe { OwnedFd::from_raw_fd(fd) });
         socket
             .set_packet_option(libc::PACKET_VNET_HDR, &1)
@@ -92,7 +92,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// The descriptor.
+    /// Returns the descriptor.
     pub fn fd(&self) -> &OwnedFd {
         &self.0
     }
@@ -100,15 +100,15 @@ impl PacketSocket {
     /// Sets an option of level `SOL_PACKET`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn set_packet_option<T>(&self, option: c_int, value: &T) -> io::Result<()> {
         self.set_option(libc::SOL_PACKET, option, value)
     }
 
-    /// Lets the kernel hold so many bytes of frames that are not in a ring.
+    /// Sets the size in bytes of the kernel's buffer for frames outside a ring.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn set_receive_buffer(&self, bytes: c_int) -> io::Result<()> {
         // Needs CAP_NET_ADMIN; without it the buffer is as large as the system allows.
         self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
@@ -129,7 +129,7 @@ impl PacketSocket {
         .map(drop)
     }
 
-    /// Reads, and so resets, an option that is a C structure of integers.
+    /// Reads, and thereby resets, an option that is a C structure of integers.
     pub fn take_option<T: Copy>(&self, level: c_int, option: c_int, default: T) -> T {
         let mut value = default;
         let mut len = size_of::<T>() as libc::socklen_t;
@@ -149,7 +149,7 @@ impl PacketSocket {
     /// Binds to an interface, to send, and to receive all its frames if `receive`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn bind(&self, interface: &Interface, receive: bool) -> io::Result<()> {
         // SAFETY: all zeros are a valid `sockaddr_ll`.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -171,10 +171,10 @@ impl PacketSocket {
         .map(drop)
     }
 
-    /// Takes frames that are for others, too.
+    /// Makes the interface promiscuous.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn make_promiscuous(&self, interface: &Interface) -> io::Result<()> {
         // SAFETY: all zeros are a valid `packet_mreq`.
         let mut promiscuous: libc::packet_mreq = unsafe { zeroed() };
@@ -183,7 +183,7 @@ impl PacketSocket {
         self.set_packet_option(libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
     }
 
-    /// Bytes of payload that the interface takes.
+    /// Returns the interface's MTU: its maximum payload in bytes.
     pub fn mtu(&self, interface: &Interface) -> io::Result<usize> {
         // SAFETY: all zeros are a valid `ifreq`.
         let mut request: libc::ifreq = unsafe { zeroed() };
@@ -191,7 +191,7 @@ impl PacketSocket {
         for (to, from) in request.ifr_name.iter_mut().zip(name) {
             *to = *from as libc::c_char;
         }
-        // SAFETY: the request is of the type that this call takes and fills, and so is the union's field.
+        // SAFETY: the request has the type that this call expects, and the call fills this field of the union.
         let mtu = unsafe {
             check(libc::ioctl(self.0.as_raw_fd(), libc::SIOCGIFMTU, &mut request) as isize)?;
             request.ifr_ifru.ifru_mtu
@@ -199,10 +199,10 @@ impl PacketSocket {
         usize::try_from(mtu).map_err(io::Error::other)
     }
 
-    /// Sends one frame that needs nothing done to it, past any ring.
+    /// Sends one complete frame, bypassing any ring.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         let header = VnetHeader::default();
         let mut parts = [
@@ -223,10 +223,10 @@ impl PacketSocket {
         check(unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_DONTWAIT) }).map(drop)
     }
 
-    /// Takes one frame out of the kernel's buffer, past any ring; gives its length.
+    /// Reads one frame from the kernel's buffer, bypassing any ring, and returns its length.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn receive(&self, header: &mut VnetHeader, frame: &mut [u8]) -> io::Result<usize> {
         let mut parts = [
             libc::iovec {
@@ -246,7 +246,7 @@ impl PacketSocket {
     }
 }
 
-/// A system call's result.
+/// Converts a system call's result.
 pub fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

@@ -1,4 +1,4 @@
-//! Frames to a network interface, by an `AF_PACKET` socket with a ring.
+//! Sends frames to a network interface through an `AF_PACKET` socket with a ring.
 
 use std::io;
 
@@ -8,23 +8,24 @@ use super::ring::TxRing;
 use super::socket::{Interface, PacketSocket};
 use super::{Flushed, PortError, Transmit};
 
-/// Frames that wait to be sent; more are sent at once.
+/// Number of slots for waiting frames; when they are full, the frames are sent at once.
 const SLOTS: usize = 512;
 
 const ETHERNET_HEADER: usize = 14;
 const VLAN_TAG: usize = 4;
 
-/// How many batches are sent until the interface's MTU is asked for again.
+/// Number of batches between two reads of the interface's MTU.
 const MTU_ASKED_EVERY: u32 = 1024;
 
-/// The way out by a network interface.
+/// The sending side of a network interface.
 ///
-/// What is too long for the ring, or might be for the interface, goes past the ring, where the kernel says so.
+/// Frames that are too long for the ring, or perhaps for the interface, bypass the ring, so that the kernel reports an
+/// error for each.
 pub struct Transmitter {
     past_ring: PacketSocket,
     interface: Interface,
     ring: TxRing,
-    /// The longest frame for the ring, without a VLAN tag.
+    /// Maximum length of a frame for the ring, without a VLAN tag.
     longest: usize,
     batches: u32,
     flushed: Flushed,
@@ -34,7 +35,7 @@ impl Transmitter {
     /// Attaches to an interface of this network namespace.
     ///
     /// # Errors
-    /// Says what is missing: the interface, or the permission.
+    /// If the interface or the permission is missing.
     pub fn open(name: &str) -> anyhow::Result<Self> {
         let interface = Interface::find(name)?;
         let past_ring = PacketSocket::open()?;
@@ -60,7 +61,7 @@ impl Transmitter {
         (ETHERNET_HEADER..=longest.min(TxRing::LONGEST)).contains(&frame.len())
     }
 
-    /// Sends what is in the ring.
+    /// Sends the frames in the ring.
     fn kick(&mut self) {
         loop {
             let kicked = self.ring.kick();
@@ -111,7 +112,7 @@ impl Transmitter {
 impl Transmit for Transmitter {
     fn send(&mut self, frame: &[u8]) {
         if !self.fits(frame) {
-            // In order.
+            // The ring first, to keep the order.
             self.kick();
             self.send_past_ring(frame);
         } else if !self.ring.put(frame) {

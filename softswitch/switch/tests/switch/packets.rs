@@ -273,7 +273,7 @@ async fn a_link_spaces_frames_exactly_and_egress_sees_the_queue() {
     assert_eq!(switch.wires[1].receive_within(A_WHILE), None);
     let metrics = switch.switch.metrics.prometheus();
     assert!(
-        metrics.contains("drops_total{port=\"2\",interface=\"wire2\",cause=\"queue_full\"} 4"),
+        metrics.contains("drops_total{port=\"2\",interface=\"wire2\",cause=\"tail_drop\"} 4"),
         "{metrics}"
     );
 }

@@ -1,4 +1,4 @@
-//! Truth values and comparisons.
+//! Loads truth values and comparisons.
 
 use super::value::Value;
 use super::{Result, Scope};
@@ -7,7 +7,7 @@ use crate::load::cursor::Cursor;
 use crate::load::range::Tier;
 
 impl Scope<'_> {
-    /// A truth value.
+    /// Loads a truth value.
     pub(crate) fn cond(&self, c: &Cursor) -> Result<Cond> {
         let (_, value, kind) = self.unwrap(c)?;
         match kind {
@@ -49,7 +49,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether a header is valid; one beyond its stack is not.
+    /// Loads a test of a header's validity; an index beyond the stack is invalid.
     pub(super) fn is_valid(&self, header: HeaderRef) -> Cond {
         match header {
             HeaderRef::Static(h) => Cond::Valid(self.names.layout.headers[h as usize].valid),
@@ -70,7 +70,7 @@ impl Scope<'_> {
         self.compare(Order::Eq, left, right)
     }
 
-    /// Whether an operand is a truth value rather than a number.
+    /// Returns true if an operand is a truth value rather than a number.
     fn is_bool(&self, c: &Cursor) -> Result<bool> {
         let (_, value, kind) = self.unwrap(c)?;
         Ok(kind == "bool"

@@ -1,5 +1,5 @@
-//! Expressions: from JSON to [`Node`](crate::expr::Node)s and [`Cond`](crate::expr::Cond)s of the narrowest
-//! sufficient arithmetic.
+//! Loads expressions: JSON to [`Node`](crate::expr::Node)s and [`Cond`](crate::expr::Cond)s in the narrowest sufficient
+//! arithmetic.
 
 mod condition;
 mod operation;
@@ -17,7 +17,7 @@ use value::constant;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Names that an expression may use.
+/// The names that an expression may use.
 pub(crate) struct Scope<'a> {
     pub(crate) names: &'a Names,
     /// Registers: index and width by name.
@@ -26,12 +26,12 @@ pub(crate) struct Scope<'a> {
     pub(crate) params: &'a [Param],
 }
 
-/// Where an action's parameter is among its arguments.
+/// The position of an action's parameter in the argument limbs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Param {
     /// First 64-bit limb.
     pub(crate) first: u32,
-    /// Bits.
+    /// Width in bits.
     pub(crate) width: u32,
 }
 
@@ -42,7 +42,7 @@ impl Param {
 }
 
 impl Scope<'_> {
-    /// The operand behind any number of `expression` wrappers.
+    /// Returns the operand inside any number of `expression` wrappers.
     fn unwrap<'c>(&self, c: &Cursor<'c>) -> Result<(Cursor<'c>, Cursor<'c>, &'c str)> {
         let mut c = c.clone();
         loop {
@@ -81,7 +81,7 @@ impl Scope<'_> {
         self.dyn_field(HeaderRef::Last(s), &field)
     }
 
-    /// A field, by name or number, of a computed header: what it is in any of the headers.
+    /// Returns a field, by name or number, of a computed header, with its shape in any of the headers.
     fn dyn_field(&self, header: HeaderRef, c: &Cursor) -> Result<(DynField, Field)> {
         let layout = &self.names.layout;
         let sample = &layout.headers[self.sample(&header) as usize];
@@ -92,14 +92,14 @@ impl Scope<'_> {
         let index = index.filter(|&i| i < sample.fields.len());
         let index = index.ok_or_else(|| {
             c.error(format!(
-                "header type {} has no such field",
+                "header type {} does not have this field",
                 sample.type_name
             ))
         })?;
         Ok((DynField { header, index }, sample.fields[index]))
     }
 
-    /// A header of the type that `header` denotes.
+    /// Returns a header of the type that `header` denotes.
     fn sample(&self, header: &HeaderRef) -> u32 {
         let layout = &self.names.layout;
         match header {
@@ -138,7 +138,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The header that an operation denotes.
+    /// Returns the header that an operation denotes.
     fn computed_header(&self, value: &Cursor) -> Result<HeaderRef> {
         match value.get("op").json.as_str() {
             Some("dereference_header_stack") => {
@@ -160,7 +160,7 @@ impl Scope<'_> {
                 let sample = self.sample_union(&u) as usize;
                 let member = right.u32()?;
                 if member as usize >= self.names.layout.unions[sample].members.len() {
-                    return Err(right.error("the union has fewer members"));
+                    return Err(right.error("the member's index is beyond the union's last member"));
                 }
                 Ok(HeaderRef::Member(u, member))
             }
@@ -186,7 +186,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A field of the last filled element of a stack of unions.
+    /// Returns a field of the last filled element of a stack of unions.
     pub(crate) fn union_stack_field(&self, c: &Cursor) -> Result<(DynField, Field)> {
         let [stack, member, field] = c.tuple()?;
         let s = find(&self.names.union_stacks, &stack, "header union stack")?;
@@ -205,7 +205,7 @@ impl Scope<'_> {
             .ok_or_else(|| member.error(format!("the union has no member {name}")))
     }
 
-    /// A field that is assigned to, with its shape.
+    /// Returns the field that is assigned to, with its shape.
     pub(crate) fn lvalue(
         &self,
         c: &Cursor,
@@ -221,7 +221,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A field by name of a header that an operation denotes.
+    /// Returns a field, by name, of the header that an operation denotes.
     fn computed_field(&self, c: &Cursor) -> Result<(DynField, Field)> {
         let [header, field] = c.tuple()?;
         self.dyn_field(self.computed_header(&header)?, &field)
@@ -233,7 +233,7 @@ impl Scope<'_> {
     }
 }
 
-/// A field of a header that is known after all needs no computing.
+/// Resolves a computed field whose header is in fact known.
 fn known((d, f): (DynField, Field)) -> (std::result::Result<Field, DynField>, Field) {
     match d.header {
         HeaderRef::Static(_) => (Ok(f), f),

@@ -1,4 +1,4 @@
-//! Operations on numbers.
+//! Loads operations on numbers.
 
 use num_bigint::BigInt;
 
@@ -12,18 +12,18 @@ use crate::load::range::{Range, Tier};
 use crate::phv::{Field, Place};
 
 impl Scope<'_> {
-    /// A value of which only the low 64 bits are used.
+    /// Loads a value of which only the low 64 bits are used.
     pub(crate) fn low64(&self, c: &Cursor) -> Result<Node<u64>> {
         Ok(self.value(c, Some(64))?.into64())
     }
 
-    /// An index or count: 64 bits, saturated if the value can be larger or negative.
+    /// Loads an index or count: 64 bits, saturated if the value can be larger or negative.
     pub(crate) fn index(&self, c: &Cursor) -> Result<Node<u64>> {
         let v = self.value(c, None)?;
         Ok(saturated(v, 64).into64())
     }
 
-    /// A value; `need` says that only so many low bits will be used.
+    /// Loads a value of which only the low `need` bits are used.
     pub(crate) fn value(&self, c: &Cursor, need: Option<u32>) -> Result<Value> {
         let (c, value, kind) = self.unwrap(c)?;
         if kind == "expression" {
@@ -71,7 +71,7 @@ impl Scope<'_> {
             "bool" => (Range::unsigned(1), Leaf::Bool(Cond::Const(value.bool()?))),
             other => return Err(c.error(format!("a value of type {other} cannot be used here"))),
         };
-        // Of an unsigned leaf that is wider than needed, the low bits are enough.
+        // If an unsigned leaf is wider than needed, its low bits suffice.
         let tier = match need {
             Some(need) => range.tier().min(Tier::with_bits(need)),
             None => range.tier(),
@@ -176,7 +176,7 @@ impl Scope<'_> {
                 ))
             }
             _ => {
-                // A truth value used as a number.
+                // A truth value as a number.
                 let c = self.truth(e)?;
                 Ok(Value::of(Tier::B64, Range::unsigned(1), Leaf::Bool(c)))
             }
@@ -191,7 +191,7 @@ impl Scope<'_> {
         }
     }
 
-    /// An operation whose low bits depend only on its operands' low bits.
+    /// Loads an operation whose low bits depend only on its operands' low bits.
     fn modular(&self, exact: Range, need: Option<u32>, build: impl FnOnce(Tier) -> Value) -> Value {
         let tier = exact.tier();
         let tier = need.map_or(tier, |n| tier.min(Tier::with_bits(n)));
@@ -214,7 +214,7 @@ impl Scope<'_> {
             }
         }
         let need_of_and = match kind {
-            // Masking with a constant needs no more bits than the mask has.
+            // An operation under a constant mask needs only the bits of the mask.
             Binary::And => self
                 .mask_bits(left)?
                 .into_iter()
@@ -241,8 +241,8 @@ impl Scope<'_> {
         }))
     }
 
-    /// A value under a mask of ones that makes no difference: it has no further bits, or nobody needs
-    /// them. Compilers write many such masks.
+    /// Loads the operand of a redundant mask of ones: the operand does not have further bits, or they are unused. Compilers
+    /// write many of these masks.
     fn masked(&self, c: &Cursor, mask: &Cursor, need: Option<u32>) -> Result<Option<Value>> {
         let Some(bits) = self.mask_bits(mask)? else {
             return Ok(None);
@@ -259,7 +259,7 @@ impl Scope<'_> {
         Ok(fits.then_some(value))
     }
 
-    /// Bits of a constant that is not negative.
+    /// Returns the number of bits of a non-negative constant.
     fn mask_bits(&self, c: &Cursor) -> Result<Option<u32>> {
         if c.is_null() {
             return Ok(None);
@@ -273,7 +273,7 @@ impl Scope<'_> {
     }
 
     fn quotient(&self, kind: Binary, left: &Cursor, right: &Cursor) -> Result<Value> {
-        // BMv2 requires operands that are not negative.
+        // BMv2 requires non-negative operands.
         let (a, b) = (self.value(left, None)?, self.value(right, None)?);
         let range = match kind {
             Binary::Div => a.range,
@@ -297,7 +297,7 @@ impl Scope<'_> {
     }
 }
 
-/// How many elements of a stack are filled, which `next` counts: the index of the next one.
+/// Loads the number of filled elements of a stack, which is the index of `next`.
 pub(super) fn filled(next: u32) -> Value {
     Value::of(Tier::B64, Range::unsigned(8), Leaf::Byte(next))
 }

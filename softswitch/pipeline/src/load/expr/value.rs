@@ -1,4 +1,4 @@
-//! Compiled values in the narrowest arithmetic that holds them.
+//! Compiled values in the narrowest arithmetic that can hold them.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -8,7 +8,7 @@ use crate::expr::{Cond, DynField, Node, Num, Word};
 use crate::load::range::{Range, Tier};
 use crate::phv::{Field, Place};
 
-/// A compiled value and its range. If only the low bits were asked for, only those are right.
+/// A compiled value and its range. If only the low bits were requested, only these are correct.
 pub(crate) struct Value {
     pub(super) num: Num,
     pub(super) range: Range,
@@ -54,7 +54,7 @@ impl Value {
     }
 }
 
-/// Builds one node in whichever arithmetic is chosen.
+/// Builds one node in the chosen arithmetic.
 pub(super) trait Build {
     fn node<W: Kind>(self) -> Node<W>;
 }
@@ -185,7 +185,7 @@ impl Build for Leaf {
             Leaf::Const(v) => {
                 let limbs = crate::phv::wrap(&v, 256.max(v.bits() as u32 + 1)).to_u64_digits();
                 let value = W::from_limbs(&limbs);
-                // The unbounded kind keeps the sign; the fixed kinds have wrapped it already.
+                // The unbounded kind keeps the sign; in the fixed kinds it has already wrapped.
                 let negative = v.sign() == num_bigint::Sign::Minus;
                 let width = 256.max(v.bits() as u32 + 1);
                 Node::Const(if negative {
@@ -200,7 +200,7 @@ impl Build for Leaf {
     }
 }
 
-/// The value, brought into `0..2^width`.
+/// Returns the value modulo `2^width`.
 pub(super) fn saturated(v: Value, width: u32) -> Value {
     if !v.range.negative && v.range.bits <= width {
         return v;

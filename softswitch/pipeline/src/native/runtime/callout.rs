@@ -1,4 +1,4 @@
-//! What native code calls.
+//! The functions that native code calls.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -12,12 +12,12 @@ use crate::parser::{ParserOp, ParserState};
 use crate::program::Compiled;
 use crate::table::NO_ACTION;
 
-/// Bit of [`Callout::Apply`]'s result that tells a hit; the action is in the upper half.
+/// Bit of [`Callout::Apply`]'s result that indicates a hit; the action is in the upper half.
 pub(in crate::native) const HIT: u64 = 1;
-/// [`Callout::Select`]'s result where there is no next state; the error is in the context.
+/// [`Callout::Select`]'s result if there is no next state; the error is in the context.
 pub(in crate::native) const REJECTED: u64 = u64::MAX;
 
-/// What native code calls.
+/// A function that native code calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::native) enum Callout {
     /// Runs steps of an action.
@@ -28,21 +28,21 @@ pub(in crate::native) enum Callout {
     Wide,
     /// Evaluates a condition.
     Condition,
-    /// Finds the record of what a key hits.
+    /// Finds the record of the entry that a key hits.
     Find,
-    /// Looks up a table's entry, counts the hit, and chooses the action.
+    /// Looks up a table's entry, counts the hit, and selects the action.
     Apply,
-    /// Runs the chosen action.
+    /// Runs the selected action.
     Chosen,
     /// Runs a step of the parser; 1 if it rejects the packet.
     ParserStep,
-    /// The state that follows.
+    /// Selects the next parser state.
     Select,
-    /// Whether a value set has a key.
+    /// Looks up a key in a value set.
     InSet,
-    /// The hash of bytes.
+    /// Hashes bytes.
     Hash,
-    /// The hash of a calculation.
+    /// Computes the hash of a calculation.
     Calculate,
 }
 
@@ -65,7 +65,7 @@ impl Callout {
         f as u64
     }
 
-    /// Whether it may write the packet's headers and metadata.
+    /// Returns true if the function may write the packet's headers and metadata.
     pub(in crate::native) fn writes(self) -> bool {
         matches!(self, Self::Steps | Self::Chosen | Self::ParserStep)
     }
@@ -73,7 +73,7 @@ impl Callout {
 
 impl Context {
     fn parts(&mut self) -> (&mut Core, &Compiled, &mut State) {
-        // SAFETY: `Core::enter` has them borrowed, and native code, which called, holds no reference.
+        // SAFETY: `Core::enter` borrows them, and the calling native code does not hold references.
         unsafe { (&mut *self.core, &*self.program, &mut *self.pkt) }
     }
 
@@ -84,21 +84,20 @@ impl Context {
     }
 }
 
-/// A function that native code calls: its context first, then words; pointers are to parts of the program, which
-/// the code belongs to, or to arguments and buffers of the length that follows.
+/// Defines a function that native code calls with its context and words. Pointers are to parts of the program that the
+/// code belongs to, or to arguments and buffers of the length that follows.
 macro_rules! callout {
     ($(#[$doc:meta])* fn $name:ident($ctx:ident $(, $arg:ident: $t:ty)*) $body:block) => {
         $(#[$doc])*
         unsafe extern "C" fn $name($ctx: *mut Context $(, $arg: $t)*) -> u64 {
-            // SAFETY: native code passes on the context that it was given, and what the generator made it
-            // pass besides.
+            // SAFETY: native code passes the context that it received, and the arguments that the generator compiled.
             let $ctx = unsafe { &mut *$ctx };
             $body
         }
     };
 }
 
-/// The slice that native code passes by address and length.
+/// Returns the slice that native code passes by address and length.
 ///
 /// # Safety
 ///
@@ -198,7 +197,7 @@ callout! {
 
 callout! {
     fn chosen(ctx, action: u64) {
-        // SAFETY: `apply` has put them there, and no table has changed since.
+        // SAFETY: `apply` stored them there, and no table has changed since then.
         let args = unsafe { words(ctx.args, ctx.args_len) };
         let now = ctx.now;
         let (core, c, pkt) = ctx.parts();

@@ -1,10 +1,10 @@
-//! Where native code meets Rust, and the only place with `unsafe`: running it, what it calls, and the memory
-//! it lies in.
+//! The interface between native code and Rust, and the only module with `unsafe`: calls into native code, calls from it,
+//! and its memory.
 //!
-//! Native code gets one [`Context`], which lives as long as the call. It reads and writes the packet's state
-//! within the layout's size, the frame within its length, and cells of arrays within their number: the
-//! first is checked when it is generated, the others when it runs. Of a table it reads the records whose numbers
-//! the table gives, and of an array for short keys the place of a key that is masked to its length.
+//! Native code receives one [`Context`], which lives as long as the call. It accesses the packet's state within the
+//! layout's size, the frame within its length, and arrays within their number of cells. The first bound is checked at code
+//! generation, the others at run time. In a table it reads the records whose numbers the table returns; in the array for
+//! short keys it masks the index to the array's length.
 
 mod callout;
 
@@ -19,7 +19,7 @@ use crate::program::Compiled;
 use crate::table::Table;
 pub(super) use callout::{Callout, HIT, REJECTED};
 
-/// What native code works on.
+/// The data that native code works on.
 #[repr(C)]
 pub(super) struct Context {
     pub(super) mem: *mut u8,
@@ -29,9 +29,9 @@ pub(super) struct Context {
     pub(super) registers: *const View,
     pub(super) counters: *const View,
     pub(super) tables: *const Table,
-    /// Where emitted headers go.
+    /// Output buffer for the emitted headers.
     pub(super) out: *mut u8,
-    /// Arguments of the action that a table chose.
+    /// Arguments of the action that a table selected.
     pub(super) args: *const u64,
     args_len: u64,
     pub(super) drop_port: u64,
@@ -58,9 +58,9 @@ pub(crate) struct Views {
     counters: Vec<View>,
 }
 
-// SAFETY: a view is a part of the arrays beside which it is kept, and is used only by who has those.
+// SAFETY: a view points into the arrays that are stored next to it, and is used only by their owner.
 unsafe impl Send for Views {}
-// SAFETY: nothing is reached through a shared view.
+// SAFETY: a shared view is not dereferenced.
 unsafe impl Sync for Views {}
 
 impl Views {
@@ -83,7 +83,7 @@ impl Views {
     }
 }
 
-/// Where a table keeps what native code reads and counts. Who owns all that makes a new view when something has moved.
+/// Addresses of a table's data that native code reads and of its counters. The table's owner renews the view after a move.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct TableView {
@@ -95,13 +95,13 @@ pub(crate) struct TableView {
     pub(super) counters: *mut CounterValue,
 }
 
-// SAFETY: a view is a part of the table that it is of, and is used only by who has that.
+// SAFETY: a view points into its table, and is used only by the table's owner.
 unsafe impl Send for TableView {}
-// SAFETY: nothing is reached through a shared view.
+// SAFETY: a shared view is not dereferenced.
 unsafe impl Sync for TableView {}
 
 impl TableView {
-    /// Of records of so many words.
+    /// Creates the view of a table with records of this many words.
     pub(crate) fn new(
         dense: Option<&[u32]>,
         records: &[u64],
@@ -126,10 +126,10 @@ impl Default for TableView {
 /// A function in native code.
 pub(super) type Entry = unsafe extern "C" fn(*mut Context) -> u64;
 
-/// Memory that native code lies in.
+/// The memory of native code.
 pub(super) struct Code(Option<JITModule>);
 
-// SAFETY: once its functions are finished, a module is only dropped.
+// SAFETY: after its functions are finished, a module is only dropped.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
@@ -139,9 +139,9 @@ impl Code {
         Self(Some(module))
     }
 
-    /// A function that [`Gen`](super::generator::Gen) has made, of this finished module.
+    /// Returns a function of this finished module that [`Gen`](super::generator::Gen) generated.
     pub(super) fn entry(&self, id: cranelift_module::FuncId) -> Entry {
-        let module = self.0.as_ref().expect("it is there until it is dropped");
+        let module = self.0.as_ref().expect("present until drop");
         // SAFETY: it was declared with this signature.
         unsafe { std::mem::transmute(module.get_finalized_function(id)) }
     }
@@ -150,14 +150,14 @@ impl Code {
 impl Drop for Code {
     fn drop(&mut self) {
         if let Some(module) = self.0.take() {
-            // SAFETY: the code belongs to the program, and whoever runs it holds the program.
+            // SAFETY: the code belongs to the program, and the caller holds the program.
             unsafe { module.free_memory() }
         }
     }
 }
 
 impl Core {
-    /// Runs native code of this program on a packet; its emitted headers fit into `out`.
+    /// Runs native code of this program on a packet; `out` must have room for the emitted headers.
     pub(super) fn enter(
         &mut self,
         entry: Entry,
@@ -169,7 +169,7 @@ impl Core {
         assert_eq!(
             pkt.mem.len(),
             c.layout.blank.len(),
-            "the packet is of another program"
+            "the packet belongs to another program"
         );
         let mut context = Context {
             mem: pkt.mem.as_mut_ptr(),
@@ -189,8 +189,8 @@ impl Core {
             program: c,
             now,
         };
-        // SAFETY: every pointer is to something that is borrowed for this call, the arrays of the views and
-        // the tables are those of this program, and the state has the size that the code was generated for.
+        // SAFETY: every pointer is to data that is borrowed for this call, the views and tables belong to this
+        // program, and the state has the size that the code was generated for.
         unsafe { entry(&raw mut context) }
     }
 }

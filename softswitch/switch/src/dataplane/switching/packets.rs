@@ -1,4 +1,4 @@
-//! The way of a packet: ingress, queue, egress, link.
+//! The path of a packet: ingress, queue, egress, link.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::dataplane::counters::PortCounters;
 use crate::dataplane::{Event, SharedPipeline};
 use crate::port::Receive;
 
-/// Recirculated packets taken per turn, so that a program that never stops recirculating does not
-/// stop the switch.
+/// Maximum number of recirculated packets per turn, so that a program that recirculates for ever does not
+/// stall the switch.
 const RECIRCULATED_PER_TURN: usize = 64;
 
-/// Recirculated packets that may wait; more are dropped.
+/// Maximum number of waiting recirculated packets; further ones are dropped.
 const RECIRCULATED_BACKLOG: usize = 4096;
 
 impl Switching {
@@ -34,7 +34,7 @@ impl Switching {
         }
         let counters = Arc::clone(&port.counters);
         let mut frames = (0, 0);
-        // One after the other as far as they get, so that a packet's bytes stay in the innermost cache.
+        // One packet at a time as far as possible, so that its bytes stay in the first-level cache.
         receiver.frames(&mut |frame| {
             frames = (frames.0 + 1, frames.1 + frame.len() as u64);
             let outcome = locked
@@ -62,7 +62,7 @@ impl Switching {
         self.dispatch(locked, now);
     }
 
-    /// Drops the frames that a port has received, since there is no pipeline.
+    /// Drops the frames that a port has received, because there is no pipeline.
     pub(in crate::dataplane) fn discard(&mut self, slot: usize, receiver: &mut dyn Receive) {
         let counters = &self.ports[slot].counters;
         let mut frames = (0, 0);
@@ -72,7 +72,7 @@ impl Switching {
         counters.no_pipeline.add(frames.0);
     }
 
-    /// Does what the queues have to do by `now`.
+    /// Serves the queues' events up to `now`.
     pub(in crate::dataplane) fn serve_queues(&mut self, locked: &mut Locked<'_>, now: Nanos) {
         for slot in 0..self.ports.len() {
             if self.ports[slot]
@@ -143,13 +143,13 @@ impl Switching {
                 pipeline,
                 ..
             }) => {
-                port.counters.queue_full.add(1);
+                port.counters.tail_drop.add(1);
                 locked.on(&pipeline, |p| p.recycle(descriptor));
             }
         }
     }
 
-    /// Takes what is due out of a port's queue and off its link.
+    /// Takes due packets from a port's queue and due frames from its link.
     fn serve(&mut self, locked: &mut Locked<'_>, slot: usize, now: Nanos) {
         while let Some(started) = self.ports[slot].queue.start(now) {
             let Queued {
@@ -191,7 +191,7 @@ impl Switching {
         port.counters.link_loss.set(port.queue.counts().lost);
     }
 
-    /// Runs egress. If it makes a frame, it is in `self.output`.
+    /// Runs egress. The resulting frame, if any, is in `self.output`.
     fn egress(
         &mut self,
         locked: &mut Locked<'_>,
@@ -224,7 +224,7 @@ impl Switching {
         }
     }
 
-    /// Egress to the CPU port, or to a port that does not exist: the program may still count or clone.
+    /// Runs egress for the CPU port, or for a port that does not exist: the program may still count or clone.
     fn egress_without_queue(
         &mut self,
         locked: &mut Locked<'_>,
@@ -253,7 +253,7 @@ impl Switching {
         }
     }
 
-    /// Hands digests to the control plane.
+    /// Passes digests to the control plane.
     pub(in crate::dataplane) fn send_digests(
         &self,
         pipeline: &SharedPipeline,

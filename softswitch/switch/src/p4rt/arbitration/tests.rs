@@ -37,7 +37,7 @@ fn may_write(arbitration: &Arbitration, election: u128) -> bool {
 }
 
 #[test]
-fn the_highest_election_id_is_primary_and_all_are_told() {
+fn highest_election_id_becomes_primary_and_all_are_notified() {
     let mut arb = Arbitration::new(1);
     assert_eq!(
         brief(arb.update(A, &mau(Some(5))).unwrap()),
@@ -67,7 +67,7 @@ fn election_ids_have_128_bits() {
 }
 
 #[test]
-fn when_the_primary_leaves_there_is_none_until_someone_reaches_its_id() {
+fn after_primary_leaves_only_its_election_id_or_higher_becomes_primary() {
     let mut arb = Arbitration::new(1);
     arb.update(A, &mau(Some(5))).unwrap();
     arb.update(B, &mau(Some(3))).unwrap();
@@ -82,7 +82,7 @@ fn when_the_primary_leaves_there_is_none_until_someone_reaches_its_id() {
 }
 
 #[test]
-fn a_primary_can_step_down() {
+fn primary_can_step_down() {
     let mut arb = Arbitration::new(1);
     arb.update(A, &mau(Some(5))).unwrap();
     arb.update(B, &mau(None)).unwrap();
@@ -91,7 +91,7 @@ fn a_primary_can_step_down() {
 }
 
 #[test]
-fn an_unset_election_id_never_becomes_primary_but_zero_can() {
+fn unset_election_id_never_becomes_primary_but_zero_can() {
     let mut arb = Arbitration::new(1);
     assert_eq!(
         brief(arb.update(A, &mau(None)).unwrap()),
@@ -118,7 +118,7 @@ fn roles_are_independent() {
 }
 
 #[test]
-fn errors_end_the_stream() {
+fn invalid_updates_are_errors() {
     let mut arb = Arbitration::new(1);
     let other_device = MasterArbitrationUpdate {
         device_id: 2,

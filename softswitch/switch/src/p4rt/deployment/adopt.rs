@@ -1,4 +1,4 @@
-//! The forwarding state of one config carried over to another: RECONCILE_AND_COMMIT.
+//! Copying the forwarding state from one config to another: RECONCILE_AND_COMMIT.
 
 use softswitch_pipeline::Nanos;
 use tonic::Code;
@@ -14,13 +14,13 @@ impl Deployment {
     /// Copies the forwarding state of another deployment into this one, which is new.
     ///
     /// # Errors
-    /// If something cannot be kept, because this program lacks it or has it otherwise.
+    /// If a part of the state cannot be kept, because this program lacks the object or declares it differently.
     pub fn adopt(&self, other: &Deployment, now: Nanos) -> P4Result<()> {
         let default_entries = TableEntry {
             is_default_action: true,
             ..Default::default()
         };
-        // In the order of dependence.
+        // Dependencies first.
         let everything = [
             Kind::ActionProfileMember(Default::default()),
             Kind::ActionProfileGroup(Default::default()),
@@ -30,7 +30,7 @@ impl Deployment {
                 ..Default::default()
             }),
             Kind::TableEntry(default_entries.clone()),
-            // Of default entries that are constant, too.
+            // Constant default entries included.
             Kind::DirectCounterEntry(DirectCounterEntry {
                 table_entry: Some(default_entries.clone()),
                 ..Default::default()
@@ -54,13 +54,13 @@ impl Deployment {
         let results = self.write(&updates, each, now);
         for (mut update, result) in updates.into_iter().zip(results) {
             let result = match result {
-                // Both programs begin with this entry.
+                // Both programs define this entry.
                 Err(error) if error.code == Code::AlreadyExists => {
                     update.set_type(update::Type::Modify);
                     let updates = std::slice::from_ref(&update);
                     self.write(updates, each, now).into_iter().collect()
                 }
-                // The program has it no more, and it went with its counter.
+                // The new program does not have this entry and its counter.
                 Err(error) if error.code == Code::NotFound && is_constant(&update) => Ok(()),
                 result => result,
             };
@@ -75,20 +75,20 @@ impl Deployment {
     }
 }
 
-/// The update that makes an entity which was read.
+/// Returns the update that creates an entity that was read.
 fn adopting_update(mut entity: Entity) -> Option<Update> {
     let action = match entity.entity.as_mut()? {
         Kind::TableEntry(entry) if entry.is_default_action => {
             entry.action.as_ref().filter(|_| !entry.is_const)?;
             update::Type::Modify
         }
-        // The program makes it; what the controller and packets made of its direct resources stays.
+        // The program defines the entry; only the state of its direct resources is copied.
         Kind::TableEntry(entry) if entry.is_const => {
             entry.is_const = false;
             entry.action = None;
             update::Type::Modify
         }
-        // Every table begins so.
+        // The initial state of every table.
         Kind::DirectCounterEntry(entry) if entry.data == Some(CounterData::default()) => {
             return None;
         }
@@ -106,7 +106,7 @@ fn adopting_update(mut entity: Entity) -> Option<Update> {
     })
 }
 
-/// Whether an update is of an entry that the program makes.
+/// Returns true if an update is for an entry that the program defines.
 fn is_constant(update: &Update) -> bool {
     let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
     matches!(entity, Some(Kind::TableEntry(entry)) if entry.action.is_none())

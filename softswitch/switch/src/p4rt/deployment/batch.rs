@@ -8,7 +8,7 @@ use crate::p4rt::entity::{self, Context, Op};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::p4::v1::{Update, write_request::Atomicity};
 
-/// Updates applied in one go while packets wait. Each takes a microsecond or so.
+/// Number of updates applied under one lock, while packets wait. An update takes about a microsecond.
 const UPDATES_PER_LOCK: usize = 32;
 
 impl Deployment {
@@ -16,7 +16,7 @@ impl Deployment {
     pub fn write(&self, updates: &[Update], atomicity: Atomicity, now: Nanos) -> Vec<P4Result<()>> {
         match atomicity {
             Atomicity::ContinueOnError => self.write_each(updates, now),
-            // What the data plane never sees need not be rolled back before its eyes.
+            // Updates that the data plane does not see need no rollback under its lock.
             Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => self.write_all(updates, now),
         }
     }
@@ -37,13 +37,13 @@ impl Deployment {
                 undo: None,
             };
             results.extend(ops.into_iter().map(|op| op?(&mut context)));
-            // Packets that came meanwhile go first.
+            // Packets that have arrived in the meantime go first.
             MutexGuard::unlock_fair(pipeline);
         }
         results
     }
 
-    /// All updates or, if one fails, none. Packets wait until it is over, so that they see the state
+    /// Applies all updates or, if one fails, none. Packets wait until the end, so they see the state
     /// before or after the batch.
     fn write_all(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
         let mut notes = self.notes.lock();
@@ -83,7 +83,7 @@ impl Deployment {
     }
 }
 
-/// Of an update that could have been applied.
+/// Returns the error of a valid update in a failed batch.
 fn aborted() -> P4Error {
     P4Error::aborted("not applied, because another update of the batch failed")
 }

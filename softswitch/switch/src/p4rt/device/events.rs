@@ -1,4 +1,4 @@
-//! What flows from the data plane to the controllers.
+//! Events from the data plane to the controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::proto::p4::v1::{
     IdleTimeoutNotification, PacketIn, stream_message_response::Update as Message,
 };
 
-/// How often idle entries are looked for, where a table has idle time-outs.
+/// Interval of the search for idle entries, if a table has idle time-outs.
 const IDLE_SCAN: Duration = Duration::from_millis(50);
 
 impl Device {
-    /// Passes what the data plane has for the controllers on, until the data plane ends.
+    /// Forwards the data plane's events to the controllers until the data plane ends.
     pub async fn serve_events(&self, mut events: mpsc::Receiver<Event>) {
         let mut idle_scan = Instant::now();
         loop {
@@ -42,7 +42,7 @@ impl Device {
         }
     }
 
-    /// Waits until a digest list is due, or idle entries are to be looked for.
+    /// Waits until a digest list or the search for idle entries is due.
     async fn next_deadline(&self, idle_scan: Instant) {
         let Some(deployment) = self.committed() else {
             return std::future::pending().await;
@@ -60,13 +60,13 @@ impl Device {
         }
     }
 
-    /// The deployment, if packets still run through this pipeline.
+    /// Returns the deployment if this pipeline still processes packets.
     fn current(&self, pipeline: &SharedPipeline) -> Option<Arc<Deployment>> {
         self.committed()
             .filter(|d| Arc::ptr_eq(d.pipeline(), pipeline))
     }
 
-    /// Passes a packet from the data plane to the controllers.
+    /// Forwards a packet from the data plane to the controllers.
     fn packet_in(&self, pipeline: &SharedPipeline, packet: &Bytes) {
         let Some(deployment) = self.current(pipeline) else {
             return;
@@ -87,7 +87,7 @@ impl Device {
         self.dataplane.counters().packet_in_dropped.add(full);
     }
 
-    /// Tells the controllers about idle entries.
+    /// Notifies the controllers of idle entries.
     fn notify_idle(&self) {
         let Some(deployment) = self.committed().filter(|d| d.has_idle_timeouts()) else {
             return;
@@ -101,7 +101,7 @@ impl Device {
         }
     }
 
-    /// Gathers digests from the data plane, and sends the lists that they complete.
+    /// Collects digests from the data plane, and sends complete lists.
     fn digests(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
         let Some(deployment) = self.current(pipeline) else {
             return;

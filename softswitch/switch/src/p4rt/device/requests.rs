@@ -42,11 +42,11 @@ impl Device {
         batch_status("updates", &results)
     }
 
-    /// Reads entities (specification, section "Read RPC"): those of the requests that succeeded, and how
-    /// the RPC ends.
+    /// Reads entities (specification, section "Read RPC"). Returns the entities of the requests that succeeded, and the
+    /// final status of the RPC.
     ///
     /// # Errors
-    /// If no request could be tried.
+    /// If no request could be attempted.
     pub fn read(&self, request: &ReadRequest) -> Result<(Vec<Entity>, Result<(), Status>), Status> {
         self.arbitration.lock().check_device(request.device_id)?;
         let deployment = self.deployment()?;
@@ -57,7 +57,7 @@ impl Device {
     /// Sets the forwarding pipeline config (specification, section "SetForwardingPipelineConfig RPC").
     ///
     /// # Errors
-    /// If the config cannot be realized; then nothing has changed.
+    /// If the config cannot be realized; the state is then unchanged.
     #[allow(deprecated)]
     pub fn set_config(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         let _writing = self.writes.lock();
@@ -88,12 +88,12 @@ impl Device {
         if action == Action::Commit {
             if request.config.is_some() {
                 return Err(Status::invalid_argument(
-                    "COMMIT takes no config; it commits the saved one",
+                    "COMMIT commits the saved config: leave the config unset",
                 ));
             }
             let saved = self.configs.read().saved.clone();
             let saved = saved.ok_or_else(|| {
-                Status::not_found("no config is saved; use VERIFY_AND_SAVE before COMMIT")
+                Status::not_found("there is no saved config: use VERIFY_AND_SAVE before COMMIT")
             })?;
             self.commit(saved);
             return Ok(());
@@ -115,9 +115,7 @@ impl Device {
                 self.commit(Arc::new(new));
             }
             Action::Unspecified | Action::Commit => {
-                return Err(Status::invalid_argument(
-                    "the request's action is unspecified",
-                ));
+                return Err(Status::invalid_argument("unspecified action"));
             }
         }
         Ok(())
@@ -133,11 +131,11 @@ impl Device {
         self.changed.notify_one();
     }
 
-    /// The committed config (specification, section "GetForwardingPipelineConfig RPC").
+    /// Returns the committed config (specification, section "GetForwardingPipelineConfig RPC").
     ///
     /// # Errors
-    /// NOT_FOUND for another device; FAILED_PRECONDITION if there is none: the specification would have
-    /// an empty response, but clients tell by `simple_switch_grpc`'s answer that a pipeline is wanted.
+    /// NOT_FOUND for another device. FAILED_PRECONDITION if there is no config: the specification demands an empty
+    /// response, but clients rely on `simple_switch_grpc`'s error to detect a missing pipeline.
     pub fn get_config(
         &self,
         request: &GetForwardingPipelineConfigRequest,
@@ -162,7 +160,7 @@ impl Device {
         Ok(config)
     }
 
-    /// What the server can do (specification, section "Capabilities RPC").
+    /// Returns the server's capabilities (specification, section "Capabilities RPC").
     ///
     /// # Errors
     /// NOT_FOUND for another device.

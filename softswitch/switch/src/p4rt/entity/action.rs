@@ -8,7 +8,7 @@ use crate::p4rt::notes::OneShot;
 use crate::p4rt::schema::{Schema, Table};
 use crate::proto::p4::v1::{Action, TableAction, action, table_action};
 
-/// Where an action is to be used.
+/// The use of an action.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Use {
     /// In an entry, or a member of an action profile.
@@ -71,7 +71,7 @@ pub fn decode_call(
     })
 }
 
-/// Decodes what an entry does; with a note if it is an action set.
+/// Decodes an entry's action; with a note if it is an action set.
 pub fn decode_action(
     schema: &Schema,
     table: &Table,
@@ -89,13 +89,13 @@ pub fn decode_action(
             Ok((EntryAction::Direct(call), None))
         }
         (A::Action(_), Some(p)) => invalid(&format!(
-            "its entries refer to members or groups of action profile {}, not to actions",
+            "its entries must refer to members or groups of action profile {}, not to actions",
             p.name
         )),
-        (_, None) => invalid("it has no action profile, its entries need an action"),
+        (_, None) => invalid("it does not have an action profile: its entries need an action"),
         (A::ActionProfileMemberId(id), Some(_)) => Ok((EntryAction::Member(*id), None)),
         (_, Some(p)) if !p.selector => invalid(&format!(
-            "action profile {} has no groups; use a member",
+            "action profile {} does not have groups: use a member",
             p.name
         )),
         (A::ActionProfileGroupId(id), Some(_)) => Ok((EntryAction::Group(*id), None)),
@@ -126,7 +126,7 @@ pub fn encode_call(schema: &Schema, table: &Table, call: &ActionCall) -> Action 
     }
 }
 
-/// Encodes what an entry does, of which there is a note if it is an action set.
+/// Encodes an entry's action; the note contains its action set, if any.
 pub fn encode_action(
     schema: &Schema,
     table: &Table,

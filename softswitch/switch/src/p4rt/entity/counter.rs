@@ -65,13 +65,14 @@ pub fn read(view: View<'_>, request: &CounterEntry, out: &mut Vec<Entity>) -> P4
 }
 
 fn no_direct_counter(name: &str) -> P4Error {
-    P4Error::invalid(format!("table {name} has no direct counter"))
+    P4Error::invalid(format!("table {name} does not have a direct counter"))
 }
 
 pub fn write_direct(schema: &Schema, action: Type, entry: &DirectCounterEntry) -> P4Result<Op> {
     only_modify("direct counters", action)?;
     let of = entry.table_entry.as_ref();
-    let of = of.ok_or_else(|| P4Error::invalid("the direct counter names no table entry"))?;
+    let of =
+        of.ok_or_else(|| P4Error::invalid("the direct counter entry does not name a table entry"))?;
     let table = table::find(schema, of.table_id)?;
     if !table.direct_counter {
         return Err(no_direct_counter(&table.name));

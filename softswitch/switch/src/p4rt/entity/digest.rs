@@ -1,4 +1,4 @@
-//! Which digests are streamed, and how they are gathered.
+//! Digest configurations.
 
 use super::{Op, View, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
@@ -17,7 +17,7 @@ pub fn write(schema: &Schema, action: Type, entry: &DigestEntry) -> P4Result<Op>
         config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0;
     if negative && action != Type::Delete {
         return Err(P4Error::invalid(format!(
-            "digest {name}: time-outs and list size cannot be negative"
+            "digest {name}: time-outs and list size must not be negative"
         )));
     }
     Ok(Box::new(move |cx| {
@@ -26,7 +26,7 @@ pub fn write(schema: &Schema, action: Type, entry: &DigestEntry) -> P4Result<Op>
         match (action, digests.contains_key(&id)) {
             (Type::Insert, true) => {
                 return Err(P4Error::already_exists(format!(
-                    "digest {name} is configured already"
+                    "digest {name} is already configured"
                 )));
             }
             (Type::Modify | Type::Delete, false) => {

@@ -10,14 +10,13 @@ use crate::p4rt::value;
 use crate::proto::p4::v1::{FieldMatch, field_match};
 use field_match::FieldMatchType;
 
-/// Decodes the matches of one key: one for each field, in the order of the fields. Fields that are
-/// left out match anything.
+/// Decodes the matches of one key: one per field, in the order of the fields. Omitted fields match anything.
 pub fn decode(owner: &str, fields: &[Field], matches: &[FieldMatch]) -> P4Result<Vec<MatchField>> {
     let mut seen = HashSet::new();
     for m in matches {
         if fields.iter().all(|f| f.id != m.field_id) {
             return Err(P4Error::invalid(format!(
-                "{owner} has no match field with id {}; it has {}",
+                "{owner} does not have a match field with id {}: use {}",
                 m.field_id,
                 list(fields)
             )));
@@ -45,7 +44,7 @@ pub fn decode(owner: &str, fields: &[Field], matches: &[FieldMatch]) -> P4Result
     decoded.collect()
 }
 
-/// The match as the program has it.
+/// Returns the match in the program's form.
 fn to_target(field: &Field, decoded: MatchField) -> MatchField {
     match (decoded, field.target) {
         (MatchField::Optional(value), MatchKind::Ternary) => MatchField::Ternary {
@@ -63,7 +62,7 @@ fn list(fields: &[Field]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The match of a field that is left out.
+/// Returns the match of an omitted field.
 fn any(field: &Field) -> Option<MatchField> {
     let zero = || Value::from(0u32);
     match field.kind {
@@ -88,21 +87,21 @@ fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<Matc
     let what = || format!("{owner}, match field {}", field.name);
     let codec = &field.codec;
     let width = codec.width;
-    // A translated field is matched exactly or not at all; masks, lengths and bounds have the
+    // A translated field is matched exactly or not at all, because masks, lengths and bounds have the
     // controller's width.
     let translated = codec.translated_width();
     let outer = translated.unwrap_or(width);
     let bits = |bytes: &[u8]| codec.decode(bytes, what);
     let invalid = |reason: String| Err(P4Error::invalid(format!("{}: {reason}", what())));
-    let omit = |how: &str| invalid(format!("{how} matches anything; leave the field out"));
+    let omit = |how: &str| invalid(format!("{how} matches anything: omit the field"));
     let must_be_exact = || {
         Err(P4Error::unimplemented(format!(
-            "{}: its type is translated, so it can be matched exactly or not at all",
+            "{}: its type is translated, so it supports exact match only",
             what()
         )))
     };
     let Some(given) = &given.field_match_type else {
-        return invalid("it has no value".into());
+        return invalid("missing value".into());
     };
     match (field.kind, given) {
         (MatchKind::Exact, FieldMatchType::Exact(m)) => Ok(MatchField::Exact(bits(&m.value)?)),
@@ -165,11 +164,11 @@ fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<Matc
         (MatchKind::Optional, FieldMatchType::Optional(m)) => {
             Ok(MatchField::Optional(Some(bits(&m.value)?)))
         }
-        (kind, _) => invalid(format!("it is matched by {kind:?}, another kind was given")),
+        (kind, _) => invalid(format!("wrong match kind: use {kind:?}")),
     }
 }
 
-/// Encodes the matches of a key; those that match anything are left out.
+/// Encodes the matches of a key; omits those that match anything.
 pub fn encode(fields: &[Field], key: &[MatchField]) -> Vec<FieldMatch> {
     let encoded = fields.iter().zip(key).filter_map(|(field, key)| {
         Some(FieldMatch {

@@ -26,10 +26,10 @@ pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4
         )))
     };
     if !profile.selector {
-        return invalid("it has no groups, it is not a selector".into());
+        return invalid("only action selectors have groups".into());
     }
     if id == 0 {
-        return invalid("a group's id cannot be 0".into());
+        return invalid("a group's id must not be 0".into());
     }
     if operation == Type::Delete {
         return Ok(Box::new(move |cx| {
@@ -82,7 +82,7 @@ pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4
         members: written,
         ..*group
     };
-    // The limit is checked here, since it may be of members or of weights.
+    // The limit is checked here, because it may apply to members or to weights.
     let group = Group {
         members,
         max_size: 0,
@@ -133,7 +133,7 @@ pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4
     }))
 }
 
-/// A member for the pipeline, and as it will be read back.
+/// Decodes a member, for the pipeline and for reading it back.
 fn decode_member(
     schema: &Schema,
     profile: &Profile,
@@ -169,8 +169,8 @@ pub fn decode_weight(profile: &Profile, weight: i32) -> P4Result<u32> {
     };
     match (profile.weights_disallowed, u32::try_from(weight)) {
         (true, Ok(0)) => Ok(1),
-        (true, _) => invalid("is given, but the selector has no weights"),
-        (false, Ok(0) | Err(_)) => invalid("is not at least 1"),
+        (true, _) => invalid("is given, but the selector does not have weights"),
+        (false, Ok(0) | Err(_)) => invalid("must be at least 1"),
         (false, Ok(w)) if profile.max_member_weight != 0 && w > profile.max_member_weight => {
             invalid("is above P4Info's max_member_weight")
         }
@@ -178,18 +178,18 @@ pub fn decode_weight(profile: &Profile, weight: i32) -> P4Result<u32> {
     }
 }
 
-/// The size of a group or an action set: how many members it has, or the sum of their weights.
+/// Returns the size of a group or an action set: the number of members, or the sum of their weights.
 pub fn size(weights: impl Iterator<Item = u32>, in_members: bool) -> u64 {
     let of = |weight| if in_members { 1 } else { u64::from(weight) };
     weights.map(of).sum()
 }
 
-/// Whether a size is above a limit; 0 is no limit.
+/// Returns true if a size is above a limit; 0 means unlimited.
 pub fn is_above(size: u64, limit: u32) -> bool {
     limit != 0 && size > u64::from(limit)
 }
 
-/// Decodes `watch_port`, and gives its canonical form; empty is none.
+/// Decodes `watch_port`, and returns its canonical form; empty means none.
 pub fn watch_port(schema: &Schema, port: &[u8]) -> P4Result<(Option<u32>, Bytes)> {
     if port.is_empty() {
         return Ok((None, Bytes::new()));
@@ -199,7 +199,7 @@ pub fn watch_port(schema: &Schema, port: &[u8]) -> P4Result<(Option<u32>, Bytes)
     Ok((Some(port), value::encode_port(port)))
 }
 
-/// Decodes the deprecated `watch`; 0 is none.
+/// Decodes the deprecated `watch`; 0 means none.
 pub fn old_watch_port(schema: &Schema, port: i32) -> P4Result<Option<u32>> {
     match u32::try_from(port) {
         Ok(0) => Ok(None),

@@ -13,7 +13,7 @@ pub fn write(schema: &Schema, operation: Type, member: &ActionProfileMember) -> 
     let (target, id) = (profile.target, member.member_id);
     if id == 0 {
         return Err(P4Error::invalid(format!(
-            "action profile {}: a member's id cannot be 0",
+            "action profile {}: a member's id must not be 0",
             profile.name
         )));
     }

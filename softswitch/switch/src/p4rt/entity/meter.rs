@@ -24,22 +24,22 @@ pub fn decode(config: &MeterConfig, kind: MeterType) -> P4Result<Config> {
     match kind {
         MeterType::TwoRateThreeColor if config.eburst != 0 => {
             return Err(P4Error::invalid(
-                "meter: eburst is for single-rate meters, this one has two rates",
+                "meter: eburst is for single-rate meters, but this one has two rates",
             ));
         }
         MeterType::SingleRateThreeColor | MeterType::SingleRateTwoColor if !one_rate => {
             return Err(P4Error::invalid(
-                "meter: it has a single rate, so pir and pburst must equal cir and cburst",
+                "meter: this meter has a single rate: pir and pburst must equal cir and cburst",
             ));
         }
         MeterType::SingleRateTwoColor if config.eburst != 0 => {
             return Err(P4Error::invalid(
-                "meter: eburst is for meters with three colours, this one has two",
+                "meter: eburst is for meters with three colours, but this one has two",
             ));
         }
         MeterType::SingleRateThreeColor if config.eburst != 0 => {
             return Err(P4Error::unimplemented(
-                "meter: excess bursts (RFC 2697) are not supported, eburst must be 0",
+                "meter: excess bursts (RFC 2697) are not supported: eburst must be 0",
             ));
         }
         _ => {}
@@ -114,13 +114,14 @@ pub fn read(view: View<'_>, request: &MeterEntry, out: &mut Vec<Entity>) -> P4Re
 }
 
 fn no_direct_meter(name: &str) -> P4Error {
-    P4Error::invalid(format!("table {name} has no direct meter"))
+    P4Error::invalid(format!("table {name} does not have a direct meter"))
 }
 
 pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> P4Result<Op> {
     only_modify("direct meters", action)?;
     let of = entry.table_entry.as_ref();
-    let of = of.ok_or_else(|| P4Error::invalid("the direct meter names no table entry"))?;
+    let of =
+        of.ok_or_else(|| P4Error::invalid("the direct meter entry does not name a table entry"))?;
     let table = table::find(schema, of.table_id)?;
     let kind = table.direct_meter;
     let kind = kind.ok_or_else(|| no_direct_meter(&table.name))?;

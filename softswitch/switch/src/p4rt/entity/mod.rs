@@ -1,8 +1,7 @@
-//! P4Runtime's entities: how each is decoded, applied to the pipeline and read back.
+//! P4Runtime's entities: decoding, applying to the pipeline, and reading back.
 //!
-//! A write is decoded first, with nothing but the schema, into an [`Op`]; the op then runs with the
-//! pipeline locked, so that the packet path waits for as little as possible. An op that fails has
-//! changed nothing, and one that has succeeded can be undone.
+//! A write is first decoded into an [`Op`], which needs only the schema. Then the op runs with the pipeline locked, so
+//! that packets wait as briefly as possible. An op that fails changes nothing, and one that succeeds can be undone.
 
 mod action;
 mod counter;
@@ -30,25 +29,25 @@ use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update
 
 pub use table::encode_idle_entry;
 
-/// What an op changes.
+/// The state that an op changes.
 pub struct Context<'a> {
     /// The pipeline.
     pub pipeline: &'a mut Pipeline,
-    /// What the control plane keeps besides.
+    /// The control plane's own state.
     pub notes: &'a mut Notes,
     /// The switch's time.
     pub now: Nanos,
-    /// What takes back the changes, in reverse order; none if nobody will ask for it.
+    /// Steps that undo the changes, in reverse order; `None` if there will be no rollback.
     pub undo: Option<Vec<Op>>,
 }
 
 impl Context<'_> {
-    /// What undoing a change needs to know from before it.
+    /// Returns the previous state, if it is needed to undo the change.
     fn before<T>(&self, look: impl FnOnce(&Pipeline, &Notes) -> T) -> Option<T> {
         self.undo.as_ref().map(|_| look(self.pipeline, self.notes))
     }
 
-    /// Remembers how to take back a change that has been made.
+    /// Records how to undo a change.
     fn undo(&mut self, op: impl FnOnce(&mut Context<'_>) -> P4Result<()> + Send + 'static) {
         if let Some(ops) = &mut self.undo {
             ops.push(Box::new(op));
@@ -59,24 +58,24 @@ impl Context<'_> {
 /// A decoded update.
 pub type Op = Box<dyn FnOnce(&mut Context<'_>) -> P4Result<()> + Send>;
 
-/// What is read from.
+/// The state that reads use.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// Names of things.
+    /// The schema.
     pub schema: &'a Schema,
     /// The pipeline.
     pub pipeline: &'a SharedPipeline,
-    /// What the control plane keeps besides.
+    /// The control plane's own state.
     pub notes: &'a Notes,
     /// The switch's time.
     pub now: Nanos,
 }
 
-/// Objects read in one go while packets wait.
+/// Number of objects read under one lock, while packets wait.
 const OBJECTS_PER_LOCK: usize = 128;
 
 impl View<'_> {
-    /// Looks at the pipeline. Packets wait meanwhile.
+    /// Reads from the locked pipeline, while packets wait.
     fn look<R>(&self, f: impl FnOnce(&Pipeline) -> Result<R, StateError>) -> P4Result<R> {
         let pipeline = self.pipeline.lock();
         let result = f(&pipeline);
@@ -139,13 +138,13 @@ pub fn decode(schema: &Schema, update: &Update) -> P4Result<Op> {
     }
 }
 
-/// Appends the entities that a request asks for.
+/// Appends the requested entities.
 ///
 /// # Errors
 /// If the request contradicts P4Info or the specification.
 pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result<()> {
     let kind = request.entity.as_ref().ok_or_else(|| {
-        P4Error::invalid("the read request has no entity; wildcards are given per kind of entity")
+        P4Error::invalid("the read request has no entity: use a wildcard per kind of entity")
     })?;
     match kind {
         Kind::TableEntry(e) => table::read(view, e, out),
@@ -159,23 +158,23 @@ pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result
         Kind::ValueSetEntry(e) => value_set::read(view, e, out),
         Kind::PacketReplicationEngineEntry(e) => replication::read(view, e, out),
         Kind::DigestEntry(e) => digest::read(view, e, out),
-        // All instances of all extern types are none.
+        // A wildcard over all extern types gives an empty result.
         Kind::ExternEntry(e) if e.extern_type_id == 0 && e.extern_id == 0 => Ok(()),
         Kind::ExternEntry(_) => Err(no_extern()),
     }
 }
 
 fn no_extern() -> P4Error {
-    P4Error::unimplemented("v1model has no externs beyond those with entities of their own")
+    P4Error::unimplemented("v1model does not have extern entries")
 }
 
 fn wrap(kind: Kind) -> Entity {
     Entity { entity: Some(kind) }
 }
 
-/// An id that P4Info does not have.
+/// Returns the error for an id that is not in P4Info.
 fn unknown(kind: &str, id: u32) -> P4Error {
-    P4Error::invalid(format!("no {kind} with id {id:#010x} in P4Info"))
+    P4Error::invalid(format!("unknown {kind} id {id:#010x}: it is not in P4Info"))
 }
 
 fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
@@ -187,7 +186,7 @@ fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
     )))
 }
 
-/// The objects of one kind that an id selects: one, or all if it is 0.
+/// Returns the objects of one kind that an id selects: one, or all if it is 0.
 fn selected<'a, T>(objects: &'a Objects<T>, kind: &str, id: u32) -> P4Result<Vec<(u32, &'a T)>> {
     if id == 0 {
         return Ok(objects.iter().collect());
@@ -196,7 +195,7 @@ fn selected<'a, T>(objects: &'a Objects<T>, kind: &str, id: u32) -> P4Result<Vec
     Ok(vec![(id, object)])
 }
 
-/// The cells that an index selects of an array: one, or all if there is none.
+/// Returns the cells that an index selects: one, or all without an index.
 fn cells(index: Option<&Index>, size: usize, name: &str) -> P4Result<Range<usize>> {
     let Some(Index { index }) = index else {
         return Ok(0..size);
@@ -209,7 +208,7 @@ fn cells(index: Option<&Index>, size: usize, name: &str) -> P4Result<Range<usize
     match usize::try_from(*index) {
         Ok(i) if i < size => Ok(i..i + 1),
         _ => Err(P4Error::out_of_range(format!(
-            "{name}: index {index} is out of range, it has {size} cells"
+            "{name}: index {index} is out of range: the size is {size}"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Action sets of entries of tables with a selector (specification, section "One Shot Action Selector
+//! Action sets in the entries of tables with a selector (specification, section "One Shot Action Selector
 //! Programming").
 
 use softswitch_pipeline::WeightedAction;
@@ -14,7 +14,7 @@ use crate::proto::p4::v1::{
     action_profile_action_set::{ActionSelectionMode, SizeSemantics},
 };
 
-/// Decodes an action set, and makes the note by which it is read back.
+/// Decodes an action set, and makes the note for reading it back.
 pub fn decode(
     schema: &Schema,
     table: &Table,
@@ -29,7 +29,7 @@ pub fn decode(
         ActionSelectionMode::DefaultModeDeterminedByActionSelector | ActionSelectionMode::Hash => {}
         ActionSelectionMode::Random => {
             return Err(P4Error::unimplemented(
-                "action sets select by hash; mode RANDOM is not supported",
+                "action sets select by hash: mode RANDOM is not supported",
             ));
         }
     }

@@ -12,7 +12,7 @@ pub fn write(schema: &Schema, action: Type, entry: &RegisterEntry) -> P4Result<O
     let cells = cells(entry.index.as_ref(), register.size, &register.name)?;
     let what = format!("register {}", register.name);
     let data = entry.data.as_ref();
-    let data = data.ok_or_else(|| P4Error::invalid(format!("{what}: no data are given")))?;
+    let data = data.ok_or_else(|| P4Error::invalid(format!("{what}: missing data")))?;
     let value = register.shape.decode(data, &what)?;
     let target = register.target;
     let whole = cells.len() == register.size;

@@ -19,12 +19,12 @@ pub fn write(action: Type, entry: &PacketReplicationEngineEntry) -> P4Result<Op>
         Some(Engine::MulticastGroupEntry(group)) => write_group(action, group),
         Some(Engine::CloneSessionEntry(session)) => write_session(action, session),
         None => Err(P4Error::invalid(
-            "the packet replication engine entry is neither group nor session",
+            "the packet replication engine entry is neither a multicast group nor a clone session",
         )),
     }
 }
 
-/// Replicas for the pipeline, and as they will be read back.
+/// Decodes replicas, for the pipeline and for reading them back.
 fn decode_replicas(
     what: &str,
     replicas: &[Replica],
@@ -41,7 +41,11 @@ fn decode_replicas(
                 let port = value::decode_port(port, || format!("{what}, a replica's port"))?;
                 (port, PortKind::Port(value::encode_port(port)))
             }
-            None => return Err(P4Error::invalid(format!("{what}: a replica has no port"))),
+            None => {
+                return Err(P4Error::invalid(format!(
+                    "{what}: a replica without a port"
+                )));
+            }
         };
         let instance = u16::try_from(replica.instance).map_err(|_| {
             P4Error::invalid(format!(
@@ -63,7 +67,7 @@ fn decode_replicas(
 fn write_group(action: Type, group: &MulticastGroupEntry) -> P4Result<Op> {
     let id = group.multicast_group_id;
     if id == 0 {
-        return Err(P4Error::invalid("a multicast group's id cannot be 0"));
+        return Err(P4Error::invalid("a multicast group's id must not be 0"));
     }
     if action == Type::Delete {
         return Ok(Box::new(move |cx| {
@@ -97,7 +101,7 @@ fn write_group(action: Type, group: &MulticastGroupEntry) -> P4Result<Op> {
 fn write_session(action: Type, session: &CloneSessionEntry) -> P4Result<Op> {
     let id = session.session_id;
     if id == 0 {
-        return Err(P4Error::invalid("a clone session's id cannot be 0"));
+        return Err(P4Error::invalid("a clone session's id must not be 0"));
     }
     if action == Type::Delete {
         return Ok(Box::new(move |cx| {

@@ -15,7 +15,7 @@ use crate::proto::p4::v1::{TableEntry, update::Type};
 
 pub use read::{encode_idle_entry, read, read_with};
 
-/// The table that an entity names.
+/// Returns the table that an entity names.
 pub fn find(schema: &Schema, id: u32) -> P4Result<&Table> {
     schema.tables.get(id).ok_or_else(|| unknown("table", id))
 }
@@ -28,7 +28,7 @@ pub fn decode_key(table: &Table, entry: &TableEntry) -> P4Result<EntryKey> {
         (true, 1..) | (false, 0) => {}
         (true, p) => {
             return Err(P4Error::invalid(format!(
-                "{owner}: its entries need a priority of at least 1, not {p}"
+                "{owner}: the priority must be at least 1, not {p}"
             )));
         }
         (false, p) => {
@@ -44,7 +44,7 @@ pub fn decode_key(table: &Table, entry: &TableEntry) -> P4Result<EntryKey> {
     })
 }
 
-/// Decodes what names an entry: its key, or none for the default entry.
+/// Decodes the key of an entry; `None` for the default entry.
 pub fn decode_name(table: &Table, entry: &TableEntry) -> P4Result<Option<EntryKey>> {
     if entry.is_default_action {
         check_default(table, entry)?;
@@ -64,7 +64,7 @@ pub fn write(schema: &Schema, operation: Type, entry: &TableEntry) -> P4Result<O
     }
 }
 
-/// Checks that a request for the default entry has none of what other entries have.
+/// Checks that a request for the default entry does not have properties of other entries.
 fn check_default(table: &Table, entry: &TableEntry) -> P4Result<()> {
     let what = if !entry.r#match.is_empty() || entry.priority != 0 {
         "match fields and no priority"
@@ -85,7 +85,7 @@ fn decode_idle_timeout(table: &Table, entry: &TableEntry) -> P4Result<Nanos> {
         .map_err(|_| invalid("the idle time-out is negative"))?;
     if (timeout != 0 || entry.time_since_last_hit.is_some()) && !table.idle_timeout {
         return Err(invalid(
-            "it does not support idle time-outs (support_timeout in the program)",
+            "it does not support idle time-outs: set support_timeout in the program",
         ));
     }
     Ok(timeout)
@@ -93,7 +93,7 @@ fn decode_idle_timeout(table: &Table, entry: &TableEntry) -> P4Result<Nanos> {
 
 fn note(entry: &TableEntry) -> EntryNote {
     EntryNote {
-        // A copy, since the slice would keep the whole request in memory.
+        // A copy, because the slice would keep the whole request in memory.
         metadata: entry.metadata.to_vec().into(),
         controller_metadata: entry.controller_metadata,
         one_shot: None,

@@ -16,7 +16,7 @@ pub fn write(schema: &Schema, action: Type, entry: &ValueSetEntry) -> P4Result<O
     let owner = format!("value set {}", set.name);
     if entry.members.len() > set.size {
         return Err(P4Error::resource_exhausted(format!(
-            "{owner}: {} members are given, its size is {}",
+            "{owner}: {} members are given, but its size is {}",
             entry.members.len(),
             set.size
         )));

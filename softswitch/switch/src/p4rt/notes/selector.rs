@@ -1,4 +1,4 @@
-//! What action profiles and selectors hold.
+//! Contents of action profiles and selectors.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Profile;
 use crate::proto::p4::v1::ActionProfileGroup;
 
-/// How tables of a selector are programmed; only one way at a time (specification, section "One Shot
+/// The programming style of a selector's tables; only one at a time (specification, section "One Shot
 /// Action Selector Programming").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -32,10 +32,10 @@ struct Group {
 }
 
 impl Selector {
-    /// Checks that what is there was programmed in this way too.
+    /// Checks that the present contents have the same style.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if it was not.
+    /// INVALID_ARGUMENT if they have the other one.
     pub fn check_style(&self, style: Style, profile: &Profile) -> P4Result<()> {
         let mixed = match style {
             Style::Members => self.one_shots > 0,
@@ -49,12 +49,12 @@ impl Selector {
             Style::OneShot => ("members and groups", "one-shot action sets"),
         };
         Err(P4Error::invalid(format!(
-            "action profile {} is programmed with {there}; it cannot have {given} at the same time",
+            "action profile {} is programmed with {there}: it cannot have {given} at the same time",
             profile.name
         )))
     }
 
-    /// Checks that there is room if something of size `new` takes the place of something of size `old`.
+    /// Checks that an object of size `new` can replace one of size `old`.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if there is not.
@@ -68,17 +68,17 @@ impl Selector {
             false => "the sum of weights",
         };
         Err(P4Error::resource_exhausted(format!(
-            "action profile {}: {unit} of all groups would be {size}, its size is {}",
+            "action profile {}: {unit} of all groups would be {size}, but its size is {}",
             profile.name, profile.size
         )))
     }
 
-    /// A member was added.
+    /// Records an added member.
     pub fn add_member(&mut self) {
         self.members += 1;
     }
 
-    /// A member was removed.
+    /// Records a removed member.
     pub fn remove_member(&mut self) {
         self.members -= 1;
     }
@@ -93,17 +93,17 @@ impl Selector {
         self.size -= size;
     }
 
-    /// The groups as they were written, by id.
+    /// Returns the groups as written, by id.
     pub fn groups(&self) -> impl Iterator<Item = &ActionProfileGroup> {
         self.groups.values().map(|group| &group.written)
     }
 
-    /// A group as it was written.
+    /// Returns a group as written.
     pub fn group(&self, id: u32) -> Option<&ActionProfileGroup> {
         Some(&self.groups.get(&id)?.written)
     }
 
-    /// What a group takes of the selector's size; nothing if it is not there.
+    /// Returns a group's share of the selector's size; 0 if it does not exist.
     pub fn group_size(&self, id: u32) -> u64 {
         self.groups.get(&id).map_or(0, |group| group.size)
     }
@@ -116,7 +116,7 @@ impl Selector {
             .insert(written.group_id, Group { written, size });
     }
 
-    /// Removes a group, if it is there.
+    /// Removes a group, if it exists.
     pub fn remove_group(&mut self, id: u32) {
         if let Some(group) = self.groups.remove(&id) {
             self.size -= group.size;

@@ -1,4 +1,4 @@
-//! Links P4Info to a program, and says where they differ.
+//! Links P4Info to a program, and reports differences.
 
 mod externs;
 
@@ -17,7 +17,7 @@ impl Schema {
     /// Links P4Info to a program with its BMv2 JSON, on a device with these ports.
     ///
     /// # Errors
-    /// Says which object of P4Info the program lacks or has otherwise.
+    /// The object of P4Info that the program lacks or declares differently.
     pub fn link(
         p4info: &cfg::P4Info,
         info: &Info,
@@ -58,7 +58,7 @@ impl Schema {
     }
 }
 
-/// Actions that no table uses are not in the program; nobody can use them.
+/// Links the actions. Actions that no table uses are not in the program, and cannot be used.
 fn link_action(
     action: &cfg::Action,
     translations: &Translations,
@@ -85,10 +85,10 @@ fn link_action(
 }
 
 fn differing_params(action: &str) -> String {
-    format!("action {action}: P4Info and the program differ in its parameters")
+    format!("action {action}: the parameters in P4Info and in the program differ")
 }
 
-/// Ids within an object are not 0 and differ.
+/// Checks that the ids within an object are unique and not 0.
 fn check_ids(kind: &str, owner: &str, ids: impl Iterator<Item = u32>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for id in ids {
@@ -108,7 +108,7 @@ fn preamble(preamble: Option<&cfg::Preamble>, kind: &str) -> Result<(u32, String
 
 fn missing(kind: &str, name: &str) -> String {
     format!(
-        "P4Info has {kind} '{name}', the program has not: they are not from the same compilation"
+        "P4Info has {kind} '{name}', but the program does not: use the results of one compilation"
     )
 }
 
@@ -124,7 +124,7 @@ fn link_table(
     let linked = &info.tables[target.index()];
     if linked.key.len() != table.match_fields.len() {
         return Err(format!(
-            "table {name}: P4Info has {} match fields, the program {}",
+            "table {name}: P4Info has {} match fields, but the program has {}",
             table.match_fields.len(),
             linked.key.len()
         ));
@@ -222,7 +222,7 @@ fn link_field(
     what: &str,
 ) -> Result<Field, String> {
     let kind = match_kind(field, what)?;
-    // What the program tests, and P4Info has as an exact match of one bit.
+    // A validity test in the program, which is an exact match of one bit in P4Info.
     let kind = match (kind, linked) {
         (MatchKind::Exact, MatchKind::Valid) => MatchKind::Valid,
         (kind, _) => kind,
@@ -230,14 +230,14 @@ fn link_field(
     let fits = kind == linked || (kind, linked) == (MatchKind::Optional, MatchKind::Ternary);
     if !fits {
         return Err(format!(
-            "{what}: P4Info says {kind:?}, the program {linked:?}"
+            "{what}: the match kind is {kind:?} in P4Info, but {linked:?} in the program"
         ));
     }
     let codec = translations.codec(field.type_name.as_ref(), field.bitwidth, width);
     let codec = codec.map_err(|e| format!("{what}: {e}"))?;
     if codec.is_name() && !matches!(kind, MatchKind::Exact | MatchKind::Optional) {
         return Err(format!(
-            "{what}: a type translated to strings can be matched exact or optional, not {kind:?}"
+            "{what}: a type translated to strings supports exact and optional match, not {kind:?}"
         ));
     }
     Ok(Field {

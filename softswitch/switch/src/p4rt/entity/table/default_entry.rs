@@ -36,7 +36,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     };
     let target = table.target;
     let direct = Direct::decode(table, entry)?;
-    // A reset takes back what the controller attached; what it gives with the reset counts.
+    // A reset removes the controller's earlier data; data sent with the reset is kept.
     let (note, direct) = match call {
         Some(_) => (note(entry), direct),
         None => (EntryNote::default(), direct.of_reset(table)),
@@ -53,7 +53,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     }))
 }
 
-/// A default entry as it was.
+/// The previous state of a default entry.
 struct Before {
     action: Option<EntryAction>,
     direct: direct::Before,

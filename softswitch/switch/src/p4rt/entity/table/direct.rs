@@ -1,4 +1,4 @@
-//! Direct resources that are written with their entry (specification, section "Direct Resources").
+//! Direct resources in writes of table entries (specification, section "Direct Resources").
 
 use softswitch_pipeline::{
     CounterValue, EntryKey, MeterConfig, MeterState, Pipeline, StateError, TableId,
@@ -9,18 +9,22 @@ use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Table;
 use crate::proto::p4::v1::TableEntry;
 
-/// Direct resources given with an entry.
+/// The direct resources in a write of an entry.
 pub struct Direct {
-    /// None leaves the counter as it is.
+    /// `None` leaves the counter unchanged.
     counter: Option<CounterValue>,
-    /// None makes every packet green; only of tables with a direct meter.
+    /// `None` makes every packet green. Only tables with a direct meter have one.
     meter: Option<Option<MeterConfig>>,
 }
 
 impl Direct {
     pub fn decode(table: &Table, entry: &TableEntry) -> P4Result<Self> {
-        let lacks =
-            |what: &str| P4Error::invalid(format!("table {} has no direct {what}", table.name));
+        let lacks = |what: &str| {
+            P4Error::invalid(format!(
+                "table {} does not have a direct {what}",
+                table.name
+            ))
+        };
         if entry.counter_data.is_some() && !table.direct_counter {
             return Err(lacks("counter"));
         }
@@ -42,7 +46,7 @@ impl Direct {
         })
     }
 
-    /// The same for an entry that returns to how the table began, where counters are 0.
+    /// Returns the resources for a reset of the default entry, which sets a counter to 0 unless it is given.
     pub fn of_reset(self, table: &Table) -> Self {
         let zero = table.direct_counter.then(CounterValue::default);
         Self {
@@ -51,16 +55,14 @@ impl Direct {
         }
     }
 
-    /// Sets the resources of an entry; no key is that of the default entry.
+    /// Sets the resources of an entry; without a key, of the default entry.
     pub fn set(
         self,
         p: &mut Pipeline,
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<(), StateError> {
-        if let Some(counter) = self.counter {
-            p.set_direct_counter(table, key, counter)?;
-        }
+        set_counter(p, table, key, self.counter)?;
         if let Some(meter) = self.meter {
             p.set_direct_meter(table, key, meter)?;
         }
@@ -68,7 +70,16 @@ impl Direct {
     }
 }
 
-/// An entry's direct resources as they were.
+fn set_counter(
+    p: &mut Pipeline,
+    table: TableId,
+    key: Option<&EntryKey>,
+    counter: Option<CounterValue>,
+) -> Result<(), StateError> {
+    counter.map_or(Ok(()), |c| p.set_direct_counter(table, key, c))
+}
+
+/// The previous state of an entry's direct resources.
 pub struct Before {
     counter: Option<CounterValue>,
     meter: Option<MeterState>,
@@ -88,9 +99,7 @@ impl Before {
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<(), StateError> {
-        if let Some(counter) = self.counter {
-            p.set_direct_counter(table, key, counter)?;
-        }
+        set_counter(p, table, key, self.counter)?;
         if let Some(meter) = self.meter {
             p.restore_direct_meter(table, key, meter)?;
         }

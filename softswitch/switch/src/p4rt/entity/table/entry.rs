@@ -14,7 +14,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     let name = &table.name;
     if operation == Type::Insert && table.fields.is_empty() {
         return Err(P4Error::invalid(format!(
-            "table {name} has no key, so it has no entries but the default entry"
+            "table {name} does not have a key: it has only the default entry"
         )));
     }
     if table.is_const && (operation != Type::Modify || entry.action.is_some()) {
@@ -37,7 +37,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     }
     if entry.time_since_last_hit.is_some() {
         return Err(P4Error::invalid(format!(
-            "table {name}: time_since_last_hit can only be read"
+            "table {name}: time_since_last_hit is read-only"
         )));
     }
     let given = entry.action.as_ref();
@@ -67,7 +67,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     })
 }
 
-/// An entry to be inserted or modified.
+/// A write of an entry.
 struct Writing {
     target: TableId,
     key: EntryKey,
@@ -82,7 +82,7 @@ struct Writing {
 impl Writing {
     fn insert(self, cx: &mut Context<'_>) -> P4Result<()> {
         let (target, key) = (self.target, self.key);
-        // It was checked that there is an action.
+        // The action is present, as checked before.
         let Some((action, one_shot)) = self.action else {
             return Ok(());
         };
@@ -149,7 +149,7 @@ fn check_one_shot(notes: &mut Notes, profile: &Profile, old: u64, new: &OneShot)
     selector.check_room(old, new.size, profile)
 }
 
-/// An entry as it was.
+/// The previous state of an entry.
 struct Before {
     state: EntryState,
     direct: direct::Before,
@@ -165,14 +165,14 @@ impl Before {
         })
     }
 
-    /// Brings back what was deleted.
+    /// Undoes a deletion.
     fn insert(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
         let (entry, hit) = (self.state.entry.clone(), self.state.last_hit);
         cx.pipeline.insert_entry(table, entry, hit)?;
         self.restore_rest(cx, table)
     }
 
-    /// Takes back what was modified.
+    /// Undoes a modification.
     fn restore(self, cx: &mut Context<'_>, table: TableId, is_const: bool) -> P4Result<()> {
         if !is_const {
             let (entry, hit) = (self.state.entry.clone(), self.state.last_hit);

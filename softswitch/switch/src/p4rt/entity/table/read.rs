@@ -14,8 +14,8 @@ use crate::proto::p4::v1::{
     table_action, table_entry,
 };
 
-/// The entries that `filter` names, of the tables that have a direct resource: `has` says which do,
-/// `missing` what is wrong with naming one that does not.
+/// Returns the entries that `filter` selects in the tables with a direct resource. `has` selects these tables, and
+/// `missing` is the error for a table without the resource.
 pub fn read_with(
     view: View<'_>,
     filter: &TableEntry,
@@ -40,7 +40,7 @@ pub fn read_with(
         read(view, filter, &mut entities)?;
         if entities.is_empty() && !filter.r#match.is_empty() {
             return Err(P4Error::not_found(format!(
-                "table {} has no such entry",
+                "table {}: the entry does not exist",
                 table.name
             )));
         }
@@ -54,7 +54,7 @@ pub fn read_with(
         .collect())
 }
 
-/// Checks that a request for the entries of all tables does not name what only one table has.
+/// Checks that a request for the entries of all tables does not use properties of one table.
 fn check_wildcard(request: &TableEntry) -> P4Result<()> {
     if request.r#match.is_empty() && request.action.is_none() {
         return Ok(());
@@ -73,7 +73,7 @@ pub fn read(view: View<'_>, request: &TableEntry, out: &mut Vec<Entity>) -> P4Re
         return Ok(());
     }
     let (id, table) = (request.table_id, find(view.schema, request.table_id)?);
-    // A wildcard over all tables just leaves out what a table does not have.
+    // A wildcard over all tables ignores properties that a table does not have.
     decode_idle_timeout(table, request)?;
     let all_priorities = table.needs_priority && request.priority == 0;
     if request.is_default_action || request.r#match.is_empty() || all_priorities {
@@ -111,7 +111,7 @@ fn read_table(
     Ok(())
 }
 
-/// The direct resources of an entry that a request asks for.
+/// Returns the requested direct resources of an entry.
 fn asked_for(
     table: &Table,
     request: &TableEntry,
@@ -124,7 +124,7 @@ fn asked_for(
     (counter.map(counter::encode), meter.map(meter::encode))
 }
 
-/// What a read request filters by, and which optional fields it asks for.
+/// The filters of a read request, and the optional fields that it requests.
 struct Wanted<'a> {
     view: View<'a>,
     table: &'a Table,
@@ -140,7 +140,7 @@ impl<'a> Wanted<'a> {
             Some(Some(table_action::Type::Action(a))) => Some(a.action_id),
             Some(_) => {
                 return Err(P4Error::unimplemented(
-                    "entries can be filtered by action id only, not by member or group",
+                    "entries cannot be filtered by member or group: use an action id",
                 ));
             }
         };
@@ -167,7 +167,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Whether an entry has the action and the metadata that are asked for.
+    /// Returns true if an entry matches the filter's action and metadata.
     fn takes(&self, action: Option<&TableAction>, note: &EntryNote) -> bool {
         let has_action = |wanted| match action.and_then(|a| a.r#type.as_ref()) {
             Some(table_action::Type::Action(a)) => a.action_id == wanted,
@@ -256,7 +256,7 @@ fn clamp(nanos: Nanos) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-/// An entry as an idle time-out notification names it.
+/// Encodes an entry for an idle time-out notification.
 pub fn encode_idle_entry(view: View<'_>, idle: &IdleEntry) -> Option<TableEntry> {
     let (id, table) = view.schema.table_of(idle.table)?;
     let state = view.look(|p| p.entry(idle.table, &idle.key)).ok()?;

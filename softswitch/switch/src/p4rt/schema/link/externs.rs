@@ -1,4 +1,4 @@
-//! Links what P4Info declares besides tables and actions.
+//! Links the objects of P4Info other than tables and actions.
 
 use softswitch_pipeline::Info;
 
@@ -51,7 +51,9 @@ pub(super) fn link(
         if shape.fit(widths) {
             return Ok(shape);
         }
-        Err(format!("{what}: P4Info and the program differ in its type"))
+        Err(format!(
+            "{what}: the types in P4Info and in the program differ"
+        ))
     };
     for register in &p4info.registers {
         let (id, name) = preamble(register.preamble.as_ref(), "register")?;
@@ -98,7 +100,7 @@ fn link_profile(
     };
     let linked = Profile {
         target,
-        table: *table.ok_or_else(|| format!("action profile {name} belongs to no table"))?,
+        table: *table.ok_or_else(|| format!("action profile {name} does not belong to a table"))?,
         selector: profile.with_selector,
         size: profile.size.try_into().unwrap_or(0),
         max_group_size: profile.max_group_size.try_into().unwrap_or(0),
@@ -121,7 +123,7 @@ fn link_value_set(
     let linked = &info.value_sets[target.index()];
     if linked.fields.len() != set.r#match.len() {
         return Err(format!(
-            "value set {name}: P4Info and the program differ in its fields"
+            "value set {name}: the fields in P4Info and in the program differ"
         ));
     }
     let fields = set.r#match.iter().zip(&linked.fields);
