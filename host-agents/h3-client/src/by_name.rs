@@ -5,6 +5,7 @@ mod lookup;
 mod proxied;
 mod race;
 mod report;
+mod transfer;
 
 pub use fetch::{Fetch, Route};
 pub use lookup::{AddressSource, Lookup};

@@ -1,7 +1,9 @@
-//! The socket under noq, with one port per connection. It adds two operations that noq lacks:
+//! The socket under noq, with one port per connection.
 //!
-//! - Changing the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3). noq's own
-//!   `Endpoint::rebind` is a migration that the client knows about: it switches to the next connection id and sends a PING.
+//! It adds two operations that noq lacks:
+//!
+//! - Changing the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3).
+//!   noq's own `Endpoint::rebind` is a migration by the client: it switches to the next connection id and sends a PING.
 //! - Changing the server's address, while noq keeps the one with which it connected.
 
 use std::io::{self, IoSliceMut};

@@ -57,7 +57,7 @@ struct Route {
     address: watch::Sender<Option<Resolution>>,
 }
 
-/// The proxy's report about a name: its address, or why there is none.
+/// The proxy's report about a name: its address, or why it has no address.
 type Resolution = Result<SocketAddr, Reply>;
 
 /// Subscription to the proxy's report about a name.

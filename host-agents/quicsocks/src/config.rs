@@ -23,7 +23,7 @@ pub struct Config {
     /// Prefixes outside the public Internet to which the proxy may forward.
     #[serde(default)]
     pub allow: Vec<IpNet>,
-    /// Users of the proxy. If there are none, clients need not authenticate.
+    /// Users of the proxy. If the list is empty, clients need not authenticate.
     #[serde(default, rename = "user", deserialize_with = "users")]
     pub users: Vec<User>,
     /// Resource limits.

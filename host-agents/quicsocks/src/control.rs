@@ -15,9 +15,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::association::Association;
+use crate::client_port::ClientPort;
 use crate::config::User;
 use crate::outcome::Control;
-use crate::proxy::Shared;
+use crate::shared::Shared;
 
 /// Time limit for a client's request, and for it to close the connection after a failed one.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,10 +50,7 @@ async fn closed(stream: &mut TcpStream) {
     while matches!(stream.read(&mut rest).await, Ok(1..)) {}
 }
 
-async fn associate(
-    shared: &Arc<Shared>,
-    stream: &mut TcpStream,
-) -> Result<Arc<Association>, Control> {
+async fn associate(shared: &Arc<Shared>, stream: &mut TcpStream) -> Result<Association, Control> {
     let disconnected = |_: io::Error| Control::Disconnected;
     stream.set_nodelay(true).map_err(disconnected)?;
     if stream.read_u8().await.map_err(disconnected)? != VERSION {
@@ -99,7 +97,7 @@ async fn associate(
 async fn read_request(
     shared: &Arc<Shared>,
     stream: &mut TcpStream,
-) -> Result<(Reply, SocketAddr, Result<Arc<Association>, Control>), Control> {
+) -> Result<(Reply, SocketAddr, Result<Association, Control>), Control> {
     let disconnected = |_: io::Error| Control::Disconnected;
     let (local, peer) = (
         stream.local_addr().map_err(disconnected)?,
@@ -128,9 +126,9 @@ async fn read_request(
     let Some(permit) = shared.quotas.acquire(peer.ip().to_canonical()) else {
         return reject(Reply::NotAllowed, Control::AssociationLimit);
     };
-    let association = Association::new(shared.clone(), peer.ip(), local.ip(), permit);
-    match association.and_then(|association| Ok((association.local_addr()?, association))) {
-        Ok((bound, association)) => Ok((Reply::Succeeded, bound, Ok(Arc::new(association)))),
+    let port = ClientPort::open(shared.clone(), peer.ip(), local.ip(), permit);
+    match port.and_then(|port| Ok((port.local_addr()?, port))) {
+        Ok((bound, port)) => Ok((Reply::Succeeded, bound, Ok(Association::new(port)))),
         Err(_) => reject(Reply::Failure, Control::Failed),
     }
 }

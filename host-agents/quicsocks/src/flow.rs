@@ -21,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::association::Association;
+use crate::client_port::ClientPort;
 use crate::metrics::GaugeGuard;
 use crate::outcome::{ClientDatagram, FlowEnd, Lookup, ServerDatagram};
 use crate::retry::{Action, RetryResponder};
@@ -32,7 +32,7 @@ const MAX_QUEUED: usize = 8;
 /// A flow.
 #[derive(Debug)]
 pub struct Flow {
-    association: Arc<Association>,
+    client: Arc<ClientPort>,
     destination: Destination,
     state: Mutex<State>,
     server: OnceLock<UdpSocket>,
@@ -54,14 +54,14 @@ impl Flow {
     /// # Errors
     /// Returns the outcome of the datagram if it is not a readable Initial.
     pub fn new(
-        association: &Arc<Association>,
+        client: &Arc<ClientPort>,
         destination: Destination,
         datagram: &[u8],
     ) -> Result<Arc<Self>, ClientDatagram> {
         let mut state = State::default();
         let opened = state
             .retry
-            .on_client_datagram(&association.shared.reader, datagram);
+            .on_client_datagram(&client.shared.reader, datagram);
         opened.map_err(|fault| match fault {
             Fault::SmallDatagram => ClientDatagram::TooShort,
             Fault::UnknownVersion | Fault::VersionNegotiation => ClientDatagram::QuicVersion,
@@ -70,7 +70,7 @@ impl Flow {
         })?;
         state.queue.push(datagram.into());
         Ok(Arc::new(Self {
-            association: association.clone(),
+            client: client.clone(),
             destination,
             state: Mutex::new(state),
             server: OnceLock::new(),
@@ -88,14 +88,14 @@ impl Flow {
     /// Ends the flow, and counts `reason` if it had not ended before.
     pub fn end(&self, reason: FlowEnd) {
         if !self.ended.swap(true, Release) {
-            self.association.shared.metrics.flow_ends.add(reason);
+            self.client.shared.metrics.flow_ends.add(reason);
         }
     }
 
     /// Forwards a further datagram of the client, or queues it until the name is resolved.
     pub fn on_client_datagram(&self, datagram: &[u8]) -> ClientDatagram {
         self.touch();
-        let reader = &self.association.shared.reader;
+        let reader = &self.client.shared.reader;
         if RetryResponder::may_be_initial(datagram) {
             // An unreadable datagram belongs to a handshake in progress.
             let _ = self.state().retry.on_client_datagram(reader, datagram);
@@ -116,7 +116,7 @@ impl Flow {
     }
 
     fn send_to_server(&self, server: &UdpSocket, datagram: &[u8]) -> ClientDatagram {
-        let metrics = &self.association.shared.metrics;
+        let metrics = &self.client.shared.metrics;
         match udp::send(server, datagram) {
             Ok(bytes) => {
                 metrics.bytes_up.fetch_add(bytes as u64, Relaxed);
@@ -128,7 +128,7 @@ impl Flow {
 
     /// Runs the flow until it ends.
     pub async fn run(self: Arc<Self>) {
-        let _gauge = GaugeGuard::new(&self.association.shared.metrics, |metrics| &metrics.flows);
+        let _gauge = GaugeGuard::new(&self.client.shared.metrics, |metrics| &metrics.flows);
         let reason = match self.open_server().await {
             Ok((server, address)) => self.relay(server, address).await,
             Err(Lookup::NoSocket) => FlowEnd::NoSocket,
@@ -140,7 +140,7 @@ impl Flow {
     /// Resolves the destination, reports the result to the client, and sends the queued datagrams.
     async fn open_server(&self) -> Result<(&UdpSocket, SocketAddr), Lookup> {
         let connected = self.connect().await;
-        let metrics = &self.association.shared.metrics;
+        let metrics = &self.client.shared.metrics;
         if matches!(self.destination, Destination::Name(..)) {
             let outcome = connected
                 .as_ref()
@@ -155,7 +155,7 @@ impl Flow {
                     Lookup::NoSocket => Reply::Failure,
                     _ => Reply::HostUnreachable,
                 };
-                self.report(reply, self.association.unspecified());
+                self.report(reply, self.client.unspecified());
                 return Err(failure);
             }
         };
@@ -171,12 +171,12 @@ impl Flow {
     }
 
     async fn connect(&self) -> Result<(UdpSocket, SocketAddr), Lookup> {
-        let shared = &self.association.shared;
+        let shared = &self.client.shared;
         let addresses = match &self.destination {
             Destination::Address(address) => vec![*address],
             Destination::Name(name, port) => {
                 let started = Instant::now();
-                let resolved = shared.resolver.resolve(name, self.association.client).await;
+                let resolved = shared.resolver.resolve(name, self.client.address).await;
                 let nanos = started.elapsed().as_nanos() as u64;
                 shared.metrics.resolving_nanos.fetch_add(nanos, Relaxed);
                 resolved?.iter().map(|ip| (*ip, *port).into()).collect()
@@ -203,13 +203,13 @@ impl Flow {
             let mut wire = socks::encode_header(&self.destination);
             wire.extend(socks::encode_reply(reply, address));
             // If the report is lost, the client learns the address from the headers of the server's datagrams.
-            let _ = self.association.send(&wire);
+            let _ = self.client.send(&wire);
         }
     }
 
     /// Forwards the server's datagrams until the flow ends; returns why it ended.
     async fn relay(&self, server: &UdpSocket, address: SocketAddr) -> FlowEnd {
-        let limits = &self.association.shared.limits;
+        let limits = &self.client.shared.limits;
         let header = socks::encode_header(&Destination::Address(address));
         let mut wire = Vec::with_capacity(1500);
         loop {
@@ -247,7 +247,7 @@ impl Flow {
 
     /// Forwards a datagram of the server to the client. `wire` is the SOCKS header of `header_len` bytes and the datagram.
     fn on_server_datagram(&self, server: &UdpSocket, wire: &[u8], header_len: usize) {
-        let (shared, datagram) = (&self.association.shared, &wire[header_len..]);
+        let (shared, datagram) = (&self.client.shared, &wire[header_len..]);
         self.touch();
         let mut outcome = ServerDatagram::Forwarded;
         if datagram.first().is_some_and(|first| first & 0x80 != 0) {
@@ -268,9 +268,9 @@ impl Flow {
                 }
             }
         }
-        if !self.association.bandwidth().try_take(datagram.len()) {
+        if !self.client.bandwidth().try_take(datagram.len()) {
             outcome = ServerDatagram::BandwidthLimit;
-        } else if self.association.send(wire) {
+        } else if self.client.send(wire) {
             let bytes = datagram.len() as u64;
             shared.metrics.bytes_down.fetch_add(bytes, Relaxed);
         } else {

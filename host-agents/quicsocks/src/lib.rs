@@ -5,10 +5,11 @@
 //! `docs/quicsocks.md` describes the protocol. The client library is the crate `frontage-quicsocks-client`, which also has
 //! the wire format.
 //!
-//! [`proxy`] accepts connections. [`control`] serves a control connection, [`association`] the client's UDP port, and
-//! [`flow`] one destination of an association.
+//! [`proxy`] accepts connections. [`control`] serves a control connection, [`association`] the datagrams of its
+//! client, and [`flow`] one destination of an association.
 
 pub mod association;
+pub mod client_port;
 pub mod config;
 pub mod control;
 pub mod flow;
@@ -19,3 +20,4 @@ pub mod proxy;
 pub mod quota;
 pub mod resolve;
 pub mod retry;
+pub mod shared;

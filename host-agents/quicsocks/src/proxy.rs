@@ -1,4 +1,4 @@
-//! The proxy: its listeners, and the state that associations share.
+//! The proxy and its listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use frontage_first_flight::Reader;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
-use crate::config::{Config, User};
+use crate::config::Config;
 use crate::control;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
 use crate::quota::Quotas;
 use crate::resolve::RecursiveResolver;
+use crate::shared::{Limits, Shared};
 
 /// Backlog of the listeners for control connections.
 const BACKLOG: u32 = 4096;
@@ -23,34 +24,6 @@ const BACKLOG: u32 = 4096;
 const DNS_CACHE_SIZE: u64 = 8192;
 /// Delay before the next accept after one failed, for want of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// State that all associations share.
-pub struct Shared {
-    pub users: Vec<User>,
-    pub policy: Policy,
-    pub resolver: RecursiveResolver,
-    pub quotas: Arc<Quotas>,
-    pub limits: Limits,
-    pub metrics: Arc<Metrics>,
-    pub reader: Reader,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared(..)")
-    }
-}
-
-/// Limits of flows and associations.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Maximum lifetime of a flow.
-    pub flow_lifetime: Duration,
-    /// Idle timeout of a flow.
-    pub idle_timeout: Duration,
-    /// Maximum number of flows of an association.
-    pub max_flows: usize,
-}
 
 /// A proxy. It runs until it is dropped.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ pub struct RetryResponder {
     answered: VecDeque<Vec<u8>>,
 }
 
-/// What to do with a server's datagram, besides forwarding it to the client.
+/// The proxy's reaction to a server's datagram, besides forwarding it to the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// The datagram is not a Retry: nothing to do.

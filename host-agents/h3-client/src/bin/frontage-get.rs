@@ -18,8 +18,10 @@ Examples:
   frontage-get https://films.example/1 --resolver '[2001:db8::53]:53' --json
   frontage-get https://films.example/1 --quicksocks proxy.example:1080";
 
-/// Downloads a URL over HTTP/3 and prints the time of each step: name resolution, connection setup, first byte, last byte, and
-/// migration to the server's preferred address or from a QuicSocks proxy to the direct path.
+/// Downloads a URL over HTTP/3 and prints the time of each step.
+///
+/// The steps are name resolution, connection setup, first byte, last byte, and migration: to the server's preferred address, or
+/// from a QuicSocks proxy to the direct path.
 ///
 /// Exit status: 0 on success, 1 if the download failed, 2 if it could not start.
 #[derive(Parser)]

@@ -1,7 +1,6 @@
 //! One download with the time of each step.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,9 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use artemis::{Cache, Name};
 
+use super::transfer::download;
 use super::{Lookup, Proxy, Report, proxied, race};
 use crate::Error;
-use crate::client::{Client, Options, Session, Url};
+use crate::client::{Client, Options, Url};
 
 /// Time limit for the migration to the preferred address after the download.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub enum Route {
 
 /// A download to run.
 pub struct Fetch {
-    /// What to download.
+    /// The URL to download.
     pub url: String,
     /// How to reach its host.
     pub route: Route,
@@ -120,25 +120,6 @@ async fn get(
     }
     winner.session.close().await;
     result
-}
-
-/// Requests `url` on `session`, and records the response in the report.
-pub(super) async fn download<T>(
-    session: &mut Session<T>,
-    url: &Url,
-    mut file: Option<&mut File>,
-    (report, started): (&mut Report, Instant),
-) -> Result<(), Error> {
-    let mut response = session.get(&url.uri).await?;
-    report.seconds.first_byte = Some(started.elapsed().as_secs_f64());
-    report.status = Some(response.head.status().as_u16());
-    while let Some(chunk) = response.chunk().await? {
-        report.bytes += chunk.len() as u64;
-        if let Some(file) = &mut file {
-            file.write_all(&chunk)?;
-        }
-    }
-    Ok(())
 }
 
 /// The cache entry of one service. A cache that fails counts as empty.

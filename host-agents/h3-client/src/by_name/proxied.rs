@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use frontage_quicsocks_client::{Association, Credentials};
 use tokio::time::timeout;
 
-use super::fetch::download;
+use super::transfer::download;
 use super::{AddressSource, Report};
 use crate::Error;
 use crate::client::{Client, Url};

@@ -17,7 +17,7 @@ pub struct Winner {
     pub session: Session,
     /// Address of its handshake.
     pub address: SocketAddr,
-    /// Why the cached address lost. `None` if it won, or if there was none.
+    /// Why the cached address lost. `None` if it won, or if the cache had no address.
     pub fallback_reason: Option<String>,
 }
 

@@ -94,7 +94,7 @@ impl Drop for Resolver {
 pub struct Options {
     pub users: Vec<User>,
     pub limits: Limits,
-    /// Whether the proxy may forward to the loopback address.
+    /// If set, the proxy may forward to the loopback address.
     pub allow_loopback: bool,
 }
 
