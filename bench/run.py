@@ -53,11 +53,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),
     "table1": PRIVATE_MOUNTS + _python("table1.py"),
     "simulator": _python("simulator.py"),
-    "dispatcher": [
-        os.environ.get("FRONTAGE_DISPATCHER", str(ROOT / "target" / "release" / "frontage-dispatcher")),
-        "bench",
-        "--json",
-    ],
+    "dispatcher": [os.environ.get("FRONTAGE_BENCH", str(ROOT / "target" / "release" / "frontage-bench")), "dispatcher"],
     "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
 }
 NEED_ROOT = {

@@ -3,6 +3,7 @@
 
 mod acl;
 mod clock;
+mod dispatcher;
 mod forward;
 mod frame;
 mod pipeline;
@@ -41,6 +42,8 @@ enum Command {
     Forward { one: String, other: String },
     /// The signals of a QUIC server alone: nanoseconds that they add to each packet it sends.
     Signals,
+    /// The service dispatcher on one core, in process and over loopback sockets: packets per second, and the latency it adds.
+    Dispatcher,
     /// Rules of a packet filter and packets for them: entries and traffic for a site.
     Acl {
         masks: Masks,
@@ -75,6 +78,7 @@ fn main() -> Result<()> {
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
         Command::Signals => serde_json::to_value(signals::measure()?)?,
+        Command::Dispatcher => serde_json::to_value(dispatcher::measure()?)?,
         Command::Forward { one, other } => return forward::forward(&one, &other),
         Command::Acl {
             masks,

@@ -1,4 +1,4 @@
-//! The configuration file (TOML): what may stand in it, and errors that name file, line and reason.
+//! The configuration file (TOML). Errors name the file, the line and the reason.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -9,39 +9,39 @@ use frontage_tunnel::vxlan;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// What the dispatcher is to do.
+/// Configuration of the dispatcher.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Address and TCP port at which the controller and the replicas find it.
+    /// Address and TCP port of the HTTP API.
     pub control: SocketAddr,
-    /// Workers, each a core's.
+    /// Number of workers, one per core by default.
     #[serde(default = "cores")]
     pub threads: usize,
-    /// Its end of the tunnels.
+    /// Tunnel endpoint.
     pub tunnel: Tunnel,
-    /// What each worker remembers.
+    /// Memory of each worker.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// Where tunnels end.
+/// The tunnel endpoint and its peers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
-    /// Its own unicast address, with VXLAN's port.
+    /// The dispatcher's own unicast address with the VXLAN port.
     pub listen: Spanned<SocketAddr>,
-    /// This site's switches; other sites' come in the controller's table.
+    /// Tunnel addresses of this site's switches. Those of other sites are in the controller's table.
     pub peers: Spanned<Vec<IpAddr>>,
 }
 
-/// Sizes of a worker's memory, which is taken at the start and never grows.
+/// Memory of each worker, which is allocated at start and never grows.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// First flights whose service is not yet known (17 KiB each).
+    /// Maximum number of unfinished first flights (17 KiB each).
     pub unfinished: usize,
-    /// First flights whose choice is remembered (about 80 bytes each).
+    /// Number of recent first flights whose targets are cached (about 80 bytes each).
     pub recent: usize,
 }
 
@@ -59,8 +59,8 @@ fn cores() -> usize {
 }
 
 impl Config {
-    /// The address of its end of the tunnels.
-    pub fn own(&self) -> IpAddr {
+    /// Returns the address of the dispatcher's tunnel endpoint.
+    pub fn own_address(&self) -> IpAddr {
         self.tunnel.listen.get_ref().ip()
     }
 }
@@ -68,7 +68,7 @@ impl Config {
 /// Reads the configuration at `path`.
 ///
 /// # Errors
-/// With file and line, if it is wrong.
+/// Returns an error with the file and line if the configuration is invalid.
 pub fn load(path: &Path) -> Result<Config> {
     let text = config::read(path)?;
     parse(path, &text)
@@ -80,13 +80,13 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
     let own = *listen.get_ref();
     if own.ip().is_unspecified() || own.port() != vxlan::PORT {
         let reason = format!(
-            "tunnel.listen is {own}; write an address of this machine and port {}",
+            "tunnel.listen is {own}: must be an address of this machine with port {}",
             vxlan::PORT
         );
         bail!("{}", locate(path, text, listen.span(), &reason));
     }
     if peers.get_ref().is_empty() {
-        let reason = "tunnel.peers names none; write the tunnel address of the site's switch";
+        let reason = "tunnel.peers is empty: add the tunnel address of the site's switch";
         bail!("{}", locate(path, text, peers.span(), reason));
     }
     if let Some(other) = peers
@@ -94,7 +94,7 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
         .iter()
         .find(|peer| peer.is_ipv4() != own.is_ipv4())
     {
-        let reason = format!("tunnel.peers: {other} is of another family than tunnel.listen");
+        let reason = format!("tunnel.peers: {other} must be of the same family as tunnel.listen");
         bail!("{}", locate(path, text, peers.span(), &reason));
     }
     for (name, value) in [
@@ -104,7 +104,7 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
     ] {
         if !(1..=1 << 24).contains(&value) {
             bail!(
-                "{}: {name} is {value}; use 1 to {}",
+                "{}: {name} is {value}: must be 1 to {}",
                 path.display(),
                 1 << 24
             );
@@ -117,11 +117,11 @@ fn parse(path: &Path, text: &str) -> Result<Config> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "control = '[::1]:8080'\n[tunnel]\nlisten = '[2001:db8:1::d]:4789'\npeers = ['2001:db8:101::1']\n";
+    const VALID: &str = "control = '[::1]:8080'\n[tunnel]\nlisten = '[2001:db8:1::d]:4789'\npeers = ['2001:db8:101::1']\n";
 
     #[test]
     fn errors_name_line_and_reason() {
-        let config = parse(Path::new("d.toml"), GOOD).unwrap();
+        let config = parse(Path::new("d.toml"), VALID).unwrap();
         assert_eq!(
             (config.limits.unfinished, config.limits.recent),
             (2048, 65_536)
@@ -131,30 +131,33 @@ mod tests {
             (
                 "2001:db8:1::d",
                 "::",
-                "d.toml:3: tunnel.listen is [::]:4789; write an address",
+                "d.toml:3: tunnel.listen is [::]:4789: must be an address",
             ),
             (
                 ":4789",
                 ":4788",
-                "d.toml:3: tunnel.listen is [2001:db8:1::d]:4788; write",
+                "d.toml:3: tunnel.listen is [2001:db8:1::d]:4788: must",
             ),
-            ("'2001:db8:101::1'", "", "d.toml:4: tunnel.peers names none"),
+            ("'2001:db8:101::1'", "", "d.toml:4: tunnel.peers is empty"),
             (
                 "2001:db8:101::1",
                 "192.0.2.1",
-                "d.toml:4: tunnel.peers: 192.0.2.1 is of another family",
+                "d.toml:4: tunnel.peers: 192.0.2.1 must be of the same family",
             ),
             (
                 "[tunnel]",
                 "threads = 0\n[tunnel]",
-                "d.toml: threads is 0; use 1 to",
+                "d.toml: threads is 0: must be 1 to",
             ),
             ("'[::1]:8080'", "8080", "d.toml:1: "),
         ] {
-            let error = parse(Path::new("d.toml"), &GOOD.replace(from, to))
+            let error = parse(Path::new("d.toml"), &VALID.replace(from, to))
                 .unwrap_err()
                 .to_string();
-            assert!(error.starts_with(expected), "{error} is not {expected}");
+            assert!(
+                error.starts_with(expected),
+                "got {error:?}, expected {expected:?}"
+            );
         }
     }
 }

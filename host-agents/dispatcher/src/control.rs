@@ -1,17 +1,18 @@
-//! What the controller and the replicas told: one state, from which the workers' views are made.
+//! State received from the controller and the replicas, from which the workers' views are built.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::measurements::{Measured, Measurements, OfSite};
-use crate::message::{Difference, Sizes, Whole};
-use crate::replicas::{Heartbeat, Replicas, Shown};
+use crate::measurements::{Measurements, RttMean, SiteRtt};
+use crate::message::{FullTable, TableDelta, TableSummary};
+use crate::replicas::{Heartbeat, ReplicaStatus, Replicas};
 use crate::table::Table;
 use crate::view::View;
-use crate::worker::Views;
+use crate::worker::ViewChannel;
 
 #[derive(Debug, Default)]
 struct State {
@@ -20,40 +21,40 @@ struct State {
     measurements: Measurements,
 }
 
-/// Why a difference was not taken.
+/// Why a delta was rejected.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It is from another version than this one; nothing before the first table.
-    Version(Option<u64>),
-    /// It contradicts itself, or what is there.
-    Wrong(String),
+pub enum UpdateError {
+    /// The delta does not start from the current version, which is `None` before the first table.
+    VersionMismatch(Option<u64>),
+    /// The delta contradicts itself or the current table.
+    Invalid(String),
 }
 
-/// State and views.
+/// The dispatcher's control state. It publishes a new view to the workers after each change.
 #[derive(Debug)]
-pub struct Control {
-    own: IpAddr,
+pub struct ControlPlane {
+    own_address: IpAddr,
     peers: Vec<IpAddr>,
     state: Mutex<State>,
-    views: Arc<Views>,
-    /// A heartbeat may have become the next that expires.
-    beaten: Notify,
+    views: Arc<ViewChannel>,
+    /// Notified by each heartbeat, which may change the next expiry.
+    heartbeat_received: Notify,
 }
 
-impl Control {
-    /// Of the dispatcher whose tunnels end at `own` and whose site's switches are `peers`.
-    pub fn new(own: IpAddr, peers: Vec<IpAddr>, views: Arc<Views>) -> Self {
+impl ControlPlane {
+    /// Creates the state of a dispatcher with the tunnel endpoint `own_address`, in a site with the switches `peers`.
+    pub fn new(own_address: IpAddr, peers: Vec<IpAddr>, views: Arc<ViewChannel>) -> Self {
         Self {
-            own,
+            own_address,
             peers,
             state: Mutex::default(),
             views,
-            beaten: Notify::new(),
+            heartbeat_received: Notify::new(),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn publish(&self, state: &State) {
@@ -63,101 +64,105 @@ impl Control {
         }
     }
 
-    /// Takes a whole table in the last one's place.
+    /// Replaces the table.
     ///
     /// # Errors
-    /// What contradicts itself, in words; nothing has changed then.
-    pub fn replace(&self, whole: Whole) -> Result<Sizes, String> {
-        let table = Table::new(whole, self.own)?;
+    /// Returns a message if the table contradicts itself. The current table then remains.
+    pub fn replace_table(&self, table: FullTable) -> Result<TableSummary, String> {
+        let table = Table::new(table, self.own_address)?;
         let mut state = self.state();
-        let sizes = table.sizes();
+        let summary = table.summary();
         state.table = Some(Arc::new(table));
         self.publish(&state);
-        Ok(sizes)
+        Ok(summary)
     }
 
-    /// Takes a difference to the table.
+    /// Applies a delta to the table.
     ///
     /// # Errors
-    /// See [`Refused`]; nothing has changed then.
-    pub fn change(&self, difference: Difference) -> Result<Sizes, Refused> {
+    /// Returns why the delta was rejected. The current table then remains.
+    pub fn apply_delta(&self, delta: TableDelta) -> Result<TableSummary, UpdateError> {
         let mut state = self.state();
         let table = match &state.table {
-            Some(table) if table.version == difference.from => table,
-            other => return Err(Refused::Version(other.as_ref().map(|table| table.version))),
+            Some(table) if table.version == delta.from => table,
+            other => {
+                let version = other.as_ref().map(|table| table.version);
+                return Err(UpdateError::VersionMismatch(version));
+            }
         };
-        let table = table.with(difference, self.own).map_err(Refused::Wrong)?;
-        let sizes = table.sizes();
+        let table = table
+            .apply(delta, self.own_address)
+            .map_err(UpdateError::Invalid)?;
+        let summary = table.summary();
         state.table = Some(Arc::new(table));
         self.publish(&state);
-        Ok(sizes)
+        Ok(summary)
     }
 
-    /// How large the table is, once there is one.
-    pub fn sizes(&self) -> Option<Sizes> {
-        self.state().table.as_ref().map(|table| table.sizes())
+    /// Returns the version and sizes of the table, if there is one.
+    pub fn summary(&self) -> Option<TableSummary> {
+        self.state().table.as_ref().map(|table| table.summary())
     }
 
-    /// Takes a replica's heartbeat, with what it measured.
+    /// Records a replica's heartbeat and its measurements.
     ///
     /// # Errors
-    /// What is wrong with it, in words; nothing has changed then.
-    pub fn beat(&self, sid: u16, mut heartbeat: Heartbeat) -> Result<(), String> {
+    /// Returns a message if the heartbeat is invalid. The state then remains unchanged.
+    pub fn record_heartbeat(&self, sid: u16, mut heartbeat: Heartbeat) -> Result<(), String> {
         let rtts = std::mem::take(&mut heartbeat.rtts);
         let mut state = self.state();
         state
             .replicas
-            .beat(sid, heartbeat, Instant::now(), self.own)?;
-        rtts.into_iter()
-            .for_each(|measured| state.measurements.add(measured));
+            .record(sid, heartbeat, Instant::now(), self.own_address)?;
+        rtts.into_iter().for_each(|rtt| state.measurements.add(rtt));
         self.publish(&state);
-        self.beaten.notify_one();
+        self.heartbeat_received.notify_one();
         Ok(())
     }
 
-    /// Forgets a replica; whether it was there.
-    pub fn remove(&self, sid: u16) -> bool {
+    /// Removes a replica; returns true if it was registered.
+    pub fn remove_replica(&self, sid: u16) -> bool {
         let mut state = self.state();
-        let was = state.replicas.remove(sid);
-        if was {
+        let was_registered = state.replicas.remove(sid);
+        if was_registered {
             self.publish(&state);
         }
-        was
+        was_registered
     }
 
-    /// All replicas.
-    pub fn replicas(&self) -> Vec<Shown> {
-        self.state().replicas.show(Instant::now())
+    /// Returns the status of all replicas.
+    pub fn replicas(&self) -> Vec<ReplicaStatus> {
+        self.state().replicas.status(Instant::now())
     }
 
-    /// Adds what was measured.
-    pub fn measured(&self, measured: impl IntoIterator<Item = Measured>) {
+    /// Adds measured round-trip times.
+    pub fn add_measurements(&self, rtts: impl IntoIterator<Item = RttMean>) {
         let mut state = self.state();
-        measured.into_iter().for_each(|m| state.measurements.add(m));
+        rtts.into_iter().for_each(|rtt| state.measurements.add(rtt));
     }
 
-    /// Takes the measurements out; nothing before the first table, which says whose they are.
-    pub fn take_measurements(&self) -> Option<Vec<OfSite>> {
+    /// Returns the measurements and clears them. Returns `None` before the first table, which names this site.
+    pub fn take_measurements(&self) -> Option<Vec<SiteRtt>> {
         let mut state = self.state();
         let site = state.table.as_ref()?.site;
         Some(state.measurements.take(site))
     }
 
-    /// Measurements that found no room.
+    /// Returns the number of measurements that exceeded the capacity.
     pub fn dropped_measurements(&self) -> u64 {
         self.state().measurements.dropped
     }
 
-    /// Takes replicas out whose time is over, as it passes.
-    pub async fn expire(&self) -> ! {
+    /// Removes replicas whose heartbeats have expired, forever.
+    pub async fn expire_replicas(&self) -> ! {
         loop {
-            let next = self.state().replicas.next_expiry();
-            match next {
+            let next_expiry = self.state().replicas.next_expiry();
+            match next_expiry {
                 Some(at) => tokio::select! {
                     () = tokio::time::sleep_until(at.into()) => {}
-                    () = self.beaten.notified() => continue,
+                    () = self.heartbeat_received.notified() => continue,
                 },
-                None => self.beaten.notified().await,
+                None => self.heartbeat_received.notified().await,
             }
             let mut state = self.state();
             if state.replicas.expire(Instant::now()) {

@@ -1,4 +1,4 @@
-//! From a packet out of a tunnel to the packets that go into others: no sockets, no clock.
+//! Packet processing: from a packet that arrives through a tunnel to the packets to send. It uses no sockets and no clock.
 
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, SocketAddr};
@@ -13,28 +13,29 @@ use frontage_first_flight::packet::{Invariants, Kind};
 use frontage_first_flight::{Crypto, Fault, MIN_DATAGRAM, Reader};
 use frontage_tunnel::{Encapsulation, Flow, Head, Tunnelled, decode};
 
-use crate::choice::{Targets, choose, flight_hash};
 use crate::config::Limits;
-use crate::counts::{Counts, Outcome, add};
-use crate::flights::Flights;
 use crate::outbox::Outbox;
-use crate::recent::Recent;
+use crate::outcome::{Counters, Outcome, add};
+use crate::pending::PendingFlights;
+use crate::selection::{flight_hash, select_targets};
+use crate::target_cache::TargetCache;
+use crate::targets::Targets;
 use crate::view::View;
 
-/// One worker's: what it knows of flights is its own.
+/// The packet processor of one worker, with its own state of flights.
 #[derive(Debug)]
 pub struct Engine {
     reader: Reader,
-    /// The CRYPTO stream of a flight that may well be over with its first packet.
+    /// CRYPTO stream of a new flight, which often ends with its first packet.
     fresh: Crypto,
-    flights: Flights,
-    recent: Recent,
-    keys: RandomState,
-    counts: Arc<Counts>,
+    pending: PendingFlights,
+    cache: TargetCache,
+    key_hasher: RandomState,
+    counters: Arc<Counters>,
     answer: [u8; answer::MAX],
 }
 
-/// Where a flight's datagram came from.
+/// How a datagram arrived.
 #[derive(Clone, Copy)]
 struct Arrival {
     peer: IpAddr,
@@ -42,37 +43,37 @@ struct Arrival {
     flow: Flow,
 }
 
-/// What a flight's service says of it: where to, or why not.
+/// The targets of a flight, or the outcome and answer if it cannot be forwarded.
 type Decision = Result<Targets, (Outcome, Option<Refusal>)>;
 
 impl Engine {
-    /// One that counts in `counts`, within `limits`.
-    pub fn new(limits: &Limits, counts: Arc<Counts>) -> Self {
+    /// Creates an engine with memory for `limits`, which is allocated at once.
+    pub fn new(limits: &Limits, counters: Arc<Counters>) -> Self {
         Self {
             reader: Reader::default(),
             fresh: Crypto::default(),
-            flights: Flights::new(limits.unfinished),
-            recent: Recent::new(limits.recent),
-            keys: RandomState::default(),
-            counts,
+            pending: PendingFlights::new(limits.unfinished),
+            cache: TargetCache::new(limits.recent),
+            key_hasher: RandomState::default(),
+            counters,
             answer: [0; answer::MAX],
         }
     }
 
-    /// Takes what `peer` sent through a tunnel; what goes out because of it is in `out` then.
+    /// Processes a tunnel packet from `peer`, and adds the packets to send to `out`.
     #[inline]
-    pub fn take(&mut self, view: Option<&View>, peer: IpAddr, packet: &[u8], out: &mut Outbox) {
+    pub fn process(&mut self, view: Option<&View>, peer: IpAddr, packet: &[u8], out: &mut Outbox) {
         let before = out.entries().len();
         let outcome = match view {
             Some(view) if view.is_peer(peer) => self.handle(view, peer, packet, out),
-            Some(_) => Outcome::Peer,
+            Some(_) => Outcome::UnknownPeer,
             None => Outcome::NoTable,
         };
-        self.counts.count(outcome);
-        add(&self.counts.sent, (out.entries().len() - before) as u64);
-        self.counts
+        self.counters.count(outcome);
+        add(&self.counters.sent, (out.entries().len() - before) as u64);
+        self.counters
             .unfinished
-            .store(self.flights.len() as u64, Relaxed);
+            .store(self.pending.len() as u64, Relaxed);
     }
 
     #[inline]
@@ -87,24 +88,24 @@ impl Engine {
             flow: inner.flow,
         };
         let client = inner.flow.source;
-        if !is_client(client) {
-            return Outcome::Source;
+        if !is_valid_source(client) {
+            return Outcome::InvalidSource;
         }
         let first = match Reader::inspect(inner.payload) {
             Ok(first) => first,
             Err(Fault::UnknownVersion) => return self.negotiate(arrival, inner.payload, out),
             Err(fault) => return Outcome::FirstFlight(fault),
         };
-        let key = self.key(client, first.dcid);
-        if let Some(targets) = self.recent.get(key)
-            && view.are_live(&targets)
+        let key = self.flight_key(client, first.dcid);
+        if let Some(targets) = self.cache.get(key)
+            && view.has_endpoints(&targets)
         {
             forward(&targets, packet, out);
             return Outcome::Forwarded;
         }
-        let known = self.flights.crypto(key);
-        let is_new = known.is_none();
-        let crypto = known.unwrap_or_else(|| {
+        let pending = self.pending.crypto(key);
+        let is_new = pending.is_none();
+        let crypto = pending.unwrap_or_else(|| {
             self.fresh.clear();
             &mut self.fresh
         });
@@ -112,7 +113,7 @@ impl Engine {
         let decision = match read.and_then(|()| hello::read(crypto.prefix())) {
             Ok(Some(hello)) => {
                 if hello.ech {
-                    add(&self.counts.ech, 1);
+                    add(&self.counters.ech, 1);
                 }
                 decide(view, &arrival, first.dcid, hello)
             }
@@ -121,7 +122,7 @@ impl Engine {
                 let refusal = match fault {
                     Fault::BadHello => Refusal::Hello,
                     Fault::CryptoTooLong => Refusal::TooLong,
-                    // Anybody can send what does not open, so it does not end the flight of somebody else.
+                    // Anyone can send an undecryptable packet, so it must not end the flight of another client.
                     _ => return Outcome::FirstFlight(fault),
                 };
                 Err((Outcome::FirstFlight(fault), Some(refusal)))
@@ -129,11 +130,11 @@ impl Engine {
         };
         let outcome = match decision {
             Ok(targets) => {
-                for held in self.flights.held(key) {
+                for held in self.pending.held(key) {
                     forward(&targets, held, out);
                 }
                 forward(&targets, packet, out);
-                self.recent.put(key, targets);
+                self.cache.insert(key, targets);
                 Outcome::Forwarded
             }
             Err((outcome, refusal)) => {
@@ -145,35 +146,36 @@ impl Engine {
             }
         };
         if !is_new {
-            self.flights.remove(key);
+            self.pending.remove(key);
         }
         outcome
     }
 
-    /// A number for the flight, which nobody outside can make another's: never 0.
+    /// Returns the key of a flight: never 0, and keyed so that outsiders cannot cause collisions.
     #[inline]
-    fn key(&self, client: SocketAddr, dcid: &[u8]) -> u64 {
-        self.keys.hash_one((client, dcid)) | 1
+    fn flight_key(&self, client: SocketAddr, dcid: &[u8]) -> u64 {
+        self.key_hasher.hash_one((client, dcid)) | 1
     }
 
     fn hold(&mut self, key: u64, is_new: bool, kind: Kind, packet: &[u8]) -> Outcome {
         if is_new {
-            // Early data may come before its Initial; an Initial without CRYPTO is of a flight that was answered long ago.
+            // Early data may arrive before its Initial. An Initial without CRYPTO data belongs to a flight that was answered
+            // long ago.
             if kind == Kind::Initial && self.fresh.is_empty() {
-                return Outcome::NothingSaid;
+                return Outcome::NoCryptoData;
             }
-            if self.flights.begin(key, &self.fresh) {
-                add(&self.counts.evicted, 1);
+            if self.pending.insert(key, &self.fresh) {
+                add(&self.counters.evicted, 1);
             }
         }
-        if self.flights.hold(key, packet) {
+        if self.pending.hold(key, packet) {
             Outcome::Held
         } else {
-            Outcome::NoRoom
+            Outcome::HoldLimit
         }
     }
 
-    /// Answers an unknown version by those that are known, if the client paid for the answer.
+    /// Answers an unknown version with Version Negotiation, if the datagram has the minimum length for a first flight.
     fn negotiate(&mut self, arrival: Arrival, datagram: &[u8], out: &mut Outbox) -> Outcome {
         if datagram.len() < MIN_DATAGRAM {
             return Outcome::FirstFlight(Fault::SmallDatagram);
@@ -182,13 +184,13 @@ impl Engine {
             Ok(invariants) => invariants,
             Err(fault) => return Outcome::FirstFlight(fault),
         };
-        let random = self.keys.hash_one(invariants.scid) as u8;
+        let random = self.key_hasher.hash_one(invariants.scid) as u8;
         let n = answer::version_negotiation(&invariants, random & 0x3f, &mut self.answer);
         self.answer(arrival, n, out);
         Outcome::FirstFlight(Fault::UnknownVersion)
     }
 
-    /// Sends the first `n` bytes of the answer back by the way that the datagram came.
+    /// Sends the first `n` bytes of the answer back through the tunnel of the datagram.
     fn answer(&self, arrival: Arrival, n: usize, out: &mut Outbox) {
         let payload = &self.answer[..n];
         let head = Head::new(
@@ -198,21 +200,21 @@ impl Engine {
             0,
             payload,
         );
-        let head = head.expect("the flow came out of a tunnel, and answers are short");
+        let head = head.expect("the flow was decapsulated, and answers are short");
         out.push(arrival.peer, &head, payload);
     }
 }
 
 #[inline]
 fn forward(targets: &Targets, packet: &[u8], out: &mut Outbox) {
-    for end in targets.iter() {
-        out.push(end, packet, &[]);
+    for endpoint in targets.iter() {
+        out.push(endpoint, packet, &[]);
     }
 }
 
-/// Whether an answer could reach this source at all.
+/// Returns true if an answer could reach this source.
 #[inline]
-fn is_client(source: SocketAddr) -> bool {
+fn is_valid_source(source: SocketAddr) -> bool {
     let ip = source.ip();
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     source.port() != 0
@@ -229,18 +231,18 @@ fn decide(view: &View, arrival: &Arrival, dcid: &[u8], hello: Hello<'_>) -> Deci
     };
     if !hello
         .alpn
-        .is_some_and(|alpn| alpn.iter().any(|protocol| service.speaks(protocol)))
+        .is_some_and(|alpn| alpn.iter().any(|protocol| service.supports(protocol)))
     {
         return Err((Outcome::Alpn, Some(Refusal::Alpn)));
     }
     let client = arrival.flow.source;
     let hash = flight_hash(client, dcid);
-    let targets = choose(view, service, arrival.origin, client.ip(), hash);
+    let targets = select_targets(view, service, arrival.origin, client.ip(), hash);
     if !targets.is_empty() {
         return Ok(targets);
     }
     if arrival.origin != view.table.site && service.redundancy > 1 {
-        // A close would end what another site's replica may have begun.
+        // A close would end the connection that another site's replica may have accepted.
         return Err((Outcome::NoServerForCopy, None));
     }
     Err((Outcome::NoServer, Some(Refusal::NoServer)))

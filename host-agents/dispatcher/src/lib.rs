@@ -1,28 +1,31 @@
-//! Artemis' service dispatcher: packets of first flights come in through tunnels, the name in them decides where they go, and
-//! they go on through tunnels, unchanged. `docs/dispatcher.md` describes it.
+//! The service dispatcher of Artemis.
 //!
-//! [`engine`] decides, without sockets; [`worker`] brings it packets, a thread a core; [`control`] is what the controller and
-//! the replicas tell over HTTP ([`api`]).
+//! Packets of first flights arrive through tunnels. The server name in them decides to which sites and replica they go, and the
+//! dispatcher forwards them unchanged through tunnels. `docs/dispatcher.md` describes the system.
+//!
+//! - [`engine`] processes packets, without sockets. [`worker`] runs one engine per core on a socket.
+//! - [`control`] holds the controller's table and the replicas' heartbeats, which arrive over HTTP ([`api`]).
+//!   It publishes a [`view::View`] to the workers after each change.
 
 pub mod api;
-pub mod bench;
-pub mod choice;
 pub mod config;
 pub mod control;
-pub mod counts;
 pub mod engine;
-pub mod flights;
 pub mod mapping;
 pub mod measurements;
 pub mod message;
 pub mod metrics;
 pub mod outbox;
+pub mod outcome;
+pub mod pending;
 pub mod probe;
-pub mod recent;
 pub mod regions;
 pub mod replicas;
+pub mod selection;
 pub mod service;
 pub mod table;
+pub mod target_cache;
+pub mod targets;
 pub mod udp;
 pub mod view;
 pub mod worker;

@@ -1,21 +1,23 @@
-//! Which sites are best for the clients of a deployment: services that are at the same sites share one.
+//! The mapping: the best sites for the clients of each deployment. Services at the same sites share a deployment.
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use foldhash::HashMap;
 
-/// What one deployment chooses, by region. Regions are numbered from 0 without large gaps, and few sites are chosen, so this is an
-/// array: a row of `width` sites for each region, best first, and zeros behind the last.
+/// The sites of one deployment by region.
+///
+/// Region numbers start at 0 without large gaps, and each has few sites. So this is an array with a row of `width` sites for each
+/// region, best first, padded with `None`.
 #[derive(Clone, Debug, Default)]
-struct Choices {
+struct RegionSites {
     rows: Vec<Option<NonZeroU8>>,
     width: usize,
-    /// Rows that have a site.
+    /// Number of rows with a site.
     used: usize,
 }
 
-impl Choices {
+impl RegionSites {
     fn get(&self, region: u16) -> Option<&[Option<NonZeroU8>]> {
         let start = usize::from(region) * self.width;
         let row = self.rows.get(start..start + self.width)?;
@@ -37,15 +39,15 @@ impl Choices {
         }
     }
 
-    /// Whether there was anything.
+    /// Clears a row; returns true if it had a site.
     fn remove(&mut self, region: u16) -> bool {
-        let was = self.get(region).is_some();
-        if was {
+        let had_sites = self.get(region).is_some();
+        if had_sites {
             let start = usize::from(region) * self.width;
             self.rows[start..start + self.width].fill(None);
             self.used -= 1;
         }
-        was
+        had_sites
     }
 
     fn widen(&mut self, width: usize) {
@@ -58,48 +60,48 @@ impl Choices {
     }
 }
 
-/// The sites of every (deployment, region). Copies share the deployments that neither has changed.
+/// The sites for each deployment and region. Copies share the arrays of unchanged deployments.
 #[derive(Clone, Debug, Default)]
-pub struct Mapping(HashMap<u16, Arc<Choices>>);
+pub struct Mapping(HashMap<u16, Arc<RegionSites>>);
 
 impl Mapping {
-    /// Sets the sites, of which there is one at least, of a deployment in a region.
+    /// Sets the sites of a deployment for a region. `sites` must not be empty.
     pub fn set(&mut self, deployment: u16, region: u16, sites: &[NonZeroU8]) {
         Arc::make_mut(self.0.entry(deployment).or_default()).set(region, sites);
     }
 
-    /// Whether there were sites to remove.
+    /// Removes the sites of a deployment for a region; returns true if there were any.
     pub fn remove(&mut self, deployment: u16, region: u16) -> bool {
-        let Some(choices) = self.0.get_mut(&deployment) else {
+        let Some(regions) = self.0.get_mut(&deployment) else {
             return false;
         };
-        let choices = Arc::make_mut(choices);
-        let was = choices.remove(region);
-        if choices.used == 0 {
+        let regions = Arc::make_mut(regions);
+        let had_sites = regions.remove(region);
+        if regions.used == 0 {
             self.0.remove(&deployment);
         }
-        was
+        had_sites
     }
 
-    /// The sites of a deployment for clients of `region`, or else for those of no region; best first.
+    /// Returns the sites of a deployment for clients of `region`, or else the default ones of region 0, best first.
     #[inline]
     pub fn find(&self, deployment: u16, region: u16) -> impl Iterator<Item = NonZeroU8> {
-        let choices = self.0.get(&deployment);
-        let row = choices.and_then(|choices| choices.get(region).or_else(|| choices.get(0)));
+        let regions = self.0.get(&deployment);
+        let row = regions.and_then(|regions| regions.get(region).or_else(|| regions.get(0)));
         row.into_iter().flatten().map_while(|site| *site)
     }
 
-    /// Deployments that have sites.
+    /// Returns the deployments that have sites.
     pub fn deployments(&self) -> impl ExactSizeIterator<Item = u16> {
         self.0.keys().copied()
     }
 
-    /// Number of (deployment, region) that have sites.
+    /// Returns the number of pairs of deployment and region that have sites.
     pub fn len(&self) -> usize {
-        self.0.values().map(|choices| choices.used).sum()
+        self.0.values().map(|regions| regions.used).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if the mapping is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_grow_and_go() {
+    fn sites_can_be_set_replaced_and_removed() {
         let mut mapping = Mapping::default();
         let found = |mapping: &Mapping, deployment, region| -> Vec<NonZeroU8> {
             mapping.find(deployment, region).collect()
@@ -139,7 +141,7 @@ mod tests {
         assert!(mapping.remove(8, 0));
         assert_eq!(found(&mapping, 8, 0), sites(&[]));
         assert_eq!((mapping.len(), mapping.deployments().len()), (2, 1));
-        // The copy is as it was.
+        // The earlier copy is unchanged.
         assert_eq!(found(&before, 7, 5), sites(&[2]));
         assert_eq!(found(&before, 8, 0), sites(&[9]));
         assert_eq!(before.len(), 4);

@@ -1,4 +1,4 @@
-//! Round-trip times to clients' prefixes, until the controller takes them: from handshakes at the replicas, and from probes.
+//! Round-trip times to client prefixes, from handshakes at the replicas and from probes, until the controller fetches them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
@@ -7,58 +7,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::regions::Prefix;
 
-/// The mean of `count` round trips.
+/// Mean round-trip time of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
-    /// Whose.
+pub struct RttMean {
+    /// Prefix of the clients.
     pub prefix: Prefix,
-    /// Mean, in microseconds.
+    /// Mean round-trip time in microseconds.
     pub rtt_us: u64,
-    /// How many.
+    /// Number of samples.
     pub count: u64,
 }
 
-/// The same, of a site.
+/// Mean round-trip time between a prefix and a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct OfSite {
+pub struct SiteRtt {
     #[serde(flatten)]
-    measured: Measured,
+    rtt: RttMean,
     site: NonZeroU8,
 }
 
-/// What was measured since it was last taken: a mean for each prefix.
+/// Round-trip times since the last fetch, as one mean for each prefix.
 #[derive(Debug, Default)]
 pub struct Measurements {
     by_prefix: BTreeMap<Prefix, (u128, u64)>,
-    /// What found no room.
+    /// Number of samples that exceeded the capacity.
     pub dropped: u64,
 }
 
 impl Measurements {
-    /// Most prefixes: nobody may ever take them.
+    /// Maximum number of prefixes, in case the controller never fetches them.
     pub const CAPACITY: usize = 100_000;
 
-    /// Adds a mean; of a new prefix only while there is room.
-    pub fn add(&mut self, measured: Measured) {
-        let full = self.by_prefix.len() >= Self::CAPACITY;
-        if measured.count == 0 {
+    /// Adds a mean. New prefixes beyond the capacity are dropped and counted.
+    pub fn add(&mut self, rtt: RttMean) {
+        let is_full = self.by_prefix.len() >= Self::CAPACITY;
+        if rtt.count == 0 {
             return;
         }
-        if full && !self.by_prefix.contains_key(&measured.prefix) {
+        if is_full && !self.by_prefix.contains_key(&rtt.prefix) {
             self.dropped += 1;
             return;
         }
-        let (sum, count) = self.by_prefix.entry(measured.prefix).or_default();
-        *sum = sum.saturating_add(u128::from(measured.rtt_us) * u128::from(measured.count));
-        *count = count.saturating_add(measured.count);
+        let (sum, count) = self.by_prefix.entry(rtt.prefix).or_default();
+        *sum = sum.saturating_add(u128::from(rtt.rtt_us) * u128::from(rtt.count));
+        *count = count.saturating_add(rtt.count);
     }
 
-    /// Takes all of them out, as those of `site`.
-    pub fn take(&mut self, site: NonZeroU8) -> Vec<OfSite> {
+    /// Returns the measurements of `site` and clears them.
+    pub fn take(&mut self, site: NonZeroU8) -> Vec<SiteRtt> {
         let taken = std::mem::take(&mut self.by_prefix).into_iter();
-        let mean = |(prefix, (sum, count)): (Prefix, (u128, u64))| OfSite {
-            measured: Measured {
+        let mean = |(prefix, (sum, count)): (Prefix, (u128, u64))| SiteRtt {
+            rtt: RttMean {
                 prefix,
                 rtt_us: (sum / u128::from(count)) as u64,
                 count,

@@ -1,4 +1,4 @@
-//! Tables and differences as the controller sends them.
+//! Tables and deltas in the controller's JSON format.
 
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::regions::Prefix;
 use crate::service::Service;
 
-/// A site, and where its switch takes tunnels.
+/// A site and the tunnel endpoint of its switch.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
@@ -16,7 +16,7 @@ pub struct Site {
     pub(crate) vtep: IpAddr,
 }
 
-/// Clients of a prefix, and their region.
+/// The region of a client prefix.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
@@ -24,52 +24,52 @@ pub struct Client {
     pub(crate) region: u16,
 }
 
-/// The sites of a deployment, best first, for clients of these regions.
+/// The sites of a deployment for clients of these regions, best first.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct MappingEntry {
     pub(crate) deployment: u16,
     pub(crate) sites: Vec<NonZeroU8>,
     pub(crate) regions: Vec<u16>,
 }
 
-/// A whole table.
+/// A full table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Whole {
+pub struct FullTable {
     pub(crate) version: u64,
     pub(crate) site: NonZeroU8,
     pub(crate) sites: Vec<Site>,
     pub(crate) services: Vec<Service>,
     pub(crate) clients: Vec<Client>,
-    pub(crate) mapping: Vec<Choice>,
+    pub(crate) mapping: Vec<MappingEntry>,
 }
 
-/// Regions in which a deployment has no sites of its own any more.
+/// Regions whose mapping of a deployment is removed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gone {
+pub struct RemovedMapping {
     pub(crate) deployment: u16,
     pub(crate) regions: Vec<u16>,
 }
 
-/// What a difference takes out.
+/// Entries that a delta removes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Remove {
+pub struct Removals {
     #[serde(default)]
     pub(crate) clients: Vec<Prefix>,
     #[serde(default)]
-    pub(crate) mapping: Vec<Gone>,
+    pub(crate) mapping: Vec<RemovedMapping>,
     #[serde(default)]
     pub(crate) services: Vec<u16>,
 }
 
-/// The difference between two versions: what is added or replaced, and what goes.
+/// The difference between two versions of a table: entries to add or replace, and entries to remove.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Difference {
-    /// The version that it applies to.
+pub struct TableDelta {
+    /// Version to which the delta applies.
     pub from: u64,
     pub(crate) version: u64,
     #[serde(default)]
@@ -79,14 +79,14 @@ pub struct Difference {
     #[serde(default)]
     pub(crate) clients: Vec<Client>,
     #[serde(default)]
-    pub(crate) mapping: Vec<Choice>,
+    pub(crate) mapping: Vec<MappingEntry>,
     #[serde(default)]
-    pub(crate) remove: Remove,
+    pub(crate) remove: Removals,
 }
 
-/// Version, and how much there is of each list; of the mapping, (deployment, region) that have sites.
+/// Version of a table and the number of its entries. `mapping` counts the pairs of deployment and region that have sites.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct TableSummary {
     pub(crate) version: u64,
     pub(crate) site: NonZeroU8,
     pub(crate) sites: usize,

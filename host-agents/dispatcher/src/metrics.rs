@@ -6,59 +6,69 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_daemon::metrics::{Families, Registry, registry};
 
-use crate::control::Control;
-use crate::counts::{Counts, Outcome};
+use crate::control::ControlPlane;
+use crate::outcome::{Counters, Outcome};
 
-/// Return a registry that reads `control` and the counters of all `workers` at each scrape.
-pub fn new(control: Arc<Control>, workers: Arc<[Arc<Counts>]>) -> Registry {
+/// Creates a registry that reads `control` and the counters of all `workers` at each scrape.
+pub fn new_registry(control: Arc<ControlPlane>, workers: Arc<[Arc<Counters>]>) -> Registry {
     registry("frontage_dispatcher", move |families| {
         collect(families, &control, &workers)
     })
 }
 
-fn collect(families: &mut Families<'_>, control: &Control, workers: &[Arc<Counts>]) -> fmt::Result {
-    let sum = |counter: fn(&Counts) -> &AtomicU64| -> u64 {
-        let all = workers.iter().map(|counts| counter(counts).load(Relaxed));
-        all.sum()
+fn collect(
+    families: &mut Families<'_>,
+    control: &ControlPlane,
+    workers: &[Arc<Counters>],
+) -> fmt::Result {
+    let sum = |counter: fn(&Counters) -> &AtomicU64| -> u64 {
+        let values = workers
+            .iter()
+            .map(|counters| counter(counters).load(Relaxed));
+        values.sum()
     };
     families.counters(
         "datagrams",
-        "Datagrams out of tunnels, by what became of them.",
+        "Datagrams received from tunnels, by outcome.",
         Outcome::all().map(|outcome| {
-            let (what, why) = outcome.names();
-            let count: u64 = workers.iter().map(|counts| counts.of(outcome)).sum();
-            ([("outcome", what), ("reason", why)], count)
+            let (label, reason) = outcome.labels();
+            let count: u64 = workers.iter().map(|counters| counters.get(outcome)).sum();
+            ([("outcome", label), ("reason", reason)], count)
         }),
     )?;
-    families.counter("sent_packets", "Packets into tunnels.", sum(|c| &c.sent))?;
+    families.counter(
+        "sent_packets",
+        "Packets sent into tunnels.",
+        sum(|counters| &counters.sent),
+    )?;
     families.counter(
         "unsent_packets",
-        "Packets that the system did not take.",
-        sum(|c| &c.unsent),
+        "Packets that the system did not accept for sending.",
+        sum(|counters| &counters.unsent),
     )?;
     families.counter(
         "evicted_flights",
-        "Unfinished first flights that gave way to others.",
-        sum(|c| &c.evicted),
+        "Unfinished first flights evicted for newer ones.",
+        sum(|counters| &counters.evicted),
     )?;
     families.counter(
         "ech_flights",
-        "First flights with what looks like an encrypted ClientHello.",
-        sum(|c| &c.ech),
+        "First flights that seem to contain an encrypted ClientHello.",
+        sum(|counters| &counters.ech),
     )?;
     families.gauge(
         "unfinished_flights",
-        "First flights whose service is not yet known.",
-        sum(|c| &c.unfinished),
+        "First flights whose service is not known yet.",
+        sum(|counters| &counters.unfinished),
     )?;
     families.gauge(
         "replicas",
-        "Replicas, those that do not accept among them.",
+        "Registered replicas, including those that do not accept connections.",
         control.replicas().len() as u64,
     )?;
     families.counter(
         "dropped_measurements",
-        "Measurements that found no room.",
+        "Measurements dropped because the store was full.",
         control.dropped_measurements(),
     )
 }

@@ -1,18 +1,20 @@
-//! Packets on their way out, until the system takes a batch of them at once.
+//! Packets to send as one batch.
 
 use std::net::IpAddr;
 
-/// One packet, in the bytes of [`Outbox`].
+/// One packet of an [`Outbox`].
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The tunnel's other end.
+    /// Destination tunnel endpoint.
     pub to: IpAddr,
     start: usize,
-    /// Bytes of the packet.
+    /// Length of the packet in bytes.
     pub len: usize,
 }
 
-/// What is to be sent: copies, so that what came can be overwritten. Its memory is what a batch once needed.
+/// A batch of packets to send.
+///
+/// It copies packets, so that the receive buffer can be reused. Its memory grows to the size of the largest batch.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -20,7 +22,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds a packet in two parts.
+    /// Adds a packet that consists of `head` and `payload`.
     #[inline]
     pub fn push(&mut self, to: IpAddr, head: &[u8], payload: &[u8]) {
         let start = self.bytes.len();
@@ -30,23 +32,23 @@ impl Outbox {
         self.entries.push(Entry { to, start, len });
     }
 
-    /// Puts packets to one end side by side, as the system takes them as one; their order stays.
-    pub fn group(&mut self) -> &[Entry] {
+    /// Groups packets by destination, so that each group can be sent with GSO. Keeps the order within a group.
+    pub fn group_by_destination(&mut self) -> &[Entry] {
         self.entries.sort_by_key(|entry| entry.to);
         &self.entries
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     pub fn packet(&self, entry: Entry) -> &[u8] {
         &self.bytes[entry.start..entry.start + entry.len]
     }
 
-    /// The packets.
+    /// Returns the packets.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Forgets all packets.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();

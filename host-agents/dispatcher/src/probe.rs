@@ -1,4 +1,4 @@
-//! Active measurement: ICMP echo (RFC 792, RFC 4443, 4.1) to clients' addresses.
+//! Active measurement of round-trip times: ICMP echo (RFC 792; RFC 4443, section 4.1) to client addresses.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -9,55 +9,56 @@ use std::time::{Duration, Instant};
 use foldhash::HashMap;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::measurements::Measured;
+use crate::measurements::RttMean;
 use crate::regions::Prefix;
 
-/// Most addresses at once.
-pub const MAX: usize = 1024;
-/// How long answers are waited for: no server further away is ever best.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum number of addresses for one probe.
+pub const MAX_ADDRESSES: usize = 1024;
+/// Time limit for replies. A client with a longer round-trip time is never best served from here.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends each address an echo request; the round-trip time of each that answers within a second. Blocks as long.
+/// Sends an echo request to each address, and returns the round-trip times of those that reply within [`REPLY_TIMEOUT`].
+///
+/// Blocks for up to that time.
 ///
 /// # Errors
-/// If there is no raw socket.
-pub fn probe(addresses: &BTreeSet<IpAddr>) -> io::Result<Vec<Measured>> {
+/// Returns an error if a raw socket cannot be opened.
+pub fn probe(addresses: &BTreeSet<IpAddr>) -> io::Result<Vec<RttMean>> {
     let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
         addresses.iter().partition(|address| address.is_ipv4());
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| family(&v4, &ECHO_V4));
-        let mut measured = family(&v6, &ECHO_V6)?;
+        let v4 = scope.spawn(|| probe_family(&v4, &ECHO_V4));
+        let mut measured = probe_family(&v6, &ECHO_V6)?;
         measured.extend(
-            other
-                .join()
-                .map_err(|_| io::Error::other("the prober failed"))??,
+            v4.join()
+                .map_err(|_| io::Error::other("the probe thread panicked"))??,
         );
         Ok(measured)
     })
 }
 
-/// What differs between the families.
-struct Echo {
+/// The ICMP echo messages of an address family.
+struct EchoProtocol {
     domain: Domain,
     protocol: Protocol,
     request: u8,
     reply: u8,
 }
 
-const ECHO_V4: Echo = Echo {
+const ECHO_V4: EchoProtocol = EchoProtocol {
     domain: Domain::IPV4,
     protocol: Protocol::ICMPV4,
     request: 8,
     reply: 0,
 };
-const ECHO_V6: Echo = Echo {
+const ECHO_V6: EchoProtocol = EchoProtocol {
     domain: Domain::IPV6,
     protocol: Protocol::ICMPV6,
     request: 128,
     reply: 129,
 };
 
-fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
+fn probe_family(addresses: &[IpAddr], echo: &EchoProtocol) -> io::Result<Vec<RttMean>> {
     let mut measured = Vec::new();
     if addresses.is_empty() {
         return Ok(measured);
@@ -66,10 +67,10 @@ fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
     let id: u16 = rand::random();
     let mut sent = HashMap::default();
     for (number, address) in (0_u16..).zip(addresses) {
-        // One that has no route costs only its own measurement.
+        // An address without a route only loses its own measurement.
         if socket
             .send_to(
-                &request(echo, id, number),
+                &encode_request(echo, id, number),
                 &SocketAddr::new(*address, 0).into(),
             )
             .is_ok()
@@ -77,7 +78,7 @@ fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
             sent.insert(number, (*address, Instant::now()));
         }
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + REPLY_TIMEOUT;
     let mut buffer = [MaybeUninit::uninit(); 256];
     while !sent.is_empty() {
         let left = end.saturating_duration_since(Instant::now());
@@ -96,17 +97,17 @@ fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
         let now = Instant::now();
         let bytes: Vec<u8> = buffer[..n]
             .iter()
-            // SAFETY: the system wrote these.
+            // SAFETY: recv_from initialized the first `n` bytes.
             .map(|byte| unsafe { byte.assume_init() })
             .collect();
-        let number = reply(echo, id, &bytes);
+        let number = parse_reply(echo, id, &bytes);
         let from = from.as_socket().map(|from| from.ip());
         if let Some(number) = number
             && let Some((address, at)) = sent.get(&number).copied()
             && from == Some(address)
         {
             sent.remove(&number);
-            measured.push(Measured {
+            measured.push(RttMean {
                 prefix: Prefix::host(address),
                 rtt_us: (now - at).as_micros() as u64,
                 count: 1,
@@ -116,8 +117,8 @@ fn family(addresses: &[IpAddr], echo: &Echo) -> io::Result<Vec<Measured>> {
     Ok(measured)
 }
 
-/// An echo request; the system writes the checksum of ICMPv6 (RFC 3542, 3.1).
-fn request(echo: &Echo, id: u16, number: u16) -> [u8; 8] {
+/// Encodes an echo request. The kernel computes the ICMPv6 checksum (RFC 3542, section 3.1).
+fn encode_request(echo: &EchoProtocol, id: u16, number: u16) -> [u8; 8] {
     let [i0, i1] = id.to_be_bytes();
     let [n0, n1] = number.to_be_bytes();
     let sum = u32::from(echo.request) * 256 + u32::from(id) + u32::from(number);
@@ -126,13 +127,13 @@ fn request(echo: &Echo, id: u16, number: u16) -> [u8; 8] {
     [echo.request, 0, c0, c1, i0, i1, n0, n1]
 }
 
-/// The number of the request that these bytes answer. Over IPv4 they begin with the IP header.
-fn reply(echo: &Echo, id: u16, bytes: &[u8]) -> Option<u16> {
+/// Returns the sequence number of an echo reply. Over IPv4, `bytes` starts with the IP header.
+fn parse_reply(echo: &EchoProtocol, id: u16, bytes: &[u8]) -> Option<u16> {
     let header = match echo.domain {
         Domain::IPV4 => usize::from(bytes.first()? & 0x0f) * 4,
         _ => 0,
     };
     let icmp: &[u8; 8] = bytes.get(header..)?.first_chunk()?;
-    let ours = icmp[0] == echo.reply && u16::from_be_bytes([icmp[4], icmp[5]]) == id;
-    ours.then(|| u16::from_be_bytes([icmp[6], icmp[7]]))
+    let is_ours = icmp[0] == echo.reply && u16::from_be_bytes([icmp[4], icmp[5]]) == id;
+    is_ours.then(|| u16::from_be_bytes([icmp[6], icmp[7]]))
 }

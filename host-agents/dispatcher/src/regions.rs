@@ -1,4 +1,4 @@
-//! The clients' regions: the longest prefix of an address decides.
+//! Regions of clients, by longest prefix match.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// The addresses that begin alike, written `2001:db8:c1::/48`.
+/// An address prefix, written `2001:db8:c1::/48`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
@@ -18,7 +18,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// That of one address alone.
+    /// Creates the prefix of a single address.
     pub const fn host(address: IpAddr) -> Self {
         let length = if address.is_ipv4() { 32 } else { 128 };
         Self { address, length }
@@ -33,7 +33,7 @@ const fn family(address: IpAddr) -> usize {
     address.is_ipv6() as usize
 }
 
-/// An address as a number of 128 bits, its first bit on top.
+/// Returns an address as a 128-bit number, left-aligned.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -59,7 +59,9 @@ impl FromStr for Prefix {
             (fits && bits(address) & !mask(length) == 0).then_some(Self { address, length })
         });
         parsed.ok_or_else(|| {
-            format!("{text:?} is no prefix; write 2001:db8:c1::/48 or 198.51.100.0/24")
+            format!(
+                "invalid prefix {text:?}: use a form such as 2001:db8:c1::/48 or 198.51.100.0/24, without host bits"
+            )
         })
     }
 }
@@ -84,35 +86,35 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// Prefixes and their regions, the longest first.
+/// Prefixes of an address family and their regions, by length, longest first.
 type Family = BTreeMap<Reverse<u8>, HashMap<u128, u16>>;
 
-/// The region of each client.
+/// Regions of client prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct Regions([Family; 2]);
 
 impl Regions {
-    /// Sets a prefix's region.
+    /// Sets the region of a prefix.
     pub fn insert(&mut self, prefix: Prefix, region: u16) {
         let lengths = &mut self.0[prefix.family()];
         let table = lengths.entry(Reverse(prefix.length)).or_default();
         table.insert(bits(prefix.address), region);
     }
 
-    /// Whether the prefix was there.
+    /// Removes a prefix; returns true if it was present.
     pub fn remove(&mut self, prefix: Prefix) -> bool {
         let lengths = &mut self.0[prefix.family()];
         let Some(table) = lengths.get_mut(&Reverse(prefix.length)) else {
             return false;
         };
-        let was = table.remove(&bits(prefix.address)).is_some();
+        let was_present = table.remove(&bits(prefix.address)).is_some();
         if table.is_empty() {
             lengths.remove(&Reverse(prefix.length));
         }
-        was
+        was_present
     }
 
-    /// The region of the longest prefix that has `address`; 0 if none has.
+    /// Returns the region of the longest prefix that contains `address`, or 0 if no prefix does.
     #[inline]
     pub fn find(&self, address: IpAddr) -> u16 {
         let bits = bits(address);
@@ -123,13 +125,13 @@ impl Regions {
             .unwrap_or(0)
     }
 
-    /// Number of prefixes.
+    /// Returns the number of prefixes.
     pub fn len(&self) -> usize {
         let tables = self.0.iter().flat_map(BTreeMap::values);
         tables.map(|table| table.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_prefix_decides() {
+    fn longest_prefix_wins() {
         let mut regions = Regions::default();
         for (prefix, region) in [
             ("2001:db8::/32", 1),
@@ -165,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_refused() {
-        for wrong in [
+    fn invalid_prefix_is_rejected() {
+        for invalid in [
             "",
             "1.2.3.4",
             "1.2.3.4/33",
@@ -175,7 +177,7 @@ mod tests {
             "10.0.0.1/8",
             "x/8",
         ] {
-            assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
+            assert!(invalid.parse::<Prefix>().is_err(), "{invalid}");
         }
         assert_eq!(
             "0.0.0.0/0".parse::<Prefix>().unwrap().to_string(),

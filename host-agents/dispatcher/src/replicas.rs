@@ -1,5 +1,6 @@
-//! The site's replicas: who they are and how loaded, by their own heartbeats. Kept here alone, not shared between sites (the
-//! paper's ReplicaDeployment, 3.4.2).
+//! The replicas of this site and their loads, from their heartbeats.
+//!
+//! This state is not shared between sites (ReplicaDeployment in section 3.4.2 of the paper).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::measurements::Measured;
-use crate::service::normal;
+use crate::measurements::RttMean;
+use crate::service::normalize_name;
 
-/// What a replica says of itself.
+/// A replica's report about itself.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
@@ -20,55 +21,55 @@ pub struct Heartbeat {
     #[serde(default = "one")]
     weight: f64,
     accepting: bool,
-    /// Seconds for which this holds.
+    /// Seconds for which this heartbeat is valid.
     ttl: f64,
-    /// Round-trip times of handshakes since the last one.
+    /// Round-trip times of handshakes since the last heartbeat.
     #[serde(default)]
-    pub rtts: Vec<Measured>,
+    pub rtts: Vec<RttMean>,
 }
 
 const fn one() -> f64 {
     1.0
 }
 
-/// The longest that a replica is believed without another heartbeat.
+/// Maximum `ttl` of a heartbeat in seconds.
 const MAX_TTL: f64 = 3600.0;
 
 impl Heartbeat {
-    /// What is wrong with it, in words.
-    fn problem(&self, own: IpAddr) -> Option<String> {
+    /// Checks the values of the heartbeat.
+    fn check(&self, own_address: IpAddr) -> Result<(), String> {
         if !(0.0..=1.0).contains(&self.load) {
-            return Some(format!("load is {}; use 0 to 1", self.load));
+            return Err(format!("load is {}: must be 0 to 1", self.load));
         }
         if !(self.weight > 0.0 && self.weight.is_finite()) {
-            return Some(format!("weight is {}; use more than 0", self.weight));
+            return Err(format!("weight is {}: must be above 0", self.weight));
         }
         if !(self.ttl > 0.0 && self.ttl <= MAX_TTL) {
-            return Some(format!(
-                "ttl is {}; use more than 0, up to {MAX_TTL}",
+            return Err(format!(
+                "ttl is {}: must be above 0 and at most {MAX_TTL}",
                 self.ttl
             ));
         }
-        if self.address.is_ipv4() != own.is_ipv4() {
+        if self.address.is_ipv4() != own_address.is_ipv4() {
             let address = self.address;
-            return Some(format!(
-                "address {address} is of another family than tunnel.listen {own}"
+            return Err(format!(
+                "address {address} must be of the same family as tunnel.listen {own_address}"
             ));
         }
-        None
+        Ok(())
     }
 }
 
-/// A replica that accepts connections, as the choice needs it.
+/// A replica that accepts connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replica {
-    /// Server id.
+    /// Server id (SID).
     pub sid: u16,
-    /// Where its tunnel ends.
+    /// Tunnel endpoint.
     pub address: IpAddr,
-    /// 0 to 1.
+    /// Load, 0 to 1.
     pub load: f64,
-    /// Its share, beside the others'.
+    /// Weight, relative to the other replicas.
     pub weight: f64,
 }
 
@@ -79,9 +80,9 @@ struct Registered {
     expires: Instant,
 }
 
-/// A replica, as `GET /replicas` shows it.
+/// Status of a replica, as `GET /replicas` returns it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct ReplicaStatus {
     sid: u16,
     services: Vec<String>,
     address: IpAddr,
@@ -91,30 +92,28 @@ pub struct Shown {
     expires_in: f64,
 }
 
-/// All of them.
+/// The registered replicas of this site.
 #[derive(Debug, Default)]
 pub struct Replicas(BTreeMap<u16, Registered>);
 
 impl Replicas {
-    /// Takes a heartbeat, as of `now`, for tunnels of the family of `own`.
+    /// Records a heartbeat received at `now`. The replica's address must be of the family of `own_address`.
     ///
     /// # Errors
-    /// What is wrong with it, in words; nothing has changed then.
-    pub fn beat(
+    /// Returns a message if the heartbeat is invalid. The state then remains unchanged.
+    pub fn record(
         &mut self,
         sid: u16,
         heartbeat: Heartbeat,
         now: Instant,
-        own: IpAddr,
+        own_address: IpAddr,
     ) -> Result<(), String> {
-        if let Some(problem) = heartbeat.problem(own) {
-            return Err(problem);
-        }
+        heartbeat.check(own_address)?;
         let registered = Registered {
             names: heartbeat
                 .services
                 .iter()
-                .map(|name| normal(name.as_bytes()))
+                .map(|name| normalize_name(name.as_bytes()))
                 .collect(),
             expires: now + Duration::from_secs_f64(heartbeat.ttl),
             heartbeat,
@@ -123,31 +122,31 @@ impl Replicas {
         Ok(())
     }
 
-    /// Whether the replica was there.
+    /// Removes a replica; returns true if it was registered.
     pub fn remove(&mut self, sid: u16) -> bool {
         self.0.remove(&sid).is_some()
     }
 
-    /// Takes out those whose time is over; whether there were any.
+    /// Removes replicas whose heartbeats have expired; returns true if there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|_, registered| registered.expires > now);
         self.0.len() < before
     }
 
-    /// When the next one's time is over.
+    /// Returns when the next heartbeat expires.
     pub fn next_expiry(&self) -> Option<Instant> {
         self.0.values().map(|registered| registered.expires).min()
     }
 
-    /// The ends of all tunnels to replicas, of those too that accept no more.
-    pub fn ends(&self) -> impl Iterator<Item = IpAddr> {
+    /// Returns the tunnel endpoints of all replicas, including those that do not accept connections.
+    pub fn endpoints(&self) -> impl Iterator<Item = IpAddr> {
         self.0
             .values()
             .map(|registered| registered.heartbeat.address)
     }
 
-    /// Each replica that accepts, once for each name that it serves.
+    /// Returns each accepting replica once for each name that it serves.
     pub fn accepting(&self) -> impl Iterator<Item = (&[u8], Replica)> {
         let accepting = self.0.iter().filter(|(_, r)| r.heartbeat.accepting);
         accepting.flat_map(|(sid, registered)| {
@@ -170,9 +169,9 @@ impl Replicas {
         })
     }
 
-    /// All of them, as of `now`.
-    pub fn show(&self, now: Instant) -> Vec<Shown> {
-        let show = |(sid, registered): (&u16, &Registered)| Shown {
+    /// Returns the status of all replicas at `now`.
+    pub fn status(&self, now: Instant) -> Vec<ReplicaStatus> {
+        let to_status = |(sid, registered): (&u16, &Registered)| ReplicaStatus {
             sid: *sid,
             services: registered.heartbeat.services.clone(),
             address: registered.heartbeat.address,
@@ -184,6 +183,6 @@ impl Replicas {
                 .saturating_duration_since(now)
                 .as_secs_f64(),
         };
-        self.0.iter().map(show).collect()
+        self.0.iter().map(to_status).collect()
     }
 }

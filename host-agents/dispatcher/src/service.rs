@@ -1,36 +1,36 @@
-//! What clients ask for by name.
+//! Services, which clients request by name.
 
 use foldhash::HashMap;
 use serde::Deserialize;
 
-use crate::choice::MAX_REDUNDANCY;
+use crate::targets::MAX_REDUNDANCY;
 
-/// How a service's site and replica are chosen (`crate::choice`).
+/// Policy for the selection of sites and replicas (see [`crate::selection`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// The mapping's order; replicas by their weights.
+    /// Sites in the mapping's order; replicas by weight.
     Latency,
-    /// The mapping's order; of two replicas the less loaded.
+    /// Sites in the mapping's order; the less loaded of two replicas drawn by weight.
     Load,
-    /// Sites in random order; replicas by their weights.
+    /// Sites in random order; replicas by weight.
     Random,
 }
 
-/// One service.
+/// A service.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     name: String,
     id: u16,
-    /// Whose mapping is this service's, too.
+    /// Deployment whose mapping applies to this service.
     pub deployment: u16,
-    /// Sites that get a copy of each first flight: X of the paper, 3.4.3.
+    /// Number of sites that receive a copy of each first flight (X in section 3.4.3 of the paper).
     #[serde(default = "one")]
     pub redundancy: u8,
-    /// Its application protocols.
+    /// Application protocols (ALPN).
     pub alpn: Vec<String>,
-    /// How its site and replica are chosen.
+    /// Policy for the selection of sites and replicas.
     pub policy: Policy,
 }
 
@@ -39,24 +39,26 @@ const fn one() -> u8 {
 }
 
 impl Service {
-    /// Its number.
+    /// Returns the id of the service.
     pub const fn id(&self) -> u16 {
         self.id
     }
 
-    /// Whether it has this application protocol.
+    /// Returns true if the service supports this application protocol.
     #[inline]
-    pub fn speaks(&self, protocol: &[u8]) -> bool {
-        self.alpn.iter().any(|own| own.as_bytes() == protocol)
+    pub fn supports(&self, protocol: &[u8]) -> bool {
+        self.alpn
+            .iter()
+            .any(|supported| supported.as_bytes() == protocol)
     }
 }
 
-/// The bytes by which a service is found: ASCII letters lowered, one trailing dot removed.
-pub fn normal(name: &[u8]) -> Vec<u8> {
+/// Normalizes a service name for lookups: lower-case ASCII, without a trailing dot.
+pub fn normalize_name(name: &[u8]) -> Vec<u8> {
     name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase()
 }
 
-/// All services, by number and by name.
+/// All services, by id and by name.
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     by_id: HashMap<u16, Service>,
@@ -64,12 +66,12 @@ pub struct Services {
 }
 
 impl Services {
-    /// Adds these, in place of those of their numbers.
+    /// Adds services, replacing those with the same ids.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Returns a message if a service is invalid or conflicts with another.
     pub fn add(&mut self, services: Vec<Service>) -> Result<(), String> {
-        // First, as they may have given each other their names.
+        // Remove all old entries first, because services may exchange their names.
         for service in &services {
             self.remove(service.id);
         }
@@ -77,17 +79,17 @@ impl Services {
             let (id, redundancy, name) = (service.id, service.redundancy, &service.name);
             if !(1..=MAX_REDUNDANCY as u8).contains(&redundancy) {
                 return Err(format!(
-                    "services: {name}: redundancy is {redundancy}; use 1 to {MAX_REDUNDANCY}"
+                    "services: {name}: redundancy is {redundancy}: must be 1 to {MAX_REDUNDANCY}"
                 ));
             }
-            if let Some(other) = self.by_name.insert(normal(name.as_bytes()), id) {
+            if let Some(other) = self.by_name.insert(normalize_name(name.as_bytes()), id) {
                 return Err(format!(
-                    "services: {name} has two ids, {other} and {id}; remove one"
+                    "services: {name} has two ids, {other} and {id}: remove one"
                 ));
             }
             if let Some(other) = self.by_id.insert(id, service) {
                 return Err(format!(
-                    "services: {id} is the id of {} and of another; renumber one",
+                    "services: {id} is the id of {} and of another service: renumber one",
                     other.name
                 ));
             }
@@ -95,16 +97,17 @@ impl Services {
         Ok(())
     }
 
-    /// Whether there was one of this number.
+    /// Removes a service; returns true if it was present.
     pub fn remove(&mut self, id: u16) -> bool {
-        let was = self.by_id.remove(&id);
-        if let Some(service) = &was {
-            self.by_name.remove(&normal(service.name.as_bytes()));
+        let removed = self.by_id.remove(&id);
+        if let Some(service) = &removed {
+            self.by_name
+                .remove(&normalize_name(service.name.as_bytes()));
         }
-        was.is_some()
+        removed.is_some()
     }
 
-    /// The service of a name as a client sends it.
+    /// Returns the service with a name in the client's notation.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Service> {
         let mut lowered = [0; 255];
@@ -115,7 +118,7 @@ impl Services {
         self.by_name.get(&*lowered).map(|id| &self.by_id[id])
     }
 
-    /// All of them.
+    /// Iterates over all services.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Service> {
         self.by_id.values()
     }

@@ -1,4 +1,4 @@
-//! The controller's table: sites, services, clients' regions, and which sites are best for whom.
+//! The controller's table: sites, services, regions of clients, and the mapping of regions to sites.
 
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -6,87 +6,87 @@ use std::num::NonZeroU8;
 use foldhash::{HashMap, HashSet};
 
 use crate::mapping::Mapping;
-use crate::message::{Choice, Client, Difference, Site, Sizes, Whole};
+use crate::message::{Client, FullTable, MappingEntry, Site, TableDelta, TableSummary};
 use crate::regions::Regions;
 use crate::service::{Service, Services};
 
-/// The table, as lookups need it.
+/// The controller's table in a form for lookups.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its version.
+    /// Version.
     pub version: u64,
     /// This dispatcher's site.
     pub site: NonZeroU8,
-    /// Switches' tunnel addresses.
+    /// Tunnel endpoints of the sites' switches.
     pub vteps: HashMap<NonZeroU8, IpAddr>,
     services: Services,
-    /// Clients' regions.
+    /// Regions of clients.
     pub regions: Regions,
     mapping: Mapping,
 }
 
 impl Table {
-    /// The table of `whole`, for tunnels of the family of `own`.
+    /// Builds a table from `message`. Tunnel endpoints must be of the family of `own_address`.
     ///
     /// # Errors
-    /// What contradicts itself, in words.
-    pub fn new(whole: Whole, own: IpAddr) -> Result<Self, String> {
+    /// Returns a message if the table contradicts itself.
+    pub fn new(message: FullTable, own_address: IpAddr) -> Result<Self, String> {
         let mut table = Self {
-            version: whole.version,
-            site: whole.site,
+            version: message.version,
+            site: message.site,
             vteps: HashMap::default(),
             services: Services::default(),
             regions: Regions::default(),
             mapping: Mapping::default(),
         };
-        table.add_sites(&whole.sites, own)?;
-        table.services.add(whole.services)?;
-        table.add_clients(&whole.clients);
-        table.map(&whole.mapping)?;
+        table.add_sites(&message.sites, own_address)?;
+        table.services.add(message.services)?;
+        table.add_clients(&message.clients);
+        table.add_mapping(&message.mapping)?;
         table.check_deployments()?;
         Ok(table)
     }
 
-    /// This table with `difference`, which must be from its version.
+    /// Returns a copy of this table with `delta`, which must apply to its version.
     ///
     /// # Errors
-    /// What contradicts itself, in words.
-    pub fn with(&self, difference: Difference, own: IpAddr) -> Result<Self, String> {
+    /// Returns a message if the result contradicts itself.
+    pub fn apply(&self, delta: TableDelta, own_address: IpAddr) -> Result<Self, String> {
         let mut table = self.clone();
-        table.version = difference.version;
-        for prefix in difference.remove.clients {
+        table.version = delta.version;
+        for prefix in delta.remove.clients {
             if !table.regions.remove(prefix) {
-                return Err(format!("remove.clients: {prefix} is not there"));
+                return Err(format!("remove.clients: unknown prefix {prefix}"));
             }
         }
-        for gone in difference.remove.mapping {
-            let deployment = gone.deployment;
-            for region in gone.regions {
+        for removed in delta.remove.mapping {
+            let deployment = removed.deployment;
+            for region in removed.regions {
                 if !table.mapping.remove(deployment, region) {
                     return Err(format!(
-                        "remove.mapping: deployment {deployment}, region {region} is not there"
+                        "remove.mapping: deployment {deployment} has no sites for region {region}"
                     ));
                 }
             }
         }
-        for id in difference.remove.services {
+        for id in delta.remove.services {
             if !table.services.remove(id) {
-                return Err(format!("remove.services: {id} is not there"));
+                return Err(format!("remove.services: unknown id {id}"));
             }
         }
-        table.add_sites(&difference.sites, own)?;
-        table.services.add(difference.services)?;
-        table.add_clients(&difference.clients);
-        table.map(&difference.mapping)?;
+        table.add_sites(&delta.sites, own_address)?;
+        table.services.add(delta.services)?;
+        table.add_clients(&delta.clients);
+        table.add_mapping(&delta.mapping)?;
         table.check_deployments()?;
         Ok(table)
     }
 
-    fn add_sites(&mut self, sites: &[Site], own: IpAddr) -> Result<(), String> {
+    fn add_sites(&mut self, sites: &[Site], own_address: IpAddr) -> Result<(), String> {
         for Site { id, vtep } in sites {
-            if vtep.is_ipv4() != own.is_ipv4() {
+            if vtep.is_ipv4() != own_address.is_ipv4() {
                 return Err(format!(
-                    "sites: {id}'s vtep {vtep} is of another family than tunnel.listen {own}"
+                    "sites: {id}: vtep {vtep} must be of the same family as tunnel.listen {own_address}"
                 ));
             }
             self.vteps.insert(*id, *vtep);
@@ -100,61 +100,65 @@ impl Table {
         }
     }
 
-    fn map(&mut self, mapping: &[Choice]) -> Result<(), String> {
-        for choice in mapping {
-            let Choice {
+    fn add_mapping(&mut self, mapping: &[MappingEntry]) -> Result<(), String> {
+        for entry in mapping {
+            let MappingEntry {
                 deployment, sites, ..
-            } = choice;
-            let wrong = |what: String| {
+            } = entry;
+            let reject = |reason: String| {
                 Err(format!(
-                    "mapping: deployment {deployment}, sites {sites:?}: {what}"
+                    "mapping: deployment {deployment}, sites {sites:?}: {reason}"
                 ))
             };
             if sites.is_empty() {
-                return wrong("there is none; name one, or remove the regions".into());
+                return reject("empty list: name a site, or remove the regions".into());
             }
             for (n, id) in sites.iter().enumerate() {
                 if *id != self.site && !self.vteps.contains_key(id) {
-                    return wrong(format!("site {id} is not among the sites"));
+                    return reject(format!("unknown site {id}: add it to sites"));
                 }
                 if sites[..n].contains(id) {
-                    return wrong(format!("site {id} is there twice"));
+                    return reject(format!("duplicate site {id}: remove one"));
                 }
             }
-            for region in &choice.regions {
+            for region in &entry.regions {
                 self.mapping.set(*deployment, *region, sites);
             }
         }
         Ok(())
     }
 
-    /// What is mapped is of use: a deployment that no service has is one whose number somebody has mistaken.
+    /// Checks that each mapped deployment belongs to a service. A deployment without one is probably a wrong number.
     fn check_deployments(&self) -> Result<(), String> {
-        let used: HashSet<u16> = self.services.iter().map(|one| one.deployment).collect();
-        let stray = self.mapping.deployments().find(|one| !used.contains(one));
-        stray.map_or(Ok(()), |deployment| {
+        let used: HashSet<u16> = self
+            .services
+            .iter()
+            .map(|service| service.deployment)
+            .collect();
+        let unused = self.mapping.deployments().find(|id| !used.contains(id));
+        unused.map_or(Ok(()), |deployment| {
             Err(format!(
-                "mapping: deployment {deployment}: no service has it; add one, or remove its regions"
+                "mapping: deployment {deployment}: no service uses it: add one, or remove its regions"
             ))
         })
     }
 
-    /// The service of a name as a client sends it.
+    /// Returns the service with a name in the client's notation.
     #[inline]
     pub fn service(&self, name: &[u8]) -> Option<&Service> {
         self.services.find(name)
     }
 
-    /// The sites for a service's client, best first.
+    /// Returns the sites for a client of a service, best first.
     #[inline]
     pub fn sites(&self, service: &Service, client: IpAddr) -> impl Iterator<Item = NonZeroU8> {
         let region = self.regions.find(client);
         self.mapping.find(service.deployment, region)
     }
 
-    /// How much there is of each list.
-    pub fn sizes(&self) -> Sizes {
-        Sizes {
+    /// Returns the version and the number of entries.
+    pub fn summary(&self) -> TableSummary {
+        TableSummary {
             version: self.version,
             site: self.site,
             sites: self.vteps.len(),

@@ -1,4 +1,4 @@
-//! The tunnels' UDP socket: batches in and out, segments of one flow as one (GRO, GSO).
+//! The UDP socket of the tunnels, with batched system calls, GRO and GSO.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,13 +12,13 @@ mod send;
 pub use receive::Receiver;
 pub use send::Sender;
 
-/// What may wait in the socket; the system gives less if it is told so.
-const BUFFER: usize = 8 << 20;
+/// Size of the socket buffers in bytes, capped by the system's limits.
+const SOCKET_BUFFER: usize = 8 << 20;
 
-/// Opens a tunnel's end at `listen`. Sockets of the same address share what comes, by flow.
+/// Opens the tunnel endpoint at `listen`. The kernel distributes flows over all sockets with this address.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the system's error.
 pub fn bind(listen: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(listen),
@@ -30,13 +30,13 @@ pub fn bind(listen: SocketAddr) -> io::Result<Socket> {
         accept_without_checksum(&socket)?;
     }
     socket.set_reuse_port(true)?;
-    socket.set_recv_buffer_size(BUFFER)?;
-    socket.set_send_buffer_size(BUFFER)?;
-    // Kernels without it deliver single datagrams, which is as well.
+    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER)?;
+    // Kernels without GRO deliver single datagrams, which also works.
     let _ = set_receive_offload(&socket, true);
     socket.bind(&listen.into())?;
     Ok(socket)
 }
 
-/// Room for one control message with an int, as aligned as the system wants it.
-type Control = [u64; 4];
+/// Aligned buffer for one control message with an int.
+type ControlBuffer = [u64; 4];

@@ -1,28 +1,28 @@
-//! Table and replicas at one moment, as the workers see them.
+//! A snapshot of table and replicas for the workers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use crate::choice::Targets;
 use crate::replicas::{Replica, Replicas};
 use crate::table::Table;
+use crate::targets::Targets;
 
-/// What a worker looks things up in; another takes its place when anything changes.
+/// An immutable snapshot of table and replicas. Each change creates a new one.
 #[derive(Debug)]
 pub struct View {
     /// The controller's table.
     pub table: Arc<Table>,
     replicas: HashMap<u16, Vec<Replica>>,
-    /// Whose tunnels are accepted.
+    /// Addresses from which tunnel packets are accepted.
     peers: HashSet<IpAddr>,
-    /// Where tunnels go to that are there.
-    live: HashSet<IpAddr>,
+    /// Tunnel endpoints of all known replicas and sites.
+    endpoints: HashSet<IpAddr>,
 }
 
 impl View {
-    /// Of `table` and `replicas`; `peers` are this site's own switches.
+    /// Creates a snapshot. `peers` are this site's own switches.
     pub fn new(table: Arc<Table>, replicas: &Replicas, peers: &[IpAddr]) -> Self {
         let mut by_service: HashMap<u16, Vec<Replica>> = HashMap::default();
         for (name, replica) in replicas.accepting() {
@@ -34,26 +34,28 @@ impl View {
         Self {
             replicas: by_service,
             peers: peers.iter().copied().chain(vteps.clone()).collect(),
-            live: replicas.ends().chain(vteps).collect(),
+            endpoints: replicas.endpoints().chain(vteps).collect(),
             table,
         }
     }
 
-    /// This site's replicas of a service that accept connections.
+    /// Returns this site's replicas of a service that accept connections.
     #[inline]
     pub fn replicas(&self, service: u16) -> &[Replica] {
         self.replicas.get(&service).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a tunnel from `address` is accepted.
+    /// Returns true if tunnel packets from `address` are accepted.
     #[inline]
     pub fn is_peer(&self, address: IpAddr) -> bool {
         self.peers.contains(&address)
     }
 
-    /// Whether all of `targets` are still there.
+    /// Returns true if all `targets` are still known.
     #[inline]
-    pub fn are_live(&self, targets: &Targets) -> bool {
-        targets.iter().all(|end| self.live.contains(&end))
+    pub fn has_endpoints(&self, targets: &Targets) -> bool {
+        targets
+            .iter()
+            .all(|endpoint| self.endpoints.contains(&endpoint))
     }
 }

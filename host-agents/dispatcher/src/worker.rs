@@ -1,131 +1,128 @@
-//! A worker: one socket, one engine, one thread.
+//! Workers: each has a thread, a socket and an engine.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::{io, thread};
 
 use anyhow::{Context as _, Result};
+use parking_lot::{Mutex, RwLock};
 use socket2::Socket;
 
 use crate::config::Config;
-use crate::counts::{Counts, add};
 use crate::engine::Engine;
 use crate::outbox::Outbox;
+use crate::outcome::{Counters, add};
 use crate::udp::{Receiver, Sender, bind};
 use crate::view::View;
 
-/// Packets that wait for each other before they are sent. Trains of datagrams can bring two thousand at once, of which the first would wait for
-/// all others; this many go as one where they go to one end.
-const AT_ONCE: usize = 64;
+/// Number of packets after which a batch is sent.
+///
+/// One receive call can return two thousand datagrams, and the first should not wait for all others. GSO sends this many packets
+/// to one destination as one.
+const SEND_BATCH: usize = 64;
 
-/// The newest view, from who makes it to those who use it: they look at a number before each batch.
+/// Passes the newest view to the workers, which check its generation before each batch.
 #[derive(Debug, Default)]
-pub struct Views {
-    number: AtomicU64,
+pub struct ViewChannel {
+    generation: AtomicU64,
     newest: RwLock<Option<Arc<View>>>,
-    /// Those that somebody may still use: a large one is not freed by a worker, whose packets would wait.
+    /// Old views that workers may still use. Workers must not free them, because freeing a large view would delay packets.
     retired: Mutex<Vec<Arc<View>>>,
 }
 
-impl Views {
-    /// Puts a view in the last one's place.
+impl ViewChannel {
+    /// Replaces the newest view.
     pub fn publish(&self, view: Arc<View>) {
-        let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.write();
         let last = newest.replace(view);
         drop(newest);
-        self.number.fetch_add(1, Ordering::Release);
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        self.generation.fetch_add(1, Ordering::Release);
+        let mut retired = self.retired.lock();
         retired.extend(last);
         retired.retain(|view| Arc::strong_count(view) > 1);
     }
 
-    /// A follower that has not seen any.
-    pub fn follow(self: &Arc<Self>) -> Follower {
-        Follower {
-            views: self.clone(),
-            number: 0,
+    /// Creates a receiver.
+    pub fn subscribe(self: &Arc<Self>) -> ViewReceiver {
+        ViewReceiver {
+            channel: self.clone(),
+            generation: 0,
             view: None,
         }
     }
 }
 
-/// One user of the newest view.
+/// Receiver of the newest view.
 #[derive(Debug)]
-pub struct Follower {
-    views: Arc<Views>,
-    number: u64,
+pub struct ViewReceiver {
+    channel: Arc<ViewChannel>,
+    generation: u64,
     view: Option<Arc<View>>,
 }
 
-impl Follower {
-    /// The newest view; nothing before the first.
+impl ViewReceiver {
+    /// Returns the newest view, or `None` before the first.
     #[inline]
     pub fn view(&mut self) -> Option<&View> {
-        let number = self.views.number.load(Ordering::Acquire);
-        if number != self.number {
-            self.number = number;
-            self.view.clone_from(
-                &self
-                    .views
-                    .newest
-                    .read()
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+        let generation = self.channel.generation.load(Ordering::Acquire);
+        if generation != self.generation {
+            self.generation = generation;
+            self.view.clone_from(&self.channel.newest.read());
         }
         self.view.as_deref()
     }
 }
 
-/// Starts the workers of `config`; the counters of each.
+/// Starts the workers and returns their counters.
 ///
 /// # Errors
-/// If the tunnel's end cannot be opened, or a thread not be started.
-pub fn start(config: &Config, views: &Arc<Views>) -> Result<Vec<Arc<Counts>>> {
+/// Returns an error if a socket cannot be opened or a thread not be started.
+pub fn start(config: &Config, views: &Arc<ViewChannel>) -> Result<Vec<Arc<Counters>>> {
     let listen = *config.tunnel.listen.get_ref();
     let start = |n| {
         let socket =
             bind(listen).with_context(|| format!("tunnel.listen: cannot open {listen}"))?;
-        let counts = Arc::new(Counts::default());
-        let engine = Engine::new(&config.limits, counts.clone());
-        let (follower, own) = (views.follow(), counts.clone());
+        let counters = Arc::new(Counters::default());
+        let engine = Engine::new(&config.limits, counters.clone());
+        let (receiver, own_counters) = (views.subscribe(), counters.clone());
         thread::Builder::new()
             .name(format!("worker-{n}"))
             .spawn(move || {
-                let error = serve(&socket, engine, follower, &own);
-                // Half a dispatcher would drop half of all flights in silence.
+                let error = serve(&socket, engine, receiver, &own_counters);
+                // Without this worker, the dispatcher would silently drop a share of all flights.
                 tracing::error!("tunnel: {error}");
                 std::process::exit(1);
             })?;
-        Ok(counts)
+        Ok(counters)
     };
     (0..config.threads).map(start).collect()
 }
 
-/// Serves until receiving fails; why it did.
+/// Processes packets until receiving fails; returns the error.
 pub fn serve(
     socket: &Socket,
     mut engine: Engine,
-    mut follower: Follower,
-    counts: &Counts,
+    mut views: ViewReceiver,
+    counters: &Counters,
 ) -> io::Error {
     let (mut receiver, mut sender, mut out) =
-        (Receiver::default(), Sender::new(false), Outbox::default());
+        (Receiver::default(), Sender::new(true), Outbox::default());
     loop {
         match receiver.receive(socket) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return error,
         }
-        let view = follower.view();
+        let view = views.view();
         let mut send = |out: &mut Outbox| {
             let unsent = sender.send(socket, out);
             if unsent > 0 {
-                add(&counts.unsent, unsent);
+                add(&counters.unsent, unsent);
             }
         };
         for (peer, datagram) in receiver.datagrams() {
-            engine.take(view, peer, datagram, &mut out);
-            if out.entries().len() >= AT_ONCE {
+            engine.process(view, peer, datagram, &mut out);
+            if out.entries().len() >= SEND_BATCH {
                 send(&mut out);
             }
         }

@@ -1,10 +1,8 @@
-//! The socket under noq, with one port per connection.
+//! The socket under noq, with one port per connection, and with two operations that noq lacks.
 //!
-//! It adds two operations that noq lacks:
-//!
-//! - Changing the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3).
-//!   noq's own `Endpoint::rebind` is a migration by the client: it switches to the next connection id and sends a PING.
-//! - Changing the server's address, while noq keeps the one with which it connected.
+//! [`Socket::rebind`] changes the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3). The operation
+//! of that name in noq is a migration by the client: it switches to the next connection id and sends a PING.
+//! [`Socket::redirect`] changes the server's address, while noq keeps the one with which it connected.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

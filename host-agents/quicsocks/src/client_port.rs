@@ -92,7 +92,7 @@ impl ClientPort {
     /// Receives a datagram without waiting.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is none, or an ICMP error, which concerns one datagram only.
+    /// Returns `WouldBlock` if no datagram is waiting, or an ICMP error, which concerns one datagram only.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.socket.try_recv_from(buffer)
     }

@@ -1,4 +1,4 @@
-//! Batches in: datagrams, and trains of them that the kernel made (GRO).
+//! Batched receive with GRO.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -8,59 +8,66 @@ use std::os::fd::AsRawFd as _;
 use libc::{c_int, iovec, mmsghdr, msghdr, sockaddr_in, sockaddr_in6, sockaddr_storage};
 use socket2::Socket;
 
-use super::Control;
+use super::ControlBuffer;
 
-/// Datagrams, or trains of them, that one call takes.
+/// Maximum number of messages that one system call receives. Each is a datagram or several coalesced ones.
 const BATCH: usize = 32;
-/// Bytes of a train: what GRO puts together at most.
-const TRAIN: usize = 65_536;
+/// Maximum length of a message in bytes: the limit of GRO.
+const MESSAGE_LEN: usize = 65_536;
 
-/// Receives batches.
+/// A received message.
+struct Message {
+    len: usize,
+    /// Length of each datagram in the message, except the last, which may be shorter.
+    segment_size: usize,
+    sender: IpAddr,
+}
+
+/// Receives batches of datagrams.
 pub struct Receiver {
     bytes: Vec<u8>,
     names: Box<[sockaddr_storage; BATCH]>,
-    controls: Box<[Control; BATCH]>,
-    /// Bytes, segment size and sender of each train.
-    trains: Vec<(usize, usize, IpAddr)>,
+    controls: Box<[ControlBuffer; BATCH]>,
+    received: Vec<Message>,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
         Self {
-            bytes: vec![0; BATCH * TRAIN],
-            // SAFETY: plain data, of which all zeros are a value.
+            bytes: vec![0; BATCH * MESSAGE_LEN],
+            // SAFETY: sockaddr_storage is plain data, for which zeros are valid.
             names: unsafe { Box::new(zeroed()) },
             controls: Box::new([[0; 4]; BATCH]),
-            trains: Vec::with_capacity(BATCH),
+            received: Vec::with_capacity(BATCH),
         }
     }
 }
 
 impl Receiver {
-    /// Waits until something comes, and takes what there is.
+    /// Waits for the first message and receives all that are available.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error.
     pub fn receive(&mut self, socket: &Socket) -> io::Result<()> {
-        self.trains.clear();
+        self.received.clear();
         let base = self.bytes.as_mut_ptr();
         let mut parts: [iovec; BATCH] = std::array::from_fn(|n| iovec {
-            // SAFETY: within `bytes`, of which each train has a part of its own.
-            iov_base: unsafe { base.add(n * TRAIN) }.cast(),
-            iov_len: TRAIN,
+            // SAFETY: the offset is within `bytes`, and the messages' parts do not overlap.
+            iov_base: unsafe { base.add(n * MESSAGE_LEN) }.cast(),
+            iov_len: MESSAGE_LEN,
         });
         let mut messages: [mmsghdr; BATCH] = std::array::from_fn(|n| {
-            // SAFETY: plain data, of which all zeros are a value.
+            // SAFETY: mmsghdr is plain data, for which zeros are valid.
             let mut message: mmsghdr = unsafe { zeroed() };
             message.msg_hdr.msg_name = (&raw mut self.names[n]).cast();
             message.msg_hdr.msg_namelen = size_of::<sockaddr_storage>() as u32;
             message.msg_hdr.msg_iov = &raw mut parts[n];
             message.msg_hdr.msg_iovlen = 1;
             message.msg_hdr.msg_control = self.controls[n].as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = size_of::<Control>() as _;
+            message.msg_hdr.msg_controllen = size_of::<ControlBuffer>() as _;
             message
         });
-        // SAFETY: all pointers are to what outlives the call, with their lengths.
+        // SAFETY: all pointers have correct lengths and outlive the call.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -75,39 +82,44 @@ impl Receiver {
         }
         for (n, message) in messages.iter().take(received as usize).enumerate() {
             let len = message.msg_len as usize;
-            let sender = address(&self.names[n]);
-            self.trains
-                .push((len, segment_size(&message.msg_hdr).unwrap_or(len), sender));
+            self.received.push(Message {
+                len,
+                segment_size: segment_size(&message.msg_hdr).unwrap_or(len),
+                sender: address(&self.names[n]),
+            });
         }
         Ok(())
     }
 
-    /// The datagrams received last, and who sent them.
+    /// Iterates over the datagrams of the last batch, with their senders.
     pub fn datagrams(&self) -> impl Iterator<Item = (IpAddr, &[u8])> {
-        let trains = self.trains.iter().zip(self.bytes.chunks_exact(TRAIN));
-        trains.flat_map(|((len, segment, sender), bytes)| {
-            bytes[..*len]
-                .chunks((*segment).max(1))
-                .map(|datagram| (*sender, datagram))
+        let messages = self
+            .received
+            .iter()
+            .zip(self.bytes.chunks_exact(MESSAGE_LEN));
+        messages.flat_map(|(message, bytes)| {
+            bytes[..message.len]
+                .chunks(message.segment_size.max(1))
+                .map(|datagram| (message.sender, datagram))
         })
     }
 }
 
 fn address(name: &sockaddr_storage) -> IpAddr {
     if c_int::from(name.ss_family) == libc::AF_INET {
-        // SAFETY: the family says what it is.
+        // SAFETY: the family is AF_INET.
         let name = unsafe { &*(&raw const *name).cast::<sockaddr_in>() };
         Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)).into()
     } else {
-        // SAFETY: the socket is of one of two families.
+        // SAFETY: the socket's family is AF_INET or AF_INET6.
         let name = unsafe { &*(&raw const *name).cast::<sockaddr_in6>() };
         Ipv6Addr::from(name.sin6_addr.s6_addr).into()
     }
 }
 
-/// Bytes of each datagram in a train, of which the last may have fewer.
+/// Returns the length of each datagram in a message that GRO coalesced.
 fn segment_size(message: &msghdr) -> Option<usize> {
-    // SAFETY: the system wrote the control messages; the macros walk within their length.
+    // SAFETY: the kernel wrote the control messages, and the macros stay within their length.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(message);
         while let Some(head) = control.as_ref() {

@@ -1,4 +1,4 @@
-//! Batches out: what goes to one end as one (GSO).
+//! Batched send with GSO.
 
 use std::io;
 use std::mem::zeroed;
@@ -8,37 +8,38 @@ use std::os::fd::{AsRawFd as _, RawFd};
 use libc::{c_void, cmsghdr, iovec, mmsghdr, sockaddr_storage};
 use socket2::Socket;
 
-use super::Control;
-use crate::choice::tunnel_end;
+use super::ControlBuffer;
 use crate::outbox::{Entry, Outbox};
+use crate::targets::tunnel_address;
 
-/// Most datagrams that GSO takes at once (`UDP_MAX_SEGMENTS` of older kernels), and their bytes with all headers.
+/// Maximum number of datagrams in a GSO message (`UDP_MAX_SEGMENTS` of older kernels).
 const MAX_SEGMENTS: usize = 64;
-const MAX_GSO: usize = 65_000;
+/// Maximum length of a GSO message in bytes, including headers.
+const MAX_GSO_LEN: usize = 65_000;
 
-/// Sends batches.
+/// Sends batches of packets.
 #[derive(Default)]
 pub struct Sender {
     names: Vec<(sockaddr_storage, u32)>,
     parts: Vec<iovec>,
-    controls: Vec<Control>,
+    controls: Vec<ControlBuffer>,
     messages: Vec<mmsghdr>,
     groups: Vec<std::ops::Range<usize>>,
-    singly: bool,
+    is_gso_disabled: bool,
 }
 
 impl Sender {
-    /// One that sends every packet on its own, if `singly`; else so only where the system or the way knows no GSO.
-    pub fn new(singly: bool) -> Self {
+    /// Creates a sender. Without `gso`, it sends each packet separately. With it, it falls back to that if GSO fails.
+    pub fn new(gso: bool) -> Self {
         Self {
-            singly,
+            is_gso_disabled: !gso,
             ..Self::default()
         }
     }
 
-    /// Sends all of `out` and empties it; how many packets the system did not take.
+    /// Sends all packets of `out` and clears it; returns the number of packets that the system did not accept.
     pub fn send(&mut self, socket: &Socket, out: &mut Outbox) -> u64 {
-        out.group();
+        out.group_by_destination();
         let mut unsent = 0;
         let mut next = 0;
         while next < out.entries().len() {
@@ -46,10 +47,10 @@ impl Sender {
             let sent = self.call(socket.as_raw_fd());
             let done = self.groups[..sent].last().map_or(next, |group| group.end);
             if sent < self.groups.len() {
-                // The message that was not taken: once more without GSO, or not at all.
+                // Retry the message that the system did not accept without GSO, or give up on it.
                 let failed = self.groups[sent].clone();
-                if failed.len() > 1 && !self.singly {
-                    self.singly = true;
+                if failed.len() > 1 && !self.is_gso_disabled {
+                    self.is_gso_disabled = true;
                     next = done;
                 } else {
                     unsent += failed.len() as u64;
@@ -63,7 +64,7 @@ impl Sender {
         unsent
     }
 
-    /// Makes messages of the entries from `start` on.
+    /// Builds messages for the entries from `start` on.
     fn prepare(&mut self, out: &Outbox, start: usize) {
         self.names.clear();
         self.parts.clear();
@@ -72,8 +73,13 @@ impl Sender {
         let entries = out.entries();
         let mut at = start;
         while at < entries.len() {
-            let end = at + if self.singly { 1 } else { run(&entries[at..]) };
-            self.names.push(name(tunnel_end(entries[at].to)));
+            let end = at
+                + if self.is_gso_disabled {
+                    1
+                } else {
+                    segments(&entries[at..])
+                };
+            self.names.push(socket_name(tunnel_address(entries[at].to)));
             self.controls.push([0; 4]);
             self.groups.push(at..end);
             at = end;
@@ -85,7 +91,7 @@ impl Sender {
         self.parts.extend(entries[start..].iter().map(part));
         self.messages.clear();
         for (n, group) in self.groups.iter().enumerate() {
-            // SAFETY: plain data, of which all zeros are a value.
+            // SAFETY: mmsghdr is plain data, for which zeros are valid.
             let mut message: mmsghdr = unsafe { zeroed() };
             let header = &mut message.msg_hdr;
             header.msg_name = (&raw mut self.names[n].0).cast();
@@ -94,7 +100,7 @@ impl Sender {
             header.msg_iovlen = group.len() as _;
             if group.len() > 1 {
                 let size = entries[group.start].len as u16;
-                // SAFETY: there is room for one message with two bytes.
+                // SAFETY: the buffer holds one control message with two bytes.
                 unsafe {
                     header.msg_control = self.controls[n].as_mut_ptr().cast::<c_void>();
                     header.msg_controllen = libc::CMSG_SPACE(2) as _;
@@ -109,10 +115,10 @@ impl Sender {
         }
     }
 
-    /// How many messages the system took.
+    /// Sends the messages; returns the number that the system accepted.
     fn call(&mut self, socket: RawFd) -> usize {
         loop {
-            // SAFETY: all pointers are to what outlives the call, with their lengths.
+            // SAFETY: all pointers have correct lengths and outlive the call.
             let sent = unsafe {
                 libc::sendmmsg(
                     socket,
@@ -131,13 +137,14 @@ impl Sender {
     }
 }
 
-/// How many entries go as one: to the same end, of the same size but for a shorter last one.
-fn run(entries: &[Entry]) -> usize {
+/// Returns how many entries fit into one GSO message: all to one destination and of one size, except a shorter last one.
+fn segments(entries: &[Entry]) -> usize {
     let first = entries[0];
     let mut total = first.len;
     for (n, entry) in entries.iter().enumerate().skip(1) {
         total += entry.len;
-        if entry.to != first.to || entry.len > first.len || n == MAX_SEGMENTS || total > MAX_GSO {
+        if entry.to != first.to || entry.len > first.len || n == MAX_SEGMENTS || total > MAX_GSO_LEN
+        {
             return n;
         }
         if entry.len < first.len {
@@ -147,9 +154,9 @@ fn run(entries: &[Entry]) -> usize {
     entries.len()
 }
 
-fn name(address: SocketAddr) -> (sockaddr_storage, u32) {
+fn socket_name(address: SocketAddr) -> (sockaddr_storage, u32) {
     let address = socket2::SockAddr::from(address);
-    // SAFETY: plain data, of which all zeros are a value; the copy is as long as the address is.
+    // SAFETY: sockaddr_storage is plain data, for which zeros are valid, and it holds any address.
     unsafe {
         let mut name: sockaddr_storage = zeroed();
         let len = address.len();

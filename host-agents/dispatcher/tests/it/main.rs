@@ -1,8 +1,8 @@
-//! The dispatcher: its engine and tables in process, and the program in a network namespace.
+//! Tests of the dispatcher: its engine and tables in process, and the program in a network namespace.
 
-mod choices;
 mod flights;
 mod memory;
-mod network;
+mod program;
+mod selection;
 mod tables;
-mod world;
+mod testbed;

@@ -1,47 +1,47 @@
-//! Memory is taken at the start: a hundred thousand connections need no byte more than one.
+//! Memory is allocated at start: a hundred thousand connections need no more than one.
 
-use frontage_dispatcher::counts::Outcome;
 use frontage_dispatcher::outbox::Outbox;
+use frontage_dispatcher::outcome::Outcome;
 use frontage_first_flight::Version;
 use frontage_first_flight::compose::{crypto, hello as hello_of, initial, whole};
 use frontage_tunnel::vxlan;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use crate::world::{SWITCH, World, dcid, ip, tunnelled};
+use crate::testbed::{SWITCH, Testbed, dcid, encapsulate, ip};
 
 thread_local! {
-    /// Bytes that this thread has and has not given back.
-    static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// Bytes that this thread has allocated and not freed.
+    static ALLOCATED: Cell<isize> = const { Cell::new(0) };
 }
 
-struct Counting;
+struct CountingAllocator;
 
 fn add(bytes: isize) {
-    // A thread that ends frees what it had when its counter is gone.
-    let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
+    // A thread may free memory after its counter was destroyed.
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes));
 }
 
-// SAFETY: the system's allocator does it all.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: all calls are passed to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of GlobalAlloc.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         add(-(layout.size() as isize));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of GlobalAlloc.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Makes `packet` another client's: source address, no UDP checksum (RFC 768), the IPv4 header's own.
-fn readdress(packet: &mut [u8], client: u32) {
+/// Changes the client of `packet`: sets the source address, clears the UDP checksum (RFC 768), updates the IPv4 checksum.
+fn set_client(packet: &mut [u8], client: u32) {
     let ip = &mut packet[vxlan::LEN..];
     ip[12..16].copy_from_slice(&(0x0b00_0000 + client).to_be_bytes());
     ip[26..28].fill(0);
@@ -56,13 +56,13 @@ fn readdress(packet: &mut [u8], client: u32) {
     ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
-/// Every third client never finishes its flight.
+/// Every third client never completes its flight.
 #[test]
-fn memory_is_flat() {
+fn memory_does_not_grow_with_connections() {
     const CLIENTS: u32 = 100_000;
-    let mut world = World::served();
-    let view = world.view();
-    let (mut out, mut live) = (Outbox::default(), None);
+    let mut testbed = Testbed::with_replicas();
+    let view = testbed.view();
+    let (mut out, mut baseline) = (Outbox::default(), None);
     let hello = [(51, vec![5; 1500])];
     let half = initial(
         Version::V1,
@@ -73,18 +73,20 @@ fn memory_is_flat() {
     );
     let whole = whole(Version::V1, &dcid(1), b"films.example", &[b"h3"]);
     let mut packets =
-        [&half, &whole, &whole].map(|datagram| tunnelled(1, "11.0.0.0:40000", datagram));
+        [&half, &whole, &whole].map(|datagram| encapsulate(1, "11.0.0.0:40000", datagram));
     for client in 0..CLIENTS {
         let packet = &mut packets[client as usize % 3];
-        readdress(packet, client);
-        world.engine.take(Some(&view), ip(SWITCH), packet, &mut out);
+        set_client(packet, client);
+        testbed
+            .engine
+            .process(Some(&view), ip(SWITCH), packet, &mut out);
         out.clear();
-        // Each kind has come once.
+        // Each kind of packet was processed once.
         if client == 2 {
-            live = Some(LIVE.get());
+            baseline = Some(ALLOCATED.get());
         }
     }
-    assert_eq!(live, Some(LIVE.get()));
-    world.expect(Outcome::Held, u64::from(CLIENTS.div_ceil(3)));
-    world.expect(Outcome::Forwarded, u64::from(CLIENTS - CLIENTS.div_ceil(3)));
+    assert_eq!(baseline, Some(ALLOCATED.get()));
+    testbed.expect_count(Outcome::Held, u64::from(CLIENTS.div_ceil(3)));
+    testbed.expect_count(Outcome::Forwarded, u64::from(CLIENTS - CLIENTS.div_ceil(3)));
 }

@@ -1,4 +1,4 @@
-//! A dispatcher of site 1 in process, with what it is told and what it counts.
+//! A dispatcher of site 1 in process, with its table, replicas and counters.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frontage_dispatcher::config::Limits;
-use frontage_dispatcher::counts::{Counts, Outcome};
 use frontage_dispatcher::engine::Engine;
 use frontage_dispatcher::outbox::Outbox;
+use frontage_dispatcher::outcome::{Counters, Outcome};
 use frontage_dispatcher::replicas::Replicas;
 use frontage_dispatcher::table::Table;
 use frontage_dispatcher::view::View;
@@ -26,8 +26,9 @@ pub fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Three sites and two services: `films.example` is best at sites 2, 1, 3 for region 5 and at 1, 2 for others, `copied.example`
-/// goes to two sites.
+/// A table with three sites and two services.
+///
+/// `films.example` is mapped to sites 2, 1, 3 for region 5 and to 1, 2 for all others. `copied.example` goes to two sites.
 pub fn table() -> Value {
     json!({
         "version": 7, "site": 1,
@@ -47,79 +48,82 @@ pub fn table() -> Value {
     })
 }
 
-/// Replica `sid`, at the address `2001:db8:1::<sid>`.
+/// The heartbeat of replica `sid`.
 pub fn heartbeat(sid: u16, services: &[&str]) -> Value {
     json!({"services": services, "address": replica(sid), "load": 0.5, "weight": 1, "accepting": true, "ttl": 3})
 }
 
+/// The address of replica `sid`, `2001:db8:1::<sid>`.
 pub fn replica(sid: u16) -> IpAddr {
     ip(&format!("2001:db8:1::{sid:x}"))
 }
 
-pub struct World {
+pub struct Testbed {
     pub table: Value,
     pub replicas: Replicas,
-    pub counts: Arc<Counts>,
+    pub counters: Arc<Counters>,
     pub engine: Engine,
     pub now: Instant,
 }
 
-impl World {
+impl Testbed {
     pub fn new() -> Self {
-        Self::with(Limits {
+        Self::with_limits(Limits {
             unfinished: 16,
             recent: 1024,
         })
     }
 
-    pub fn with(limits: Limits) -> Self {
-        let counts = Arc::new(Counts::default());
+    pub fn with_limits(limits: Limits) -> Self {
+        let counters = Arc::new(Counters::default());
         Self {
             table: table(),
             replicas: Replicas::default(),
-            engine: Engine::new(&limits, counts.clone()),
-            counts,
+            engine: Engine::new(&limits, counters.clone()),
+            counters,
             now: Instant::now(),
         }
     }
 
-    /// With replicas 11 and 12 of both services.
-    pub fn served() -> Self {
-        let mut world = Self::new();
+    /// Creates a testbed with replicas 11 and 12 of both services.
+    pub fn with_replicas() -> Self {
+        let mut testbed = Self::new();
         for sid in [11, 12] {
-            world.beat(sid, |_| {});
+            testbed.heartbeat(sid, |_| {});
         }
-        world
+        testbed
     }
 
-    /// A heartbeat of both services, changed.
-    pub fn beat(&mut self, sid: u16, change: impl FnOnce(&mut Value)) {
-        let mut beat = heartbeat(sid, &["films.example", "copied.example"]);
-        change(&mut beat);
-        let beat = serde_json::from_value(beat).unwrap();
-        self.replicas.beat(sid, beat, self.now, ip(OWN)).unwrap();
+    /// Records a heartbeat of a replica of both services, after `change`.
+    pub fn heartbeat(&mut self, sid: u16, change: impl FnOnce(&mut Value)) {
+        let mut message = heartbeat(sid, &["films.example", "copied.example"]);
+        change(&mut message);
+        let heartbeat = serde_json::from_value(message).unwrap();
+        let recorded = self.replicas.record(sid, heartbeat, self.now, ip(OWN));
+        recorded.unwrap();
     }
 
-    /// Time passes.
-    pub fn pass(&mut self, seconds: u64) {
+    /// Advances the time.
+    pub fn advance(&mut self, seconds: u64) {
         self.now += Duration::from_secs(seconds);
         self.replicas.expire(self.now);
     }
 
     pub fn view(&self) -> View {
-        let whole = serde_json::from_value(self.table.clone()).unwrap();
-        let table = Table::new(whole, ip(OWN)).unwrap();
+        let message = serde_json::from_value(self.table.clone()).unwrap();
+        let table = Table::new(message, ip(OWN)).unwrap();
         View::new(Arc::new(table), &self.replicas, &[ip(SWITCH)])
     }
 
-    /// What goes out, and whereto, after the switch sent `packet`.
-    pub fn take(&mut self, packet: &[u8]) -> Vec<(IpAddr, Vec<u8>)> {
-        self.take_from(ip(SWITCH), packet)
+    /// Processes a tunnel packet from the switch; returns the packets sent and their destinations.
+    pub fn process(&mut self, packet: &[u8]) -> Vec<(IpAddr, Vec<u8>)> {
+        self.process_from(ip(SWITCH), packet)
     }
 
-    pub fn take_from(&mut self, peer: IpAddr, packet: &[u8]) -> Vec<(IpAddr, Vec<u8>)> {
+    pub fn process_from(&mut self, peer: IpAddr, packet: &[u8]) -> Vec<(IpAddr, Vec<u8>)> {
         let mut out = Outbox::default();
-        self.engine.take(Some(&self.view()), peer, packet, &mut out);
+        self.engine
+            .process(Some(&self.view()), peer, packet, &mut out);
         let packet = |entry: &_| out.packet(*entry).to_vec();
         out.entries()
             .iter()
@@ -127,19 +131,19 @@ impl World {
             .collect()
     }
 
-    /// Only where it goes.
-    pub fn ends(&mut self, packet: &[u8]) -> Vec<IpAddr> {
-        self.take(packet).into_iter().map(|(to, _)| to).collect()
+    /// Processes a tunnel packet from the switch; returns the destinations of the packets sent.
+    pub fn destinations(&mut self, packet: &[u8]) -> Vec<IpAddr> {
+        self.process(packet).into_iter().map(|(to, _)| to).collect()
     }
 
     #[track_caller]
-    pub fn expect(&self, outcome: Outcome, n: u64) {
-        assert_eq!(self.counts.of(outcome), n, "{outcome:?}");
+    pub fn expect_count(&self, outcome: Outcome, n: u64) {
+        assert_eq!(self.counters.get(outcome), n, "{outcome:?}");
     }
 }
 
-/// `datagram` in a tunnel, of a client that entered at `origin`.
-pub fn tunnelled(origin: u8, client: &str, datagram: &[u8]) -> Vec<u8> {
+/// Encapsulates a client's `datagram` that entered at the site `origin`.
+pub fn encapsulate(origin: u8, client: &str, datagram: &[u8]) -> Vec<u8> {
     let client: SocketAddr = client.parse().unwrap();
     let service = if client.is_ipv4() {
         "203.0.113.1:443"
@@ -155,22 +159,22 @@ pub fn tunnelled(origin: u8, client: &str, datagram: &[u8]) -> Vec<u8> {
     [&head, datagram].concat()
 }
 
-/// A whole first flight for `name`, numbered so that each is a connection of its own.
+/// A complete first flight for `name`. Each number is a different connection.
 pub fn flight(number: u32, name: &str) -> Vec<u8> {
     let datagram = whole(Version::V1, &dcid(number), name.as_bytes(), &[b"h3"]);
-    tunnelled(1, CLIENT, &datagram)
+    encapsulate(1, CLIENT, &datagram)
 }
 
 pub fn dcid(number: u32) -> Vec<u8> {
     [b"flight", number.to_be_bytes().as_slice()].concat()
 }
 
-/// The packets of a ClientHello in two.
+/// The two packets of a flight whose ClientHello is split.
 pub fn halves(number: u32, hello: &[u8]) -> [Vec<u8>; 2] {
     let (first, second) = hello.split_at(hello.len() / 2);
     let half = |n: u32, at, data: &[u8]| {
         let datagram = initial(Version::V1, &dcid(number), b"me", n, &crypto(at, data));
-        tunnelled(1, CLIENT, &datagram)
+        encapsulate(1, CLIENT, &datagram)
     };
     [half(0, 0, first), half(1, first.len(), second)]
 }

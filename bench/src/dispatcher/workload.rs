@@ -1,4 +1,4 @@
-//! First flights in tunnels, each of a client and connection of its own, and the view that they meet.
+//! First flights in tunnel packets, each from its own client and connection, and the view for them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU8;
@@ -10,32 +10,34 @@ use frontage_first_flight::compose::{alpn, crypto, hello, initial, server_name, 
 use frontage_tunnel::{Encapsulation, Flow, Head};
 use serde_json::json;
 
-use crate::replicas::Replicas;
-use crate::table::Table;
-use crate::view::View;
+use frontage_dispatcher::replicas::Replicas;
+use frontage_dispatcher::table::Table;
+use frontage_dispatcher::view::View;
 
-/// The site's switch, the dispatcher, the replica.
+/// Tunnel endpoint of the site's switch.
 pub const SWITCH: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 4, 1));
+/// Tunnel endpoint of the dispatcher.
 pub const DISPATCHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 4, 2));
+/// Tunnel endpoint of the replica.
 pub const REPLICA: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 4, 3));
 const ORIGIN: NonZeroU8 = NonZeroU8::MIN;
 const NAME: &[u8] = b"films.example";
 
-/// Where a packet has the number of its flight: behind VXLAN's, Ethernet's, IPv4's, UDP's headers and QUIC's first six bytes.
-const NUMBER_AT: usize = 22 + 20 + 8 + 6;
+/// Offset of the flight number in a packet: after the VXLAN, Ethernet, IPv4 and UDP headers and the first six bytes of QUIC.
+const NUMBER_OFFSET: usize = 22 + 20 + 8 + 6;
 
-/// Shapes of first flights.
+/// Kinds of first flights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One packet says it all.
+    /// One packet with the whole ClientHello.
     One,
-    /// A post-quantum key share comes before the name, which is in the second packet.
+    /// Two packets: a post-quantum key share precedes the name, which is in the second packet.
     Two,
-    /// The name is unknown.
+    /// One packet with an unknown name.
     Unknown,
 }
 
-/// The packets of flight `number`.
+/// Creates the packets of flight `number`.
 pub fn flight(kind: Kind, number: u32) -> Vec<Vec<u8>> {
     let dcid = [number.to_be_bytes(), *b"dcid"].concat();
     let datagrams = match kind {
@@ -58,18 +60,18 @@ pub fn flight(kind: Kind, number: u32) -> Vec<Vec<u8>> {
     };
     let wrap = |datagram: Vec<u8>| {
         let head = Head::new(Encapsulation::Vxlan, ORIGIN, flow, 0, &datagram);
-        [&head.expect("of one family"), datagram.as_slice()].concat()
+        [&head.expect("both addresses are IPv4"), datagram.as_slice()].concat()
     };
     datagrams.into_iter().map(wrap).collect()
 }
 
-/// The number of a packet's flight.
+/// Returns the number of the flight of a packet.
 pub fn number(packet: &[u8]) -> Option<usize> {
-    let number = packet.get(NUMBER_AT..)?.first_chunk()?;
+    let number = packet.get(NUMBER_OFFSET..)?.first_chunk()?;
     Some(u32::from_be_bytes(*number) as usize)
 }
 
-/// One service, one site, one replica.
+/// Creates a view with one service, one site and one replica.
 pub fn view() -> View {
     let table = json!({
         "version": 1, "site": ORIGIN, "sites": [],
@@ -77,14 +79,14 @@ pub fn view() -> View {
         "clients": [{"prefix": "198.0.0.0/8", "region": 5}],
         "mapping": [{"deployment": 7, "sites": [ORIGIN], "regions": [5]}],
     });
-    let whole = serde_json::from_value(table).expect("a table");
-    let table = Table::new(whole, DISPATCHER).expect("a right table");
+    let message = serde_json::from_value(table).expect("the table is valid JSON");
+    let table = Table::new(message, DISPATCHER).expect("the table is valid");
     let heartbeat = json!({
         "services": ["films.example"], "address": REPLICA, "load": 0.1, "accepting": true, "ttl": 3600,
     });
     let mut replicas = Replicas::default();
-    let heartbeat = serde_json::from_value(heartbeat).expect("a heartbeat");
-    let beaten = replicas.beat(1, heartbeat, Instant::now(), DISPATCHER);
-    beaten.expect("a right heartbeat");
+    let heartbeat = serde_json::from_value(heartbeat).expect("the heartbeat is valid JSON");
+    let recorded = replicas.record(1, heartbeat, Instant::now(), DISPATCHER);
+    recorded.expect("the heartbeat is valid");
     View::new(Arc::new(table), &replicas, &[SWITCH])
 }

@@ -1,25 +1,28 @@
-//! First flights whose service is not yet known: their packets are held until it is. Its memory is fixed, and the oldest
-//! flight gives way, so that a flood of halves costs others' halves at worst.
+//! Unfinished first flights: their packets are held until the service is known.
+//!
+//! The memory is fixed, and the oldest flight is evicted when it is full. A flood of unfinished flights can therefore only evict
+//! other unfinished flights.
 
 use foldhash::{HashMap, HashMapExt as _};
 use frontage_first_flight::Crypto;
 
-/// No slot.
+/// Marks the absence of a slot.
 const NONE: u32 = u32::MAX;
 
-/// Packets of one flight, as they came out of the tunnel's socket.
+/// The held packets of one flight, with their tunnel headers.
 #[derive(Clone, Debug)]
-struct Held {
-    bytes: [u8; Self::BYTES],
-    ends: [u16; Self::PACKETS],
+struct HeldPackets {
+    bytes: [u8; Self::MAX_BYTES],
+    ends: [u16; Self::MAX_PACKETS],
     count: u8,
 }
 
-impl Held {
-    /// Bytes of packets: six of the usual size, more than a client may have under way before it is answered (RFC 9002, 7.2,
-    /// allows ten, but the ClientHello's come first).
-    const BYTES: usize = 8192;
-    const PACKETS: usize = 8;
+impl HeldPackets {
+    /// Maximum number of bytes: six packets of the usual size. RFC 9002, section 7.2, allows ten packets before the first answer,
+    /// but those of the ClientHello come first.
+    const MAX_BYTES: usize = 8192;
+    /// Maximum number of packets.
+    const MAX_PACKETS: usize = 8;
 
     const fn used(&self) -> usize {
         match self.count {
@@ -28,11 +31,11 @@ impl Held {
         }
     }
 
-    /// Whether there was room.
+    /// Adds a packet; returns false if a limit is reached.
     fn push(&mut self, packet: &[u8]) -> bool {
         let start = self.used();
         let end = start + packet.len();
-        if end > Self::BYTES || usize::from(self.count) == Self::PACKETS {
+        if end > Self::MAX_BYTES || usize::from(self.count) == Self::MAX_PACKETS {
             return false;
         }
         self.bytes[start..end].copy_from_slice(packet);
@@ -52,34 +55,34 @@ impl Held {
 }
 
 #[derive(Clone, Debug)]
-struct Flight {
+struct PendingFlight {
     key: u64,
     crypto: Crypto,
-    held: Held,
-    /// The next older and younger one.
+    held: HeldPackets,
+    /// Slots of the next older and the next younger flight.
     older: u32,
     younger: u32,
 }
 
-/// All unfinished flights.
+/// The unfinished flights of a worker.
 #[derive(Debug)]
-pub struct Flights {
-    slots: Vec<Flight>,
+pub struct PendingFlights {
+    slots: Vec<PendingFlight>,
     free: Vec<u32>,
     by_key: HashMap<u64, u32>,
     oldest: u32,
     youngest: u32,
 }
 
-impl Flights {
-    /// Room for `capacity` flights, all of it taken at once.
+impl PendingFlights {
+    /// Allocates memory for `capacity` flights.
     pub fn new(capacity: usize) -> Self {
-        let flight = Flight {
+        let flight = PendingFlight {
             key: 0,
             crypto: Crypto::default(),
-            held: Held {
-                bytes: [0; Held::BYTES],
-                ends: [0; Held::PACKETS],
+            held: HeldPackets {
+                bytes: [0; HeldPackets::MAX_BYTES],
+                ends: [0; HeldPackets::MAX_PACKETS],
                 count: 0,
             },
             older: NONE,
@@ -88,40 +91,37 @@ impl Flights {
         Self {
             slots: vec![flight; capacity],
             free: (0..capacity as u32).rev().collect(),
-            // Twice, so that it can always clean itself where it is.
+            // Twice the capacity, so that the map can rehash in place and never allocates.
             by_key: HashMap::with_capacity(2 * capacity),
             oldest: NONE,
             youngest: NONE,
         }
     }
 
-    /// Number of flights.
+    /// Returns the number of flights.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no flights.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// What has come of a flight's CRYPTO stream.
+    /// Returns the CRYPTO stream of a flight.
     #[inline]
     pub fn crypto(&mut self, key: u64) -> Option<&mut Crypto> {
         let slot = *self.by_key.get(&key)?;
         Some(&mut self.slots[slot as usize].crypto)
     }
 
-    /// Begins a flight with what has come of its CRYPTO stream; whether another gave way.
-    pub fn begin(&mut self, key: u64, crypto: &Crypto) -> bool {
-        let evicts = self.free.is_empty();
-        if evicts {
+    /// Adds a flight with the received part of its CRYPTO stream; returns true if another flight was evicted.
+    pub fn insert(&mut self, key: u64, crypto: &Crypto) -> bool {
+        let is_full = self.free.is_empty();
+        if is_full {
             self.remove(self.slots[self.oldest as usize].key);
         }
-        let slot = self
-            .free
-            .pop()
-            .expect("one was just freed, or there is one");
+        let slot = self.free.pop().expect("a full table was evicted from");
         let flight = &mut self.slots[slot as usize];
         flight.key = key;
         flight.crypto.clone_from(crypto);
@@ -133,28 +133,28 @@ impl Flights {
         }
         self.youngest = slot;
         self.by_key.insert(key, slot);
-        evicts
+        is_full
     }
 
-    /// Holds a packet of a flight; whether there was room.
+    /// Holds a packet of a flight; returns false if the flight is unknown or has reached its limit.
     pub fn hold(&mut self, key: u64, packet: &[u8]) -> bool {
         let slot = self.by_key.get(&key);
         slot.is_some_and(|slot| self.slots[*slot as usize].held.push(packet))
     }
 
-    /// The packets that a flight holds, in the order in which they came.
+    /// Returns the held packets of a flight in the order of their arrival.
     pub fn held(&self, key: u64) -> impl Iterator<Item = &[u8]> {
         let slot = self.by_key.get(&key);
         slot.into_iter()
             .flat_map(|slot| self.slots[*slot as usize].held.iter())
     }
 
-    /// Forgets a flight.
+    /// Removes a flight.
     pub fn remove(&mut self, key: u64) {
         let Some(slot) = self.by_key.remove(&key) else {
             return;
         };
-        let Flight { older, younger, .. } = self.slots[slot as usize];
+        let PendingFlight { older, younger, .. } = self.slots[slot as usize];
         match older {
             NONE => self.oldest = younger,
             older => self.slots[older as usize].younger = younger,
@@ -176,17 +176,17 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain model: a queue of keys and packets.
+        /// Compares with a simple model: a queue of keys and packets.
         #[test]
-        fn the_oldest_gives_way(steps in prop::collection::vec((0..3_u8, 1..9_u64, 0..3000_usize), 0..200)) {
-            let mut flights = Flights::new(3);
+        fn oldest_flight_is_evicted(steps in prop::collection::vec((0..3_u8, 1..9_u64, 0..3000_usize), 0..200)) {
+            let mut flights = PendingFlights::new(3);
             let mut model: VecDeque<(u64, Vec<Vec<u8>>)> = VecDeque::new();
             for (step, key, n) in steps {
                 let at = model.iter().position(|(k, _)| *k == key);
                 match (step, at) {
                     (0, None) => {
                         let evicts = model.len() == 3;
-                        prop_assert_eq!(flights.begin(key, &Crypto::default()), evicts);
+                        prop_assert_eq!(flights.insert(key, &Crypto::default()), evicts);
                         if evicts {
                             model.pop_front();
                         }

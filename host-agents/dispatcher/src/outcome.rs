@@ -1,41 +1,41 @@
-//! What became of every datagram: one outcome each, named and counted.
+//! Outcomes of datagrams: each datagram has exactly one, which is named and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_first_flight::Fault;
 use frontage_tunnel::Error;
 
-/// What became of a datagram that came out of a tunnel, or did not.
+/// Outcome of a datagram that arrived on the tunnel socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It went on.
+    /// Forwarded to its targets.
     Forwarded,
-    /// It is held until its flight names a service.
+    /// Held until the service of its flight is known.
     Held,
-    /// The client was told that there is no service of the name.
+    /// Refused: no service has the name in the ClientHello.
     UnknownName,
-    /// The client was told that it must name a service.
+    /// Refused: the ClientHello has no name.
     MissingName,
-    /// The client was told that the service has none of its protocols.
+    /// Refused: the service supports none of the client's application protocols.
     Alpn,
-    /// The client was told that no server accepts it.
+    /// Refused: no server accepts the flight.
     NoServer,
-    /// No server accepts it, but another site has a copy that may fare better.
+    /// Dropped: no server accepts the flight, but another site has a copy.
     NoServerForCopy,
-    /// The controller has not told of any service yet.
+    /// Dropped: the controller has not sent a table yet.
     NoTable,
-    /// The tunnel is not of a configured peer.
-    Peer,
-    /// No client can have this source address or port.
-    Source,
-    /// A flight's first packet that says nothing.
-    NothingSaid,
-    /// More packets than are held of one flight.
-    NoRoom,
-    /// It did not come out of the tunnel.
+    /// Dropped: the sender of the tunnel packet is not a peer.
+    UnknownPeer,
+    /// Dropped: the client's source address or port is invalid.
+    InvalidSource,
+    /// Dropped: the first packet of a flight contains no CRYPTO data.
+    NoCryptoData,
+    /// Dropped: the flight has reached its limit of held packets.
+    HoldLimit,
+    /// Dropped: the tunnel packet is malformed.
     Tunnel(Error),
-    /// It is no first flight that can be read. Unknown versions were answered by ours, and what is wrong with a ClientHello
-    /// by a close.
+    /// The packet is not a readable first flight. An unknown version is answered with Version Negotiation, and a faulty
+    /// ClientHello is refused with a close.
     FirstFlight(Fault),
 }
 
@@ -52,13 +52,13 @@ impl Outcome {
         Self::NoServer,
         Self::NoServerForCopy,
         Self::NoTable,
-        Self::Peer,
-        Self::Source,
-        Self::NothingSaid,
-        Self::NoRoom,
+        Self::UnknownPeer,
+        Self::InvalidSource,
+        Self::NoCryptoData,
+        Self::HoldLimit,
     ];
 
-    /// All of them.
+    /// Iterates over all outcomes.
     pub fn all() -> impl Iterator<Item = Self> {
         let tunnel = Error::ALL.into_iter().map(Self::Tunnel);
         let flight = Fault::ALL.into_iter().map(Self::FirstFlight);
@@ -75,17 +75,17 @@ impl Outcome {
             Self::NoServer => 5,
             Self::NoServerForCopy => 6,
             Self::NoTable => 7,
-            Self::Peer => 8,
-            Self::Source => 9,
-            Self::NothingSaid => 10,
-            Self::NoRoom => 11,
+            Self::UnknownPeer => 8,
+            Self::InvalidSource => 9,
+            Self::NoCryptoData => 10,
+            Self::HoldLimit => 11,
             Self::Tunnel(error) => OWN + error as usize,
             Self::FirstFlight(fault) => OWN + Error::ALL.len() + fault as usize,
         }
     }
 
-    /// What was done with the datagram, and why.
-    pub const fn names(self) -> (&'static str, &'static str) {
+    /// Returns the values of the labels `outcome` and `reason` in the metrics.
+    pub const fn labels(self) -> (&'static str, &'static str) {
         match self {
             Self::Forwarded => ("forwarded", ""),
             Self::Held => ("held", ""),
@@ -95,10 +95,10 @@ impl Outcome {
             Self::NoServer => ("refused", "no_server"),
             Self::NoServerForCopy => ("dropped", "no_server_for_copy"),
             Self::NoTable => ("dropped", "no_table"),
-            Self::Peer => ("dropped", "peer"),
-            Self::Source => ("dropped", "source"),
-            Self::NothingSaid => ("dropped", "nothing_said"),
-            Self::NoRoom => ("dropped", "no_room"),
+            Self::UnknownPeer => ("dropped", "unknown_peer"),
+            Self::InvalidSource => ("dropped", "invalid_source"),
+            Self::NoCryptoData => ("dropped", "no_crypto_data"),
+            Self::HoldLimit => ("dropped", "hold_limit"),
             Self::Tunnel(error) => ("dropped", error.name()),
             Self::FirstFlight(fault @ Fault::UnknownVersion) => ("negotiated", fault.name()),
             Self::FirstFlight(fault @ (Fault::BadHello | Fault::CryptoTooLong)) => {
@@ -109,23 +109,23 @@ impl Outcome {
     }
 }
 
-/// Counters of one worker, which alone writes them.
+/// Counters of one worker, which is their only writer.
 #[derive(Debug)]
-pub struct Counts {
+pub struct Counters {
     outcomes: [AtomicU64; ALL],
-    /// Packets that went into tunnels: copies, answers and what was held, too.
+    /// Packets sent into tunnels, including copies, answers and held packets.
     pub sent: AtomicU64,
-    /// Packets that the system did not take.
+    /// Packets that the system did not accept for sending.
     pub unsent: AtomicU64,
-    /// Unfinished flights that gave way to others.
+    /// Unfinished flights that were evicted for newer ones.
     pub evicted: AtomicU64,
-    /// Flights with what looks like an encrypted ClientHello: their outer name decided.
+    /// Flights that seem to contain an encrypted ClientHello, and were dispatched by their outer name.
     pub ech: AtomicU64,
-    /// Unfinished flights at present.
+    /// Gauge: unfinished flights.
     pub unfinished: AtomicU64,
 }
 
-impl Default for Counts {
+impl Default for Counters {
     fn default() -> Self {
         Self {
             outcomes: [const { AtomicU64::new(0) }; ALL],
@@ -138,21 +138,21 @@ impl Default for Counts {
     }
 }
 
-/// Adds to a counter that no other thread writes.
+/// Adds `n` to a counter that no other thread writes.
 #[inline]
 pub fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
-impl Counts {
-    /// A datagram's outcome is known.
+impl Counters {
+    /// Counts the outcome of a datagram.
     #[inline]
     pub fn count(&self, outcome: Outcome) {
         add(&self.outcomes[outcome.index()], 1);
     }
 
-    /// How many datagrams had this outcome.
-    pub fn of(&self, outcome: Outcome) -> u64 {
+    /// Returns the number of datagrams with this outcome.
+    pub fn get(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome.index()].load(Relaxed)
     }
 }
@@ -162,12 +162,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_outcome_has_its_counter_and_name() {
+    fn each_outcome_has_its_own_counter_and_labels() {
         let indices: Vec<_> = Outcome::all().map(Outcome::index).collect();
         assert_eq!(indices, (0..ALL).collect::<Vec<_>>());
-        let mut names: Vec<_> = Outcome::all().map(Outcome::names).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ALL);
+        let mut labels: Vec<_> = Outcome::all().map(Outcome::labels).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), ALL);
     }
 }
