@@ -176,11 +176,11 @@ $(STAMPS)/debian: tools/packages.txt tools/setup-debian
 	@tools/setup-debian
 	@touch $@
 
-$(STAMPS)/venv: requirements.lock controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml | $(STAMPS)/debian
+$(STAMPS)/venv: requirements.lock controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml ptf-tests/pyproject.toml | $(STAMPS)/debian
 	$(say) 'Python packages'
 	@[ -x $(PYTHON) ] || /usr/bin/python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e controller/records -e mininet -e experiments
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e controller -e controller/records -e mininet -e experiments -e ptf-tests
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 

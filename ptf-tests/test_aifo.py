@@ -5,12 +5,12 @@ import random
 from fractions import Fraction
 from ipaddress import ip_address
 
-from base.aifo import Aifo
-from base.balancer import VIP4
-from base.frame import Frame
-from base.packets import Endpoint, Flow, linux_syn, random_client
-from base.scheduling import DEPTH, UNREPORTED, SchedulerTest
-from base.site import CCLB4, SEED, Server, Vip
+from frontage_ptf.aifo import Aifo
+from frontage_ptf.balancer import VIP4
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client
+from frontage_ptf.scheduling import DEPTH, UNREPORTED, SchedulerTest
+from frontage_ptf.site import CCLB4, SEED, Server, Vip
 
 PACKETS = int(os.environ.get("PACKETS") or 3000)
 BATCH = 40  # packets that BMv2's queues hold at once

@@ -1,10 +1,10 @@
 """Assigning phase: a SYN goes to the server of the least score, exactly, whatever the number of servers."""
 
-from base.balancer import UNIT, VIP4, VIP6, BalancerTest, load
-from base.cookie import decode
-from base.packets import Endpoint, linux_syn
-from base.site import ADD, CLEAR, SET, SUB
-from base.tree import Leaves
+from frontage_ptf.balancer import UNIT, VIP4, VIP6, BalancerTest, load
+from frontage_ptf.cookie import decode
+from frontage_ptf.packets import Endpoint, linux_syn
+from frontage_ptf.site import ADD, CLEAR, SET, SUB
+from frontage_ptf.tree import Leaves
 
 
 class LeastLoadIsExact(BalancerTest):

@@ -6,11 +6,11 @@ from collections import Counter
 
 from finsy import P4DirectCounterEntry
 
-from base.balancer import VIP4, VIP6, BalancerTest
-from base.client import LIMIT
-from base.packets import Endpoint, Flow, linux_syn, random_client, stamped
-from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server, Vip
-from base.switch import FrontageTest, to_server
+from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.client import LIMIT
+from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
+from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server, Vip
+from frontage_ptf.switch import FrontageTest, to_server
 
 
 class NoServerNoPolicy(FrontageTest):

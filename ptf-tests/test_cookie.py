@@ -5,11 +5,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 from typing import Any
 
-from base.cookie import VECTORS, Key, dynamic_tsval, key_of
-from base.frame import Frame
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
-from base.site import HASH, Server, Vip
-from base.switch import KEY, FrontageTest, to_server
+from frontage_ptf.cookie import VECTORS, Key, dynamic_tsval, key_of
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
+from frontage_ptf.site import HASH, Server, Vip
+from frontage_ptf.switch import KEY, FrontageTest, to_server
 
 DIPS = {4: Endpoint(ip_address("10.1.0.9"), 8080), 6: Endpoint(ip_address("fd12:3456:a::9"), 8080)}
 CLIENT4 = Endpoint(ip_address("198.51.100.7"), 4000)

@@ -5,13 +5,13 @@ from ipaddress import ip_address
 
 import finsy as fy
 
-from base.cookie import plain_cid
-from base.frame import Frame
-from base.packets import Endpoint, Flow
-from base.quic import QUIC4, QUIC6, Conversation, long, short
-from base.site import Vip
-from base.switch import KEY
-from base.tunnel import SITE_PORT, TunnelTest
+from frontage_ptf.cookie import plain_cid
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import Endpoint, Flow
+from frontage_ptf.quic import QUIC4, QUIC6, Conversation, long, short
+from frontage_ptf.site import Vip
+from frontage_ptf.switch import KEY
+from frontage_ptf.tunnel import SITE_PORT, TunnelTest
 
 HANDSHAKES = "FrontageIngress.demand.handshakes.handshakes"
 FIRST = {1: 1000, 2: 2000, 3: 3000}

@@ -2,11 +2,11 @@
 
 from ipaddress import ip_address
 
-from base.balancer import VIP4, VIP6
-from base.frame import Frame
-from base.packets import Endpoint, Flow, stamped
-from base.scheduling import CLIENTS, SchedulerTest
-from base.site import HASH, Server, Vip
+from frontage_ptf.balancer import VIP4, VIP6
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import Endpoint, Flow, stamped
+from frontage_ptf.scheduling import CLIENTS, SchedulerTest
+from frontage_ptf.site import HASH, Server, Vip
 
 NOT_ECT, ECT1, ECT0, CE = range(4)
 CLIENTS4 = {1: ip_address("198.51.100.7"), 2: ip_address("203.0.113.7")}

@@ -2,10 +2,10 @@
 
 import time
 
-from base.balancer import VIP4, VIP6, BalancerTest
-from base.names import CLAIMS
-from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, Flow, linux_syn, random_client, stamped, timestamp, windows_syn
-from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server, Vip
+from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.names import CLAIMS
+from frontage_ptf.packets import MSS, NOP, WINDOW_SCALE, Endpoint, Flow, linux_syn, random_client, stamped, timestamp, windows_syn
+from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server, Vip
 
 TIMEOUT = 1  # ticks of 2^20 us
 # An entry that was seen TIMEOUT ticks ago and a part of one more is still alive.

@@ -2,9 +2,9 @@
 
 from ipaddress import ip_address
 
-from base.frame import Frame
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
-from base.switch import FrontageTest
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
+from frontage_ptf.switch import FrontageTest
 
 CLIENT4, OTHER4 = Endpoint(ip_address("198.51.100.7"), 4000), Endpoint(ip_address("203.0.113.9"), 80)
 CLIENT6, OTHER6 = Endpoint(ip_address("2001:db8:1::7"), 4000), Endpoint(ip_address("2001:db8:2::9"), 80)

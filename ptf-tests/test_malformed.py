@@ -9,10 +9,10 @@ from scapy.all import IP as Ip4
 from scapy.all import ICMPv6ND_NS as Solicitation
 from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
 
-from base.balancer import VIP4, VIP6, BalancerTest
-from base.frame import TCP, Frame, ipv4_valid
-from base.packets import MSS, NEIGHBOR_MAC, NOP, Endpoint, Flow, ethernet, linux_syn, sack, stamped, timestamp, windows_syn
-from base.site import CLEAR, Vip
+from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.frame import TCP, Frame, ipv4_valid
+from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, Endpoint, Flow, ethernet, linux_syn, sack, stamped, timestamp, windows_syn
+from frontage_ptf.site import CLEAR, Vip
 
 PACKETS = 10_000
 BURST = 50

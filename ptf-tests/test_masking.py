@@ -1,10 +1,10 @@
 """Masking: what the servers tell the switch stays in the data centre. Clients see a coarse clock and a code that never changes."""
 
-from base.balancer import VIP4, VIP6, BalancerTest
-from base.frame import Frame
-from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, windows_syn
-from base.site import HASH
-from base.switch import KEY
+from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, windows_syn
+from frontage_ptf.site import HASH
+from frontage_ptf.switch import KEY
 
 
 class DynamicBitsNeverLeave(BalancerTest):

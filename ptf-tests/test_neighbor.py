@@ -10,10 +10,10 @@ from scapy.all import ICMPv6NDOptDstLLAddr as TargetMac
 from scapy.all import ICMPv6NDOptSrcLLAddr as SourceMac
 from scapy.all import IPv6ExtHdrHopByHop as HopByHop
 
-from base.frame import IP, Frame
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, ethernet
-from base.site import NETWORKS, Vip, port_of
-from base.switch import FrontageTest
+from frontage_ptf.frame import IP, Frame
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, ethernet
+from frontage_ptf.site import NETWORKS, Vip, port_of
+from frontage_ptf.switch import FrontageTest
 
 VIP4 = Vip(1, Endpoint(ip_address("192.0.2.1"), 80))
 VIP6 = Vip(2, Endpoint(ip_address("2001:db8:f::1"), 80))

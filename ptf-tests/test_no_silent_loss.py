@@ -5,8 +5,8 @@ from ipaddress import ip_address
 
 from scapy.all import ARP, GRE, ICMP, SCTP, UDP, Ether, ICMPv6EchoRequest, ICMPv6PacketTooBig, ICMPv6TimeExceeded
 
-from base.frame import Frame
-from base.loss import (
+from frontage_ptf.frame import Frame
+from frontage_ptf.loss import (
     COOKIE,
     HASHED,
     SYN_COOKIE,
@@ -30,7 +30,7 @@ from base.loss import (
     transit,
     typed,
 )
-from base.packets import (
+from frontage_ptf.packets import (
     MSS,
     NEIGHBOR_MAC,
     NOP,

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from base.frame import Frame
-from base.loss import Case, LossTest, chain, offset, patched, short, sweep
-from base.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, linux_syn, sack, stamped, windows_syn
-from base.switch import KEY
+from frontage_ptf.frame import Frame
+from frontage_ptf.loss import Case, LossTest, chain, offset, patched, short, sweep
+from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, linux_syn, sack, stamped, windows_syn
+from frontage_ptf.switch import KEY
 
 # As the VIP's: untouched but for the address, or with the cookie masked; or routed to the client as any packet.
 PLAIN, MASKED, ROUTED = "as the VIP's", "as the VIP's, masked", "routed"

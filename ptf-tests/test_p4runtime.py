@@ -8,8 +8,8 @@ import grpc
 from finsy.proto import p4r
 from ptf.testutils import test_params_get
 
-from base.client import DEVICE_ID, Client, WriteRefusedError
-from base.probe import ProbeTest, probe
+from frontage_ptf.client import DEVICE_ID, Client, WriteRefusedError
+from frontage_ptf.probe import ProbeTest, probe
 
 SMALL = "TablesIngress.small"
 OK = grpc.StatusCode.OK

@@ -2,9 +2,9 @@
 
 import time
 
-from base.packets import Flow, random_client
-from base.quic import INITIAL, QUIC4, QUIC6, Conversation, QuicTest, long, short
-from base.site import CCLB4, CHEETAH_RR, HASH, Server, Vip
+from frontage_ptf.packets import Flow, random_client
+from frontage_ptf.quic import INITIAL, QUIC4, QUIC6, Conversation, QuicTest, long, short
+from frontage_ptf.site import CCLB4, CHEETAH_RR, HASH, Server, Vip
 
 TIMEOUT = 1  # ticks of 2^20 us
 # An entry that was seen TIMEOUT ticks ago and a part of one more is still alive.

@@ -3,11 +3,11 @@
 from itertools import groupby
 from typing import Any
 
-from base.cookie import VECTORS, Key, key_of
-from base.frame import UDP
-from base.packets import Endpoint
-from base.quic import DIPS, PREFIX, QUIC6, QuicTest, cookie_address, long, own_address, short
-from base.site import HASH, Server, Vip
+from frontage_ptf.cookie import VECTORS, Key, key_of
+from frontage_ptf.frame import UDP
+from frontage_ptf.packets import Endpoint
+from frontage_ptf.quic import DIPS, PREFIX, QUIC6, QuicTest, cookie_address, long, own_address, short
+from frontage_ptf.site import HASH, Server, Vip
 
 
 def by_key(name: str) -> dict[Key, list[dict[str, Any]]]:

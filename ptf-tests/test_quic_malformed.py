@@ -2,11 +2,11 @@
 
 import struct
 
-from base.frame import Frame, ipv4_valid, overwritten
-from base.packets import Endpoint
-from base.quic import QUIC4, Conversation, QuicTest, cookie_address, long, own_address, short
-from base.site import HASH, Vip
-from base.switch import KEY
+from frontage_ptf.frame import Frame, ipv4_valid, overwritten
+from frontage_ptf.packets import Endpoint
+from frontage_ptf.quic import QUIC4, Conversation, QuicTest, cookie_address, long, own_address, short
+from frontage_ptf.site import HASH, Vip
+from frontage_ptf.switch import KEY
 
 
 def resized(frame: bytes, udp_length: int) -> bytes:

@@ -1,11 +1,11 @@
 """What a QUIC client may see of its server: the VIP or the server's one cookie address, and nothing of loads."""
 
-from base.cookie import Key
-from base.frame import UDP, Frame, overwritten
-from base.packets import Endpoint
-from base.quic import QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
-from base.site import CCLB4, HASH, IID, Server, Vip
-from base.switch import KEY
+from frontage_ptf.cookie import Key
+from frontage_ptf.frame import UDP, Frame, overwritten
+from frontage_ptf.packets import Endpoint
+from frontage_ptf.quic import QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
+from frontage_ptf.site import CCLB4, HASH, IID, Server, Vip
+from frontage_ptf.switch import KEY
 
 OTHER = Key(KEY.id + 1, bytes(range(100, 132)))
 NO_COOKIE = 0x0123

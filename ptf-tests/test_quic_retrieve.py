@@ -1,10 +1,10 @@
 """QUIC packets of established connections: found by the cookie address or the connection id, for as long as the server is a member."""
 
-from base.cookie import Key, plain_cid
-from base.packets import Endpoint
-from base.quic import INITIAL, QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
-from base.site import CHEETAH_RR, HASH, Server, Vip
-from base.switch import KEY
+from frontage_ptf.cookie import Key, plain_cid
+from frontage_ptf.packets import Endpoint
+from frontage_ptf.quic import INITIAL, QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
+from frontage_ptf.site import CHEETAH_RR, HASH, Server, Vip
+from frontage_ptf.switch import KEY
 
 OTHER = Key(KEY.id + 1, bytes(range(100, 132)))
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from scapy.all import ICMPv6EchoRequest, IPv6ExtHdrFragment, Raw
 
-from base.balancer import VIP4, VIP6
-from base.cookie import Key
-from base.frame import Frame, overwritten
-from base.packets import Endpoint, ethernet, layer3
-from base.quic import QUIC4, Conversation, cookie_address, long, own_address, short
-from base.real_servers import AUXILIARY, OUTSIDE, OWN, PORTS, RealServerTest
-from base.scheduling import UNREPORTED, SchedulerTest
-from base.site import CHEETAH_RR, HASH, Server, Vip
-from base.switch import KEY
+from frontage_ptf.balancer import VIP4, VIP6
+from frontage_ptf.cookie import Key
+from frontage_ptf.frame import Frame, overwritten
+from frontage_ptf.packets import Endpoint, ethernet, layer3
+from frontage_ptf.quic import QUIC4, Conversation, cookie_address, long, own_address, short
+from frontage_ptf.real_servers import AUXILIARY, OUTSIDE, OWN, PORTS, RealServerTest
+from frontage_ptf.scheduling import UNREPORTED, SchedulerTest
+from frontage_ptf.site import CHEETAH_RR, HASH, Server, Vip
+from frontage_ptf.switch import KEY
 from test_quic_malformed import cut, headless, resized
 
 OTHER = Key(KEY.id + 1, bytes(range(100, 132)))

@@ -5,14 +5,14 @@ from ipaddress import ip_address
 
 from scapy.all import ICMP, ICMPv6EchoRequest, IPv6ExtHdrFragment, Raw
 
-from base.balancer import VIP4
-from base.frame import IP, Frame, ipv4_valid
-from base.packets import Endpoint, Flow, ethernet, layer3, linux_syn
-from base.quic import QUIC4, QUIC6, Conversation, cookie_address, long, short
-from base.real_servers import AUXILIARY, OUTSIDE, OWN, PORTS, RealServerTest, between
-from base.site import HASH
-from base.switch import KEY
-from base.tunnel import Tunnel, TunnelTest, vtep
+from frontage_ptf.balancer import VIP4
+from frontage_ptf.frame import IP, Frame, ipv4_valid
+from frontage_ptf.packets import Endpoint, Flow, ethernet, layer3, linux_syn
+from frontage_ptf.quic import QUIC4, QUIC6, Conversation, cookie_address, long, short
+from frontage_ptf.real_servers import AUXILIARY, OUTSIDE, OWN, PORTS, RealServerTest, between
+from frontage_ptf.site import HASH
+from frontage_ptf.switch import KEY
+from frontage_ptf.tunnel import Tunnel, TunnelTest, vtep
 
 INSIDE = {4: ip_address("10.1.0.9"), 6: ip_address("fd12:3456:a::9")}
 

@@ -1,10 +1,10 @@
 """Retrieving phase: from the SYN on a flow finds its server by the cookie alone, also when that server takes no new flows any more."""
 
-from base.balancer import VIP4, VIP6, BalancerTest
-from base.frame import Frame, ones_complement_sum
-from base.packets import MSS, NOP, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, timestamp
-from base.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server
-from base.switch import to_server
+from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.frame import Frame, ones_complement_sum
+from frontage_ptf.packets import MSS, NOP, WINDOW_SCALE, Endpoint, linux_syn, sack, stamped, timestamp
+from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server
+from frontage_ptf.switch import to_server
 
 
 class EveryFlagFindsItsServer(BalancerTest):

@@ -2,8 +2,8 @@
 
 import random
 
-from base.scheduling import NEVER, PUSH_DOWN, SCHEDULER, SchedulerTest
-from base.sppifo import SpPifo
+from frontage_ptf.scheduling import NEVER, PUSH_DOWN, SCHEDULER, SchedulerTest
+from frontage_ptf.sppifo import SpPifo
 
 
 class BoundsAgreeWithThePaper(SchedulerTest):

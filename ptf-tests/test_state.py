@@ -2,7 +2,7 @@
 
 import finsy as fy
 
-from base.probe import ProbeTest, probe, word_of
+from frontage_ptf.probe import ProbeTest, probe, word_of
 
 READ, WRITE, RATE, BANDWIDTH, FLOW = range(5)
 GREEN, YELLOW, RED = range(3)

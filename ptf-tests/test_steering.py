@@ -1,12 +1,12 @@
 """Steering: at which site a packet to a service address is at home, and which further sites get a copy."""
 
-from base.cookie import plain_cid
-from base.frame import Frame
-from base.packets import Endpoint, Flow
-from base.quic import QUIC4, QUIC6, long, short
-from base.site import Vip
-from base.switch import KEY, to_server
-from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
+from frontage_ptf.cookie import plain_cid
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import Endpoint, Flow
+from frontage_ptf.quic import QUIC4, QUIC6, long, short
+from frontage_ptf.site import Vip
+from frontage_ptf.switch import KEY, to_server
+from frontage_ptf.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 DECIDED = 77
 DEPLOYED = 8

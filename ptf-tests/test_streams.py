@@ -2,8 +2,8 @@
 
 import finsy as fy
 
-from base.client import LIMIT
-from base.probe import ProbeTest, probe
+from frontage_ptf.client import LIMIT
+from frontage_ptf.probe import ProbeTest, probe
 
 CPU_PORT = 510
 TO_CONTROLLER, MULTICAST, CLONE_INGRESS, LEARN, AROUND, CLONE_EGRESS, PLAIN = range(7)

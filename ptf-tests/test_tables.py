@@ -4,7 +4,7 @@ import random
 
 import finsy as fy
 
-from base.probe import ProbeTest, probe
+from frontage_ptf.probe import ProbeTest, probe
 
 
 class TablesTest(ProbeTest):

@@ -5,11 +5,11 @@ from ipaddress import ip_address
 from scapy.all import ARP, ICMP, Ether, ICMPv6EchoRequest, IPv6, Raw
 from scapy.all import IP as Ip4
 
-from base.frame import Frame, overwritten, with_extension
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, linux_syn
-from base.quic import QUIC4, QUIC6, Conversation, long
-from base.site import port_of
-from base.tunnel import DISPATCHERS, ENDS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
+from frontage_ptf.frame import Frame, overwritten, with_extension
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, linux_syn
+from frontage_ptf.quic import QUIC4, QUIC6, Conversation, long
+from frontage_ptf.site import port_of
+from frontage_ptf.tunnel import DISPATCHERS, ENDS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 WAYS = [(version, gre) for version in (4, 6) for gre in (False, True)]
 

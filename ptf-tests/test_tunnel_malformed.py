@@ -1,10 +1,10 @@
 """Tunnels that are not as they should be: wrong ids, sources and headers, cut, damaged, one in another."""
 
-from base.frame import Frame, overwritten, with_extension
-from base.packets import Endpoint, Flow
-from base.quic import QUIC4, QUIC6
-from base.site import port_of
-from base.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
+from frontage_ptf.frame import Frame, overwritten, with_extension
+from frontage_ptf.packets import Endpoint, Flow
+from frontage_ptf.quic import QUIC4, QUIC6
+from frontage_ptf.site import port_of
+from frontage_ptf.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 
 class WrongIds(TunnelTest):

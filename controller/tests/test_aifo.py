@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 import softswitch
-from base.aifo import Aifo
-from base.sppifo import SpPifo
 from conftest import EXAMPLE, ROOT
 from frontage.config import Config, loads
 from frontage.cookie import CookieKey, Ip6Cookie
@@ -28,6 +26,8 @@ from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import scheduler
 from frontage.state.desired import desired
 from frontage.state.worker import sessions
+from frontage_ptf.aifo import Aifo
+from frontage_ptf.sppifo import SpPifo
 
 MILLION = 1_000_000
 CLOCK_FOR_DEPTH = """

@@ -7,14 +7,14 @@ from ipaddress import IPv6Address, ip_address
 from scapy.all import UDP as Udp
 from scapy.all import Packet, Raw
 
-from base import frame as protocols
-from base.balancer import BalancerTest
-from base.cookie import Key
-from base.frame import Frame
-from base.names import CLAIMS, DROPS
-from base.packets import Endpoint, Flow, ethernet, layer3, random_client
-from base.site import CCLB4, Server, Vip, slots_for
-from base.switch import KEY
+from frontage_ptf import frame as protocols
+from frontage_ptf.balancer import BalancerTest
+from frontage_ptf.cookie import Key
+from frontage_ptf.frame import Frame
+from frontage_ptf.names import CLAIMS, DROPS
+from frontage_ptf.packets import Endpoint, Flow, ethernet, layer3, random_client
+from frontage_ptf.site import CCLB4, Server, Vip, slots_for
+from frontage_ptf.switch import KEY
 
 QUIC4 = Endpoint(ip_address("192.0.2.7"), 443)
 QUIC6 = Endpoint(ip_address("2001:db8:f::7"), 443)

@@ -3,11 +3,11 @@
 import random
 from ipaddress import ip_address
 
-from base.cookie import decode, dynamic_tsval
-from base.packets import Endpoint, Flow, linux_syn, random_client, stamped
-from base.site import CCLB4, SEED, UNIT, Server, Vip, score, slots_for
-from base.switch import KEY, FrontageTest
-from base.tree import Leaves
+from frontage_ptf.cookie import decode, dynamic_tsval
+from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
+from frontage_ptf.site import CCLB4, SEED, UNIT, Server, Vip, score, slots_for
+from frontage_ptf.switch import KEY, FrontageTest
+from frontage_ptf.tree import Leaves
 
 VIP4 = Endpoint(ip_address("192.0.2.1"), 80)
 VIP6 = Endpoint(ip_address("2001:db8:f::1"), 443)

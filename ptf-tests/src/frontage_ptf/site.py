@@ -7,10 +7,10 @@ from typing import Any
 
 import finsy as fy
 
-from base.client import Client
-from base.cookie import Key, decode
-from base.frame import IP, TCP, UDP
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
+from frontage_ptf.client import Client
+from frontage_ptf.cookie import Key, decode
+from frontage_ptf.frame import IP, TCP, UDP
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
 
 CLIENT, SERVER = 1, 2
 ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 is nobody's

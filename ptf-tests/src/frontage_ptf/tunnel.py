@@ -8,11 +8,11 @@ from typing import Any
 import finsy as fy
 from finsy.proto import p4r
 
-from base.frame import IP, Frame, ones_complement_sum
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
-from base.quic import Conversation, QuicTest, long
-from base.site import HASH, INGRESS, Server, Vip, port_of
-from base.tree import Leaves
+from frontage_ptf.frame import IP, Frame, ones_complement_sum
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
+from frontage_ptf.quic import Conversation, QuicTest, long
+from frontage_ptf.site import HASH, INGRESS, Server, Vip, port_of
+from frontage_ptf.tree import Leaves
 
 OWN = 1
 SITE_ROLE = 3

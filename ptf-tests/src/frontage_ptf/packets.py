@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, ip_address
 from scapy.all import IP as Ip4
 from scapy.all import TCP, Ether, IPv6, Packet, Raw
 
-from base.cookie import connection_bytes, connection_hash, crc16
-from base.frame import IP, Frame
+from frontage_ptf.cookie import connection_bytes, connection_hash, crc16
+from frontage_ptf.frame import IP, Frame
 
 # A port's own MAC is the switch's; its neighbor is the one router or rack behind it.
 PORT_MAC = {port: f"02:00:00:00:00:0{port}" for port in range(1, 6)}

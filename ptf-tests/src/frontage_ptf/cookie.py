@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-VECTORS = json.loads((Path(__file__).resolve().parents[2] / "docs" / "cookie-vectors.json").read_text())
+VECTORS = json.loads((Path(__file__).resolve().parents[3] / "docs" / "cookie-vectors.json").read_text())
 
 
 def connection_bytes(client: object, vip: object, client_port: int, vip_port: int) -> bytes:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from scapy.all import IP as Ip4
 from scapy.all import IPv6, Packet
 
-from base.frame import Frame, ipv4_valid, overwritten
-from base.packets import NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, ethernet, linux_syn, stamped
-from base.site import HASH, Server, Vip
-from base.switch import KEY, FrontageTest
+from frontage_ptf.frame import Frame, ipv4_valid, overwritten
+from frontage_ptf.packets import NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, ethernet, linux_syn, stamped
+from frontage_ptf.site import HASH, Server, Vip
+from frontage_ptf.switch import KEY, FrontageTest
 
 # Fates that are no drops: the server of the cookie, Maglev's server (of a SYN, or of data), through the switch to port 2.
 COOKIE, SYN_COOKIE, SYN_HASHED, HASHED, TRANSIT = "by cookie", "SYN by policy", "SYN by hash", "by hash", "transit"

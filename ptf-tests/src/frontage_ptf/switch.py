@@ -13,12 +13,12 @@ import ptf
 from ptf.base_tests import BaseTest
 from ptf.testutils import test_params_get
 
-from base.client import LIMIT, Client, Program
-from base.cookie import Key
-from base.frame import Frame
-from base.names import DROPS, OUTCOMES
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
-from base.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
+from frontage_ptf.client import LIMIT, Client, Program
+from frontage_ptf.cookie import Key
+from frontage_ptf.frame import Frame
+from frontage_ptf.names import DROPS, OUTCOMES
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
+from frontage_ptf.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 
 KEY = Key(4, bytes(range(16)))
 

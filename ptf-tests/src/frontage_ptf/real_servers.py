@@ -4,12 +4,12 @@ from ipaddress import ip_address
 
 import finsy as fy
 
-from base.cookie import Key
-from base.frame import IP, Frame
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
-from base.quic import QuicTest, own_address
-from base.site import INGRESS, Server
-from base.switch import KEY
+from frontage_ptf.cookie import Key
+from frontage_ptf.frame import IP, Frame
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow
+from frontage_ptf.quic import QuicTest, own_address
+from frontage_ptf.site import INGRESS, Server
+from frontage_ptf.switch import KEY
 
 REAL_SERVER = 4  # the role
 PORTS = (4, 5)

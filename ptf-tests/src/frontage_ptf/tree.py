@@ -1,6 +1,6 @@
 """What the tournament tree of a VIP should choose."""
 
-from base.site import Vip
+from frontage_ptf.site import Vip
 
 
 class Leaves:

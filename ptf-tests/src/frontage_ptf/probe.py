@@ -6,8 +6,8 @@ from collections.abc import Callable
 import grpc
 from scapy.all import Ether
 
-from base.client import WriteRefusedError
-from base.switch import SwitchTest
+from frontage_ptf.client import WriteRefusedError
+from frontage_ptf.switch import SwitchTest
 
 MACS = bytes(Ether(src="02:00:00:00:00:aa", dst="02:00:00:00:00:bb", type=0x88B5))
 

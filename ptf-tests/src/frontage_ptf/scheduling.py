@@ -9,12 +9,12 @@ import finsy as fy
 from scapy.all import UDP as Udp
 from scapy.all import Raw
 
-from base.client import LIMIT
-from base.cookie import dynamic_tsval
-from base.frame import Frame
-from base.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
-from base.site import INGRESS
-from base.switch import KEY, FrontageTest
+from frontage_ptf.client import LIMIT
+from frontage_ptf.cookie import dynamic_tsval
+from frontage_ptf.frame import Frame
+from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
+from frontage_ptf.site import INGRESS
+from frontage_ptf.switch import KEY, FrontageTest
 
 SCHEDULER = INGRESS + "scheduler."
 CPU_PORT = 510

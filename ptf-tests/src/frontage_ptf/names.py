@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-INCLUDE = Path(__file__).resolve().parents[2] / "p4src" / "include"
+INCLUDE = Path(__file__).resolve().parents[3] / "p4src" / "include"
 
 
 def _read(file: str, prefix: str) -> dict[int, str]:
