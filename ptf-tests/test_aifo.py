@@ -1,4 +1,4 @@
-"""AIFO: who may enter a port's queue, by rank and by how many wait (docs/aifo.md)."""
+"""AIFO: admission to a port's queue by rank and queue depth (docs/aifo.md)."""
 
 import os
 import random
@@ -13,13 +13,16 @@ from frontage_ptf.scheduling import DEPTH, UNREPORTED, SchedulerTest
 from frontage_ptf.site import CCLB4, SEED, Server, Vip
 
 PACKETS = int(os.environ.get("PACKETS") or 3000)
-BATCH = 40  # packets that BMv2's queues hold at once
+BATCH = 40  # capacity of BMv2's queues
 
 
 class AdmissionAgreesWithThePaper(SchedulerTest):
-    """PACKETS (an environment variable) packets of random ranks to three ports against the plain model. What departures report depends on
-    the switch's pace, so none is reported while a port's queue fills; when it is full, one worker empties it. One departure in UNREPORTED
-    is reported all the same: packets go one by one then, and leave nothing behind."""
+    """Packets of random ranks to three ports get the same decisions as the reference model. PACKETS (an environment variable) sets their
+    number.
+
+    The depth that a departure reports depends on the switch's pace, so no departure is reported while a port's queue fills. When it is
+    full, one worker packet empties it. One departure in UNREPORTED is still reported: packets go one by one then, and leave an empty
+    queue behind."""
 
     def runTest(self) -> None:
         rng = random.Random(7)
@@ -54,7 +57,8 @@ class AdmissionAgreesWithThePaper(SchedulerTest):
         self.assertTrue(PACKETS / 5 < refused < PACKETS * 4 / 5, f"{refused} refused: the test says little")
 
     def empty(self, port: int, model: Aifo) -> None:
-        """The smallest rank is always admitted; its departure is reported, and leaves nothing behind."""
+        """Empty the queue: the smallest rank is always admitted, and the report of its departure says that the
+        queue is empty."""
         seen = self.workers(DEPTH)
         model.report_every = 1
         self.use_aifo(port, model.capacity, model.size, model.sample, 1, change=True)
@@ -67,19 +71,19 @@ class AdmissionAgreesWithThePaper(SchedulerTest):
         self.use_aifo(port, model.capacity, model.size, model.sample, UNREPORTED, change=True)
 
 
-class RefusalsAreCountedByBand(SchedulerTest):
-    """A band is eight ranks; a drop has its reason and its band."""
+class DropsCountByBand(SchedulerTest):
+    """A drop counts by its reason, and by its band of eight ranks."""
 
     def runTest(self) -> None:
-        self.use_aifo(1, 1, report_every=UNREPORTED)  # without limits: nobody may find anything waiting
+        self.use_aifo(1, 1, report_every=UNREPORTED)  # without limits: only an empty queue admits
         self.assertEqual(1, self.fate(3, self.packet(0, 1)).port)
         for rank in (0, 7, 8, 100, 255, 255):
             self.drops(3, self.packet(rank, 1), "AIFO")
         self.assertEqual({0: 2, 1: 1, 12: 1, 31: 2}, self.bands())
 
 
-class WorkersTellTheDepth(SchedulerTest):
-    """With every departure reported, a queue in which nothing stays never fills, and the largest rank passes."""
+class WorkersReportTheDepth(SchedulerTest):
+    """With every departure reported, a queue in which no packet waits never fills, and the largest rank passes."""
 
     def runTest(self) -> None:
         self.use_aifo(1, 4, window=2)
@@ -91,7 +95,7 @@ class WorkersTellTheDepth(SchedulerTest):
             self.wait_for_workers(DEPTH, count)
 
 
-class OneDepartureInSoManyIsReported(SchedulerTest):
+class OneDepartureInEightIsReported(SchedulerTest):
     def runTest(self) -> None:
         self.use_aifo(1, 100, report_every=8)
         for smaller in range(21):
@@ -102,8 +106,8 @@ class OneDepartureInSoManyIsReported(SchedulerTest):
             self.wait_for_workers(DEPTH, count // 8)
 
 
-class NoSessionNoWorkers(SchedulerTest):
-    """Nothing is reported then, and all else is as it was."""
+class NoWorkersWithoutCloneSession(SchedulerTest):
+    """Without the clone session no departure is reported, and forwarding does not change."""
 
     def runTest(self) -> None:
         self.remove_session()
@@ -117,8 +121,8 @@ class NoSessionNoWorkers(SchedulerTest):
 
 
 class RanksComeFromCookies(SchedulerTest):
-    """On any switch that a server's packet passes, over TCP and QUIC; other packets have the port's default, and so has what comes from
-    outside, whatever it says. A refusal's band shows which rank was read."""
+    """Every switch on the way reads ranks from servers' cookies, over TCP and QUIC. Other packets, and all packets from outside, have the
+    port's default rank. The band of a drop shows which rank the switch read."""
 
     def runTest(self) -> None:
         self.use_aifo(4, 1, report_every=UNREPORTED, default_rank=200)
@@ -138,15 +142,16 @@ class RanksComeFromCookies(SchedulerTest):
             self.assertEqual({rank >> 3: 1}, band, frame.hex())
 
 
-class APacketIsScheduledOnce(SchedulerTest):
-    """Though it passes twice: a SYN whose VIP follows loads. Three find room; were they counted twice, two would."""
+class PacketsOfTwoPassesAreScheduledOnce(SchedulerTest):
+    """A SYN of a VIP with a load-aware policy passes ingress twice. Three are admitted; if each counted twice, it
+    would be two."""
 
     def runTest(self) -> None:
         rng = random.Random(3)
         server = Server(100, Endpoint(ip_address("10.1.0.16"), 8080))
         vip = Vip(1, VIP4, [server], policy=CCLB4)
         self.site.add_vip(vip)
-        self.site.tell_tree(vip, SEED, 0, 100)
+        self.site.update_tree(vip, SEED, 0, 100)
         self.wait_for_leaf(0, 0xFFFF << 16 | 100)
         self.use_aifo(3, 9, window=1, report_every=UNREPORTED)
         self.set_limit(3, 0, 2)
@@ -158,8 +163,8 @@ class APacketIsScheduledOnce(SchedulerTest):
                 self.goes_to(server, syn, "ASSIGNED_CCLB4")
 
 
-class WhatIsDroppedBeforeIsNotCounted(SchedulerTest):
-    """A packet without hops left takes no room, and its rank does not enter the window."""
+class EarlierDropsDoNotCount(SchedulerTest):
+    """A packet whose TTL expires does not count as queued, and its rank does not enter the window."""
 
     def runTest(self) -> None:
         self.use_aifo(1, 9, window=1, report_every=UNREPORTED)
@@ -174,8 +179,8 @@ class WhatIsDroppedBeforeIsNotCounted(SchedulerTest):
         self.drops(3, self.packet(9, 1), "AIFO")
 
 
-class OtherPortsAreAsBefore(SchedulerTest):
-    """A port without a scheduler, and one of plain FIFO, refuse nobody."""
+class PortsWithoutAifoAdmitAll(SchedulerTest):
+    """Ports without a scheduler and FIFO ports admit every packet."""
 
     def runTest(self) -> None:
         self.use_aifo(1, 1, report_every=UNREPORTED)

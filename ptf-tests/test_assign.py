@@ -1,4 +1,4 @@
-"""Assigning phase: a SYN goes to the server of the least score, exactly, whatever the number of servers."""
+"""Assigning phase: a SYN goes to the server with the lowest score, exactly, for any number of servers."""
 
 from frontage_ptf.balancer import UNIT, VIP4, VIP6, BalancerTest, load
 from frontage_ptf.cookie import decode
@@ -7,8 +7,8 @@ from frontage_ptf.site import ADD, CLEAR, SET, SUB
 from frontage_ptf.tree import Leaves
 
 
-class LeastLoadIsExact(BalancerTest):
-    """After random reports the choice is that of a plain argmin over all servers, for 1 to 16 of them, and for 300."""
+class LowestScoreIsExact(BalancerTest):
+    """After random reports the choice equals a plain argmin over all servers, for 1 to 16 servers and for 300."""
 
     def doRunTest(self, count: int, a: float, events: int) -> None:
         self.restart()
@@ -32,7 +32,8 @@ class LeastLoadIsExact(BalancerTest):
 
 
 class EveryDepthOfTree(BalancerTest):
-    """From one slot to 4,096, with servers in the first, the last and a few more, in the second half of all slots."""
+    """Trees of one slot to 4,096, in the second half of all slots, with servers in the first slot, the last one and
+    a few others."""
 
     def runTest(self) -> None:
         for depth in range(13):
@@ -52,8 +53,9 @@ class EveryDepthOfTree(BalancerTest):
                     self.report(vip, self.rng.choice(vip.servers), self.rng.randrange(16), 0)
 
 
-class ScoreIsThePapers(BalancerTest):
-    """With two servers and every pair of codes that a seed draws, the smaller a * N_AF + (1 - a) * N_FF over the weight wins."""
+class ScoreIsThatOfThePaper(BalancerTest):
+    """For two servers and random pairs of codes, the one with the smaller (a * N_AF + (1 - a) * N_FF) / weight
+    wins."""
 
     def runTest(self) -> None:
         classes = [(0.0, 1.0), (1.0, 1.0), (0.5, 1.0), (0.75, 2.0), (0.3, 4.0)]
@@ -77,7 +79,7 @@ class ScoreIsThePapers(BalancerTest):
 
 
 class FlowsBetweenReportsCount(BalancerTest):
-    """Without news from the servers, flows spread evenly: each weighs one unit at once."""
+    """Without new reports connections spread evenly: each adds one unit at once."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -88,8 +90,8 @@ class FlowsBetweenReportsCount(BalancerTest):
         self.assertEqual({server.sid: 8 for server in vip.servers}, {sid: chosen.count(sid) for sid in set(chosen)})
 
 
-class BurstGoesWhereThereIsRoom(BalancerTest):
-    """A server with k flows fewer takes k flows more before the others get their next."""
+class BurstGoesToLeastLoadedServers(BalancerTest):
+    """A server with k flows fewer gets k connections before the others get their next one."""
 
     def runTest(self) -> None:
         self.add_class(0, 1.0)
@@ -102,7 +104,7 @@ class BurstGoesWhereThereIsRoom(BalancerTest):
 
 
 class ServersOfWeightTwo(BalancerTest):
-    """A score is per weight: twice the flows weigh the same on a server of twice the weight."""
+    """Scores are divided by the weight: twice the flows count the same on a server of twice the weight."""
 
     def runTest(self) -> None:
         self.add_class(0, 1.0, 1.0)
@@ -122,8 +124,8 @@ class ServersOfWeightTwo(BalancerTest):
         self.assertEqual(one, self.begin(vip)[1])
 
 
-class VipsDoNotMix(BalancerTest):
-    """Trees of different depths lie side by side; each VIP's best is its own."""
+class VipsAreIndependent(BalancerTest):
+    """Trees of different depths lie side by side, and each VIP has its own best server."""
 
     def runTest(self) -> None:
         self.add_class(0, 1.0)
@@ -144,8 +146,8 @@ class VipsDoNotMix(BalancerTest):
                 self.begin(vip)
 
 
-class EmptyTreeIsMaglev(BalancerTest):
-    """A switch that knows no loads hashes, and says so; the first report makes an end of it."""
+class EmptyTreeFallsBackToMaglev(BalancerTest):
+    """A switch without loads uses the hash and counts that. The first report ends this."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -158,8 +160,8 @@ class EmptyTreeIsMaglev(BalancerTest):
         self.assertEqual(vip.servers[2], self.begin(vip)[1])
 
 
-class ReportsWithoutScores(BalancerTest):
-    """A class without entries in the score tables scores nothing: such reports leave the tree alone."""
+class ReportsWithoutScoresAreIgnored(BalancerTest):
+    """Reports of a score class without entries do not change the tree."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)
@@ -169,8 +171,9 @@ class ReportsWithoutScores(BalancerTest):
         self.goes_to(hashed, flow.up("S", linux_syn(7)), "ASSIGNED_NO_LOAD")
 
 
-class ControllerSpeaksToTheTree(BalancerTest):
-    """By packet-out: SEED makes a server eligible without undoing what is known of it, SET, ADD and SUB move its score, CLEAR ends it."""
+class ControllerUpdatesTheTree(BalancerTest):
+    """Packet-out: SEED makes a server eligible and keeps a known score; SET, ADD and SUB change the score; CLEAR
+    removes the server."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -188,7 +191,7 @@ class ControllerSpeaksToTheTree(BalancerTest):
             (ADD, two.slot, two.sid, 0xFFFF),
             (CLEAR, three.slot, three.sid, 0),
         ):
-            self.site.tell_tree(vip, op, slot, sid, amount)
+            self.site.update_tree(vip, op, slot, sid, amount)
             if op == SET:
                 self.leaves.set(slot, sid, amount)
             elif op == CLEAR:
@@ -200,7 +203,7 @@ class ControllerSpeaksToTheTree(BalancerTest):
 
 
 class ReusedSlotStartsAnew(BalancerTest):
-    """SEED of another server in a slot forgets the score of the one before it."""
+    """SEED of another server in a slot discards the score of the previous one."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -216,7 +219,8 @@ class ReusedSlotStartsAnew(BalancerTest):
 
 
 class ScoresSaturate(BalancerTest):
-    """The heaviest loads that a cookie can carry, and flows on top of them, leave a server eligible: the last resort, not gone."""
+    """With the highest loads that a cookie can carry, and more connections on top, a server stays eligible as the
+    last resort."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5, 0.05)  # 0.5 * 448 * 16 / 0.05 is beyond 16 bits, twice

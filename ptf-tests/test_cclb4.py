@@ -1,4 +1,5 @@
-"""The policies, each a table entry of one VIP: hash, cheetah-rr, cheetah-ll and cclb4 with a between 0 (future) and 1 (current)."""
+"""Policies, each a table entry of one VIP: hash, cheetah-rr, cheetah-ll, and cclb4 with a from 0 (future) to 1
+(current)."""
 
 import random
 import threading
@@ -13,8 +14,8 @@ from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server
 from frontage_ptf.switch import FrontageTest, to_server
 
 
-class NoServerNoPolicy(FrontageTest):
-    """A VIP without servers, and one without a policy entry, drop by name."""
+class VipsWithoutServerOrPolicyDrop(FrontageTest):
+    """A VIP without servers, and one without a policy entry, drop packets for a named reason."""
 
     def runTest(self) -> None:
         for number, at in enumerate((VIP4, VIP6)):
@@ -29,7 +30,7 @@ class NoServerNoPolicy(FrontageTest):
 
 
 class EmptyHashTable(BalancerTest):
-    """Where Maglev's table is empty no server is meant, not the one whose SID is zero; flows that have a cookie do not mind."""
+    """An empty Maglev table names no server, not the one with SID zero. Connections with a cookie are not affected."""
 
     def runTest(self) -> None:
         vip = self.make_vip(1, policy=HASH, first_sid=0)
@@ -41,7 +42,7 @@ class EmptyHashTable(BalancerTest):
 
 
 class HashPolicy(BalancerTest):
-    """By CRC-32 of the connection over Maglev's slots, whatever the loads are."""
+    """The CRC-32 of the connection chooses a Maglev slot, regardless of loads."""
 
     def runTest(self) -> None:
         for id, at in ((1, VIP4), (2, VIP6)):
@@ -53,7 +54,7 @@ class HashPolicy(BalancerTest):
 
 
 class RoundRobinPolicy(BalancerTest):
-    """One after the other over the places; a server of weight w stands in w of them. Each VIP has a turn of its own."""
+    """Servers take turns; one of weight w has w pool entries. Each VIP has its own index."""
 
     def runTest(self) -> None:
         turns = []
@@ -69,7 +70,7 @@ class RoundRobinPolicy(BalancerTest):
 
 
 class RoundRobinShrinks(BalancerTest):
-    """When the pool becomes smaller, the turn starts over; a draining server in it is left out, by the hash."""
+    """When the pool shrinks, the round starts over. The hash replaces a draining server in the pool."""
 
     def runTest(self) -> None:
         vip = self.make_vip(4, policy=CHEETAH_RR)
@@ -88,8 +89,8 @@ class RoundRobinShrinks(BalancerTest):
         self.goes_to(vip.servers[1], self.new_flow(vip).up("S", linux_syn(1)), "ASSIGNED_RR")
 
 
-class RoundRobinWithoutPlaces(BalancerTest):
-    """An empty pool is served by the hash, and counted."""
+class EmptyPoolFallsBackToMaglev(BalancerTest):
+    """With an empty pool the hash chooses the server, and the outcome counts this."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2, policy=CHEETAH_RR)
@@ -98,7 +99,7 @@ class RoundRobinWithoutPlaces(BalancerTest):
 
 
 class LeastLocalCountPolicy(BalancerTest):
-    """cheetah-ll counts what the switch sees: SYNs up, FINs and RSTs down. Reports do not matter to it."""
+    """cheetah-ll counts what the switch sees: a SYN adds one, a FIN or RST subtracts one. Reports do not change it."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -119,7 +120,7 @@ class LeastLocalCountPolicy(BalancerTest):
 
 
 class CurrentAndFuture(BalancerTest):
-    """With a = 1 only flows that are active count, with a = 0 only those that will stay."""
+    """With a = 1 only active flows count, with a = 0 only those that will last."""
 
     def doRunTest(self, a: float, expected: int) -> None:
         self.restart()
@@ -136,7 +137,7 @@ class CurrentAndFuture(BalancerTest):
 
 
 class PolicyChangesAtRunTime(BalancerTest):
-    """From the next SYN on the new policy chooses, and the tree has kept its scores meanwhile."""
+    """The new policy chooses from the next SYN on, with the scores that the tree already has."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -157,12 +158,12 @@ class PolicyChangesAtRunTime(BalancerTest):
                 self.begin(vip, outcome)
             else:
                 before = self.outcomes()
-                self.whose(self.new_flow(vip).up("S", linux_syn(1)), vip)
+                self.server_of(self.new_flow(vip).up("S", linux_syn(1)), vip)
                 self.assertEqual({outcome: 1}, dict(self.outcomes() - before))
 
 
 class ServersJoinAndLeave(BalancerTest):
-    """A server that joins with a lower load gets the next flows; one that leaves for good is never named again."""
+    """A server that joins with a lower load gets the next connections. One that was removed gets no more."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -178,7 +179,7 @@ class ServersJoinAndLeave(BalancerTest):
         for leaver in (joined, vip.servers[0]):
             leaver.active = False
             self.site.update_server(vip, leaver)
-            self.site.tell_tree(vip, CLEAR, leaver.slot, leaver.sid)
+            self.site.update_tree(vip, CLEAR, leaver.slot, leaver.sid)
             self.leaves.clear(leaver.slot)
             self.wait_for_leaf(leaver.slot, 0)
         chosen = Counter(self.begin(vip)[1].sid for _ in range(6))
@@ -186,7 +187,8 @@ class ServersJoinAndLeave(BalancerTest):
 
 
 class TablesChangeUnderTraffic(BalancerTest):
-    """While entries are rewritten without pause, every packet still reaches one of the servers that they name, or its own by cookie."""
+    """While entries are rewritten continuously, every packet reaches one of the servers in them, or the one of its
+    cookie."""
 
     def runTest(self) -> None:
         vip = self.make_vip(4, policy=HASH)
@@ -228,7 +230,7 @@ class TablesChangeUnderTraffic(BalancerTest):
 
 
 class CountersPerServer(BalancerTest):
-    """Each server's packets and bytes, up and down, as they came in."""
+    """Packets and bytes of each server, in both directions, as they arrived."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)

@@ -1,4 +1,5 @@
-"""The cookie in the switch, by the vectors of docs/cookie-vectors.json: sealed, opened, refused, and carried over a change of keys."""
+"""TCP cookies in the switch, by the vectors of docs/cookie-vectors.json: sealing, unsealing, rejection, and key
+rotation."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -26,7 +27,7 @@ def is_martian(address: IPv4Address | IPv6Address) -> bool:
 
 
 class VectorTest(FrontageTest):
-    """For each vector a VIP of its own, with the vector's server; one key at a time."""
+    """A VIP for each vector, with the vector's server; one key at a time."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -34,7 +35,7 @@ class VectorTest(FrontageTest):
         self.installed: Key | None = None
 
     def cases(self, kind: str) -> Iterator[tuple[int, dict[str, Any], Flow]]:
-        """The vectors of a kind, each with its key installed and no other."""
+        """Yield the vectors of a kind, each with only its key installed."""
         vectors = sorted(VECTORS[kind], key=lambda vector: (vector["secret"], vector["key_id"]))
         for number, vector in enumerate(vectors):
             key = key_of(vector)
@@ -47,7 +48,7 @@ class VectorTest(FrontageTest):
             yield number, vector, flow_of(vector)
 
     def vip_for(self, number: int, flow: Flow, sid: int) -> Vip:
-        """Its server `sid` may be reached by cookie only: Maglev gives everything to another."""
+        """Return a VIP whose server `sid` only the cookie reaches: Maglev gives all slots to another one."""
         version = flow.vip.address.version
         dip = DIPS[version]
         server = Server(sid, Endpoint(dip.address + number, dip.port))
@@ -63,7 +64,7 @@ class VectorTest(FrontageTest):
 
 
 class StaticVectorsAreSealed(VectorTest):
-    """Downstream, the switch makes of every vector's server, connection and clock the vector's TSval."""
+    """Towards the client, the switch writes the vector's TSval for its server, connection and clock."""
 
     def runTest(self) -> None:
         for number, vector, flow in self.cases("tcp_static"):
@@ -78,7 +79,7 @@ class StaticVectorsAreSealed(VectorTest):
 
 
 class StaticVectorsAreOpened(VectorTest):
-    """Upstream, every vector's code leads to the vector's server, and leaves as it came."""
+    """Towards the server, every vector's code leads to the vector's server and leaves unchanged."""
 
     def runTest(self) -> None:
         for number, vector, flow in self.cases("tcp_static"):
@@ -92,9 +93,9 @@ class StaticVectorsAreOpened(VectorTest):
                 self.tear_down(vip)
 
 
-class InvalidVectorsAreRefused(VectorTest):
-    """Codes with wrong check bits, of another epoch or another connection go by the hash. The server that a code would name if it were
-    not enciphered at all is a member, too."""
+class InvalidVectorsGoByHash(VectorTest):
+    """Codes with wrong check bits, of another epoch or of another connection go by the hash. The server that a code would name without
+    encryption is a member, too."""
 
     def runTest(self) -> None:
         for number, vector, flow in self.cases("tcp_invalid"):
@@ -109,7 +110,7 @@ class InvalidVectorsAreRefused(VectorTest):
 
 
 class CookieTest(FrontageTest):
-    """One VIP with two servers, of which Maglev gives everything to the first."""
+    """One VIP with two servers. Maglev gives all slots to the first."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -120,15 +121,16 @@ class CookieTest(FrontageTest):
         self.flow = Flow(CLIENT4, VIP4)
 
     def tsval_seen(self, coarse_clock: int) -> int:
-        """What a client sees of the second server at that time."""
+        """Return the TSval of the second server that a client receives at this clock value."""
         frame = self.flow.down(self.vip.servers[1].dip, options=stamped(dynamic_tsval(coarse_clock, 9, 8, 7)), ck=1)
         fate = self.fate(3, frame)
         self.assertEqual(1, fate.port, str(fate))
         return Frame(fate.frame).tsval
 
 
-class ForgedCodesFallToTheHash(CookieTest):
-    """Of the codes all over the 65,536, the keys lead to a server by those alone that they sealed for it and this connection."""
+class ForgedCodesGoByHash(CookieTest):
+    """Of codes from all over the 65,536, only those that a key sealed for the server and this connection lead to a
+    server."""
 
     def runTest(self) -> None:
         keys = [KEY, Key(KEY.id + 1, bytes(range(50, 82)))]
@@ -149,8 +151,8 @@ class ForgedCodesFallToTheHash(CookieTest):
             self.goes_to(self.vip.server(sid), self.flow.up(options=stamped(1, code)), "RETRIEVED_COOKIE")
 
 
-class AbsentEpochOpensNothing(CookieTest):
-    """Before the first rotation one epoch has no key: its codes must not pass for clear text."""
+class EpochWithoutKeyUnsealsNothing(CookieTest):
+    """Before the first rotation one epoch has no key: the switch must not read its codes as plaintext."""
 
     def runTest(self) -> None:
         self.site.install_key(KEY)
@@ -159,8 +161,8 @@ class AbsentEpochOpensNothing(CookieTest):
             self.goes_to(self.vip.servers[0], self.flow.up(options=stamped(1, clear)), "HASHED_BAD_COOKIE")
 
 
-class NoKeyAtAll(CookieTest):
-    """Without a key nothing opens, and only the server's coarse clock leaves."""
+class WithoutKeysNothingIsSealed(CookieTest):
+    """Without a key nothing unseals, and only the server's coarse clock leaves."""
 
     def runTest(self) -> None:
         for code in (0, 101 << 3, 0x8000 | 101 << 3):
@@ -170,8 +172,8 @@ class NoKeyAtAll(CookieTest):
 
 
 class KeysRotate(CookieTest):
-    """Over many rotations: both newest keys open, the one before them does not, the newest seals, and TSval only grows, at whatever clock
-    the rotation falls, also where clock and key id wrap."""
+    """Over many rotations the two newest keys unseal, the one before them does not, and the newest seals. TSval only grows, at any clock
+    value of the rotation, and where clock and key id wrap."""
 
     def runTest(self) -> None:
         keys = [Key(id, bytes([id & 0xFF] * 16)) for id in range(65530, 65542)]
@@ -179,7 +181,7 @@ class KeysRotate(CookieTest):
         for key in keys:
             self.site.install_key(key)
             if last is not None:
-                seen.append(self.tsval_seen(clock & 0xFFFF))  # still sealed with the key before
+                seen.append(self.tsval_seen(clock & 0xFFFF))  # still sealed with the previous key
             self.site.activate_key(key)
             for tick in (0, 0, 1):
                 clock += tick
@@ -196,8 +198,8 @@ class KeysRotate(CookieTest):
             self.goes_to(self.vip.servers[1], self.flow.up(options=stamped(1, code)), "RETRIEVED_COOKIE")
 
 
-class RetiredKeyOpensNothing(CookieTest):
-    """Two rotations later the old key's codes go by the hash, as those of a stranger."""
+class RetiredKeyUnsealsNothing(CookieTest):
+    """Two rotations later, codes of the old key go by the hash like unknown ones."""
 
     def runTest(self) -> None:
         old, middle, new = (Key(id, bytes([id] * 16)) for id in (7, 8, 9))
@@ -211,8 +213,8 @@ class RetiredKeyOpensNothing(CookieTest):
         self.assertEqual(to_server(frame, self.vip.servers[0]), self.fate(1, frame).frame)
 
 
-class CodeOfAnotherConnection(CookieTest):
-    """A code is good for the connection it was made for alone: another client, port or VIP port opens it to nothing."""
+class CodesAreBoundToTheirConnection(CookieTest):
+    """A code is valid for one connection only: for another client, port or VIP port it does not unseal."""
 
     def runTest(self) -> None:
         self.site.install_key(KEY)

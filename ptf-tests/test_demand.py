@@ -1,4 +1,4 @@
-"""Demand: handshakes counted by service and client's region, each once, and clients of no region told."""
+"""Demand: handshakes by service and client region, each counted once, and digests of clients without a region."""
 
 from collections import Counter
 from ipaddress import ip_address
@@ -15,12 +15,12 @@ from frontage_ptf.tunnel import SITE_PORT, TunnelTest
 
 HANDSHAKES = "FrontageIngress.demand.handshakes.handshakes"
 FIRST = {1: 1000, 2: 2000, 3: 3000}
-"""Of each VIP's cells."""
+"""First cell of each VIP."""
 REGIONS = 64
 
 
 class DemandTest(TunnelTest):
-    """Two service addresses of QUIC and a VIP of TCP."""
+    """Two QUIC service addresses and a TCP VIP."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -36,7 +36,7 @@ class DemandTest(TunnelTest):
             self.site.insert([self.entry(table, {"src": prefix}, "set_region", region=region)])
 
     def counts(self, frame: bytes, *cells: int, port: int = 1) -> None:
-        """Whatever becomes of the frame, it is counted in these cells and nowhere else."""
+        """Check that the frame counts in these cells and in no others, whether or not it is dropped."""
         self.send(port, frame)
         self.settle()
         self.expected.update(cells)
@@ -52,23 +52,24 @@ class DemandTest(TunnelTest):
         return Conversation(Endpoint(ip_address(address), self.rng.randrange(1024, 65536)), vip.at)
 
 
-class ByServiceAndRegion(DemandTest):
-    """The cell of the longest prefix; the service's first of clients who have none, or one beyond the service's cells."""
+class CountsByServiceAndRegion(DemandTest):
+    """The longest prefix chooses the cell. Clients without a region, or with one beyond the service's cells, count
+    in its first cell."""
 
     def runTest(self) -> None:
         self.locate({"198.51.100.0/24": 5, "198.51.100.128/25": 6, "198.51.100.192/26": REGIONS, "198.51.100.224/27": 65535})
         self.locate({"2001:db8:1::/48": 7, "2001:db8:1:8::/61": REGIONS - 1})
         for address, region in (("198.51.100.9", 5), ("198.51.100.129", 6), ("198.51.100.193", 0), ("198.51.100.225", 0)):
             talk = self.from_address(self.vip4, address)
-            self.counts(talk.datagram(long(self.some_cid())), FIRST[1] + region)
+            self.counts(talk.datagram(long(self.foreign_cid())), FIRST[1] + region)
             self.counts(self.from_address(self.tcp, address).up("S"), FIRST[3] + region)
         for address, region in (("2001:db8:1::9", 7), ("2001:db8:1:9::9", REGIONS - 1), ("2001:db8:77::9", 0)):
             talk = self.from_address(self.vip6, address)
-            self.counts(talk.datagram(long(self.some_cid())), FIRST[2] + region)
+            self.counts(talk.datagram(long(self.foreign_cid())), FIRST[2] + region)
 
 
-class OnlyWhatBegins(DemandTest):
-    """Neither what follows in a connection, nor what is too small for an Initial, nor what comes from another site, nor other VIPs."""
+class OnlyFirstPacketsCount(DemandTest):
+    """Later packets, datagrams too small for an Initial, packets from another site, and other VIPs do not count."""
 
     def runTest(self) -> None:
         self.install_keys(KEY)
@@ -78,24 +79,24 @@ class OnlyWhatBegins(DemandTest):
             self.counts(flow.up(flags))
         server = self.vip6.servers[0]
         for packet in (
-            long(self.some_cid(), size=1199),
-            short(self.some_cid(12)),
+            long(self.foreign_cid(), size=1199),
+            short(self.foreign_cid(12)),
             long(KEY.cid(server.sid, 5)),
             long(plain_cid(server.sid)),
         ):
-            self.counts(self.talk(self.vip6).datagram(packet))
+            self.counts(self.new_conversation(self.vip6).datagram(packet))
         _, frame = self.initial(self.vip6)
         self.counts(self.from_site(3, 3).into(frame), port=SITE_PORT)
         other = self.make_quic(2, 9, Endpoint(QUIC6.address + 9, 443), base=160, first_sid=900, prefix=None)
-        self.counts(self.talk(other).datagram(long(self.some_cid())))
+        self.counts(self.new_conversation(other).datagram(long(self.foreign_cid())))
 
 
-class Once(DemandTest):
-    """What comes again is no other handshake; the same ports with another sequence number or connection id are one."""
+class RetransmissionsCountOnce(DemandTest):
+    """A retransmission is not another handshake. The same ports with another sequence number or connection id are."""
 
     def runTest(self) -> None:
         self.locate({"198.51.100.0/24": 1, "2001:db8:1::/48": 1})
-        talk = self.talk(self.vip6)
+        talk = self.new_conversation(self.vip6)
         first, second = (bytes([0xFF]) + self.rng.randbytes(11) for _ in range(2))
         self.counts(talk.datagram(long(first)), FIRST[2] + 1)
         for size in (1200, 1252):  # a retransmission, and the second half of a long ClientHello
@@ -113,20 +114,21 @@ class Once(DemandTest):
         return frame.with_checksums()
 
 
-class ForgottenByAnother(DemandTest):
-    """Only the last handshake of each place is remembered: a retransmission behind another's is counted again, and no handshake lost."""
+class OverwrittenHandshakesCountAgain(DemandTest):
+    """An entry keeps only the last handshake: a retransmission after another one counts again, and no handshake is
+    missed."""
 
     def runTest(self) -> None:
         self.locate({"2001:db8:1::/48": 1})
-        one, other = self.pair_of_one_place(self.vip6)
-        first, second = (talk.datagram(long(self.some_cid())) for talk in (one, other))
+        one, other = self.colliding_pair(self.vip6)
+        first, second = (talk.datagram(long(self.foreign_cid())) for talk in (one, other))
         for frame in (first, second, first):
             self.counts(frame, FIRST[2] + 1)
         self.counts(first)
 
 
-class DroppedIsDemand(DemandTest):
-    """A service whose servers are gone is asked for all the same."""
+class DroppedHandshakesCount(DemandTest):
+    """Handshakes with a service without servers count, too."""
 
     def runTest(self) -> None:
         self.locate({"198.51.100.0/24": 1, "2001:db8:1::/48": 1})
@@ -136,8 +138,9 @@ class DroppedIsDemand(DemandTest):
         self.assertEqual({"SERVER_GONE": 1}, self.all_drops())
 
 
-class NewClients(DemandTest):
-    """A handshake of a client in no region tells its /24 or /48, once until that is acknowledged; others tell nothing."""
+class NewClientsAreReported(DemandTest):
+    """A handshake of a client without a region sends a digest of its /24 or /48, once until it is acknowledged.
+    Others send none."""
 
     def runTest(self) -> None:
         (digest,) = (one for one in self.client.schema.digests if one.alias == "new_client_t")
@@ -147,7 +150,7 @@ class NewClients(DemandTest):
         heard = []
         for vip, address in ((self.vip6, "2001:db8:77:8::9"), (self.vip4, "203.0.113.77")):
             for _ in range(2):
-                frame = self.from_address(vip, address).datagram(long(self.some_cid()))
+                frame = self.from_address(vip, address).datagram(long(self.foreign_cid()))
                 self.counts(frame, FIRST[vip.id])
             heard.append(fy.P4DigestList.decode(self.client.next_message("digest"), self.client.schema))
         told = [{"version": 6, "prefix": 0x20010DB80077}, {"version": 4, "prefix": 0xCB0071}]
@@ -155,8 +158,8 @@ class NewClients(DemandTest):
         for report in heard:
             self.client.send(report.ack())
         again = None
-        for _ in range(100):  # nobody says when an acknowledgement has arrived
-            self.counts(self.from_address(self.vip4, "203.0.113.78").datagram(long(self.some_cid())), FIRST[1])
+        for _ in range(100):  # the switch does not confirm acknowledgements
+            self.counts(self.from_address(self.vip4, "203.0.113.78").datagram(long(self.foreign_cid())), FIRST[1])
             if not self.client.received.empty():
                 again = fy.P4DigestList.decode(self.client.next_message("digest"), self.client.schema)
                 break

@@ -1,4 +1,5 @@
-"""ECN's mark on packets that met a queue of the port's threshold or more. These queues are empty: a threshold of 0 marks, 1 does not."""
+"""ECN marks on packets that found at least the port's threshold in the queue. The queues are empty: threshold 0
+marks, 1 does not."""
 
 from ipaddress import ip_address
 
@@ -13,7 +14,7 @@ CLIENTS4 = {1: ip_address("198.51.100.7"), 2: ip_address("203.0.113.7")}
 
 
 def with_ecn(frame: bytes, ecn: int, dscp: int = 0b101110) -> bytes:
-    """The frame with these bits, and DSCP beside them."""
+    """Return the frame with these ECN bits, next to a DSCP."""
     new = Frame(frame)
     tos = dscp << 2 | ecn
     if new.ipv6:
@@ -31,7 +32,7 @@ class MarkTest(SchedulerTest):
 
 
 class QueuesMarkFromTheirThreshold(MarkTest):
-    """Transit of IPv4 and IPv6: only the mark is new, and checksums are right."""
+    """Transit over IPv4 and IPv6: only the mark changes, and checksums are correct."""
 
     def runTest(self) -> None:
         for ecn in (NOT_ECT, ECT1, ECT0, CE):
@@ -46,7 +47,7 @@ class QueuesMarkFromTheirThreshold(MarkTest):
 
 
 class MarksSurviveMasking(MarkTest):
-    """A server's packet is rewritten to the VIP's, and marked, at once."""
+    """A server's packet gets the VIP's address and the mark at the same time."""
 
     def runTest(self) -> None:
         cases = [(1, VIP4, "10.1.0.16", CLIENTS4[1]), (2, VIP6, "fd12:3456:a::10", CLIENTS[1])]

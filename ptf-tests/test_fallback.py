@@ -1,4 +1,5 @@
-"""Flows that cannot carry a cookie: consistent hashing, and a bounded, expiring table so that a change of servers does not move them."""
+"""Connections without a cookie: consistent hashing, and a bounded, expiring table that keeps their server when
+servers change."""
 
 import time
 
@@ -8,12 +9,12 @@ from frontage_ptf.packets import MSS, NOP, WINDOW_SCALE, Endpoint, Flow, linux_s
 from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, HASH, Server, Vip
 
 TIMEOUT = 1  # ticks of 2^20 us
-# An entry that was seen TIMEOUT ticks ago and a part of one more is still alive.
+# An entry stays alive for TIMEOUT ticks and a fraction of the next one.
 EXPIRED = (TIMEOUT + 1) * 1.048576 + 0.5
 
 
 class FallbackTest(BalancerTest):
-    """A VIP whose Maglev table can be turned over to another server as a whole."""
+    """A VIP whose whole Maglev table can be switched to another server."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -28,21 +29,21 @@ class FallbackTest(BalancerTest):
         return {CLAIMS[kind]: count for kind, count in counts.items()}
 
     def begin_without(self, flow: Flow, server: Server, options: bytes = b"") -> None:
-        """A SYN without timestamps."""
+        """Send a SYN without timestamps."""
         self.goes_to(server, flow.up("S", options), "ASSIGNED_FALLBACK")
 
-    def pair_of_one_place(self) -> tuple[Flow, Flow]:
-        """Two flows whose entries would stand in the same place of the connection table."""
+    def colliding_pair(self) -> tuple[Flow, Flow]:
+        """Return two connections with the same index in the connection table."""
         seen: dict[int, Flow] = {}
         while True:
             flow = Flow(random_client(self.rng, False), self.vip.at)
-            other = seen.setdefault(flow.place, flow)
+            other = seen.setdefault(flow.table_index, flow)
             if other != flow and other.hash != flow.hash:
                 return other, flow
 
 
-class WithoutTimestampsByMaglev(FallbackTest):
-    """Under every policy; SYN and data go the same way, and up to the SYN-ACK and behind it the flow is remembered."""
+class ConnectionsWithoutTimestampsGoByMaglev(FallbackTest):
+    """Under every policy SYN and data reach the same server; the table keeps it from the SYN or SYN-ACK on."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -60,8 +61,8 @@ class WithoutTimestampsByMaglev(FallbackTest):
                     self.comes_back(vip, flow.down(server.dip, "PA", b"", b"data"), "NO_INSIGHT")
 
 
-class OddLayoutsByMaglev(FallbackTest):
-    """Timestamps where the switch does not look are no timestamps; the flow is served all the same."""
+class UnusualOptionLayoutsGoByMaglev(FallbackTest):
+    """The switch ignores timestamps at an unusual position, and serves the connection."""
 
     def runTest(self) -> None:
         ts = timestamp(1, 2)
@@ -84,7 +85,7 @@ class OddLayoutsByMaglev(FallbackTest):
 
 
 class EntrySurvivesPoolChanges(FallbackTest):
-    """What Maglev says later concerns new flows alone."""
+    """Later changes of Maglev's table affect new connections only."""
 
     def runTest(self) -> None:
         one, two, three, _ = self.vip.servers
@@ -101,8 +102,8 @@ class EntrySurvivesPoolChanges(FallbackTest):
         self.assertEqual({"TAKEN": 2}, self.claims())
 
 
-class FlowsThatBeganElsewhere(FallbackTest):
-    """Without a SYN or SYN-ACK there is no entry, whatever else is sent: such a flow goes wherever Maglev says, each time."""
+class NoEntryWithoutSyn(FallbackTest):
+    """Without a SYN or SYN-ACK no packet claims an entry: each goes where Maglev says at the time."""
 
     def runTest(self) -> None:
         flow = self.new_flow(self.vip)
@@ -116,7 +117,7 @@ class FlowsThatBeganElsewhere(FallbackTest):
 
 
 class EntriesExpire(FallbackTest):
-    """After the time-out the flow is a stranger, and until then every packet of the client keeps it."""
+    """After the timeout the connection is unknown. Until then every packet of the client refreshes it."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
@@ -133,12 +134,12 @@ class EntriesExpire(FallbackTest):
         self.goes_to(two, quiet.up("A"), "HASHED_NO_COOKIE")
 
 
-class TakenPlaceIsRefused(FallbackTest):
-    """The table never moves a live flow for a new one; the new one is served by Maglev alone, and counted."""
+class LiveEntriesAreNotEvicted(FallbackTest):
+    """A new connection never replaces a live one: Maglev alone serves the new one, and the claims count this."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
-        owner, late = self.pair_of_one_place()
+        owner, late = self.colliding_pair()
         self.give_all_to(one)
         self.begin_without(owner, one)
         self.assertEqual({"TAKEN": 1}, self.claims())
@@ -148,17 +149,17 @@ class TakenPlaceIsRefused(FallbackTest):
         self.give_all_to(two)
         self.goes_to(two, late.up("A"), "HASHED_NO_COOKIE")
         self.goes_to(one, owner.up("A"), "RETRIEVED_TABLE")
-        self.begin_without(owner, two)  # its own SYN again, as after a time-out of the client, renews
+        self.begin_without(owner, two)  # the client retransmits its SYN, which renews the entry
         self.goes_to(two, owner.up("A"), "RETRIEVED_TABLE")
 
 
-class ExpiredPlaceIsTaken(FallbackTest):
-    """A place whose flow has fallen silent is free again."""
+class ExpiredEntriesAreReused(FallbackTest):
+    """Another connection can claim an expired entry."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
         self.site.set_timeout(TIMEOUT)
-        owner, late = self.pair_of_one_place()
+        owner, late = self.colliding_pair()
         self.give_all_to(one)
         self.begin_without(owner, one)
         time.sleep(EXPIRED)
@@ -170,8 +171,8 @@ class ExpiredPlaceIsTaken(FallbackTest):
         self.goes_to(one, owner.up("A"), "HASHED_NO_COOKIE")
 
 
-class CookieSynReleases(FallbackTest):
-    """A connection with timestamps under the same addresses and ports ends the entry of the one before it."""
+class CookieSynReleasesTheEntry(FallbackTest):
+    """A new connection with timestamps removes the entry of an earlier one with the same addresses and ports."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
@@ -184,11 +185,11 @@ class CookieSynReleases(FallbackTest):
 
 
 class CookieSynReleasesOnlyItsOwn(FallbackTest):
-    """Not the entry of the flow that happens to stand in its place."""
+    """It does not remove the entry of another connection with the same index."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
-        owner, other = self.pair_of_one_place()
+        owner, other = self.colliding_pair()
         self.give_all_to(one)
         self.begin_without(owner, one)
         self.give_all_to(two)
@@ -196,8 +197,9 @@ class CookieSynReleasesOnlyItsOwn(FallbackTest):
         self.goes_to(one, owner.up("A"), "RETRIEVED_TABLE")
 
 
-class RemovedServerOfAnEntry(FallbackTest):
-    """An entry whose server was removed says so, rather than hand its flow to a server that does not know it."""
+class EntriesOfRemovedServersDrop(FallbackTest):
+    """Packets of a connection whose server was removed are dropped for that reason, not sent to a server that does
+    not know it."""
 
     def runTest(self) -> None:
         one, two, *_ = self.vip.servers
@@ -209,8 +211,8 @@ class RemovedServerOfAnEntry(FallbackTest):
         self.drops(1, flow.up("A"), "SERVER_GONE")
 
 
-class MaskedSlots(FallbackTest):
-    """A VIP's Maglev table may have any power of two of slots: the hash's low bits choose."""
+class MaglevTablesOfAnySize(FallbackTest):
+    """A VIP's Maglev table may have any power of two of slots: the low bits of the hash choose."""
 
     def runTest(self) -> None:
         for id, size in ((10, 1), (11, 2), (12, 64), (13, 1024)):

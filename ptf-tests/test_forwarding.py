@@ -1,4 +1,4 @@
-"""Longest-prefix-match forwarding of traffic that is no VIP's, IPv4 and IPv6."""
+"""Longest-prefix-match forwarding of traffic without a VIP, IPv4 and IPv6."""
 
 from ipaddress import ip_address
 
@@ -15,7 +15,7 @@ def packet(src: Endpoint, dst: Endpoint, port: int = 1, ttl: int = 64) -> bytes:
 
 
 class TransitIsRouted(FrontageTest):
-    """Between any two networks, by MACs and TTL alone: not a byte more changes."""
+    """Between any two networks only MACs, TTL and header checksum change."""
 
     def runTest(self) -> None:
         ends = [("198.51.100.7", 1), ("203.0.113.9", 2), ("10.1.0.9", 3), ("10.2.7.9", 4)]
@@ -31,7 +31,7 @@ class TransitIsRouted(FrontageTest):
 
 
 class LongestPrefixWins(FrontageTest):
-    """Every length from /0 up: each prefix added, and then taken away, moves just its own addresses."""
+    """Every length from /0 up: adding and removing a prefix moves only its own addresses."""
 
     def doRunTest(self, src: Endpoint, dst: Endpoint, lengths: range) -> None:
         width = dst.address.max_prefixlen
@@ -55,8 +55,8 @@ class LongestPrefixWins(FrontageTest):
         self.doRunTest(CLIENT6, Endpoint(ip_address("2a00:1234:5678:9abc:def0:1234:5678:9abc"), 80), range(0, 129, 4))
 
 
-class TtlIsUsedUp(FrontageTest):
-    """A TTL or hop limit of 1 or 0 goes no further; 2 does."""
+class ExpiredTtlDrops(FrontageTest):
+    """A TTL or hop limit of 1 or 0 is dropped; 2 passes."""
 
     def runTest(self) -> None:
         for src, dst in ((CLIENT4, OTHER4), (CLIENT6, OTHER6)):
@@ -67,16 +67,16 @@ class TtlIsUsedUp(FrontageTest):
                 self.passes(1, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
 
 
-class NoRoute(FrontageTest):
-    """An address that no prefix covers."""
+class NoRouteDrops(FrontageTest):
+    """No prefix covers the address."""
 
     def runTest(self) -> None:
         self.drops(1, packet(CLIENT4, Endpoint(ip_address("8.8.8.8"), 53)), "NO_ROUTE")
         self.drops(1, packet(CLIENT6, Endpoint(ip_address("2a00::8"), 53)), "NO_ROUTE")
 
 
-class NextHopIsMissing(FrontageTest):
-    """A route whose next hop is not installed; once it is, the same route carries."""
+class MissingNextHopDrops(FrontageTest):
+    """A route whose next hop is not installed drops packets, and forwards them once it is."""
 
     def runTest(self) -> None:
         self.site.insert([self.site.route("8.8.8.0/24", 77), self.site.route("2a00::/16", 77)])
@@ -90,7 +90,7 @@ class NextHopIsMissing(FrontageTest):
 
 
 class WrongIpv4ChecksumWithOptionsStaysWrong(FrontageTest):
-    """The switch verifies headers of 20 bytes only; a longer one that was wrong does not become right."""
+    """The switch verifies headers of 20 bytes only. The checksum of a longer one stays wrong."""
 
     def runTest(self) -> None:
         frame = Flow(CLIENT4, OTHER4).up(between=bytes([1] * 4))
@@ -102,7 +102,7 @@ class WrongIpv4ChecksumWithOptionsStaysWrong(FrontageTest):
 
 
 class WrongTcpChecksumStaysWrong(FrontageTest):
-    """The switch does not repair what it did not break: the receiver must see the damage."""
+    """The switch does not repair checksums: the receiver must be able to detect the damage."""
 
     def runTest(self) -> None:
         frame = bytearray(packet(CLIENT4, OTHER4))

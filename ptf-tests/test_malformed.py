@@ -1,4 +1,4 @@
-"""Damaged packets: whatever comes in, the switch lives on, and every packet comes out or is dropped by name."""
+"""Damaged packets: the switch survives all of them, and forwards each one or drops it for a named reason."""
 
 import random
 from ipaddress import ip_address
@@ -20,7 +20,7 @@ VLAN_TAGS = (b"\x81\x00", b"\x88\xa8")
 
 
 def mutated(rng: random.Random, frame: bytes) -> bytes:
-    """One to six random changes: bits, bytes, lengths, pieces cut out, doubled or moved."""
+    """Return the frame with one to six random changes: bits, bytes, lengths, or pieces removed, doubled or moved."""
     data = bytearray(frame)
     for _ in range(rng.randint(1, 6)):
         if not data:
@@ -45,12 +45,12 @@ def mutated(rng: random.Random, frame: bytes) -> bytes:
             data[12:14] = rng.choice([b"\x08\x00", b"\x86\xdd", b"\x08\x06"])
     data = data[:1514]
     if len(data) < 14 or (len(data) < 18 and data[12:14] in VLAN_TAGS):
-        return frame  # shorter than Ethernet, or than its VLAN tag: the kernel itself refuses it
+        return frame  # shorter than Ethernet or its VLAN tag: the kernel rejects it
     return bytes(data)
 
 
 class MalformedTest(BalancerTest):
-    """A VIP of each version with servers that report, so that every part of the program is within reach."""
+    """A VIP of each IP version with servers that report, so that packets reach every part of the program."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -60,7 +60,7 @@ class MalformedTest(BalancerTest):
             self.seed(vip, *vip.servers)
 
     def valid(self, vip: Vip) -> list[tuple[int, bytes]]:
-        """Packets of every kind that the switch knows, and the ports that they come in by."""
+        """Return packets of every kind that the switch handles, with their ingress ports."""
         flow, server = self.new_flow(vip), self.rng.choice(vip.servers)
         cookie = self.echoed(flow, server)
         packets = [
@@ -125,8 +125,8 @@ class RandomMutations(MalformedTest):
         self.still_serves()
 
 
-class WhatLeavesIsAsRightAsItCame(MalformedTest):
-    """Damage beyond the IPv4 header, under a right header checksum so that it gets past validation: a right TCP checksum stays right, a
+class ChecksumsStayRightOrWrong(MalformedTest):
+    """Damage after the IPv4 header, with a correct header checksum so that it passes validation: a correct TCP checksum stays correct, a
     wrong one wrong, and no byte is lost or added."""
 
     def runTest(self) -> None:
@@ -151,7 +151,7 @@ class WhatLeavesIsAsRightAsItCame(MalformedTest):
 
 
 class RandomBytes(MalformedTest):
-    """No structure at all, and none behind a valid Ethernet header."""
+    """Random bytes as whole frames, and after a valid Ethernet header."""
 
     def runTest(self) -> None:
         frames: list[tuple[int, bytes]] = []
@@ -163,8 +163,9 @@ class RandomBytes(MalformedTest):
         self.still_serves()
 
 
-class NonsenseFromTheController(MalformedTest):
-    """Operations on leaves that are not there, of depths that are none, and unknown operations: the next report is worth what it says."""
+class InvalidTreeOperationsDoNoHarm(MalformedTest):
+    """Operations on leaves and depths that do not exist, and unknown operations: the next report still sets its
+    score."""
 
     def runTest(self) -> None:
         self.only_on_softswitch("answer to a register index out of range: it ends")
@@ -174,7 +175,7 @@ class NonsenseFromTheController(MalformedTest):
             noise = self.rng.randbytes(self.rng.choice([0, 1, 60]))
             self.client.send(P4PacketOut(noise, sid=self.rng.getrandbits(16), score=self.rng.getrandbits(16), **fields))
         for server in vip.servers:
-            self.site.tell_tree(vip, CLEAR, server.slot, server.sid)
+            self.site.update_tree(vip, CLEAR, server.slot, server.sid)
             self.leaves.clear(server.slot)
             self.wait_for_leaf(server.slot, 0)
         for server in vip.servers:
@@ -185,7 +186,7 @@ class NonsenseFromTheController(MalformedTest):
 
 
 class EveryBitFlipped(MalformedTest):
-    """Each single bit of a segment with cookie, of a report and of a solicitation."""
+    """Each single bit of a segment with a cookie, of a report and of a neighbor solicitation."""
 
     def runTest(self) -> None:
         frames: list[tuple[int, bytes]] = []

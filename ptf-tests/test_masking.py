@@ -1,4 +1,5 @@
-"""Masking: what the servers tell the switch stays in the data centre. Clients see a coarse clock and a code that never changes."""
+"""Masking: signals of the servers stay in the data centre. Clients see a coarse clock and a code that never
+changes."""
 
 from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
 from frontage_ptf.frame import Frame
@@ -8,7 +9,7 @@ from frontage_ptf.switch import KEY
 
 
 class DynamicBitsNeverLeave(BalancerTest):
-    """Whatever RPT, N_AF and N_FF are, the low half is the flow's one code, the upper half the clock, and CK is zero."""
+    """For all RPT, N_AF and N_FF the lower half is the connection's code, the upper half the clock, and CK is zero."""
 
     def runTest(self) -> None:
         for id, at in ((1, VIP4), (2, VIP6)):
@@ -25,8 +26,8 @@ class DynamicBitsNeverLeave(BalancerTest):
                     self.comes_back(vip, frame, "INSIGHT", tsval=KEY.static_tsval(server.sid, flow.hash, clock), ck=0)
 
 
-class OtherOptionsAreUntouched(BalancerTest):
-    """MSS, window scale, SACK, MD5 and MPTCP pass by the cookie as they are, before it and behind it."""
+class OtherOptionsAreUnchanged(BalancerTest):
+    """MSS, window scale, SACK, MD5 and MPTCP before and after the cookie pass unchanged."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)
@@ -49,7 +50,7 @@ class OtherOptionsAreUntouched(BalancerTest):
 
 
 class CkWithoutTimestampsIsCleared(BalancerTest):
-    """CK is the data centre's own, and never leaves, not even where there is no TSval to mask."""
+    """CK never leaves the data centre, even without a TSval to mask."""
 
     def runTest(self) -> None:
         vip = self.make_vip(1)
@@ -58,8 +59,9 @@ class CkWithoutTimestampsIsCleared(BalancerTest):
             self.comes_back(vip, frame, "NO_INSIGHT", ck=0)
 
 
-class TimestampInAnOddPlaceDoesNotLeak(BalancerTest):
-    """No agent writes a cookie where the switch does not look; CK is cleared and the segment leaves otherwise as it came."""
+class UnusualTimestampPositionIsNotMasked(BalancerTest):
+    """No agent writes a cookie at a position that the switch does not read: CK is cleared, and the rest of the
+    segment is unchanged."""
 
     def runTest(self) -> None:
         vip = self.make_vip(1)
@@ -68,14 +70,14 @@ class TimestampInAnOddPlaceDoesNotLeak(BalancerTest):
         self.comes_back(vip, frame, "NO_INSIGHT", ck=0)
 
 
-class ServerWithoutAgent(BalancerTest):
-    """Its clock is its own business: TSval passes unchanged, and the connection table remembers the server from the SYN-ACK on."""
+class ServersWithoutAgentKeepTheirClock(BalancerTest):
+    """TSval passes unchanged, and the connection table keeps the server from the SYN-ACK on."""
 
     def runTest(self) -> None:
         vip = self.make_vip(4, policy=HASH)
         for step in range(6):
             flow = self.new_flow(vip)
-            server = self.whose(flow.up("S", linux_syn(7)), vip)
+            server = self.server_of(flow.up("S", linux_syn(7)), vip)
             claimed = self.claims()
             syn_ack = flow.down(server.dip, "SA", linux_syn(0xDEADBEEF, 7))
             self.comes_back(vip, syn_ack, "NO_INSIGHT")
@@ -89,8 +91,8 @@ class ServerWithoutAgent(BalancerTest):
         return self.client.counter("FrontageIngress.cclb4.fallback.claims.claims").get(0, 0)
 
 
-class ClientsOptionsPassUntouched(BalancerTest):
-    """Towards the server nothing is rewritten but the address: the agent needs TSecr as the client sent it."""
+class ClientOptionsAreUnchanged(BalancerTest):
+    """Towards the server only addresses change: the agent needs TSecr as the client sent it."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)
@@ -101,17 +103,17 @@ class ClientsOptionsPassUntouched(BalancerTest):
 
 
 class TransitIsNotMasked(BalancerTest):
-    """The reserved bit of traffic that is no VIP's is not ours to clear."""
+    """The switch does not clear the reserved bit of traffic without a VIP."""
 
     def runTest(self) -> None:
         vip = self.make_vip(1)
-        stranger = Endpoint(vip.servers[0].dip.address, 9999)  # the server's host, another port
+        stranger = Endpoint(vip.servers[0].dip.address, 9999)  # the server's host on another port
         frame = self.new_flow(vip).down(stranger, "A", stamped(0x12345678, 9), ck=1)
         self.passes(3, frame, 1, Frame(frame).rewritten((PORT_MAC[1], NEIGHBOR_MAC[1])))
 
 
-class SpoofedServer(BalancerTest):
-    """A server's address from outside is nobody's report."""
+class SpoofedReportsAreDropped(BalancerTest):
+    """A packet from outside with a server's address is not a report."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)

@@ -1,4 +1,4 @@
-"""ARP, neighbor discovery and ping, answered for gateways and VIPs, and for nobody else."""
+"""ARP, neighbor discovery and ping: the switch replies for gateways and VIPs only."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 
@@ -22,7 +22,7 @@ NODE6 = {1: "2001:db8:1::7", 2: "2001:db8:2::7", 3: "fd12:3456:a::7", 4: "fd12:3
 
 
 class NeighborTest(FrontageTest):
-    """With a VIP of each version, without servers: the address is the switch's all the same."""
+    """A VIP of each IP version without servers: the switch owns the addresses anyway."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -30,24 +30,24 @@ class NeighborTest(FrontageTest):
         self.site.add_vip(VIP6)
 
     def own_addresses(self, version: int) -> list[tuple[int, IP]]:
-        """Ports, and an address each that the switch answers for on it."""
+        """Yield ports, with an address of the switch on each."""
         gateways = [(port, ip_network(prefix)[1]) for prefix, port in NETWORKS.items()]
         vips = [(port, vip.at.address) for vip in (VIP4, VIP6) for port in (1, 2, 3)]
         return [(port, address) for port, address in gateways + vips if address.version == version]
 
-    def answers(self, port: int, question: Packet, answer: Packet) -> None:
-        """The answer must leave by the port that the question came in by."""
+    def replies(self, port: int, question: Packet, answer: Packet) -> None:
+        """Check that the reply leaves by the port on which the request arrived."""
         expected = bytes(answer)
         self.assertEqual([], Frame(expected).bad_checksums() if question.haslayer(IPv6) else [])
         self.passes(port, bytes(question), port, expected)
 
     def mac_of(self, address: IP) -> str:
-        """The MAC that the site's entries give for one of the switch's own addresses."""
+        """Return the MAC that the site's entries give for one of the switch's addresses."""
         return PORT_MAC[1] if address in (VIP4.at.address, VIP6.at.address) else PORT_MAC[port_of(address)]
 
 
-class ArpIsAnswered(NeighborTest):
-    """Who has a gateway or a VIP: the switch. Broadcast, or unicast to probe."""
+class ArpForLocalAddressGetsReply(NeighborTest):
+    """ARP requests for gateways and VIPs, broadcast and unicast."""
 
     def runTest(self) -> None:
         for port, address in self.own_addresses(4):
@@ -58,11 +58,11 @@ class ArpIsAnswered(NeighborTest):
                     mac = self.mac_of(address)
                     tell = ARP(op=2, hwsrc=mac, psrc=str(address), hwdst=me, pdst=mine)
                     pad = Raw(bytes(18))
-                    self.answers(port, Ether(src=me, dst=dst) / ask / pad, Ether(src=mac, dst=me) / tell / pad)
+                    self.replies(port, Ether(src=me, dst=dst) / ask / pad, Ether(src=mac, dst=me) / tell / pad)
 
 
-class ArpIsNotOurs(NeighborTest):
-    """A neighbor's address, an answer, an announcement, and what is no ARP for IPv4 over Ethernet."""
+class OtherArpIsDropped(NeighborTest):
+    """A neighbor's address, a reply, an announcement, and ARP for other protocols than IPv4 over Ethernet."""
 
     def runTest(self) -> None:
         gateway = "198.51.100.1"
@@ -85,14 +85,14 @@ class ArpIsNotOurs(NeighborTest):
 
 
 def solicited_node(address: IP) -> tuple[str, str]:
-    """The multicast group, and its MAC, at which a node is asked for (RFC 4291, 2.7.1; RFC 2464, 7)."""
+    """Return the solicited-node multicast group and its MAC (RFC 4291, 2.7.1; RFC 2464, 7)."""
     low = int(address) & 0xFFFFFF
     group = IPv6Address(int(IPv6Address("ff02::1:ff00:0")) | low)
     return str(group), "33:33:ff:" + ":".join(f"{byte:02x}" for byte in low.to_bytes(3, "big"))
 
 
-class SolicitationIsAnswered(NeighborTest):
-    """Neighbor discovery for gateways and VIPs, by multicast and by unicast, with and without the asker's MAC."""
+class SolicitationForLocalAddressGetsAdvertisement(NeighborTest):
+    """Neighbor discovery for gateways and VIPs, multicast and unicast, with and without the requester's MAC."""
 
     def runTest(self) -> None:
         for port, address in self.own_addresses(6):
@@ -106,11 +106,12 @@ class SolicitationIsAnswered(NeighborTest):
                             ask /= option
                         tell = Ether(src=mac, dst=me) / IPv6(src=str(address), dst=mine, hlim=255)
                         tell /= Advertisement(tgt=str(address), R=1, S=1, O=1) / TargetMac(lladdr=mac)
-                        self.answers(port, ask, tell)
+                        self.replies(port, ask, tell)
 
 
 class DuplicateAddressIsDefended(NeighborTest):
-    """A node that tries one of our addresses has none itself, so all nodes are told (RFC 4861, 7.2.4); with Linux' nonce, too."""
+    """A node that probes one of our addresses has none itself, so the reply goes to all nodes (RFC 4861, 7.2.4);
+    also with Linux' nonce."""
 
     def runTest(self) -> None:
         for port, address in self.own_addresses(6):
@@ -126,11 +127,11 @@ class DuplicateAddressIsDefended(NeighborTest):
                     )
                     tell = Ether(src=mac, dst="33:33:00:00:00:01") / IPv6(src=str(address), dst="ff02::1", hlim=255)
                     tell /= Advertisement(tgt=str(address), R=1, S=0, O=1) / TargetMac(lladdr=mac)
-                    self.answers(port, ask, tell)
+                    self.replies(port, ask, tell)
 
 
-class SolicitationIsNotOurs(NeighborTest):
-    """Another node's address, and what did not come from this link (RFC 4861, 7.1.1)."""
+class OtherSolicitationsAreDropped(NeighborTest):
+    """Another node's address, and solicitations that do not come from this link (RFC 4861, 7.1.1)."""
 
     def runTest(self) -> None:
         gateway = "2001:db8:1::1"
@@ -146,8 +147,8 @@ class SolicitationIsNotOurs(NeighborTest):
                 self.drops(1, bytes(ask), "NEIGHBOR_NOT_LOCAL")
 
 
-class SolicitationInAnOddPacket(NeighborTest):
-    """Behind an extension header, or with half an option: no answer, rather than a wrong one."""
+class UnusualSolicitationsAreDropped(NeighborTest):
+    """After an extension header, or with half an option: no reply rather than a wrong one."""
 
     def runTest(self) -> None:
         ethernet_header = Ether(src=NEIGHBOR_MAC[1], dst=PORT_MAC[1])
@@ -163,8 +164,8 @@ class SolicitationInAnOddPacket(NeighborTest):
         )
 
 
-class PingIsAnswered(NeighborTest):
-    """Of gateways and VIPs, from the link and from afar, of any size, odd ones too."""
+class PingOfLocalAddressGetsReply(NeighborTest):
+    """Pings of gateways and VIPs, from the link and from afar, of any size, odd ones too."""
 
     def runTest(self) -> None:
         for port, address in self.own_addresses(4) + self.own_addresses(6):
@@ -182,11 +183,11 @@ class PingIsAnswered(NeighborTest):
                             / ICMPv6EchoRequest(id=5, seq=6, data=load.load)
                         )
                         tell = back / IPv6(src=str(address), dst=mine, hlim=64) / ICMPv6EchoReply(id=5, seq=6, data=load.load)
-                    self.answers(port, ask, tell)
+                    self.replies(port, ask, tell)
 
 
 class PingOfOthersIsRouted(NeighborTest):
-    """An echo request through the switch is transit."""
+    """An echo request to another host is transit."""
 
     def runTest(self) -> None:
         ask = ethernet(1) / Ip4(src=NODE[1], dst=NODE[2]) / ICMP() / b"through"

@@ -1,4 +1,5 @@
-"""Every kind of packet is forwarded, or dropped for a named reason. One line a case: what it is, how it is made, what becomes of it."""
+"""Every kind of packet is forwarded, or dropped for a named reason. One line per case: its name, how it is made,
+its fate."""
 
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
@@ -202,7 +203,8 @@ def arp(_: Flow) -> bytes:
 
 
 def truncations(make: Callable[[Flow], bytes], header: int, whole: int, then: str) -> Iterable[Case]:
-    """Cut at every byte: within Ethernet, IP or ARP header it is truncated; behind an IP header its length is wrong."""
+    """Return the frame cut at every byte. Within the Ethernet, IP or ARP header it is truncated; after an IP header
+    its length is wrong."""
     yield from sweep("cut to {} bytes", range(14, header), lambda f, n: make(f)[:n], "TRUNCATED")
     yield from sweep("cut to {} bytes", range(header, whole), lambda f, n: make(f)[:n], then)
 
@@ -240,7 +242,7 @@ class LossOfTcpOverIpv6(LossTest):
 
 
 class LossOfTruncatedIpv4(LossTest):
-    """An IPv4 segment with cookie, cut at every byte; so an ARP request."""
+    """An IPv4 segment with a cookie, and an ARP request, cut at every byte."""
 
     def runTest(self) -> None:
         self.doRunTest(truncations(data, 14 + 20, len(data(self.flow(0))), "IPV4_HEADER"))
@@ -248,7 +250,7 @@ class LossOfTruncatedIpv4(LossTest):
 
 
 class LossOfTruncatedIpv6(LossTest):
-    """An IPv6 segment with cookie, plain and behind extension headers, cut at every byte."""
+    """An IPv6 segment with a cookie, plain and after extension headers, cut at every byte."""
 
     address, dip = "2001:db8:f::1", "fd12:3456:a::9"
 

@@ -1,4 +1,4 @@
-"""The other way: every kind of packet from a server is forwarded, or dropped for a named reason. One line a case."""
+"""Packets from servers: every kind is forwarded, or dropped for a named reason. One line per case."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,7 @@ from frontage_ptf.loss import Case, LossTest, chain, offset, patched, short, swe
 from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, linux_syn, sack, stamped, windows_syn
 from frontage_ptf.switch import KEY
 
-# As the VIP's: untouched but for the address, or with the cookie masked; or routed to the client as any packet.
+# Fates: from the VIP with only the address changed; with the cookie masked; or routed to the client as transit.
 PLAIN, MASKED, ROUTED = "as the VIP's", "as the VIP's, masked", "routed"
 
 CLOCK = 0x1234
@@ -15,7 +15,7 @@ DYNAMIC = CLOCK << 16 | 0xBEEF
 
 
 def marked(frame: bytes) -> bytes:
-    """With CK set: TSval holds a dynamic cookie."""
+    """Return a segment with CK set: TSval holds a dynamic cookie."""
     at = Frame(frame).l4 + 12
     return patched(frame, at, frame[at] | 8)
 
@@ -33,7 +33,7 @@ def plain(raw: bytes, flags: str = "A") -> Callable[[Flow], bytes]:
 
 
 def from_port_3(make: Callable[[Flow, int], bytes]) -> Callable[[Flow, int], bytes]:
-    """A frame made for the clients' port, brought to the servers'."""
+    """Move a frame from the clients' port to the servers'."""
     return lambda f, n: at_port_3(make(f, n))
 
 
@@ -98,7 +98,7 @@ IPV6 = [
 
 
 class BackTest(LossTest):
-    """Cases see the flow from the server's end: its client is the second server, its VIP the client."""
+    """Cases see the connection from the server's end: its client is the second server, its VIP the client."""
 
     def setUp(self) -> None:
         super().setUp()

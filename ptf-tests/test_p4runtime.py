@@ -1,4 +1,4 @@
-"""P4Runtime as a controller meets it: arbitration, refusals that name their reason and change nothing, full tables, programs."""
+"""P4Runtime for a controller: arbitration, errors that name their reason and change nothing, full tables, programs."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ class ControlTest(ProbeTest):
         return self.client.entry(SMALL, {"index": index}, "send", port=port)
 
     def installed(self) -> dict[int, int]:
-        """Ports by index, of the small table."""
+        """Return ports by index, as the small table has them."""
         return {entry["index"]: entry.action.args["port"] for entry in self.client.read(fy.P4TableEntry(SMALL))}
 
     def raw(self, entity: p4r.Entity, kind: p4r.Update.Type.ValueType = p4r.Update.INSERT) -> None:
@@ -34,7 +34,7 @@ class ControlTest(ProbeTest):
 
 
 class EntriesInsertModifyDelete(ControlTest):
-    """Reads show what was written, and packets follow it."""
+    """Reads return what was written, and packets follow it."""
 
     def runTest(self) -> None:
         self.client.write(+self.small(1, 2), +self.small(2, 3))
@@ -48,8 +48,8 @@ class EntriesInsertModifyDelete(ControlTest):
         self.assertEqual({1: 2}, self.installed())
 
 
-class FullTable(ControlTest):
-    """The entry too many is refused, and those that are there stay; one less, and there is room again."""
+class FullTableRejectsInserts(ControlTest):
+    """One entry too many is rejected, and the others stay. After a deletion there is room again."""
 
     def runTest(self) -> None:
         self.client.write(*(+self.small(index) for index in range(4)))
@@ -63,7 +63,7 @@ class FullTable(ControlTest):
 
 
 class BatchFillsTheTable(ControlTest):
-    """Of a batch, the updates that are right are made, and each of the others has its own error."""
+    """In a batch, valid updates take effect, and each of the others has its own error."""
 
     def runTest(self) -> None:
         error = self.refused(DUPLICATE, lambda: self.client.write(+self.small(1), +self.small(1), +self.small(2), -self.small(9)))
@@ -75,7 +75,7 @@ class BatchFillsTheTable(ControlTest):
 
 
 class WrongUpdatesChangeNothing(ControlTest):
-    """Whatever is wrong with an update has a code, and leaves table and packets as they were."""
+    """Each kind of invalid update has an error code, and changes neither table nor packets."""
 
     def runTest(self) -> None:
         self.client.write(+self.small(1), +self.small(2, 3))
@@ -119,7 +119,7 @@ class WrongUpdatesChangeNothing(ControlTest):
             "no entity": (p4r.Entity(), INVALID),
         }
         if self.target == "bmv2":
-            del cases["key empty"]  # which BMv2 takes for zero
+            del cases["key empty"]  # BMv2 reads it as zero
         for name, (entity, code) in cases.items():
             with self.subTest(name):
                 with self.assertRaises(WriteRefusedError) as caught:
@@ -143,8 +143,8 @@ class WrongUpdatesChangeNothing(ControlTest):
         self.comes_out(probe(0, 2), 3)
 
 
-class ProgramsOwnEntries(ControlTest):
-    """`const entries` are there from the start, can be read, and stay."""
+class ConstEntriesStay(ControlTest):
+    """`const entries` exist from the start, can be read, and cannot be removed."""
 
     def runTest(self) -> None:
         self.comes_out(probe(9, 1), 2)
@@ -153,8 +153,8 @@ class ProgramsOwnEntries(ControlTest):
         self.assertEqual({1, 2}, {entry["index"] for entry in entries})
 
 
-class WrongProgramLeavesTheOldOne(ControlTest):
-    """A program that cannot be loaded is refused, and what ran goes on running, entries and all."""
+class InvalidProgramKeepsTheOldOne(ControlTest):
+    """A program that cannot be loaded is rejected. The old one keeps running with its entries."""
 
     def runTest(self) -> None:
         self.only_on_softswitch("way back from a program that it cannot load")
@@ -173,8 +173,8 @@ class WrongProgramLeavesTheOldOne(ControlTest):
         self.assertEqual({1: 2}, self.installed())
 
 
-class ProgramIsReadBack(ControlTest):
-    """GetForwardingPipelineConfig answers with what was set."""
+class ProgramCanBeReadBack(ControlTest):
+    """GetForwardingPipelineConfig returns what was set."""
 
     def runTest(self) -> None:
         got = self.client.stub.GetForwardingPipelineConfig(p4r.GetForwardingPipelineConfigRequest(device_id=DEVICE_ID)).config
@@ -182,7 +182,8 @@ class ProgramIsReadBack(ControlTest):
 
 
 class SecondControllerStandsBy(ControlTest):
-    """The highest election id is primary; another may read but not write, and is told when its turn comes."""
+    """The highest election id is primary. Another controller may read but not write, and is notified when it
+    becomes primary."""
 
     def runTest(self) -> None:
         self.client.write(+self.small(1))
@@ -201,7 +202,7 @@ class SecondControllerStandsBy(ControlTest):
         with self.assertRaises(WriteRefusedError):
             self.client.write(+self.small(4))
         third.close()
-        self.client.next_message("arbitration")  # it is gone
+        self.client.next_message("arbitration")  # it has disconnected
         self.assertEqual(0, self.client.arbitrate(mine + 2))
         self.client.write(+self.small(4))
         self.assertEqual({1, 3, 4}, set(self.installed()))
@@ -212,8 +213,8 @@ class SecondControllerStandsBy(ControlTest):
         return client
 
 
-class UnknownDevice(ControlTest):
-    """A request for another device is refused."""
+class UnknownDeviceIsRejected(ControlTest):
+    """A request for another device is rejected."""
 
     def runTest(self) -> None:
         request = p4r.WriteRequest(device_id=77, election_id=self.client.election_id)
@@ -224,8 +225,8 @@ class UnknownDevice(ControlTest):
         self.assertEqual({}, self.installed())
 
 
-class FrontagesOwnLimits(ProbeTest):
-    """The sizes of p4src/include/size.p4 are what the target grants: the VIP too many is refused, the rest stays."""
+class FrontageTablesHaveTheirSizes(ProbeTest):
+    """The target grants the sizes of p4src/include/size.p4: one VIP too many is rejected, the others stay."""
 
     program = "frontage"
 

@@ -1,4 +1,5 @@
-"""The IPv6 carrier and connection ids in the switch, by the vectors of docs/cookie-vectors.json: opened, refused, shown."""
+"""IPv6 cookies and connection ids in the switch, by the vectors of docs/cookie-vectors.json: unsealing, rejection,
+masking."""
 
 from itertools import groupby
 from typing import Any
@@ -11,7 +12,7 @@ from frontage_ptf.site import HASH, Server, Vip
 
 
 def by_key(name: str) -> dict[Key, list[dict[str, Any]]]:
-    """The cases of each key. Ids that differ by two have one epoch, and one key's tables."""
+    """Group the cases by key. Ids that differ by two have one epoch, and use one key's tables."""
     cases = sorted(VECTORS[name], key=lambda case: (case["secret"], case["key_id"] & 1))
     groups = groupby(cases, key=lambda case: (case["secret"], case["key_id"] & 1))
     return {key_of({"secret": secret, "key_id": epoch}): list(group) for (secret, epoch), group in groups}
@@ -27,8 +28,8 @@ class VectorsTest(QuicTest):
         self.site.add_vip(self.vip)
 
 
-class InterfaceIds(VectorsTest):
-    """Static ones lead to their server, dynamic ones are shown as X says; and neither does for the other."""
+class ValidInterfaceIds(VectorsTest):
+    """Static ones lead to their server, and dynamic ones are masked according to X; not the other way round."""
 
     def runTest(self) -> None:
         for key, cases in by_key("ipv6").items():
@@ -36,8 +37,8 @@ class InterfaceIds(VectorsTest):
             for case in cases:
                 server = self.vip.server(case["sid"])
                 interface_id = int(case["interface_id"], 16)
-                up = self.talk(self.vip).datagram(short(b""), cookie_address(self.vip, interface_id))
-                down = self.talk(self.vip).answer(own_address(server, interface_id))
+                up = self.new_conversation(self.vip).datagram(short(b""), cookie_address(self.vip, interface_id))
+                down = self.new_conversation(self.vip).response(own_address(server, interface_id))
                 self.site.set_static_cookies(key, [server])
                 static = cookie_address(self.vip, key.static6(server.sid))
                 with self.subTest(case["interface_id"]):
@@ -49,8 +50,8 @@ class InterfaceIds(VectorsTest):
                         self.comes_from(static, down, "NO_INSIGHT")
 
 
-class InvalidInterfaceIds(VectorsTest):
-    """No client reaches a server by one, and no server is shown by one."""
+class InvalidInterfaceIdsDrop(VectorsTest):
+    """They lead no client to a server, and no server can send from them."""
 
     def runTest(self) -> None:
         server = self.vip.servers[0]
@@ -62,12 +63,12 @@ class InvalidInterfaceIds(VectorsTest):
                 interface_id = int(case["interface_id"], 16)
                 with self.subTest(case["interface_id"]):
                     to = cookie_address(self.vip, interface_id)
-                    self.drops(1, self.talk(self.vip).datagram(short(b""), to), "COOKIE_FORGED")
-                    self.drops(3, self.talk(self.vip).answer(own_address(server, interface_id)), "COOKIE_SOURCE")
+                    self.drops(1, self.new_conversation(self.vip).datagram(short(b""), to), "COOKIE_FORGED")
+                    self.drops(3, self.new_conversation(self.vip).response(own_address(server, interface_id)), "COOKIE_SOURCE")
 
 
-class ConnectionIds(VectorsTest):
-    """Both forms."""
+class ValidConnectionIds(VectorsTest):
+    """Sealed and plaintext connection ids lead to their server."""
 
     def runTest(self) -> None:
         for key, cases in by_key("cid").items():
@@ -75,11 +76,13 @@ class ConnectionIds(VectorsTest):
             for case in cases:
                 with self.subTest(case["id"]):
                     server = self.vip.server(case["sid"])
-                    self.goes_to(server, self.talk(self.vip).datagram(short(bytes.fromhex(case["id"]))), "RETRIEVED_CID")
+                    self.goes_to(
+                        server, self.new_conversation(self.vip).datagram(short(bytes.fromhex(case["id"]))), "RETRIEVED_CID"
+                    )
 
 
-class InvalidConnectionIds(VectorsTest):
-    """In neither header do they name anybody."""
+class InvalidConnectionIdsNameNoServer(VectorsTest):
+    """In long and short headers they name no server."""
 
     def runTest(self) -> None:
         for key, cases in by_key("cid_invalid").items():
@@ -89,6 +92,6 @@ class InvalidConnectionIds(VectorsTest):
                 if case["reason"] == "epoch":
                     continue  # the other epoch may have another key here
                 with self.subTest(case["id"]):
-                    self.drops(1, self.talk(self.vip).datagram(long(cid, size=100)), "QUIC_SMALL")
-                    if case["reason"] != "length":  # which a short header does not say
-                        self.drops(1, self.talk(self.vip).datagram(short(cid)), "QUIC_NO_CONNECTION")
+                    self.drops(1, self.new_conversation(self.vip).datagram(long(cid, size=100)), "QUIC_SMALL")
+                    if case["reason"] != "length":  # a short header does not carry a length
+                        self.drops(1, self.new_conversation(self.vip).datagram(short(cid)), "QUIC_NO_CONNECTION")

@@ -1,4 +1,4 @@
-"""What a QUIC client may see of its server: the VIP or the server's one cookie address, and nothing of loads."""
+"""Addresses that a QUIC client sees: the VIP or the server's one cookie address, and no loads."""
 
 from frontage_ptf.cookie import Key
 from frontage_ptf.frame import UDP, Frame, overwritten
@@ -12,14 +12,15 @@ NO_COOKIE = 0x0123
 
 
 class MaskingTest(QuicTest):
-    def some_dynamic(self, server: Server, x: int, key: Key = KEY) -> Endpoint:
-        """The server's address of this moment, with random signals."""
+    def random_dynamic(self, server: Server, x: int, key: Key = KEY) -> Endpoint:
+        """Return an address of the server with random signals."""
         rpt, n_af, n_ff = (self.rng.getrandbits(8) for _ in range(3))
         return own_address(server, key.dynamic6(server.sid, rpt, n_af, n_ff, x))
 
 
-class VipOrCookieAddress(MaskingTest):
-    """By X, whatever the signals are; the cookie address is of the epoch that the server names."""
+class SourceFollowsX(MaskingTest):
+    """X chooses between the VIP and the cookie address of the epoch that the server names, whatever the signals
+    are."""
 
     def runTest(self) -> None:
         self.install_keys(OTHER)
@@ -27,24 +28,25 @@ class VipOrCookieAddress(MaskingTest):
         for server in vip.servers:
             for key in (KEY, OTHER):
                 for _ in range(8):
-                    conversation = self.talk(vip)
-                    self.comes_from(vip.at, conversation.answer(self.some_dynamic(server, 0, key)), "INSIGHT")
+                    conversation = self.new_conversation(vip)
+                    self.comes_from(vip.at, conversation.response(self.random_dynamic(server, 0, key)), "INSIGHT")
                     shown = cookie_address(vip, key.static6(server.sid))
-                    self.comes_from(shown, conversation.answer(self.some_dynamic(server, 1, key)), "INSIGHT")
+                    self.comes_from(shown, conversation.response(self.random_dynamic(server, 1, key)), "INSIGHT")
 
 
 class AtMostTwoAddresses(MaskingTest):
-    """Over a connection whose every packet has other signals: the VIP, then the cookie address. No other bit changes."""
+    """Over a connection whose every packet has other signals the client sees the VIP, then the cookie address. No
+    other bit changes."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
         server = vip.servers[0]
-        conversation = self.talk(vip)
+        conversation = self.new_conversation(vip)
         for x in (0, 1):
             seen = set()
             for _ in range(150):
-                payload = short(self.some_cid(), size=40)
-                fate = self.fate(3, conversation.answer(self.some_dynamic(server, x), payload))
+                payload = short(self.foreign_cid(), size=40)
+                fate = self.fate(3, conversation.response(self.random_dynamic(server, x), payload))
                 assert fate.port is not None, str(fate)
                 out = Frame(fate.frame)
                 self.assertEqual([], out.bad_checksums())
@@ -53,47 +55,52 @@ class AtMostTwoAddresses(MaskingTest):
             self.assertEqual(1, len(seen))
 
 
-class OwnAddresses(MaskingTest):
-    """A server without an agent sends from its DIP, and is shown as the VIP; one whose socket stands at its cookie address, as that."""
+class UnsignalledAddressesAreMasked(MaskingTest):
+    """A server without an agent sends from its DIP and is masked as the VIP. A socket at the cookie address keeps
+    it."""
 
     def runTest(self) -> None:
         vip = self.make_quic(3)
         for server in vip.servers:
-            self.comes_from(vip.at, self.talk(vip).answer(server.dip), "NO_INSIGHT")
+            self.comes_from(vip.at, self.new_conversation(vip).response(server.dip), "NO_INSIGHT")
             static = KEY.static6(server.sid)
-            self.comes_from(cookie_address(vip, static), self.talk(vip).answer(own_address(server, static)), "NO_INSIGHT")
+            self.comes_from(
+                cookie_address(vip, static), self.new_conversation(vip).response(own_address(server, static)), "NO_INSIGHT"
+            )
 
 
-class AnswersWithoutAConnection(MaskingTest):
-    """Version Negotiation, Retry and stateless reset, of ids of any length, from whatever address a server has: as the VIP's, and whole."""
+class StatelessPacketsAreMasked(MaskingTest):
+    """Version Negotiation, Retry and stateless reset, with ids of any length, from any address of a server: from
+    the VIP, unchanged."""
 
     def runTest(self) -> None:
         for vip in (self.make_quic(2), self.make_quic(2, 8, QUIC4, HASH, base=32, first_sid=800)):
             server = vip.servers[0]
             for length in (0, 8, 12, 20, 255):
                 for payload in (
-                    long(self.some_cid(length), self.some_cid(20), size=7 + length + 20 + 8, version=0, first=0x8A),
-                    long(self.some_cid(length), KEY.cid(server.sid, 9), size=7 + length + 12 + 40, first=0xF0),
-                    short(self.some_cid(20), size=21 + length),
+                    long(self.foreign_cid(length), self.foreign_cid(20), size=7 + length + 20 + 8, version=0, first=0x8A),
+                    long(self.foreign_cid(length), KEY.cid(server.sid, 9), size=7 + length + 12 + 40, first=0xF0),
+                    short(self.foreign_cid(20), size=21 + length),
                 ):
                     with self.subTest(length=length, first=payload[0]):
-                        self.comes_from(vip.at, self.talk(vip).answer(server.dip, payload), "NO_INSIGHT")
+                        self.comes_from(vip.at, self.new_conversation(vip).response(server.dip, payload), "NO_INSIGHT")
                         if vip.prefix is not None:
-                            source = self.some_dynamic(server, 0)
-                            self.comes_from(vip.at, self.talk(vip).answer(source, payload), "INSIGHT")
+                            source = self.random_dynamic(server, 0)
+                            self.comes_from(vip.at, self.new_conversation(vip).response(source, payload), "INSIGHT")
 
 
-class Ipv4(MaskingTest):
-    """A server is shown as the VIP; nothing else is there to say."""
+class Ipv4ServersAreMasked(MaskingTest):
+    """A server is masked as the VIP; IPv4 carries no signals."""
 
     def runTest(self) -> None:
         vip = self.make_quic(3, 8, QUIC4, HASH)
         for server in vip.servers:
-            self.comes_from(vip.at, self.talk(vip).answer(server.dip), "NO_INSIGHT")
+            self.comes_from(vip.at, self.new_conversation(vip).response(server.dip), "NO_INSIGHT")
 
 
-class UnsealedSources(MaskingTest):
-    """From a server's /64 and port, but with an interface id that no key sealed for it: it would show the client a third address."""
+class UnsealedSourcesDrop(MaskingTest):
+    """A server's /64 and port, but an interface id that no key sealed for it, would show the client a third
+    address."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
@@ -111,12 +118,12 @@ class UnsealedSources(MaskingTest):
         }
         for name, interface_id in cases.items():
             with self.subTest(name):
-                self.drops(3, self.talk(vip).answer(own_address(server, interface_id)), "COOKIE_SOURCE")
-        self.comes_from(vip.at, self.talk(vip).answer(own_address(server, dynamic)), "INSIGHT")
+                self.drops(3, self.new_conversation(vip).response(own_address(server, interface_id)), "COOKIE_SOURCE")
+        self.comes_from(vip.at, self.new_conversation(vip).response(own_address(server, dynamic)), "INSIGHT")
 
 
-class RandomSources(MaskingTest):
-    """Of a thousand ids that look right but that no key sealed, none is shown and none moves a score."""
+class RandomSourcesDrop(MaskingTest):
+    """A thousand valid-looking ids that no key sealed: all are dropped, and no score changes."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -124,7 +131,7 @@ class RandomSources(MaskingTest):
         server = vip.servers[0]
         for n in range(1000):
             interface_id = (0b0110 | KEY.epoch) << 60 | self.rng.getrandbits(60)
-            self.send(3, self.talk(vip).answer(own_address(server, interface_id)))
+            self.send(3, self.new_conversation(vip).response(own_address(server, interface_id)))
             if n % 25 == 24:
                 self.settle()
         self.assertEqual({"COOKIE_SOURCE": 1000}, self.all_drops())
@@ -132,37 +139,40 @@ class RandomSources(MaskingTest):
             self.assertEqual(0, self.leaf(server.slot))
 
 
-class NoCookiePrefix(MaskingTest):
-    """A service without one has no cookie addresses: its servers' loads are heard, but X leads nowhere."""
+class ServicesWithoutCookiePrefixStayAtVip(MaskingTest):
+    """A service without a prefix has no cookie addresses: the switch reads its servers' loads, but drops packets
+    with X."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2, prefix=None)
         server = vip.servers[0]
-        self.comes_from(vip.at, self.talk(vip).answer(self.some_dynamic(server, 0)), "INSIGHT")
-        self.drops(3, self.talk(vip).answer(self.some_dynamic(server, 1)), "COOKIE_SOURCE")
+        self.comes_from(vip.at, self.new_conversation(vip).response(self.random_dynamic(server, 0)), "INSIGHT")
+        self.drops(3, self.new_conversation(vip).response(self.random_dynamic(server, 1)), "COOKIE_SOURCE")
 
 
-class SpoofedServers(MaskingTest):
-    """All of a server's /64, with its port, is the servers' side's alone."""
+class SpoofedServersDrop(MaskingTest):
+    """Only ports of servers may send from a server's /64 and port."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
         server = vip.servers[0]
         for interface_id in (KEY.dynamic6(server.sid), KEY.static6(server.sid), int(server.dip.address) & IID, NO_COOKIE):
             for port in (1, 2):
-                self.drops(port, self.talk(vip).answer(own_address(server, interface_id), port=port), "SPOOFED_SOURCE")
+                self.drops(
+                    port, self.new_conversation(vip).response(own_address(server, interface_id), port=port), "SPOOFED_SOURCE"
+                )
         vip4 = self.make_quic(1, 8, QUIC4, HASH, base=32, first_sid=800)
-        self.drops(1, self.talk(vip4).answer(vip4.servers[0].dip, port=1), "SPOOFED_SOURCE")
+        self.drops(1, self.new_conversation(vip4).response(vip4.servers[0].dip, port=1), "SPOOFED_SOURCE")
 
 
-class OtherPortsOfAServer(MaskingTest):
-    """What a server sends from another port, or by TCP from its QUIC port, is its own business."""
+class OtherPortsOfAServerAreRouted(MaskingTest):
+    """Packets from another port of a server, or by TCP from its QUIC port, are routed like transit."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
         server = vip.servers[0]
-        conversation = self.talk(vip)
-        frame = conversation.answer(Endpoint(server.dip.address, 53))
+        conversation = self.new_conversation(vip)
+        frame = conversation.response(Endpoint(server.dip.address, 53))
         self.passes(3, frame, 1, self.routed(frame))
         frame = conversation.down(server.dip, "A")
         self.passes(3, frame, 1, self.routed(frame))
@@ -171,8 +181,8 @@ class OtherPortsOfAServer(MaskingTest):
         return Frame(frame).rewritten(("02:00:00:00:00:01", "02:00:00:00:01:01"))
 
 
-class LoadsAreHeard(MaskingTest):
-    """Every code of the IPv6 carrier is scored as its value says, and TCP's codes are a part of it."""
+class LoadsSetTheScore(MaskingTest):
+    """Every code of the IPv6 carrier scores as its value, and TCP's codes are a subset."""
 
     def runTest(self) -> None:
         self.only_on_softswitch("registers to read")
@@ -190,29 +200,30 @@ class LoadsAreHeard(MaskingTest):
 
 
 class Checksums(MaskingTest):
-    """RFC 1624: right stays right and wrong stays wrong; over IPv4 none stays none, and a sum of zero is sent as 0xffff."""
+    """RFC 1624: correct checksums stay correct and wrong ones wrong. Over IPv4 none stays none, and a sum of zero
+    is sent as 0xffff."""
 
     def runTest(self) -> None:
         vip6 = self.make_quic(1)
         vip4 = self.make_quic(1, 8, QUIC4, HASH, base=32, first_sid=800)
         self.up_and_down(vip6)
         self.up_and_down(vip4)
-        conversation = self.talk(vip4)
-        self.comes_from(vip4.at, self.zeroed(conversation.answer(vip4.servers[0].dip)), "NO_INSIGHT")
-        self.goes_to(vip4.servers[0], self.zeroed(conversation.datagram(long(self.some_cid()))), "ASSIGNED_HASH")
+        conversation = self.new_conversation(vip4)
+        self.comes_from(vip4.at, self.zeroed(conversation.response(vip4.servers[0].dip)), "NO_INSIGHT")
+        self.goes_to(vip4.servers[0], self.zeroed(conversation.datagram(long(self.foreign_cid()))), "ASSIGNED_HASH")
 
     def up_and_down(self, vip: Vip) -> None:
         server = vip.servers[0]
         for value in range(0, 0x10000, 997):
-            # Two bytes of payload make the checksum any value, zero among them.
-            payload = short(self.some_cid(), size=40) + value.to_bytes(2, "big")
-            self.comes_from(vip.at, self.talk(vip).answer(server.dip, payload), "NO_INSIGHT")
-        conversation = self.talk(vip)
-        self.goes_to(server, conversation.datagram(long(self.some_cid())))
-        out = Frame(self.fate(1, self.becomes_zero(conversation.datagram(long(self.some_cid())), server)).frame)
+            # Two bytes of payload can give the checksum any value, including zero.
+            payload = short(self.foreign_cid(), size=40) + value.to_bytes(2, "big")
+            self.comes_from(vip.at, self.new_conversation(vip).response(server.dip, payload), "NO_INSIGHT")
+        conversation = self.new_conversation(vip)
+        self.goes_to(server, conversation.datagram(long(self.foreign_cid())))
+        out = Frame(self.fate(1, self.becomes_zero(conversation.datagram(long(self.foreign_cid())), server)).frame)
         self.assertEqual(0xFFFF, out.word(6))
         self.assertEqual([], out.bad_checksums())
-        wrong = bytearray(conversation.datagram(long(self.some_cid())))
+        wrong = bytearray(conversation.datagram(long(self.foreign_cid())))
         wrong[-1] ^= 0x10
         out = Frame(self.fate(1, bytes(wrong)).frame)
         self.assertEqual(["UDP"], out.bad_checksums())
@@ -222,15 +233,16 @@ class Checksums(MaskingTest):
         return overwritten(frame, at, 0, 0)
 
     def becomes_zero(self, frame: bytes, server: Server) -> bytes:
-        """The frame with its last two bytes such that its checksum, on its way to `server`, is computed as zero."""
+        """Return the frame with its last two bytes chosen so that its checksum on the way to `server` computes to
+        zero."""
         out = Frame(frame).rewritten(dst=(server.dip.address, server.dip.port))
         last, checksum = int.from_bytes(frame[-2:], "big"), Frame(out).word(6)
         total = last + checksum
         return Frame(frame[:-2] + (total % 0xFFFF).to_bytes(2, "big")).with_checksums()
 
 
-class SealedSourcesOfTcp(MaskingTest):
-    """A VIP of TCP at the same address and port is another service: QUIC's tables do not touch it."""
+class TcpServiceIsIndependent(MaskingTest):
+    """A TCP VIP at the same address and port is another service: QUIC's tables do not affect it."""
 
     def runTest(self) -> None:
         quic = self.make_quic(2, policy=CCLB4)
@@ -239,6 +251,6 @@ class SealedSourcesOfTcp(MaskingTest):
         server = tcp.servers[flow.hash & 1]
         self.goes_to(server, flow.up("S"), "ASSIGNED_FALLBACK")
         self.comes_back(tcp, flow.down(server.dip, "SA"), "NO_INSIGHT")
-        talk = self.talk(quic)
-        self.goes_to(quic.servers[talk.hash & 1], talk.datagram(long(self.some_cid())), "ASSIGNED_NO_LOAD")
+        talk = self.new_conversation(quic)
+        self.goes_to(quic.servers[talk.hash & 1], talk.datagram(long(self.foreign_cid())), "ASSIGNED_NO_LOAD")
         self.assertEqual(UDP, quic.protocol)

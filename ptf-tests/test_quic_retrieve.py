@@ -1,4 +1,5 @@
-"""QUIC packets of established connections: found by the cookie address or the connection id, for as long as the server is a member."""
+"""QUIC packets of established connections reach their server by cookie address or connection id, while it is a
+member."""
 
 from frontage_ptf.cookie import Key, plain_cid
 from frontage_ptf.packets import Endpoint
@@ -12,20 +13,22 @@ OTHER = Key(KEY.id + 1, bytes(range(100, 132)))
 class RetrieveTest(QuicTest):
     def found_by_address(self, vip: Vip, server: Server, key: Key = KEY) -> None:
         to = cookie_address(vip, key.static6(server.sid))
-        for payload in (short(self.some_cid()), long(self.some_cid()), long(b"", size=40)):
-            self.goes_to(server, self.talk(vip).datagram(payload, to), "RETRIEVED_ADDRESS")
+        for payload in (short(self.foreign_cid()), long(self.foreign_cid()), long(b"", size=40)):
+            self.goes_to(server, self.new_conversation(vip).datagram(payload, to), "RETRIEVED_ADDRESS")
 
     def found_by_cid(self, vip: Vip, server: Server, cid: bytes) -> None:
-        """In whatever packet, but an Initial's datagram when the id may be a client's own."""
+        """Return packets that the connection id leads to their server: all but an Initial's datagram if the id may
+        be a client's own."""
         for payload in (short(cid), short(cid, size=12), short(cid, first=0x7F), long(cid, size=INITIAL - 1), long(cid, size=60)):
-            self.goes_to(server, self.talk(vip).datagram(payload), "RETRIEVED_CID")
+            self.goes_to(server, self.new_conversation(vip).datagram(payload), "RETRIEVED_CID")
 
     def nonce(self) -> int:
         return self.rng.randrange(1, 1 << 24)
 
 
-class ByAddress(RetrieveTest):
-    """Every server, of both epochs, from any client address: the interface id stays, so that the server knows which one it was."""
+class CookieAddressLeadsToServer(RetrieveTest):
+    """Every server, both epochs, any client address: the interface id is kept, so that the server knows under which
+    one it was addressed."""
 
     def runTest(self) -> None:
         self.install_keys(OTHER)
@@ -36,8 +39,8 @@ class ByAddress(RetrieveTest):
         self.assertEqual({}, self.claims())
 
 
-class ByConnectionId(RetrieveTest):
-    """Both forms, both families, both epochs."""
+class ConnectionIdLeadsToServer(RetrieveTest):
+    """Both forms, both IP versions, both epochs."""
 
     def runTest(self) -> None:
         self.install_keys(OTHER)
@@ -50,29 +53,31 @@ class ByConnectionId(RetrieveTest):
         self.assertEqual({}, self.claims())
 
 
-class IdInAnInitial(RetrieveTest):
-    """After Retry an Initial has the server's id: sealed, it is believed; in the clear it may be the client's own, and is assigned."""
+class InitialsWithServerId(RetrieveTest):
+    """After Retry an Initial has the server's id. A sealed one is used; a plaintext one may be the client's own, so
+    the packet is assigned."""
 
     def runTest(self) -> None:
         vip = self.make_quic(4, policy=HASH)
         for server in vip.servers:
             payload = long(KEY.cid(server.sid, self.nonce()))
-            self.goes_to(server, self.talk(vip).datagram(payload), "RETRIEVED_CID")
-            conversation = self.talk(vip)
+            self.goes_to(server, self.new_conversation(vip).datagram(payload), "RETRIEVED_CID")
+            conversation = self.new_conversation(vip)
             hashed = vip.servers[conversation.hash & 3]
             self.goes_to(hashed, conversation.datagram(long(plain_cid(server.sid))), "ASSIGNED_HASH")
             self.goes_to(hashed, conversation.datagram(long(plain_cid(9))), "RETRIEVED_HANDSHAKE")
 
 
-class HandshakeBeforeId(RetrieveTest):
-    """While a handshake is known it leads, but for a short header with a sealed id: that connection is past its own."""
+class HandshakeTableComesFirst(RetrieveTest):
+    """A known handshake decides, except for a short header with a sealed id: that connection has completed its
+    handshake."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2, policy=HASH)
         one, two = vip.servers
         self.site.set_maglev(vip, [one.sid] * 2)
-        conversation = self.talk(vip)
-        self.goes_to(one, conversation.datagram(long(self.some_cid())), "ASSIGNED_HASH")
+        conversation = self.new_conversation(vip)
+        self.goes_to(one, conversation.datagram(long(self.foreign_cid())), "ASSIGNED_HASH")
         sealed, plain = KEY.cid(two.sid, self.nonce()), plain_cid(two.sid)
         self.goes_to(one, conversation.datagram(long(sealed, size=100)), "RETRIEVED_HANDSHAKE")
         self.goes_to(one, conversation.datagram(long(plain, size=100)), "RETRIEVED_HANDSHAKE")
@@ -80,24 +85,26 @@ class HandshakeBeforeId(RetrieveTest):
         self.goes_to(two, conversation.datagram(short(sealed)), "RETRIEVED_CID")
 
 
-class ForgedAddresses(RetrieveTest):
-    """Thousands of interface ids that no key sealed, in all kinds: each is dropped by name, before any server sees it."""
+class ForgedAddressesDrop(RetrieveTest):
+    """Thousands of interface ids that no key sealed, of all kinds: each drops for a named reason before any server
+    receives it."""
 
     def runTest(self) -> None:
         vip = self.make_quic(8)
-        heads = [0b0100] * 6 + list(range(16))  # most of them look right: ver 1, static, of an installed epoch
+        heads = [0b0100] * 6 + list(range(16))  # most are valid: ver 1, static, installed epoch
         count = 4000
         for n in range(count):
             to = cookie_address(vip, heads[n % len(heads)] << 60 | self.rng.getrandbits(60))
-            self.send(1, self.talk(vip).datagram(short(self.some_cid()), to))
+            self.send(1, self.new_conversation(vip).datagram(short(self.foreign_cid()), to))
             if n % 25 == 24:
                 self.settle()
         self.assertEqual(0, self.came_out)
         self.assertEqual({"COOKIE_FORGED": count}, self.all_drops())
 
 
-class NotForAnAddress(RetrieveTest):
-    """What a key did seal, but not as a static cookie for this address; and what a key sealed that is not installed."""
+class OtherSealedWordsAreNotAddresses(RetrieveTest):
+    """Words that a key sealed, but not as a static cookie for this address, and words sealed by a key that is not
+    installed."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
@@ -122,12 +129,16 @@ class NotForAnAddress(RetrieveTest):
         }
         for name, interface_id in cases.items():
             with self.subTest(name):
-                self.drops(1, self.talk(vip).datagram(short(self.some_cid()), cookie_address(vip, interface_id)), "COOKIE_FORGED")
+                self.drops(
+                    1,
+                    self.new_conversation(vip).datagram(short(self.foreign_cid()), cookie_address(vip, interface_id)),
+                    "COOKIE_FORGED",
+                )
         self.found_by_address(vip, server)
 
 
-class ForgedIds(RetrieveTest):
-    """Thousands of connection ids in the sealed form's shape that no key sealed, and others that are none of ours."""
+class ForgedConnectionIdsDrop(RetrieveTest):
+    """Thousands of connection ids in the sealed form that no key sealed, and others of foreign forms."""
 
     def runTest(self) -> None:
         vip = self.make_quic(8, policy=HASH)
@@ -136,8 +147,8 @@ class ForgedIds(RetrieveTest):
             if n % 3:
                 cid = bytes([KEY.epoch << 5 | 11, (0b1000 | KEY.epoch) << 4 | cid[1] & 15]) + cid[2:]
             elif cid[0] == 0x4B:
-                continue  # the form in the clear
-            self.drops_later(self.talk(vip).datagram(short(cid)))
+                continue  # the plaintext form
+            self.drops_later(self.new_conversation(vip).datagram(short(cid)))
         self.settle()
         self.assertEqual(0, self.came_out)
         self.assertEqual({"QUIC_NO_CONNECTION": self.sent}, self.all_drops())
@@ -148,8 +159,8 @@ class ForgedIds(RetrieveTest):
             self.settle()
 
 
-class NotAnId(RetrieveTest):
-    """What a key did seal, but not as a connection id; ids that are cut, or of another first octet."""
+class OtherSealedWordsAreNotConnectionIds(RetrieveTest):
+    """Words that a key sealed, but not as a connection id, and ids that are truncated or have another first octet."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
@@ -170,30 +181,30 @@ class NotAnId(RetrieveTest):
         }
         for name, bad in cases.items():
             with self.subTest(name):
-                self.drops(1, self.talk(vip).datagram(short(bad)), "QUIC_NO_CONNECTION")
-                self.drops(1, self.talk(vip).datagram(long(bad, size=100)), "QUIC_SMALL")
+                self.drops(1, self.new_conversation(vip).datagram(short(bad)), "QUIC_NO_CONNECTION")
+                self.drops(1, self.new_conversation(vip).datagram(long(bad, size=100)), "QUIC_SMALL")
         for length in (0, 8, 11, 13, 20):
-            self.drops(1, self.talk(vip).datagram(long((cid + bytes(20))[:length], size=100)), "QUIC_SMALL")
+            self.drops(1, self.new_conversation(vip).datagram(long((cid + bytes(20))[:length], size=100)), "QUIC_SMALL")
 
 
-class ServerOfAnotherVip(RetrieveTest):
-    """Cookie and id name a server among those of their own VIP."""
+class ServersOfOtherVipsDrop(RetrieveTest):
+    """Cookie address and id name a server among those of their own VIP."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
         other = self.make_quic(2, 8, Endpoint(QUIC6.address, 4433), base=32, first_sid=800, prefix=0x20010DB8C00C001F)
         foreign = other.servers[0].sid
         self.found_by_address(other, other.servers[0])
-        self.drops(1, self.talk(vip).datagram(short(b""), cookie_address(vip, KEY.static6(foreign))), "SERVER_GONE")
-        self.drops(1, self.talk(vip).datagram(short(KEY.cid(foreign, 3))), "SERVER_GONE")
-        self.drops(1, self.talk(vip).datagram(long(KEY.cid(foreign, 3))), "SERVER_GONE")
-        self.drops(1, self.talk(vip).datagram(short(plain_cid(foreign))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(short(b""), cookie_address(vip, KEY.static6(foreign))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(short(KEY.cid(foreign, 3))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(long(KEY.cid(foreign, 3))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(short(plain_cid(foreign))), "SERVER_GONE")
         stray = cookie_address(vip, KEY.static6(vip.servers[0].sid))
-        self.drops(1, self.talk(vip).datagram(short(b""), Endpoint(stray.address, other.at.port)), "VIP_NO_SERVICE")
+        self.drops(1, self.new_conversation(vip).datagram(short(b""), Endpoint(stray.address, other.at.port)), "VIP_NO_SERVICE")
 
 
-class DrainAndRemove(RetrieveTest):
-    """Draining breaks nothing; removal has a name."""
+class DrainingKeepsAndRemovalDrops(RetrieveTest):
+    """Draining breaks no connection; packets for a removed server drop for that reason."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
@@ -203,12 +214,12 @@ class DrainAndRemove(RetrieveTest):
         self.found_by_address(vip, server)
         self.found_by_cid(vip, server, KEY.cid(server.sid, self.nonce()))
         self.site.remove_server(vip, server)
-        self.drops(1, self.talk(vip).datagram(short(b""), cookie_address(vip, KEY.static6(server.sid))), "SERVER_GONE")
-        self.drops(1, self.talk(vip).datagram(short(KEY.cid(server.sid, 3))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(short(b""), cookie_address(vip, KEY.static6(server.sid))), "SERVER_GONE")
+        self.drops(1, self.new_conversation(vip).datagram(short(KEY.cid(server.sid, 3))), "SERVER_GONE")
 
 
-class Rotation(RetrieveTest):
-    """What the previous key sealed still opens; what the one before it sealed does not."""
+class PreviousKeyUnseals(RetrieveTest):
+    """Words of the previous key still unseal; words of the one before it do not."""
 
     def runTest(self) -> None:
         vip = self.make_quic(3)
@@ -222,23 +233,26 @@ class Rotation(RetrieveTest):
         for key in (previous, newest):
             self.found_by_address(vip, server, key)
             self.found_by_cid(vip, server, key.cid(server.sid, 9))
-        self.drops(1, self.talk(vip).datagram(short(b""), cookie_address(vip, oldest.static6(server.sid))), "COOKIE_FORGED")
-        self.drops(1, self.talk(vip).datagram(short(oldest.cid(server.sid, 9))), "QUIC_NO_CONNECTION")
+        self.drops(
+            1, self.new_conversation(vip).datagram(short(b""), cookie_address(vip, oldest.static6(server.sid))), "COOKIE_FORGED"
+        )
+        self.drops(1, self.new_conversation(vip).datagram(short(oldest.cid(server.sid, 9))), "QUIC_NO_CONNECTION")
 
 
 class ClientMigrates(RetrieveTest):
-    """A connection is found whatever the client's address and port become, before and after it takes the cookie address."""
+    """The switch finds a connection after any change of the client's address and port, before and after it takes
+    the cookie address."""
 
     def runTest(self) -> None:
         vip = self.make_quic(4, policy=CHEETAH_RR)
         self.site.set_pool(vip, [vip.servers[2].sid])
         self.site.update_policy(vip)
         server = vip.servers[2]
-        conversation = self.talk(vip)
-        self.goes_to(server, conversation.datagram(long(self.some_cid())), "ASSIGNED_RR")
-        self.comes_from(vip.at, conversation.answer(own_address(server, KEY.dynamic6(server.sid))), "INSIGHT")
+        conversation = self.new_conversation(vip)
+        self.goes_to(server, conversation.datagram(long(self.foreign_cid())), "ASSIGNED_RR")
+        self.comes_from(vip.at, conversation.response(own_address(server, KEY.dynamic6(server.sid))), "INSIGHT")
         for _ in range(5):
-            elsewhere = self.talk(vip)
+            elsewhere = self.new_conversation(vip)
             self.goes_to(server, elsewhere.datagram(short(KEY.cid(server.sid, self.nonce()))), "RETRIEVED_CID")
             to = cookie_address(vip, KEY.static6(server.sid))
             self.goes_to(server, elsewhere.datagram(short(KEY.cid(server.sid, self.nonce())), to), "RETRIEVED_ADDRESS")

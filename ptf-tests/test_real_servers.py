@@ -1,4 +1,4 @@
-"""QDSR's real servers: what they send in their load balancers' names, and what they may not."""
+"""QDSR's real servers: packets in their load balancers' names, and packets that are dropped."""
 
 from collections.abc import Iterator
 
@@ -18,8 +18,8 @@ from test_quic_malformed import cut, headless, resized
 OTHER = Key(KEY.id + 1, bytes(range(100, 132)))
 
 
-class InTheBalancersName(RealServerTest):
-    """Whatever a stream's RPT, X and key are, its client sees the VIP or the cookie address, and the datagram as it was sent."""
+class RealServersSendAsTheirBalancer(RealServerTest):
+    """For every RPT, X and key, the client sees the VIP or the cookie address, and the datagram unchanged."""
 
     def runTest(self) -> None:
         self.install_keys(OTHER)
@@ -29,25 +29,29 @@ class InTheBalancersName(RealServerTest):
                 self.may_send(port, server)
                 for key in (KEY, OTHER):
                     for _ in range(4):
-                        talk, payload = self.talk(vip), short(self.some_cid(), size=1200)
-                        source = self.some_dynamic(server, 0, key=key)
-                        self.comes_from(vip.at, talk.answer(source, payload, port), "REAL_SERVER", port=port)
+                        talk, payload = self.new_conversation(vip), short(self.foreign_cid(), size=1200)
+                        source = self.random_dynamic(server, 0, key=key)
+                        self.comes_from(vip.at, talk.response(source, payload, port), "REAL_SERVER", port=port)
                         shown = cookie_address(vip, key.static6(server.sid))
-                        source = self.some_dynamic(server, 1, key=key)
-                        self.comes_from(shown, talk.answer(source, payload, port), "REAL_SERVER", port=port)
+                        source = self.random_dynamic(server, 1, key=key)
+                        self.comes_from(shown, talk.response(source, payload, port), "REAL_SERVER", port=port)
 
 
 class OtherAddressesOfTheBalancer(RealServerTest):
-    """One that has no keys sends from the DIP; one that answers a client at its cookie address may send from just that."""
+    """A real server without keys sends from the DIP; for a client at the cookie address, it may send from that
+    address itself."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
         server = vip.servers[0]
         self.may_send(4, server)
-        self.comes_from(vip.at, self.talk(vip).answer(server.dip, port=4), "REAL_SERVER", port=4)
+        self.comes_from(vip.at, self.new_conversation(vip).response(server.dip, port=4), "REAL_SERVER", port=4)
         static = KEY.static6(server.sid)
         self.comes_from(
-            cookie_address(vip, static), self.talk(vip).answer(own_address(server, static), port=4), "REAL_SERVER", port=4
+            cookie_address(vip, static),
+            self.new_conversation(vip).response(own_address(server, static), port=4),
+            "REAL_SERVER",
+            port=4,
         )
 
 
@@ -55,12 +59,12 @@ class OverIpv4(RealServerTest):
     def runTest(self) -> None:
         vip = self.make_quic(2, 8, QUIC4, CHEETAH_RR)
         self.may_send(4, vip.servers[0])
-        self.comes_from(vip.at, self.talk(vip).answer(vip.servers[0].dip, port=4), "REAL_SERVER", port=4)
-        self.drops(4, self.talk(vip).answer(vip.servers[1].dip, port=4), "REAL_SERVER_SOURCE")
+        self.comes_from(vip.at, self.new_conversation(vip).response(vip.servers[0].dip, port=4), "REAL_SERVER", port=4)
+        self.drops(4, self.new_conversation(vip).response(vip.servers[1].dip, port=4), "REAL_SERVER_SOURCE")
 
 
-class LoadsAreSecondHand(RealServerTest):
-    """What the load balancer said of itself stays, and what it said of draining; unless it sends from there itself."""
+class LoadsOfRealServersAreIgnored(RealServerTest):
+    """The load balancer's own reports and draining stay in force, unless the packet comes from its own port."""
 
     def runTest(self) -> None:
         self.only_on_softswitch("registers to read")
@@ -76,16 +80,19 @@ class LoadsAreSecondHand(RealServerTest):
         for sender in vip.servers:
             for x in (0, 1):
                 shown = vip.at if x == 0 else cookie_address(vip, KEY.static6(sender.sid))
-                self.comes_from(shown, self.talk(vip).answer(self.some_dynamic(sender, x), port=4), "REAL_SERVER", port=4)
+                self.comes_from(
+                    shown, self.new_conversation(vip).response(self.random_dynamic(sender, x), port=4), "REAL_SERVER", port=4
+                )
         self.assertEqual(said, (self.leaf(server.slot), self.leaf(draining.slot)))
         self.site.modify(self.sender(4, server, second_hand=False))
         source = own_address(server, KEY.dynamic6(server.sid, 9, 5, 5))
-        self.comes_from(vip.at, self.talk(vip).answer(source, port=4), "INSIGHT", port=4)
+        self.comes_from(vip.at, self.new_conversation(vip).response(source, port=4), "INSIGHT", port=4)
         self.assertEqual((0xFFFF - 5 * 16) << 16 | server.sid, self.leaf(server.slot))
 
 
-class EachStreamIsScheduled(SchedulerTest, RealServerTest):
-    """By the RPT that its own real server writes: of one connection's streams, the short one finds room where the long one does not."""
+class EachResponseIsScheduled(SchedulerTest, RealServerTest):
+    """Each real server writes the RPT of its own response: of one connection, the short response is admitted where
+    the long one is not."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
@@ -95,20 +102,21 @@ class EachStreamIsScheduled(SchedulerTest, RealServerTest):
         self.use_aifo(1, 10, window=4, report_every=UNREPORTED, default_rank=200)
         for smaller, limit in enumerate((9, 1, 1, 1, 1)):
             self.set_limit(1, smaller, limit)
-        talk = self.talk(vip)
-        packets = {rpt: talk.answer(self.some_dynamic(server, rpt=rpt), port=port) for rpt, port in ((10, 4), (160, 5))}
+        talk = self.new_conversation(vip)
+        packets = {rpt: talk.response(self.random_dynamic(server, rpt=rpt), port=port) for rpt, port in ((10, 4), (160, 5))}
         for _ in range(2):
             self.comes_from(vip.at, packets[10], "REAL_SERVER", port=4)
         for _ in range(3):
             self.drops(5, packets[160], "AIFO")
             self.comes_from(vip.at, packets[10], "REAL_SERVER", port=4)
-        # Without a cookie it has the port's own rank, as what it says to clients by itself has.
-        self.drops(4, talk.answer(server.dip, port=4), "AIFO")
+        # A packet without a cookie, or from the real server's own address, has the port's rank.
+        self.drops(4, talk.response(server.dip, port=4), "AIFO")
         self.assertEqual({160 >> 3: 3, 200 >> 3: 1}, self.bands())
 
 
-class NotInThisName(RealServerTest):
-    """A real server sends for those that its port is entered for, as long as it is, and from its own address; from nothing else."""
+class OtherNamesDrop(RealServerTest):
+    """A real server sends for the servers that its port is entered for, while it is, and from its own address; from
+    no other."""
 
     def runTest(self) -> None:
         vip, vip4 = self.make_quic(2), self.make_quic(2, 8, QUIC4, HASH, base=32, first_sid=800)
@@ -116,23 +124,23 @@ class NotInThisName(RealServerTest):
         server, other = vip.servers
         self.may_send(4, server)
         self.may_send(5, other)
-        self.comes_from(vip.at, self.talk(vip).answer(self.some_dynamic(server), port=4), "REAL_SERVER", port=4)
+        self.comes_from(vip.at, self.new_conversation(vip).response(self.random_dynamic(server), port=4), "REAL_SERVER", port=4)
         for frame in (
-            self.talk(vip).answer(self.some_dynamic(other), port=4),
-            self.talk(vip).answer(other.dip, port=4),
-            self.talk(vip4).answer(vip4.servers[0].dip, port=4),
+            self.new_conversation(vip).response(self.random_dynamic(other), port=4),
+            self.new_conversation(vip).response(other.dip, port=4),
+            self.new_conversation(vip4).response(vip4.servers[0].dip, port=4),
             self.new_flow(web).down(web.servers[0].dip, "SA", port=4),
             self.new_flow(web6).down(web6.servers[0].dip, "SA", port=4),
             *self.foreign(vip, server),
         ):
             self.drops(4, frame, "REAL_SERVER_SOURCE")
-        self.drops(5, self.talk(vip).answer(self.some_dynamic(server), port=5), "REAL_SERVER_SOURCE")
+        self.drops(5, self.new_conversation(vip).response(self.random_dynamic(server), port=5), "REAL_SERVER_SOURCE")
         self.site.delete(self.sender(4, server))
-        self.drops(4, self.talk(vip).answer(self.some_dynamic(server), port=4), "REAL_SERVER_SOURCE")
+        self.drops(4, self.new_conversation(vip).response(self.random_dynamic(server), port=4), "REAL_SERVER_SOURCE")
 
     def foreign(self, vip: Vip, server: Server) -> Iterator[bytes]:
-        """From what is neither a server's address and port nor the real server's own."""
-        talk = self.talk(vip)
+        """Yield packets whose source is neither a server's address and port nor the real server's own address."""
+        talk = self.new_conversation(vip)
         for source in (
             vip.at,
             cookie_address(vip, KEY.static6(server.sid)),
@@ -140,17 +148,17 @@ class NotInThisName(RealServerTest):
             Endpoint(OWN[5, 6], AUXILIARY),
             Endpoint(OUTSIDE[6], 50000),
         ):
-            yield talk.answer(source, port=4)
-        yield talk.down(server.dip, port=4)  # TCP from a server of QUIC
+            yield talk.response(source, port=4)
+        yield talk.down(server.dip, port=4)  # TCP from a QUIC server
         head = layer3(server.dip.address, talk.client.address, first=44)
         yield bytes(ethernet(4) / head / IPv6ExtHdrFragment(nh=17, m=1) / Raw(bytes(64)))
         yield bytes(ethernet(4) / layer3(server.dip.address, talk.client.address, first=58) / ICMPv6EchoRequest())
-        # To a VIP too: the load balancer would answer somebody else.
-        yield Conversation(Endpoint(OUTSIDE[6], 50000), vip.at).datagram(long(self.some_cid()), port=4)
+        # To a VIP as well: the load balancer would respond to another host.
+        yield Conversation(Endpoint(OUTSIDE[6], 50000), vip.at).datagram(long(self.foreign_cid()), port=4)
 
 
-class UnsealedSources(RealServerTest):
-    """The load balancer's /64 is opened to a real server no further than to the load balancer itself."""
+class UnsealedSourcesDrop(RealServerTest):
+    """A real server may use the same addresses of the load balancer's /64 as the load balancer itself."""
 
     def runTest(self) -> None:
         vip = self.make_quic(2)
@@ -164,22 +172,22 @@ class UnsealedSources(RealServerTest):
             dynamic ^ 1 << 30,
             OTHER.dynamic6(server.sid),
         ):
-            self.drops(4, self.talk(vip).answer(own_address(server, interface_id), port=4), "COOKIE_SOURCE")
+            self.drops(4, self.new_conversation(vip).response(own_address(server, interface_id), port=4), "COOKIE_SOURCE")
 
 
-class Malformed(RealServerTest):
-    """By the same names as from a server, where enough is there to know a server by."""
+class MalformedPacketsDrop(RealServerTest):
+    """For the same reasons as from a server, if the packet is complete enough to name a server."""
 
     def runTest(self) -> None:
         for vip in (self.make_quic(1), self.make_quic(1, 8, QUIC4, HASH, base=32, first_sid=800)):
             server, version = vip.servers[0], vip.at.address.version
-            frame = self.talk(vip).answer(server.dip, port=4)
+            frame = self.new_conversation(vip).response(server.dip, port=4)
             for length in (0, 7, 69, 0xFFFF):
                 self.drops(4, resized(frame, length), "UDP_HEADER")
             for size in range(10):
                 self.drops(4, cut(frame, size), "QUIC_HEADER")
             for size in range(8):
-                self.drops(4, headless(frame, size), "REAL_SERVER_SOURCE")  # without ports, no server's
+                self.drops(4, headless(frame, size), "REAL_SERVER_SOURCE")  # without ports the server is unknown
             for size in range(Frame(frame).l4, len(frame) - 1):
                 self.drops(4, frame[:size], f"IPV{version}_HEADER")
             if version == 6:
@@ -187,8 +195,8 @@ class Malformed(RealServerTest):
                 self.drops(4, overwritten(frame, at, 0, 0), "UDP_CHECKSUM")
 
 
-class RandomSources(RealServerTest):
-    """Of 1,500 datagrams from any ids of the load balancer's /64, none is shown and none is lost."""
+class RandomSourcesDrop(RealServerTest):
+    """Of 1,500 datagrams from random ids of the load balancer's /64, none passes and each is counted."""
 
     def runTest(self) -> None:
         vip = self.make_quic(1)
@@ -197,13 +205,13 @@ class RandomSources(RealServerTest):
         for n in range(1500):
             source = own_address(server, (0b0110 | KEY.epoch) << 60 | self.rng.getrandbits(60))
             payload = short(self.rng.randbytes(20), size=self.rng.choice((21, 60, 1200)))
-            self.send(4, self.talk(vip).answer(source, payload, port=4))
+            self.send(4, self.new_conversation(vip).response(source, payload, port=4))
             if n % 25 == 24:
                 self.settle()
         self.assertEqual({"COOKIE_SOURCE": 1500}, self.all_drops())
 
 
-class WhatEachSentIsCounted(RealServerTest):
+class PacketsCountByPortAndServer(RealServerTest):
     def runTest(self) -> None:
         vip = self.make_quic(2)
         for port in PORTS:
@@ -211,6 +219,6 @@ class WhatEachSentIsCounted(RealServerTest):
         frames = [(port, vip.servers[n], n + 1) for n in (0, 1) for port in PORTS]
         for port, server, count in frames:
             for _ in range(count):
-                frame = self.talk(vip).answer(self.some_dynamic(server), port=port)
+                frame = self.new_conversation(vip).response(self.random_dynamic(server), port=port)
                 self.comes_from(vip.at, frame, "REAL_SERVER", port=port)
-            self.assertEqual((count, count * len(frame)), self.said(port, server))
+            self.assertEqual((count, count * len(frame)), self.sender_count(port, server))

@@ -1,4 +1,4 @@
-"""Retrieving phase: from the SYN on a flow finds its server by the cookie alone, also when that server takes no new flows any more."""
+"""Retrieving phase: after the SYN the cookie alone leads to the server, also while that server is draining."""
 
 from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
 from frontage_ptf.frame import Frame, ones_complement_sum
@@ -8,7 +8,7 @@ from frontage_ptf.switch import to_server
 
 
 class EveryFlagFindsItsServer(BalancerTest):
-    """Whatever a segment of an established flow says, its cookie leads."""
+    """The cookie of an established connection leads to its server, whatever the flags."""
 
     def runTest(self) -> None:
         for id, at in ((1, VIP4), (2, VIP6)):
@@ -21,7 +21,7 @@ class EveryFlagFindsItsServer(BalancerTest):
 
 
 class CookieBehindOtherOptions(BalancerTest):
-    """The timestamp is found in every layout that a stack is known to send."""
+    """The switch finds the timestamp in every layout that a known stack sends."""
 
     def runTest(self) -> None:
         vip = self.make_vip(4)
@@ -51,8 +51,8 @@ class CookieBehindOtherOptions(BalancerTest):
                 self.goes_to(server, flow.up("PA", options, b"x"), "RETRIEVED_COOKIE")
 
 
-class DrainingBreaksNothing(BalancerTest):
-    """A draining server gets no new flow, from the moment of its first packet at the latest; the flows that it has stay."""
+class DrainingServersKeepConnections(BalancerTest):
+    """A draining server gets no new connection after its first packet at the latest; its connections stay."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -70,8 +70,8 @@ class DrainingBreaksNothing(BalancerTest):
             self.goes_to(server, flow.up("A", self.echoed(flow, server)), "RETRIEVED_COOKIE")
 
 
-class DrainingBeforeTheTreeKnows(BalancerTest):
-    """Between the controller's two steps the tree still names the draining server: such a SYN is hashed."""
+class DrainingServerInTheTreeIsSkipped(BalancerTest):
+    """Between the controller's two steps the tree still names the draining server: the hash assigns such a SYN."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -86,8 +86,9 @@ class DrainingBeforeTheTreeKnows(BalancerTest):
             self.goes_to(vip.servers[1], flow.up("S", linux_syn(1)), "ASSIGNED_NO_LOAD")
 
 
-class RemovedServer(BalancerTest):
-    """A cookie of a server that is no member any more is nobody's: the flow is hashed. Where only its address is gone, that has a name."""
+class CookiesOfRemovedServersGoByHash(BalancerTest):
+    """The cookie of a server that is not a member any more goes by the hash. A member without an address drops for
+    that reason."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)
@@ -102,7 +103,7 @@ class RemovedServer(BalancerTest):
         self.goes_to(left, flow.up("A", options), "HASHED_BAD_COOKIE")
 
 
-class ServerOfAnotherVip(BalancerTest):
+class CookiesNameServersOfTheirVip(BalancerTest):
     """A code names a server among those of its own VIP."""
 
     def runTest(self) -> None:
@@ -113,8 +114,8 @@ class ServerOfAnotherVip(BalancerTest):
         self.goes_to(hashed, flow.up("A", self.echoed(flow, other.servers[0])), "HASHED_BAD_COOKIE")
 
 
-class PolicyDoesNotMoveFlows(BalancerTest):
-    """Flows stay with their servers through every change of policy."""
+class PolicyChangesKeepConnections(BalancerTest):
+    """Connections stay with their servers through every change of policy."""
 
     def runTest(self) -> None:
         self.add_class(0, 0.5)
@@ -129,8 +130,8 @@ class PolicyDoesNotMoveFlows(BalancerTest):
                 self.goes_to(server, flow.up("PA", self.echoed(flow, server), b"on"), "RETRIEVED_COOKIE")
 
 
-class ChecksumsAtTheEdge(BalancerTest):
-    """Checksums that come out as zero, or just below 0xffff where the sum carries twice: written as RFC 1071 has them."""
+class ChecksumsAtTheLimits(BalancerTest):
+    """Checksums that compute to zero, or just below 0xffff where the sum carries twice, follow RFC 1071."""
 
     def runTest(self) -> None:
         for id, at in ((1, VIP4), (2, VIP6)):
@@ -147,7 +148,7 @@ class ChecksumsAtTheEdge(BalancerTest):
                 self.goes_to(server, frame, "RETRIEVED_COOKIE")
 
     def with_header_checksum(self, frame: bytes, server: Server, wanted: int) -> bytes:
-        """The frame of that identification by which its IPv4 checksum becomes `wanted` on the way."""
+        """Return the frame with an identification that makes its IPv4 checksum `wanted` on the way."""
         zero = Frame(frame[:18] + bytes(2) + frame[20:]).with_checksums()
         leaves = to_server(zero, server)[24:26]
         identification = ones_complement_sum(leaves + (0xFFFF ^ wanted).to_bytes(2, "big"))
@@ -157,7 +158,8 @@ class ChecksumsAtTheEdge(BalancerTest):
 
 
 class TimestampsOfZero(BalancerTest):
-    """TSecr of a first data segment, or of a client that knows no cookie yet, may be zero: hashed unless it happens to open."""
+    """TSecr of a first data segment, or of a client without a cookie yet, may be zero: it goes by the hash unless
+    it happens to unseal."""
 
     def runTest(self) -> None:
         vip = self.make_vip(2)

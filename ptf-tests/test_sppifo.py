@@ -1,4 +1,4 @@
-"""SP-PIFO: the strict priority of a packet, by rank and by those before it (docs/aifo.md)."""
+"""SP-PIFO: the strict priority of a packet, by its rank and earlier ones (docs/aifo.md)."""
 
 import random
 
@@ -7,8 +7,8 @@ from frontage_ptf.sppifo import SpPifo
 
 
 class BoundsAgreeWithThePaper(SchedulerTest):
-    """Ranks to two ports against the plain model, a packet at a time: each that finds all bounds above it makes one worker, and where
-    registers can be read, they are the model's bounds."""
+    """Ranks to two ports agree with the reference model, packet by packet. A rank below all bounds causes one worker
+    packet. Where registers can be read, they equal the model's bounds."""
 
     def runTest(self) -> None:
         rng = random.Random(11)
@@ -34,17 +34,17 @@ class BoundsAgreeWithThePaper(SchedulerTest):
 
 
 class PacketsWithoutACookieHaveThePortsRank(SchedulerTest):
-    """With a default below what came before, each makes all bounds sink."""
+    """With a default rank below earlier ranks, each packet lowers all bounds."""
 
     def runTest(self) -> None:
         self.use(1, "use_sp_pifo", ecn_threshold=NEVER, default_rank=10)
         model, pushed_down = SpPifo(), 0
-        for rank in range(250, 240, -1):  # every priority has a bound above the default then
+        for rank in range(250, 240, -1):  # raises every bound above the default
             pushed_down += rank < model.bounds[-1]
             model.priority(rank)
             frame = self.packet(rank, 1)
             self.passes(3, frame, 1, self.routed(frame, 1))
-            self.wait_for_workers(PUSH_DOWN, pushed_down)  # BMv2's come after the packet
+            self.wait_for_workers(PUSH_DOWN, pushed_down)  # in BMv2 they arrive after the packet
         plain = self.segment(0, 1, ck=0)
         self.passes(3, plain, 1, self.routed(plain, 1))
         self.wait_for_workers(PUSH_DOWN, pushed_down + 1)

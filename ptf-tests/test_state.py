@@ -1,4 +1,4 @@
-"""Counters, meters and registers of the target, from the packets' side and from the controller's."""
+"""Counters, meters and registers of the target, from packets and from the controller."""
 
 import finsy as fy
 
@@ -12,7 +12,7 @@ class StateTest(ProbeTest):
     program = "state"
 
     def word(self, frame: bytes) -> int:
-        """The answer to a probe."""
+        """Return the word in the reply to a probe."""
         return word_of(self.comes_out(frame, 2))
 
 
@@ -35,7 +35,7 @@ class CountersCount(StateTest):
 
 
 class DirectCounters(StateTest):
-    """Each entry has its own, that begins and ends with it."""
+    """Each entry has its own counter, which begins and ends with it."""
 
     def runTest(self) -> None:
         entry = self.client.entry("StateIngress.flows", {"index": 6}, "color")
@@ -54,7 +54,7 @@ class DirectCounters(StateTest):
 
 
 class RegistersOverP4Runtime(StateTest):
-    """What packets write the controller reads, and the other way round, one cell or all."""
+    """The controller reads what packets write, and packets read what the controller writes, one cell or all."""
 
     def runTest(self) -> None:
         self.only_on_softswitch("registers over P4Runtime")
@@ -82,11 +82,12 @@ class RegistersOutOfRange(StateTest):
 
 
 class MetersColor(StateTest):
-    """Without a configuration all is green. With one, a burst is green up to its committed size, yellow up to its peak size, then red."""
+    """Without a configuration all packets are green. With one, a burst is green up to its committed size, yellow up
+    to its peak size, then red."""
 
     def doRunTest(self, meter: str, kind: int, unit: int) -> None:
         self.assertEqual([GREEN] * 5, [self.word(probe(kind, 3)) for _ in range(5)])
-        config = fy.P4MeterConfig(cir=unit, cburst=4 * unit, pir=unit, pburst=7 * unit)  # rates too low to refill meanwhile
+        config = fy.P4MeterConfig(cir=unit, cburst=4 * unit, pir=unit, pburst=7 * unit)  # rates too low to refill during the test
         self.client.write(~fy.P4MeterEntry(f"StateIngress.{meter}", index=3, config=config))
         colors = [self.word(probe(kind, 3)) for _ in range(10)]
         self.assertEqual([GREEN] * 4 + [YELLOW] * 3 + [RED] * 3, colors)
@@ -102,7 +103,7 @@ class MetersColor(StateTest):
 
 
 class DirectMetersColor(StateTest):
-    """An entry's meter, configured with the entry."""
+    """The meter of an entry is configured with the entry."""
 
     def runTest(self) -> None:
         entry = self.client.entry("StateIngress.flows", {"index": 2}, "color")

@@ -1,4 +1,4 @@
-"""Steering: at which site a packet to a service address is at home, and which further sites get a copy."""
+"""Steering: the site of a packet to a service address, and further sites that get a copy."""
 
 from frontage_ptf.cookie import plain_cid
 from frontage_ptf.frame import Frame
@@ -13,8 +13,8 @@ DEPLOYED = 8
 """As what the service of that number is deployed."""
 
 
-class Stays(TunnelTest):
-    """Where the mapping names this site, or nothing at all, a service address is a VIP like any other."""
+class LocalServiceIsAPlainVip(TunnelTest):
+    """If the mapping names this site, or has no entry, a service address is a VIP like any other."""
 
     def runTest(self) -> None:
         self.reach(6)
@@ -30,11 +30,11 @@ class Stays(TunnelTest):
         talk, frame = self.initial(vip)
         server = self.hashed(vip, talk)
         self.goes_to(server, frame, "ASSIGNED_HASH")
-        self.comes_back(vip, talk.answer(server.dip), "NO_INSIGHT")
+        self.comes_back(vip, talk.response(server.dip), "NO_INSIGHT")
 
 
-class ToTheSiteOfTheMapping(TunnelTest):
-    """Every kind of tunnel, around both kinds of packet."""
+class FirstFlightGoesToMappedSite(TunnelTest):
+    """Every kind of tunnel, around packets of both IP versions."""
 
     def runTest(self) -> None:
         vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
@@ -43,14 +43,14 @@ class ToTheSiteOfTheMapping(TunnelTest):
         for version, gre in ((4, False), (4, True), (6, False), (6, True)):
             self.reach(version, gre)
             for vip in vips:
-                for size in (1200, 1252, 300):  # what is too small for an Initial may be 0-RTT
+                for size in (1200, 1252, 300):  # a datagram too small for an Initial may be 0-RTT
                     talk, frame = self.initial(vip, size)
                     self.leaves_in(self.to_site(3), frame, talk, frame, 1, "STEERED_SITE")
             self.site.delete(*(self.through(1, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6)))
 
 
-class ByRegion(TunnelTest):
-    """The longest prefix of the client is its region; what a region has no site for goes by default."""
+class LongestPrefixIsTheRegion(TunnelTest):
+    """The longest prefix of the client is its region; a region without an entry uses the default."""
 
     def runTest(self) -> None:
         self.reach(6)
@@ -68,7 +68,7 @@ class ByRegion(TunnelTest):
         ):
             version = vip.at.address.version
             self.site.insert(self.entry(f"region.client{version}", {"src": p}, "set_region", region=r) for p, r in prefixes.items())
-            expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits behind the first prefix
+            expected = {0b000: 3, 0b100: 4, 0b110: None, 0b111: 2}  # by the client's first bits after the first prefix
             seen: set[int] = set()
             while len(seen) < 4:
                 talk, frame = self.initial(vip)
@@ -85,7 +85,8 @@ class ByRegion(TunnelTest):
 
 
 class ServicesShareADeployment(TunnelTest):
-    """Of one deployment, one entry is every service's; a service that moves to another is one write; changes take effect at once."""
+    """One entry of a deployment serves all of its services. A service that moves to another is one write. Changes
+    take effect at once."""
 
     def runTest(self) -> None:
         self.reach(6, gre=True)
@@ -111,22 +112,22 @@ class ServicesShareADeployment(TunnelTest):
                 self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_SITE")
 
 
-class NotAService(TunnelTest):
-    """A VIP that is no service address is not steered, whatever it carries."""
+class OtherVipsAreNotSteered(TunnelTest):
+    """A VIP that does not have a service entry is not steered, whatever it carries."""
 
     def runTest(self) -> None:
         self.reach(6)
         vip = self.make_quic(2, 7, QUIC6, 1, base=112, first_sid=700, prefix=None)
         self.deploy(DEPLOYED, DECIDED)
         self.map(DEPLOYED, 3)
-        self.ranges()
-        talk = self.talk(vip)
+        self.set_sid_ranges()
+        talk = self.new_conversation(vip)
         frame = talk.datagram(long(plain_cid(3000)))
         self.goes_to(self.hashed(vip, talk), frame, "ASSIGNED_HASH")
 
 
-class ToTheSiteOfTheServer(TunnelTest):
-    """A connection id that opens to a server of another site leads there, without a copy; one of ours stays."""
+class ConnectionIdGoesToItsSite(TunnelTest):
+    """A connection id of a server at another site leads there, without a copy; one of this site stays."""
 
     def runTest(self) -> None:
         self.reach(6)
@@ -134,26 +135,27 @@ class ToTheSiteOfTheServer(TunnelTest):
         vip = self.make_service(QUIC6, 2, number=DECIDED)
         self.deploy(DEPLOYED, DECIDED)
         self.map(DEPLOYED, 4, copies=[2, 3])
-        self.ranges()
+        self.set_sid_ranges()
         for site in (2, 3):
             for sid in (site * 1000, site * 1000 + 999):
                 for cid in (KEY.cid(sid, 5), plain_cid(sid)):
                     for packet in (long(cid), short(cid)):
-                        talk = self.talk(vip)
+                        talk = self.new_conversation(vip)
                         frame = talk.datagram(packet)
                         self.leaves_in(self.to_site(site), frame, talk, frame, 1, "STEERED_CID")
         server = vip.servers[1]
         for packet in (short(KEY.cid(server.sid, 5)), long(KEY.cid(server.sid, 5))):
-            self.goes_to(server, self.talk(vip).datagram(packet), "RETRIEVED_CID")
-        # No site's server, so a client's own; and a short header that names nobody.
-        talk = self.talk(vip)
+            self.goes_to(server, self.new_conversation(vip).datagram(packet), "RETRIEVED_CID")
+        # An id outside all sites' ranges is a client's own; and a short header that names no server.
+        talk = self.new_conversation(vip)
         frame = talk.datagram(long(plain_cid(9999), size=700))
         self.leaves_in(self.to_site(4), frame, talk, frame, 1, "STEERED_SITE")
-        self.drops(1, self.talk(vip).datagram(short(self.some_cid(12))), "QUIC_NO_CONNECTION")
+        self.drops(1, self.new_conversation(vip).datagram(short(self.foreign_cid(12))), "QUIC_NO_CONNECTION")
 
 
-class Copies(TunnelTest):
-    """Redundancy: what may begin a handshake goes to the best site and X - 1 others; hop limits fall by one in all of them."""
+class FurtherSitesGetCopies(TunnelTest):
+    """Redundancy: a possible Initial goes to the best site and to X - 1 others. Hop limits decrease by one in all
+    of them."""
 
     def runTest(self) -> None:
         vips = (self.make_service(QUIC4, 1, number=DECIDED), self.make_service(QUIC6, 2, number=DECIDED))
@@ -184,8 +186,9 @@ class Copies(TunnelTest):
         self.assertEqual(sorted(expected), sorted(found))
 
 
-class OwnCopy(TunnelTest):
-    """This site is one of those: its own balancer has the packet, the others have copies, also of what is dropped here."""
+class LocalSiteIsOneOfTheCopies(TunnelTest):
+    """If this site is one of them, its own balancer gets the packet and the others get copies, also of packets
+    dropped here."""
 
     def runTest(self) -> None:
         self.reach(6)
@@ -196,7 +199,7 @@ class OwnCopy(TunnelTest):
         self.map(DEPLOYED, None, copies=[3, 5])
         talk, frame = self.initial(vip)
         server = self.hashed(vip, talk)
-        for _ in range(2):  # the second finds the handshake; it is copied again, since the first may be lost there
+        for _ in range(2):  # the second finds the handshake and is copied again, because the first copy may be lost
             self.send(1, frame)
             self.sent += 2
             found = self.receive_all(3)
@@ -212,12 +215,13 @@ class OwnCopy(TunnelTest):
         self.assertEqual({self.to_site(site).out(frame, talk) for site in (3, 5)}, set(found))
 
 
-class ToADispatcher(TunnelTest):
-    """A service that needs a look at SNI: every long header that names no server, from a client or another site; and no copies."""
+class LongHeadersGoToADispatcher(TunnelTest):
+    """If SNI selects the service, every long header without a server goes to a dispatcher, from clients and other
+    sites, without copies."""
 
     def runTest(self) -> None:
         self.install_keys(KEY)
-        self.ranges()
+        self.set_sid_ranges()
         for version, vip in ((4, self.make_service(QUIC4, 1)), (6, self.make_service(QUIC6, 2))):
             dispatcher = DISPATCHERS[version]
             self.site.insert(self.through(2, slot, vtep(OWN, version), dispatcher) for slot in range(64))
@@ -229,7 +233,7 @@ class ToADispatcher(TunnelTest):
                 from_another = Tunnel(vtep(OWN, version), dispatcher, 3)
                 self.leaves_in(from_another, frame, talk, self.from_site(3, 3).into(frame), SITE_PORT, "STEERED_DISPATCHER")
             server = vip.servers[0]
-            talk = self.talk(vip)
+            talk = self.new_conversation(vip)
             frame = talk.datagram(long(KEY.cid(server.sid, 9)))
             self.goes_to(server, frame, "RETRIEVED_CID")
             self.leaves_in(
@@ -238,19 +242,19 @@ class ToADispatcher(TunnelTest):
             self.site.delete(*(self.through(2, slot, vtep(OWN, version), dispatcher) for slot in range(64)))
 
 
-class NeverTwice(TunnelTest):
-    """What came in a tunnel is not steered to a third site, whatever the mapping and its connection id say."""
+class TunnelledPacketsAreNotSteeredAgain(TunnelTest):
+    """A packet from a tunnel is never steered to a third site, whatever the mapping and its connection id say."""
 
     def runTest(self) -> None:
         self.reach(6)
         for n in range(2, 6):
             self.site.insert(self.copy_entries(n, 6, False))
-        self.ranges()
+        self.set_sid_ranges()
         vip = self.make_service(QUIC6, 2, number=DECIDED)
         self.deploy(DEPLOYED, DECIDED)
         self.map(DEPLOYED, 3, copies=[4])
         talk, frame = self.initial(vip)
         replica = self.to_replica(vip, self.hashed(vip, talk), 2)
         self.leaves_in(replica, frame, talk, self.from_site(2, 2).into(frame), SITE_PORT, "ASSIGNED_HASH")
-        strayed = self.talk(vip).datagram(short(plain_cid(3500)))
+        strayed = self.new_conversation(vip).datagram(short(plain_cid(3500)))
         self.drops(SITE_PORT, self.from_site(2, 2).into(strayed), "SERVER_GONE")

@@ -1,4 +1,4 @@
-"""Packets that take another way than from port to port: packet-in and packet-out, multicast, clones, digests, resubmission."""
+"""Packets beyond port-to-port forwarding: packet-in and packet-out, multicast, clones, digests, resubmission."""
 
 import finsy as fy
 
@@ -13,7 +13,7 @@ class StreamsTest(ProbeTest):
     program = "streams"
 
     def come_out(self, frame: bytes, expected: dict[tuple[int, bytes], int], port: int = 1) -> None:
-        """Just these frames, in any order."""
+        """Check that exactly these frames come out, in any order."""
         self.send(port, frame)
         self.assertEqual(expected, dict(self.receive_all(sum(expected.values()))))
 
@@ -22,7 +22,7 @@ class StreamsTest(ProbeTest):
 
 
 class PacketIn(StreamsTest):
-    """The controller gets the frame whole, and the header's fields as metadata."""
+    """The controller gets the whole frame, with the header's fields as metadata."""
 
     def runTest(self) -> None:
         for port in (1, 2, 5):
@@ -34,7 +34,7 @@ class PacketIn(StreamsTest):
 
 
 class PacketOut(StreamsTest):
-    """Leaves by the port that the metadata names."""
+    """The packet leaves by the port in its metadata."""
 
     def runTest(self) -> None:
         for port in (1, 2, 5):
@@ -44,7 +44,7 @@ class PacketOut(StreamsTest):
 
 
 class MulticastGroups(StreamsTest):
-    """Each replica of a group gets a copy with its instance; an unknown group gets nothing; changes take effect."""
+    """Each replica of a group gets a copy with its instance. An unknown group gets none. Changes take effect."""
 
     def runTest(self) -> None:
         def copies(*replicas: tuple[int, int]) -> dict[tuple[int, bytes], int]:
@@ -65,7 +65,7 @@ def group(id: int, replicas: list[tuple[int, int]]) -> fy.P4MulticastGroupEntry:
 
 
 class ClonesOfIngress(StreamsTest):
-    """A clone is the packet as it came in, sent where its session says, and cut to the session's length."""
+    """A clone is the packet as it arrived, sent where its session says, and truncated to the session's length."""
 
     def runTest(self) -> None:
         frame = probe(CLONE_INGRESS, 0, 40, 0xDEADBEEF, bytes(80))
@@ -81,7 +81,7 @@ class ClonesOfIngress(StreamsTest):
 
 
 class ClonesOfEgress(StreamsTest):
-    """A clone of egress is the packet as it leaves."""
+    """A clone in egress is the packet as it leaves."""
 
     def runTest(self) -> None:
         self.client.write(+fy.P4CloneSessionEntry(41, replicas=[4]))
@@ -103,7 +103,7 @@ class CloneToTheController(StreamsTest):
 
 
 class Digests(StreamsTest):
-    """What the program learns is reported, once per value until it is acknowledged."""
+    """Each value that the program learns is reported once until it is acknowledged."""
 
     def runTest(self) -> None:
         digest = next(iter(self.client.schema.digests))
@@ -123,7 +123,7 @@ class Digests(StreamsTest):
 
 
 class Resubmission(StreamsTest):
-    """A packet may pass ingress again and keep what its field list names."""
+    """A packet may pass ingress again and keep the fields of its field list."""
 
     def runTest(self) -> None:
         for rounds in (0, 1, 3):

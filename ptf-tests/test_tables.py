@@ -1,4 +1,4 @@
-"""Match kinds, action selectors and idle time-outs of the target."""
+"""Match kinds, action selectors and idle timeouts of the target."""
 
 import random
 
@@ -12,7 +12,7 @@ class TablesTest(ProbeTest):
 
 
 class PrefixesByLength(TablesTest):
-    """The longest prefix wins, whatever the order they came in; the default where none matches can be set, and taken back."""
+    """The longest prefix wins in any order of insertion. The default action can be set and reset."""
 
     def runTest(self) -> None:
         table = "TablesIngress.prefixes"
@@ -30,7 +30,7 @@ class PrefixesByLength(TablesTest):
 
 
 class TernaryRangeOptional(TablesTest):
-    """The highest priority among the entries that match wins, in a table of all three kinds; a plain list agrees."""
+    """The matching entry of the highest priority wins in a table of all three kinds, as in a plain list."""
 
     def runTest(self) -> None:
         rng = random.Random(2)
@@ -68,7 +68,7 @@ class TernaryRangeOptional(TablesTest):
 
 
 class SelectorSpreadsByWeight(TablesTest):
-    """Members of a group share packets by weight, and one packet's fields always choose the same member."""
+    """Members of a group share packets by weight, and the same fields always choose the same member."""
 
     def runTest(self) -> None:
         members, groups = "TablesIngress.members", "TablesIngress.groups"
@@ -88,14 +88,14 @@ class SelectorSpreadsByWeight(TablesTest):
             id = int.from_bytes(out[16:18], "big")
             self.assertEqual(out, self.comes_out(probe(3, 1, 0, word), 2))
             counts[id] += 1
-        if self.target == "softswitch":  # BMv2 heeds no weights
+        if self.target == "softswitch":  # BMv2 ignores weights
             for id, weight in weights.items():
                 self.assertAlmostEqual(50 * weight, counts[id], delta=30, msg=str(counts))
         self.assertNotIn(0, counts.values())
 
 
 class EntriesTimeOut(TablesTest):
-    """An entry that no packet hits for its time-out is reported; one that is hit is not, until it falls silent."""
+    """An entry that no packet hits within its timeout is reported. One that is hit is not, until the hits stop."""
 
     def runTest(self) -> None:
         entry = self.client.entry("TablesIngress.sessions", {"index": 1}, "send", port=2)

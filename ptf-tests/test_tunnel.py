@@ -1,4 +1,4 @@
-"""Tunnels: what comes out of them, what goes into them, and what may not."""
+"""Tunnels: packets from them, packets into them, and packets that are dropped."""
 
 from ipaddress import ip_address
 
@@ -15,7 +15,7 @@ WAYS = [(version, gre) for version in (4, 6) for gre in (False, True)]
 
 
 class FirstFlightFromASite(TunnelTest):
-    """Every kind of tunnel, around both kinds of packet: on to a replica, in a tunnel and unchanged."""
+    """Every kind of tunnel, around packets of both IP versions: they go to a replica, in a tunnel and unchanged."""
 
     def runTest(self) -> None:
         vips = [self.make_service(QUIC4, 1, number=1), self.make_service(QUIC6, 2, number=2)]
@@ -28,19 +28,20 @@ class FirstFlightFromASite(TunnelTest):
                 self.leaves_in(replica, frame, talk, again, SITE_PORT, "RETRIEVED_HANDSHAKE")
 
 
-class AnswerToTheClient(TunnelTest):
-    """From another site, from a replica of this one, and from a dispatcher: the client sees the service address, and no tunnel."""
+class ResponseToTheClient(TunnelTest):
+    """From another site, a replica of this one and a dispatcher: the client sees the service address, without a
+    tunnel."""
 
     def runTest(self) -> None:
         for vip in [self.make_service(QUIC4, 1, number=1), self.make_service(QUIC6, 2, number=2)]:
             version = vip.at.address.version
             dip = vip.servers[1].dip.address
             for self.outer_version, self.gre in WAYS:
-                talk = self.talk(vip)
+                talk = self.new_conversation(vip)
                 sent = self.from_site(3, OWN).into(self.reply(talk))
                 self.comes_naked(talk, sent, SITE_PORT)
             for source, port in ((dip, 3), (DISPATCHERS[version], 4)):
-                talk = self.talk(vip)
+                talk = self.new_conversation(vip)
                 self.comes_naked(talk, Tunnel(source, ENDS[version], OWN).into(self.reply(talk), port), port)
 
     def comes_naked(self, talk: Flow, sent: bytes, port: int) -> None:
@@ -48,15 +49,15 @@ class AnswerToTheClient(TunnelTest):
         self.passes(port, sent, 1, expected, "RESPONSE_CLIENT")
 
 
-class AnswerToTheOriginSite(TunnelTest):
-    """A replica's answer goes on to the site where its client came in, under the same id, over any kind of tunnel."""
+class ResponseToTheOriginSite(TunnelTest):
+    """A replica's response goes on to the site where its client enters, with the same id, over any kind of tunnel."""
 
     def runTest(self) -> None:
         vips = [self.make_service(QUIC4, 1, number=1), self.make_service(QUIC6, 2, number=2)]
         for version, gre in WAYS:
             self.reach(version, gre)
             for vip in vips:
-                talk = self.talk(vip)
+                talk = self.new_conversation(vip)
                 back = self.reply(talk)
                 sent = self.to_replica(vip, vip.servers[0], 4).back().into(back, 3)
                 on = Tunnel(vtep(OWN, version), vtep(4, version), 4, gre)
@@ -64,8 +65,8 @@ class AnswerToTheOriginSite(TunnelTest):
             self.site.delete(*(self.through(1, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6)))
 
 
-class Forged(TunnelTest):
-    """A client's port is no way into a tunnel: neither of this switch, nor of anyone that we know."""
+class TunnelsFromClientPortsDrop(TunnelTest):
+    """A client's port cannot send into a tunnel, to this switch or to any known endpoint."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -74,7 +75,7 @@ class Forged(TunnelTest):
             for gre in (False, True):
                 forged = Tunnel(vtep(2, 6), target, 2, gre).into(frame, 1)
                 self.drops(1, forged, "TUNNEL_FORGED")
-                self.drops(1, with_extension(forged, 44), "TUNNEL_FORGED")  # a fragment of one
+                self.drops(1, with_extension(forged, 44), "TUNNEL_FORGED")  # a fragment of a tunnel
                 self.drops(1, with_extension(forged, 60, 9), "TUNNEL_FORGED")  # more headers than the parser follows
         for target in (vtep(OWN, 4), vtep(3, 4), DISPATCHERS[4]):
             for gre in (False, True):
@@ -83,12 +84,12 @@ class Forged(TunnelTest):
                 fragment = bytearray(forged)
                 fragment[20] |= 0x20
                 self.drops(1, Frame(bytes(fragment)).with_checksums(), "TUNNEL_FORGED")
-        other = Tunnel(vtep(2, 6), ip_address("2001:db8:2::77"), 2).into(frame, 1)  # nobody's end that we know
+        other = Tunnel(vtep(2, 6), ip_address("2001:db8:2::77"), 2).into(frame, 1)  # an unknown endpoint
         self.passes(1, other, 2, Frame(other).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
 
 
-class Strangers(TunnelTest):
-    """Peers count on their side of the switch only, and as long as they are peers."""
+class UnknownPeersDrop(TunnelTest):
+    """A peer is accepted on its side of the switch only, and while it is installed."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -106,8 +107,8 @@ class Strangers(TunnelTest):
         self.drops(SITE_PORT, self.from_site(2, 2).into(frame), "TUNNEL_PEER")
 
 
-class NoTunnelAtAll(TunnelTest):
-    """To our end of tunnels, from whichever side, but not by VXLAN nor GRE: it goes nowhere."""
+class OtherPacketsToEndpointDrop(TunnelTest):
+    """Packets to the local endpoint that are neither VXLAN nor GRE are dropped on every side."""
 
     def runTest(self) -> None:
         for version in (4, 6):
@@ -119,8 +120,8 @@ class NoTunnelAtAll(TunnelTest):
                     self.drops(side, flow.up("S", linux_syn(1), port=side), "VIP_NO_SERVICE")
 
 
-class PassingBy(TunnelTest):
-    """A dispatcher's tunnels to other sites and to replicas are none of this switch's."""
+class TransitTunnelsAreRouted(TunnelTest):
+    """A dispatcher's tunnels to other sites and to replicas are transit."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -132,15 +133,15 @@ class PassingBy(TunnelTest):
                 self.passes(4, sent, to, Frame(sent).rewritten((PORT_MAC[to], NEIGHBOR_MAC[to])))
 
 
-class NotForAService(TunnelTest):
-    """First flights to service addresses, and nothing else, come in from other sites."""
+class OnlyServiceAddressesEnter(TunnelTest):
+    """Other sites may only send first flights to service addresses."""
 
     def runTest(self) -> None:
         self.make_service(QUIC6, 2, number=2)
         vip4 = self.make_service(QUIC4, 1, number=1)
         plain = self.make_quic(1, 5, Endpoint(QUIC6.address + 5, 443), 1, base=96, first_sid=500, prefix=None)
         talk, frame = self.initial(plain)
-        self.drops(SITE_PORT, self.from_site(2, 2).into(frame), "TUNNEL_INNER")  # a VIP, but no service address
+        self.drops(SITE_PORT, self.from_site(2, 2).into(frame), "TUNNEL_INNER")  # a VIP, but not a service address
         client, server = str(talk.client.address), str(QUIC6.address)
         head = Ether(src=NEIGHBOR_MAC[2], dst=PORT_MAC[2])
         for inner in (
@@ -154,16 +155,16 @@ class NotForAService(TunnelTest):
         self.drops(SITE_PORT, self.from_site(2, 2).into(bytes(ping)), "VIP_NO_SERVICE")
         syn = Flow(talk.client, QUIC6).up("S", linux_syn(1))
         self.drops(SITE_PORT, self.from_site(2, 2).into(syn), "VIP_NO_SERVICE")
-        # What is checked of every packet is checked of what was inside.
+        # The inner packet passes the same checks as any packet.
         talk4, frame4 = self.initial(vip4)
         self.drops(SITE_PORT, self.from_site(2, 2).into(overwritten(frame4, 24, 0, 0)), "IPV4_CHECKSUM")
-        last = talk4.datagram(long(self.some_cid()))
+        last = talk4.datagram(long(self.foreign_cid()))
         worn = Frame(last).rewritten(hops=63)
         self.drops(SITE_PORT, self.from_site(2, 2).into(worn), "TTL")
 
 
-class NoTunnel(TunnelTest):
-    """To a site or a replica whose tunnel is not installed."""
+class MissingTunnelsDrop(TunnelTest):
+    """Packets to a site or a replica whose tunnel is not installed are dropped."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2, count=1)

@@ -1,4 +1,4 @@
-"""Tunnels that are not as they should be: wrong ids, sources and headers, cut, damaged, one in another."""
+"""Invalid tunnels: wrong ids, sources and headers, truncated, damaged, nested."""
 
 from frontage_ptf.frame import Frame, overwritten, with_extension
 from frontage_ptf.packets import Endpoint, Flow
@@ -7,8 +7,9 @@ from frontage_ptf.site import port_of
 from frontage_ptf.tunnel import DISPATCHERS, OWN, SITE_PORT, Tunnel, TunnelTest, vtep
 
 
-class WrongIds(TunnelTest):
-    """A site brings what came in there and answers to what came in here; a host of ours answers to sites that there are."""
+class WrongIdsDrop(TunnelTest):
+    """A site sends packets that entered there and responses to those that entered here; a local host responds to
+    known sites."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -23,13 +24,13 @@ class WrongIds(TunnelTest):
         self.drops(SITE_PORT, wide.into(frame), "TUNNEL_ORIGIN")
 
 
-class WrongSources(TunnelTest):
-    """A replica answers as its own service, a site and a dispatcher as any; nobody as something else."""
+class WrongSourcesDrop(TunnelTest):
+    """A replica responds from its own service address, a site and a dispatcher from any; other sources are dropped."""
 
     def runTest(self) -> None:
         own, other = self.make_service(QUIC6, 2, number=2), self.make_service(Endpoint(QUIC6.address + 1, 443), 3, number=3)
         self.make_service(QUIC4, 1, number=1)
-        client = self.talk(own).client
+        client = self.new_conversation(own).client
         dip = own.servers[0].dip.address
         wrong = [
             other.at,
@@ -39,7 +40,7 @@ class WrongSources(TunnelTest):
             Endpoint(client.address, 443),
         ]
         for source in wrong:
-            back = self.talk(own).answer(source, port=3)
+            back = self.new_conversation(own).response(source, port=3)
             self.drops(3, Tunnel(dip, vtep(OWN, 6), OWN).into(back, 3), "TUNNEL_SOURCE")
             self.drops(3, Tunnel(dip, vtep(OWN, 6), 4).into(back, 3), "TUNNEL_SOURCE")
             if source != other.at:
@@ -48,8 +49,8 @@ class WrongSources(TunnelTest):
         self.drops(3, Tunnel(dip, vtep(OWN, 6), OWN).into(tcp, 3), "TUNNEL_SOURCE")
 
 
-class WrongHeaders(TunnelTest):
-    """What is no plain VXLAN with a VNI, nor GRE with just a key."""
+class WrongHeadersDrop(TunnelTest):
+    """Headers other than plain VXLAN with a VNI and GRE with only a key."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -68,11 +69,11 @@ class WrongHeaders(TunnelTest):
         options[14] = 0x46
         options[16:18] = (len(options) - 14).to_bytes(2, "big")
         self.drops(SITE_PORT, Frame(bytes(options)).with_checksums(), "TUNNEL_HEADER")
-        self.drops(SITE_PORT, overwritten(vxlan, 82, 0x81, 0x00), "ETHERTYPE")  # inside, a VLAN
+        self.drops(SITE_PORT, overwritten(vxlan, 82, 0x81, 0x00), "ETHERTYPE")  # a VLAN tag in the inner frame
 
 
-class Truncated(TunnelTest):
-    """Cut anywhere, inside or out, it is dropped by name; and by its outer length, not by the frame's."""
+class TruncatedTunnelsDrop(TunnelTest):
+    """Cut anywhere, inside or outside, it drops for a named reason, by its outer length and not the frame's."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -85,7 +86,7 @@ class Truncated(TunnelTest):
                 self.assertIsNotNone(self.fate(SITE_PORT, whole[:end]).reason, f"cut at {end}")
             for end in [*range(0, 75, 3), 500, len(frame) - 15]:
                 cut = self.from_site(2, 2).into(frame[: 14 + end])
-                padded = cut + bytes(max(0, 1500 - len(cut)))  # what is behind the tunnel's end is not the packet's
+                padded = cut + bytes(max(0, 1500 - len(cut)))  # bytes after the outer length are padding
                 for sent in (cut, padded):
                     reason = self.fate(SITE_PORT, sent).reason
                     self.assertIn(reason, {"IPV6_HEADER", "TRUNCATED"}, f"inner cut at {end}")
@@ -95,7 +96,8 @@ class Truncated(TunnelTest):
 
 
 class Damaged(TunnelTest):
-    """Random bytes in lengths, ids and what is inside: dropped by name, or on to a replica, or out as the service address; nothing else."""
+    """Random bytes in lengths, ids and inner packets: dropped for a named reason, sent to a replica, or sent from
+    the service address."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)
@@ -125,8 +127,8 @@ class Damaged(TunnelTest):
         return bytes(data)
 
 
-class Nested(TunnelTest):
-    """A tunnel in a tunnel, to whatever end."""
+class NestedTunnelsDrop(TunnelTest):
+    """A tunnel in a tunnel, to any endpoint."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=2)

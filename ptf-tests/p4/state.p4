@@ -1,4 +1,4 @@
-// What a switch remembers: registers, counters and meters. The probe's kind says what is done, and its word carries the answer.
+// State of a switch: registers, counters and meters. The probe's kind says what is done, and its word carries the answer.
 #include "include/plain.p4"
 
 control StateIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {

@@ -1,1 +1,1 @@
-"""What the packet tests share: a P4Runtime client, frames, a site to install, and second opinions on what the switch should do."""
+"""Library of the packet tests: a P4Runtime client, frames, a test site, and reference models of the switch."""

@@ -1,11 +1,11 @@
-"""Tests of CCLB4: VIPs with servers that report their loads, and clients that begin flows."""
+"""Test case for CCLB4: VIPs with servers that report their loads, and clients that open connections."""
 
 import random
 from ipaddress import ip_address
 
 from frontage_ptf.cookie import decode, dynamic_tsval
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
-from frontage_ptf.site import CCLB4, SEED, UNIT, Server, Vip, score, slots_for
+from frontage_ptf.site import CCLB4, SEED, UNIT, Server, Vip, score, tree_depth_for
 from frontage_ptf.switch import KEY, FrontageTest
 from frontage_ptf.tree import Leaves
 
@@ -15,7 +15,7 @@ FIRST_DIP = {4: ip_address("10.1.0.16"), 6: ip_address("fd12:3456:a::10")}
 
 
 class BalancerTest(FrontageTest):
-    """A VIP, the model of its tree beside it, and the key that makes its cookies."""
+    """A VIP, the model of its tree, and the key that seals its cookies."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -39,8 +39,8 @@ class BalancerTest(FrontageTest):
     def make_vip(
         self, count: int, id: int = 1, at: Endpoint = VIP4, policy: int = CCLB4, base: int = 0, first_sid: int = 100, spare: int = 0
     ) -> Vip:
-        """A VIP of `count` servers in shuffled slots of its block, and room for `spare` more."""
-        depth = slots_for(count + spare)
+        """Install a VIP of `count` servers in shuffled slots of its block, with room for `spare` more."""
+        depth = tree_depth_for(count + spare)
         slots = self.rng.sample(range(base, base + (1 << depth)), count)
         servers = [
             Server(first_sid + i, Endpoint(FIRST_DIP[at.address.version] + 4096 * (id - 1) + i, 8080), slot=slot)
@@ -54,15 +54,15 @@ class BalancerTest(FrontageTest):
         return Flow(random_client(self.rng, vip.at.address.version == 6), vip.at)
 
     def seed(self, vip: Vip, *servers: Server) -> None:
-        """As the controller does for active servers."""
+        """Seed active servers, as the controller does."""
         for server in servers:
-            self.site.tell_tree(vip, SEED, server.slot, server.sid)
+            self.site.update_tree(vip, SEED, server.slot, server.sid)
             self.leaves.seed(server.slot, server.sid)
         for server in servers:
             self.wait_for_leaf(server.slot, self.leaves.at[server.slot])
 
     def report(self, vip: Vip, server: Server, n_af: int, n_ff: int) -> None:
-        """A packet of the server with its loads, as quantisation codes."""
+        """Send a packet of the server with its loads, as quantisation codes."""
         tsval = dynamic_tsval(self.rng.getrandbits(16), self.rng.getrandbits(6), n_af, n_ff)
         flow = self.new_flow(vip)
         fate = self.fate(3, flow.down(server.dip, options=stamped(tsval, 5), ck=1))
@@ -75,7 +75,7 @@ class BalancerTest(FrontageTest):
             self.leaves.clear(server.slot, flow.hash)
 
     def begin(self, vip: Vip, outcome: str = "ASSIGNED_CCLB4") -> tuple[Flow, Server]:
-        """A SYN must reach the server that the model chooses; it weighs one unit there until the next report."""
+        """Check that a SYN reaches the server of the model, where it counts as one unit until the next report."""
         flow = self.new_flow(vip)
         sid = self.leaves.best(vip, flow.hash)
         assert sid is not None
@@ -85,12 +85,12 @@ class BalancerTest(FrontageTest):
         return flow, server
 
     def echoed(self, flow: Flow, server: Server) -> bytes:
-        """The options of a segment whose client echoes this server's cookie."""
+        """Return the options of a segment whose client echoes this server's cookie."""
         return stamped(8, KEY.static_tsval(server.sid, flow.hash, 1))
 
 
 def load(n_af: int, n_ff: int, a: float = 0.5, weight: float = 1.0) -> float:
-    """The score in flows, from quantisation codes, as the paper writes it: a * N_AF + (1 - a) * N_FF."""
+    """Return the score in flows for quantisation codes, as the paper defines it: a * N_AF + (1 - a) * N_FF."""
     return (a * decode(n_af) + (1 - a) * decode(n_ff)) / weight
 
 

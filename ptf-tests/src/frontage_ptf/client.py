@@ -1,4 +1,4 @@
-"""A small synchronous P4Runtime client that speaks in the names of a P4Info file."""
+"""A small synchronous P4Runtime client that uses the names of a P4Info file."""
 
 import itertools
 import queue
@@ -14,11 +14,11 @@ from finsy.proto import p4r, p4r_grpc, rpc_status
 
 DEVICE_ID = 0
 ELECTIONS = itertools.count(100, 100)
-LIMIT = 10.0  # seconds that anything may take before a test gives up
+LIMIT = 10.0  # seconds after which a test gives up
 
 
 class WriteRefusedError(Exception):
-    """The target refused a Write; `codes` holds one canonical gRPC code an update, in order (P4Runtime, 12.3)."""
+    """The target rejected a Write; `codes` holds one canonical gRPC code per update, in order (P4Runtime, 12.3)."""
 
     def __init__(self, error: grpc.RpcError):
         self.codes = _codes(error)
@@ -50,10 +50,10 @@ class Program:
 
 
 class Client:
-    """One P4Runtime session as the primary controller. What the target sends on the stream waits in `received`."""
+    """A P4Runtime session as the primary controller. `received` queues the messages of the stream."""
 
     def __init__(self, address: str, program: Program, election_id: int | None = None):
-        """Unless it is given an election id, each session's is higher than those before it, for a target does not forget them."""
+        """Without an election id, each session gets a higher one than all before, because targets remember them."""
         self.program = program
         self.schema = program.schema
         self.received: queue.Queue[p4r.StreamMessageResponse] = queue.Queue()
@@ -65,7 +65,7 @@ class Client:
         self.arbitrate(next(ELECTIONS) if election_id is None else election_id)
 
     def arbitrate(self, election_id: int) -> int:
-        """Stands for election; the answer's code is 0 for the primary."""
+        """Send an arbitration update; return the status code, which is 0 for the primary."""
         self.election_id = p4r.Uint128(low=election_id)
         arbitration = p4r.MasterArbitrationUpdate(device_id=DEVICE_ID, election_id=self.election_id)
         self._outgoing.put(p4r.StreamMessageRequest(arbitration=arbitration))
@@ -77,10 +77,10 @@ class Client:
             for message in self._stream:
                 self.received.put(message)
         except grpc.RpcError:
-            pass  # closed: whoever waits for a message says what is missing
+            pass  # closed: next_message names the missing message
 
     def next_message(self, kind: str, seconds: float = LIMIT) -> p4r.StreamMessageResponse:
-        """The next message of `kind` on the stream; others before it are dropped."""
+        """Return the next message of `kind` on the stream, and discard others before it."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -91,7 +91,7 @@ class Client:
                 return message
 
     def install_program(self) -> None:
-        """Pushes program and P4Info, which also empties every table, register and counter."""
+        """Push program and P4Info, which also clears all tables, registers and counters."""
         config = p4r.ForwardingPipelineConfig(p4info=self.schema.p4info, p4_device_config=self.program.json)
         self.stub.SetForwardingPipelineConfig(
             p4r.SetForwardingPipelineConfigRequest(
@@ -103,7 +103,7 @@ class Client:
         )
 
     def write(self, *updates: Any) -> None:
-        """Writes finsy's entities (`+` insert, `~` modify, `-` delete) or ready updates, all in one request."""
+        """Write finsy's entities (`+` insert, `~` modify, `-` delete) or encoded updates in one request."""
         encoded: list[Any] = fy.p4entity.encode_updates(updates, self.schema)
         self.write_raw(encoded)
 
@@ -123,18 +123,19 @@ class Client:
             yield from response.entities
 
     def send(self, *requests: Any) -> None:
-        """Sends on the stream: packets out, digest acknowledgements."""
+        """Send packet-outs or digest acknowledgements on the stream."""
         encoded: list[Any] = fy.p4entity.encode_updates(requests, self.schema)
         for request in encoded:
             self._outgoing.put(request)
 
     def counter(self, name: str) -> dict[int, int]:
-        """Packets of each cell of an indirect counter that is not zero."""
+        """Return the packets of all non-zero cells of an indirect counter, by index."""
         cells = self.read(fy.P4CounterEntry(name))
         return {cell.index: cell.packet_count for cell in cells if cell.packet_count}
 
     def entry(self, table: str, match: dict[str, Any] | None, action: str, **params: Any) -> fy.P4TableEntry:
-        """An entry of `table`, by the P4Info's full table name and the last part of an action's name. No match: the default."""
+        """Return an entry of `table`, by its full name in P4Info and the last part of the action's name. Without a
+        match, it is the default."""
         for known in self.schema.tables[table].actions:
             if known.name.rpartition(".")[2] == action:
                 call = fy.P4TableAction(known.name, **params)

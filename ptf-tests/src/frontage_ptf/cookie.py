@@ -1,4 +1,4 @@
-"""A second opinion on docs/cookie.md: cookies and connection ids, written from the page alone."""
+"""Reference implementation of docs/cookie.md: cookies and connection ids, written from the specification alone."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def connection_hash(client: object, vip: object, client_port: int, vip_port: int
 
 
 def crc16(data: bytes) -> int:
-    """CRC-16/ARC, by which the connection table is indexed (`HashAlgorithm.crc16` of v1model)."""
+    """Return the CRC-16/ARC, the index into the connection table (`HashAlgorithm.crc16` of v1model)."""
     crc = 0
     for byte in data:
         crc ^= byte
@@ -61,7 +61,7 @@ class Key:
         return self.epoch << 15 | left << 7 | right
 
     def open(self, code: int, tweak: int) -> int | None:
-        """The SID, or None where this key did not seal the code for this connection."""
+        """Return the SID, or None if this key did not seal the code for this connection."""
         left, right = self._rounds(code >> 7 & 0xFF, code & 0x7F, tweak, (3, 2, 1, 0))
         if code >> 15 != self.epoch or right & 7:
             return None
@@ -69,7 +69,7 @@ class Key:
 
     @cached_property
     def words(self) -> list[list[list[int]]]:
-        """T[i][j][x]"""
+        """Tables T[i][j][x] of the IPv6 cipher."""
         stream = b"".join(
             hashlib.blake2s(b"ip6" + n.to_bytes(4, "big"), key=self.secret, person=b"fccookie").digest() for n in range(512)
         )
@@ -80,7 +80,7 @@ class Key:
         return [[[word(x + 256 * (j + 4 * i)) for x in range(256)] for j in range(4)] for i in range(4)]
 
     def seal6(self, head: int, plain: int) -> int:
-        """64 bits whose first are `head` (ver and F) and E, and the other 60 the sealed `plain`."""
+        """Return 64 bits: `head` (ver and F), E, and the 60 sealed bits of `plain`."""
         left, right = plain >> 28, plain & 0xFFFFFFF
         for i in range(4):
             y = right if i % 2 == 0 else left
@@ -94,15 +94,15 @@ class Key:
         return (head << 1 | self.epoch) << 60 | left << 28 | right
 
     def static6(self, sid: int) -> int:
-        """The interface id of a server's cookie address."""
+        """Return the interface id of a server's cookie address."""
         return self.seal6(0b010, sid << 44)
 
     def dynamic6(self, sid: int, rpt: int = 0, n_af: int = 0, n_ff: int = 0, x: int = 0) -> int:
-        """The interface id that a server sends from, from quantisation codes."""
+        """Return the interface id that a server sends from, for quantisation codes."""
         return self.seal6(0b011, sid << 44 | rpt << 36 | n_af << 28 | n_ff << 20 | x << 19)
 
     def cid(self, sid: int, nonce: int, random: bytes = bytes(3)) -> bytes:
-        """A sealed connection id."""
+        """Return a sealed connection id."""
         return bytes([self.epoch << 5 | 11]) + self.seal6(0b100, sid << 44 | nonce << 20).to_bytes(8, "big") + random
 
     def static_tsval(self, sid: int, tweak: int, coarse_clock: int) -> int:
@@ -110,12 +110,12 @@ class Key:
 
 
 def plain_cid(sid: int, nonce: bytes = bytes(9)) -> bytes:
-    """QUIC-LB's plaintext form of a connection id."""
+    """Return a connection id in QUIC-LB's plaintext form."""
     return bytes([2 << 5 | 11]) + sid.to_bytes(2, "big") + nonce
 
 
 def decode(code: int, mantissa: int = 2) -> int:
-    """The value at the lower end of a quantisation code's interval."""
+    """Return the value at the lower end of a quantisation code's interval."""
     if code < 1 << mantissa:
         return code
     exponent = (code >> mantissa) - 1
@@ -123,7 +123,7 @@ def decode(code: int, mantissa: int = 2) -> int:
 
 
 def dynamic_tsval(coarse_clock: int, rpt: int, n_af: int, n_ff: int) -> int:
-    """TSval as a server writes it, from quantisation codes."""
+    """Return TSval as a server writes it, for quantisation codes."""
     return coarse_clock << 16 | rpt << 10 | n_af << 5 | n_ff
 
 

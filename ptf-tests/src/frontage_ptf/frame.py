@@ -22,7 +22,7 @@ def ones_complement_sum(data: bytes) -> int:
 
 
 def ipv4_valid(frame: bytes) -> bytes:
-    """With a right IPv4 header checksum, whatever follows."""
+    """Return the frame with a correct IPv4 header checksum, whatever follows."""
     if frame[12:14] == b"\x08\x00":
         head = frame[14:24] + b"\0\0" + frame[26:34]
         return frame[:24] + (0xFFFF ^ ones_complement_sum(head)).to_bytes(2, "big") + frame[26:]
@@ -30,12 +30,12 @@ def ipv4_valid(frame: bytes) -> bytes:
 
 
 def overwritten(frame: bytes, at: int, *values: int) -> bytes:
-    """With other bytes from there on; checksums stay as they are."""
+    """Return the frame with other bytes from `at` on, and unchanged checksums."""
     return frame[:at] + bytes(values) + frame[at + len(values) :]
 
 
 def with_extension(frame: bytes, kind: int, units: int = 0) -> bytes:
-    """An IPv6 frame with an extension header of this type more."""
+    """Return an IPv6 frame with one more extension header of this type."""
     head = bytearray(frame[:54])
     extra = bytes([head[20], units, 0, 0, 0, 0, 0, 0]) + bytes(8 * units)
     head[20] = kind
@@ -44,7 +44,8 @@ def with_extension(frame: bytes, kind: int, units: int = 0) -> bytes:
 
 
 class Frame:
-    """An Ethernet frame of IPv4 or IPv6, perhaps with TCP or UDP. Fields are read and set in place; then `with_checksums`."""
+    """An Ethernet frame of IPv4 or IPv6, optionally with TCP or UDP. Fields are read and set in place, followed by
+    `with_checksums`."""
 
     def __init__(self, data: bytes):
         self.data = bytearray(data)
@@ -75,7 +76,7 @@ class Frame:
         return self._address(30, 38)
 
     def word(self, offset: int) -> int:
-        """The 16 bits at `offset` behind the start of layer 4."""
+        """Return the 16 bits at `offset` from the start of layer 4."""
         return int(struct.unpack_from("!H", self.data, self.l4 + offset)[0])
 
     @property
@@ -99,7 +100,7 @@ class Frame:
         return int(struct.unpack_from("!I", self.data, self._timestamp() + 4)[0])
 
     def _timestamp(self) -> int:
-        """Where TSval is, by an honest walk through the options (the switch's own walk is by words)."""
+        """Return the offset of TSval, by a byte-wise walk through the options (the switch walks words)."""
         at, end = self.l4 + 20, self.l4 + 4 * (self.data[self.l4 + 12] >> 4)
         while at < end and self.data[at] != 0:
             if self.data[at] == 1:
@@ -119,7 +120,8 @@ class Frame:
         ck: int | None = None,
         hops: int = 1,
     ) -> bytes:
-        """This frame after a router: new MACs (source, destination), a lower TTL, and what else is given; checksums recomputed."""
+        """Return this frame after a router: new MACs (source, destination), a lower TTL, other given changes, and
+        new checksums."""
         new = Frame(bytes(self.data))
         data = new.data
         if macs is not None:
@@ -146,7 +148,7 @@ class Frame:
             struct.pack_into("!H", self.data, self.l4 + 16, 0xFFFF ^ self._l4_sum())
         elif self.has_checksum(UDP):
             struct.pack_into("!H", self.data, self.l4 + 6, 0)
-            # A checksum of zero would say that there is none (RFC 768).
+            # A checksum of zero means that the sender computed none (RFC 768).
             struct.pack_into("!H", self.data, self.l4 + 6, 0xFFFF ^ self._l4_sum() or 0xFFFF)
         return bytes(self.data)
 
@@ -154,7 +156,8 @@ class Frame:
         return 14 + 4 * (self.data[14] & 15)
 
     def has_checksum(self, *protocols: int) -> bool:
-        """Whether a whole segment of one of these protocols is in here, with a checksum: UDP may do without."""
+        """Return whether the frame holds a whole segment of one of these protocols with a checksum, which UDP may
+        omit."""
         fragment = not self.ipv6 and struct.unpack_from("!H", self.data, 20)[0] & 0x3FFF
         if self.protocol not in protocols or fragment:
             return False
@@ -172,7 +175,7 @@ class Frame:
         return ones_complement_sum(pseudo + segment)
 
     def bad_checksums(self) -> list[str]:
-        """Which checksums of this frame are wrong, of IPv4, TCP, UDP and ICMPv6."""
+        """Return the names of the wrong checksums in this frame: IPv4, TCP, UDP, ICMPv6."""
         bad = []
         if not self.ipv6 and ones_complement_sum(bytes(self.data[14 : self._l3_end()])) != 0xFFFF:
             bad.append("IPv4")

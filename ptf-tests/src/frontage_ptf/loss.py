@@ -1,4 +1,4 @@
-"""Kinds of packets, each with its fate: forwarded in some way, or dropped for a named reason."""
+"""Kinds of packets, each with its fate: forwarded in a certain way, or dropped for a named reason."""
 
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
@@ -12,7 +12,7 @@ from frontage_ptf.packets import NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, et
 from frontage_ptf.site import HASH, Server, Vip
 from frontage_ptf.switch import KEY, FrontageTest
 
-# Fates that are no drops: the server of the cookie, Maglev's server (of a SYN, or of data), through the switch to port 2.
+# Fates other than drops: the server of the cookie, Maglev's server (for a SYN or data), and transit to port 2.
 COOKIE, SYN_COOKIE, SYN_HASHED, HASHED, TRANSIT = "by cookie", "SYN by policy", "SYN by hash", "by hash", "transit"
 
 OTHER = {4: ip_address("203.0.113.9"), 6: ip_address("2001:db8:2::9")}
@@ -27,7 +27,7 @@ class Case(NamedTuple):
 
 
 def sweep(name: str, values: Iterable[int], make: Callable[[Flow, int], bytes], fate: str) -> list[Case]:
-    """The same case for each of some numbers."""
+    """Return the same case for each of the numbers."""
 
     def one(number: int) -> Case:
         return Case(name.format(number), lambda flow: make(flow, number), fate)
@@ -36,7 +36,7 @@ def sweep(name: str, values: Iterable[int], make: Callable[[Flow, int], bytes], 
 
 
 def cookie(flow: Flow) -> bytes:
-    """The options of a segment with the second server's cookie."""
+    """Return the options of a segment with the second server's cookie."""
     return stamped(8, KEY.static_tsval(101, flow.hash, 1))
 
 
@@ -49,20 +49,20 @@ def transit(flow: Flow) -> Flow:
 
 
 def patched(frame: bytes, at: int, *values: int, valid: bool = True) -> bytes:
-    """With bytes replaced, and checksums made right again where `valid`."""
+    """Return the frame with bytes replaced, and with correct checksums if `valid`."""
     changed = overwritten(frame, at, *values)
     return Frame(changed).with_checksums() if valid else changed
 
 
 def offset(flow: Flow, words: int, claims: int | None = None) -> bytes:
-    """A segment with `words` of header, full of NOPs; or one that claims another length."""
+    """Return a segment whose header has `words` words, filled with NOPs, or claims another length."""
     frame = flow.up("A", NOP * (4 * (words - 5)), b"data" * 4)
     at = Frame(frame).l4 + 12
     return frame if claims is None else patched(frame, at, claims << 4)
 
 
 def short(flow: Flow, length: int) -> bytes:
-    """A packet that says itself that it holds only the beginning of a TCP header."""
+    """Return a packet whose IP header claims only the beginning of a TCP header."""
     frame = flow.up()
     l4 = Frame(frame).l4
     at = 16 if flow.client.address.version == 4 else 18
@@ -73,7 +73,7 @@ def short(flow: Flow, length: int) -> bytes:
 
 
 def chain(*headers: tuple[str, int], last: int = 6) -> tuple[bytes, int]:
-    """IPv6 extension headers (name, units of 8 bytes beyond the first), and the type of the first of them."""
+    """Return IPv6 extension headers (name, units of 8 bytes beyond the first), and the type of the first of them."""
     types = [NEXT[name] for name, _ in headers] + [last]
     raw = b"".join(
         bytes([types[i + 1], units]) + bytes([1, 4 + 8 * units, 0, 0, 0, 0]) + bytes(8 * units)
@@ -92,7 +92,7 @@ def flagged(flags: int) -> Callable[[Flow], bytes]:
 
 
 def to_vip(payload: Packet) -> Callable[[Flow], bytes]:
-    """Something else than TCP to a VIP's address."""
+    """Return a maker of packets other than TCP to a VIP's address."""
 
     def make(flow: Flow) -> bytes:
         head = Ip4 if flow.client.address.version == 4 else IPv6
@@ -118,7 +118,7 @@ def to_mac(mac: str) -> Callable[[Flow], bytes]:
 
 
 class LossTest(FrontageTest):
-    """A VIP of two servers: the cookie of `cookie()` is the second one's, and Maglev gives everything to the first."""
+    """A VIP of two servers: `cookie()` names the second one, and Maglev gives all slots to the first."""
 
     address, dip = "192.0.2.1", "10.1.0.9"
 
@@ -131,7 +131,8 @@ class LossTest(FrontageTest):
         self.site.install_key(KEY)
 
     def flow(self, number: int) -> Flow:
-        """Of a client of its own for each case, so that none finds the connection-table entry of another."""
+        """Return a connection of a separate client for each case, so that no case finds another's connection table
+        entry."""
         client = "198.51.100.7" if self.vip.at.address.version == 4 else "2001:db8:1::7"
         return Flow(Endpoint(ip_address(client), 2000 + number), self.vip.at)
 

@@ -1,4 +1,4 @@
-"""Drop reasons and outcomes, by the names that p4src gives them (`#define DROP_NAME number // text`)."""
+"""Drop reasons and outcomes by their names in p4src (`#define DROP_NAME number // text`)."""
 
 import re
 from pathlib import Path

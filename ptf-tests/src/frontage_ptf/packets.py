@@ -1,4 +1,4 @@
-"""Packets of the site's flows, and the TCP options that real stacks put into them."""
+"""Packets of the test site, and the TCP options of real stacks."""
 
 import random
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from scapy.all import TCP, Ether, IPv6, Packet, Raw
 from frontage_ptf.cookie import connection_bytes, connection_hash, crc16
 from frontage_ptf.frame import IP, Frame
 
-# A port's own MAC is the switch's; its neighbor is the one router or rack behind it.
+# MACs of the switch, and of the router or rack behind each port.
 PORT_MAC = {port: f"02:00:00:00:00:0{port}" for port in range(1, 6)}
 NEIGHBOR_MAC = {port: f"02:00:00:00:01:0{port}" for port in range(1, 6)}
 
@@ -25,7 +25,7 @@ def timestamp(tsval: int, tsecr: int = 0) -> bytes:
 
 
 def stamped(tsval: int, tsecr: int = 0) -> bytes:
-    """The options of every segment behind the SYN, as all stacks lay them out."""
+    """Return the options of segments after the SYN, in the layout of all stacks."""
     return NOP + NOP + timestamp(tsval, tsecr)
 
 
@@ -43,12 +43,13 @@ def sack(*edges: int) -> bytes:
 
 
 def ethernet(port: int) -> Packet:
-    """The start of every frame that the neighbor of `port` sends to the switch."""
+    """Return the Ethernet header of frames from the neighbor of `port` to the switch."""
     return Ether(src=NEIGHBOR_MAC[port], dst=PORT_MAC[port])
 
 
 def layer3(src: IP, dst: IP, ttl: int = 64, between: bytes = b"", first: int = 6) -> Packet:
-    """An IP header. `first` is the type of what follows it; `between` is raw IPv4 options, or IPv6 extension headers."""
+    """Return an IP header. `first` is the type of the next header; `between` is raw IPv4 options or IPv6 extension
+    headers."""
     if isinstance(src, IPv4Address):
         head = Ip4(src=str(src), dst=str(dst), ttl=ttl, proto=first, id=7, ihl=5 + len(between) // 4)
     else:
@@ -94,8 +95,8 @@ class Flow:
         return connection_hash(*self._key())
 
     @property
-    def place(self) -> int:
-        """In the connection table."""
+    def table_index(self) -> int:
+        """Index in the connection table or the handshake table."""
         return crc16(connection_bytes(*self._key()))
 
     def up(
@@ -108,7 +109,7 @@ class Flow:
         between: bytes = b"",
         first: int = 6,
     ) -> bytes:
-        """From the client, on `port`."""
+        """Return a segment from the client, on `port`."""
         packet = ethernet(port) / layer3(self.client.address, self.vip.address, ttl, between, first)
         packet /= segment(self.client.port, self.vip.port, flags, options, payload)
         return Frame(bytes(packet)).with_checksums()
@@ -123,14 +124,14 @@ class Flow:
         port: int = 3,
         ttl: int = 64,
     ) -> bytes:
-        """From the server, on `port`; `ck` says that TSval holds a dynamic cookie."""
+        """Return a segment from the server, on `port`. With `ck`, TSval holds a dynamic cookie."""
         packet = ethernet(port) / layer3(server.address, self.client.address, ttl)
         packet /= segment(server.port, self.client.port, flags, options, payload, ck)
         return Frame(bytes(packet)).with_checksums()
 
 
 def random_client(rng: random.Random, ipv6: bool) -> Endpoint:
-    """Some client behind port 1."""
+    """Return a random client behind port 1."""
     if ipv6:
         address = ip_address(0x20010DB8_00010000_00000000_00000000 | rng.getrandbits(64))
     else:

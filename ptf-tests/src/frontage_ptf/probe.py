@@ -1,4 +1,4 @@
-"""Tests of a target itself, with the small programs of p4/ and one header to speak to them."""
+"""Test case for a target itself: the small programs of p4/ and a probe header for them."""
 
 import struct
 from collections.abc import Callable
@@ -13,7 +13,7 @@ MACS = bytes(Ether(src="02:00:00:00:00:aa", dst="02:00:00:00:00:bb", type=0x88B5
 
 
 def probe(kind: int, index: int = 0, value: int = 0, word: int = 0, payload: bytes = b"") -> bytes:
-    """A frame for the programs of p4/."""
+    """Return a frame for the programs of p4/."""
     return MACS + struct.pack("!BBHI", kind, index, value, word) + payload
 
 
@@ -23,10 +23,10 @@ def word_of(frame: bytes) -> int:
 
 class ProbeTest(SwitchTest):
     def comes_out(self, frame: bytes, to: int, expected: bytes | None = None, port: int = 1) -> bytes:
-        """The frame must leave by port `to`, as it came unless something else is expected."""
+        """Check that the frame leaves by port `to`, unchanged unless `expected` is given."""
         self.send(port, frame)
         found = self.receive(5)
-        self.assertIsNotNone(found, f"nothing came of {frame.hex()}")
+        self.assertIsNotNone(found, f"no packet came out for {frame.hex()}")
         assert found is not None
         self.assertEqual(to, found[0])
         if expected is not None:
@@ -34,13 +34,13 @@ class ProbeTest(SwitchTest):
         return found[1]
 
     def is_dropped(self, frame: bytes, known: bytes, port: int = 1) -> None:
-        """The frame must not come out: `known`, which is sent behind it and does, comes first."""
+        """Check that the frame does not come out: `known`, which is sent after it, comes out first."""
         self.send(port, frame)
         self.comes_out(known, 2, known, port)
         self.assertIsNone(self.receive(0.02))
 
     def refused(self, code: grpc.StatusCode, call: Callable[[], object]) -> WriteRefusedError:
-        """A Write that must fail, with `code` for its first update that failed (BMv2 often says no more than UNKNOWN)."""
+        """Check that a Write fails, with `code` for its first failed update (BMv2 often reports only UNKNOWN)."""
         with self.assertRaises(WriteRefusedError) as caught:
             call()
         error: WriteRefusedError = caught.exception

@@ -1,4 +1,4 @@
-"""QUIC as a switch sees it: what no version changes (RFC 8999), and the addresses and connection ids of our servers."""
+"""QUIC packets: the version-independent part (RFC 8999), and the addresses and connection ids of our servers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from frontage_ptf.cookie import Key
 from frontage_ptf.frame import Frame
 from frontage_ptf.names import CLAIMS, DROPS
 from frontage_ptf.packets import Endpoint, Flow, ethernet, layer3, random_client
-from frontage_ptf.site import CCLB4, Server, Vip, slots_for
+from frontage_ptf.site import CCLB4, Server, Vip, tree_depth_for
 from frontage_ptf.switch import KEY
 
 QUIC4 = Endpoint(ip_address("192.0.2.7"), 443)
@@ -25,13 +25,13 @@ DIPS = {4: ip_address("10.1.0.16"), 6: ip_address("fd12:3456:a::10")}
 
 
 def long(dcid: bytes, scid: bytes = b"client", size: int = INITIAL, version: int = VERSION, first: int = 0xC0) -> bytes:
-    """A packet with a long header (RFC 8999, 5.1), as a datagram of `size` bytes, filled with a pattern."""
+    """Return a packet with a long header (RFC 8999, 5.1): a datagram of `size` bytes, filled with a pattern."""
     head = bytes([first]) + version.to_bytes(4, "big") + bytes([len(dcid)]) + dcid + bytes([len(scid)]) + scid
     return filled(head, size)
 
 
 def short(dcid: bytes, size: int = 60, first: int = 0x40) -> bytes:
-    """A packet with a short header (RFC 8999, 5.2)."""
+    """Return a packet with a short header (RFC 8999, 5.2)."""
     return filled(bytes([first]) + dcid, size)
 
 
@@ -44,13 +44,13 @@ class Conversation(Flow):
     """One client's QUIC connection with a VIP."""
 
     def datagram(self, payload: bytes, to: Endpoint | None = None, port: int = 1, between: bytes = b"", first: int = 17) -> bytes:
-        """From the client, to the VIP or to the cookie address `to`."""
+        """Return a datagram from the client, to the VIP or to the cookie address `to`."""
         to = to or self.vip
         head = layer3(self.client.address, to.address, between=between, first=first)
         return udp(ethernet(port) / head, self.client.port, to.port, payload)
 
-    def answer(self, source: Endpoint, payload: bytes = b"", port: int = 3) -> bytes:
-        """From a server, from whatever address of its /64."""
+    def response(self, source: Endpoint, payload: bytes = b"", port: int = 3) -> bytes:
+        """Return a datagram from a server, from any address of its /64."""
         packet = ethernet(port) / layer3(source.address, self.client.address, first=17)
         return udp(packet, source.port, self.client.port, payload or short(b"\x11" * 8))
 
@@ -61,7 +61,7 @@ def udp(lower: Packet, sport: int, dport: int, payload: bytes) -> bytes:
 
 
 def own_address(server: Server, interface_id: int) -> Endpoint:
-    """In the server's /64."""
+    """Return an address in the server's /64."""
     return Endpoint(IPv6Address(int(server.dip.address) >> 64 << 64 | interface_id), server.dip.port)
 
 
@@ -71,15 +71,15 @@ def cookie_address(vip: Vip, interface_id: int) -> Endpoint:
 
 
 class QuicTest(BalancerTest):
-    """QUIC services over IPv4 and IPv6, whose servers are known by address, connection id and handshake."""
+    """QUIC services over IPv4 and IPv6, whose servers are found by address, connection id and handshake."""
 
     def _begin(self) -> None:
         super()._begin()
-        self.places: set[int] = set()
+        self.used_indices: set[int] = set()
         self.install_keys(KEY)
 
     def install_keys(self, *keys: Key) -> None:
-        """The tables that open what QUIC carries, of one key an epoch."""
+        """Install the tables that unseal QUIC cookies, one key per epoch."""
         for key in keys:
             self.site.install_quic_key(key)
 
@@ -94,12 +94,12 @@ class QuicTest(BalancerTest):
         prefix: int | None = PREFIX,
         keys: Iterable[Key] = (KEY,),
     ) -> Vip:
-        """A VIP of `count` servers; over IPv6 each has a /64 of its own, and with a prefix a cookie address."""
+        """Install a VIP of `count` servers. Over IPv6 each has its own /64, and with a prefix a cookie address."""
         version = at.address.version
         step = 1 << 64 if version == 6 else 1
         dips = [Endpoint(DIPS[version] + step * (first_sid % 4096 + i), 8443) for i in range(count)]
         servers = [Server(first_sid + i, dip, slot=base + i) for i, dip in enumerate(dips)]
-        vip = Vip(id, at, servers, policy=policy, tree_base=base, tree_depth=slots_for(count), protocol=protocols.UDP)
+        vip = Vip(id, at, servers, policy=policy, tree_base=base, tree_depth=tree_depth_for(count), protocol=protocols.UDP)
         vip.prefix = prefix if version == 6 else None
         self.site.add_vip(vip)
         if vip.prefix is not None:
@@ -107,39 +107,39 @@ class QuicTest(BalancerTest):
                 self.site.set_static_cookies(key, servers)
         return vip
 
-    def talk(self, vip: Vip) -> Conversation:
-        """Of some client whose place in the handshake table nobody had before."""
+    def new_conversation(self, vip: Vip) -> Conversation:
+        """Return a conversation of a random client with an unused index in the handshake table."""
         while True:
             conversation = Conversation(random_client(self.rng, vip.at.address.version == 6), vip.at)
-            if conversation.place not in self.places:
-                self.places.add(conversation.place)
+            if conversation.table_index not in self.used_indices:
+                self.used_indices.add(conversation.table_index)
                 return conversation
 
-    def some_cid(self, length: int = 8) -> bytes:
-        """A client's own, which looks like none of ours."""
+    def foreign_cid(self, length: int = 8) -> bytes:
+        """Return a client's own connection id, which differs from all forms of our servers."""
         return bytes([0xFF]) + self.rng.randbytes(length - 1) if length else b""
 
     def load(self, vip: Vip, server: Server, n_af: int, n_ff: int, key: Key = KEY) -> Conversation:
-        """A packet of the server with its loads, as the IPv6 carrier's codes; of a client at the VIP."""
+        """Send a packet of the server with its loads, as codes of the IPv6 carrier, to a client at the VIP."""
         source = own_address(server, key.dynamic6(server.sid, self.rng.getrandbits(8), n_af, n_ff))
-        conversation = self.talk(vip)
-        self.comes_from(vip.at, conversation.answer(source), "INSIGHT")
+        conversation = self.new_conversation(vip)
+        self.comes_from(vip.at, conversation.response(source), "INSIGHT")
         return conversation
 
     def claims(self) -> dict[str, int]:
-        """Of the handshake table."""
+        """Return the claims of the handshake table."""
         counts = self.client.counter("FrontageIngress.cclb4.handshake.claims.claims")
         return {CLAIMS[kind]: count for kind, count in counts.items()}
 
     def all_drops(self) -> dict[str, int]:
         return {DROPS[reason]: count for reason, count in self.dropped_so_far().items()}
 
-    def pair_of_one_place(self, vip: Vip) -> tuple[Conversation, Conversation]:
-        """Two conversations whose handshakes would stand in the same place."""
+    def colliding_pair(self, vip: Vip) -> tuple[Conversation, Conversation]:
+        """Return two conversations with the same index in the handshake table."""
         seen: dict[int, Conversation] = {}
         while True:
             one = Conversation(random_client(self.rng, vip.at.address.version == 6), vip.at)
-            other = seen.setdefault(one.place, one)
+            other = seen.setdefault(one.table_index, one)
             if other != one and other.hash != one.hash:
                 return other, one
 

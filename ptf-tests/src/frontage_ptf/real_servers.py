@@ -1,4 +1,5 @@
-"""A site whose load balancers, servers on port 3, have real servers on the ports 4 and 5 send in their names (docs/real-servers.md)."""
+"""Test case for QDSR: load balancers, which are servers on port 3, and real servers on ports 4 and 5
+(docs/real-servers.md)."""
 
 from ipaddress import ip_address
 
@@ -24,7 +25,7 @@ AUXILIARY = 4433  # of a real server: the connection with its load balancer
 
 
 class RealServerTest(QuicTest):
-    """Each real server has an address of each IP version, and sends for nobody yet."""
+    """Each real server has an address of each IP version, and may not send for any server yet."""
 
     def _begin(self) -> None:
         super()._begin()
@@ -36,13 +37,13 @@ class RealServerTest(QuicTest):
         self.site.insert([self.site.route("10.3.0.0/16", 5), self.site.route("fd12:3456:c::/48", 5)])
         for (port, version), address in OWN.items():
             self.site.insert(
-                [self.own(address, port), self.table(f"destination{version}", {"dst": int(address)}, "external_source")]
+                [self.own_source(address, port), self.table(f"destination{version}", {"dst": int(address)}, "external_source")]
             )
 
     def table(self, name: str, match: dict[str, int], action: str, **params: int) -> fy.P4TableEntry:
         return self.site.entry(f"{INGRESS}real_servers.{name}", match, action, **params)
 
-    def own(self, address: IP, port: int) -> fy.P4TableEntry:
+    def own_source(self, address: IP, port: int) -> fy.P4TableEntry:
         return self.table(f"source{address.version}", {"src": int(address)}, "set_real_server_port", port=port)
 
     def sender(self, port: int, server: Server, second_hand: bool = True) -> fy.P4TableEntry:
@@ -50,11 +51,11 @@ class RealServerTest(QuicTest):
         return self.table("sender", match, "allow_sender", from_real_server=int(second_hand))
 
     def may_send(self, port: int, *servers: Server) -> None:
-        """The real server of this port, as these servers."""
+        """Allow the real server on this port to send as these servers."""
         self.site.insert([self.sender(port, server) for server in servers])
 
-    def some_dynamic(self, server: Server, x: int = 0, rpt: int | None = None, key: Key = KEY) -> Endpoint:
-        """The server's address for a packet of a stream with this RPT (any, if None) and whatever loads."""
+    def random_dynamic(self, server: Server, x: int = 0, rpt: int | None = None, key: Key = KEY) -> Endpoint:
+        """Return an address of the server for a response with this RPT (random, if None) and random loads."""
         rpt, n_af, n_ff = self.rng.getrandbits(8) if rpt is None else rpt, self.rng.getrandbits(8), self.rng.getrandbits(8)
         return own_address(server, key.dynamic6(server.sid, rpt, n_af, n_ff, x))
 
@@ -62,18 +63,18 @@ class RealServerTest(QuicTest):
         return Frame(frame).rewritten((PORT_MAC[to], NEIGHBOR_MAC[to]))
 
     def forwards(self, port: int, frame: bytes, to: int) -> None:
-        """As no packet of a VIP."""
+        """Check that the packet is routed as transit."""
         self.passes(port, frame, to, self.routed(frame, to))
 
-    def said(self, port: int, server: Server) -> tuple[int, int]:
-        """Packets and bytes of this server that came from the port."""
+    def sender_count(self, port: int, server: Server) -> tuple[int, int]:
+        """Return packets and bytes that the port sent as this server."""
         entry = fy.P4DirectCounterEntry(f"{INGRESS}real_servers.sender", table_entry=self.sender(port, server))
         (count,) = self.client.read(entry)
         return int(count.packet_count), int(count.byte_count)
 
 
 def between(source: IP, sport: int, to: IP, dport: int) -> Flow:
-    """For segments and datagrams from one address to another."""
+    """Return a flow for segments and datagrams from one address to another."""
     return Flow(Endpoint(source, sport), Endpoint(to, dport))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the schedulers: ports that have one, and packets of servers with every rank."""
+"""Test case for the schedulers: ports with a discipline, and packets of servers with every rank."""
 
 import time
 from collections import Counter
@@ -18,12 +18,12 @@ from frontage_ptf.switch import KEY, FrontageTest
 
 SCHEDULER = INGRESS + "scheduler."
 CPU_PORT = 510
-SESSION = 1  # of workers
-NEVER = (1 << 19) - 1  # of marks: a queue is never that long
-DEPTH, PUSH_DOWN = 2, 3  # kinds of workers: AIFO's, SP-PIFO's
-UNREPORTED = 1 << 15  # departures, of which one is reported: more than most tests have
+SESSION = 1  # of worker packets
+NEVER = (1 << 19) - 1  # ECN threshold: a queue is never that long
+DEPTH, PUSH_DOWN = 2, 3  # disciplines of worker packets: AIFO, SP-PIFO
+UNREPORTED = 1 << 15  # departures for each report: more than most tests have
 CLIENTS = {1: ip_address("2001:db8:1::7"), 2: ip_address("2001:db8:2::7"), 4: ip_address("fd12:3456:b::7")}
-PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # a server's, behind port 3
+PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # of a server behind port 3
 
 
 class SchedulerTest(FrontageTest):
@@ -34,7 +34,7 @@ class SchedulerTest(FrontageTest):
         self.site.install_quic_key(KEY)
 
     def tearDown(self) -> None:
-        self.remove_session()  # BMv2 keeps its copies when it gets a new program
+        self.remove_session()  # BMv2 keeps clone sessions when it gets a new program
         super().tearDown()
 
     def remove_session(self) -> None:
@@ -43,7 +43,7 @@ class SchedulerTest(FrontageTest):
             self.has_session = False
 
     def use(self, port: int, action: str, *, change: bool = False, **params: int) -> None:
-        """Schedules a port."""
+        """Set the discipline of a port."""
         entry = self.site.entry(SCHEDULER + "port", {"egress_port": port}, action, **params)
         self.client.write(~entry if change else +entry)
 
@@ -62,7 +62,8 @@ class SchedulerTest(FrontageTest):
         self.use(port, "use_aifo", change=change, ecn_threshold=NEVER, default_rank=default_rank, **params)
 
     def set_limits(self, port: int, capacity: int, window: int, k: Fraction) -> None:
-        """With so many smaller ranks, the most that may wait: tried out, by the paper's own condition."""
+        """Install the largest admitted depth for each number of smaller ranks, found by trying the paper's own
+        condition."""
         for smaller in range(window + 1):
             quantile = Fraction(smaller, window)
             passing = [
@@ -75,14 +76,15 @@ class SchedulerTest(FrontageTest):
         self.site.insert([self.site.entry(SCHEDULER + "aifo.limit", match, "set_limit", limit=limit)])
 
     def packet(self, rank: int, to: int, number: int = 0) -> bytes:
-        """A server's QUIC packet in transit to port `to`, with this rank in its dynamic cookie, and a number to tell it by."""
+        """Return a server's QUIC packet in transit to port `to`, with this rank in its dynamic cookie and a number
+        that identifies it."""
         source = IPv6Address(PREFIX << 64 | KEY.dynamic6(7, rank))
         payload = b"\x40" + number.to_bytes(8, "big") + bytes(11)
         udp = Udp(sport=443, dport=50000, len=8 + len(payload), chksum=0xFFFF) / Raw(payload)
         return Frame(bytes(ethernet(3) / layer3(source, CLIENTS[to], first=17) / udp)).with_checksums()
 
     def segment(self, code: int, to: int, ck: int = 1, port: int = 3) -> bytes:
-        """A TCP packet in transit, with TCP's code of a rank in its timestamp."""
+        """Return a TCP packet in transit, with TCP's code of a rank in its timestamp."""
         server = Endpoint(ip_address("fd12:3456:a::10"), 80)
         flow = Flow(Endpoint(CLIENTS[to], 50000), Endpoint(ip_address("2001:db8:f::99"), 80))
         return flow.down(server, options=stamped(dynamic_tsval(7, code, 3, 2), 5), ck=ck, port=port)
@@ -91,7 +93,8 @@ class SchedulerTest(FrontageTest):
         return Frame(frame).rewritten((PORT_MAC[to], NEIGHBOR_MAC[to]))
 
     def fates(self, frames: list[tuple[bytes, int]]) -> set[bytes]:
-        """Sends packets by port 3 one behind the other; those that came out, as they came in. The others were refused by AIFO."""
+        """Send packets by port 3 back to back, and return those that came out, in their original form. AIFO dropped
+        the others."""
         expected = {(to, self.routed(frame, to)): frame for frame, to in frames}
         refused = self.refused()
         for frame, _ in frames:

@@ -1,4 +1,5 @@
-"""What a controller would install: ports, routes, VIPs with their servers and policies, keys."""
+"""Test site: the entries that a controller would install, for ports, routes, VIPs with their servers and policies,
+and keys."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,12 @@ from frontage_ptf.frame import IP, TCP, UDP
 from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
 
 CLIENT, SERVER = 1, 2
-ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 is nobody's
+ROLES = {1: CLIENT, 2: CLIENT, 3: SERVER, 4: SERVER}  # port 5 has no role yet
 HASH, CHEETAH_RR, CHEETAH_LL, CCLB4 = 1, 2, 3, 4
-IID = (1 << 64) - 1  # of an IPv6 address, the interface id
+IID = (1 << 64) - 1  # mask of the interface id of an IPv6 address
 SET, ADD, SUB, SEED, CLEAR, READ = 1, 2, 3, 4, 5, 6
 
-# Where the networks are: prefix to port. The gateways of each network are the switch's.
+# Networks by prefix, with their ports. The switch is the gateway of each network.
 NETWORKS = {
     "198.51.100.0/24": 1,
     "203.0.113.0/24": 2,
@@ -29,7 +30,7 @@ NETWORKS = {
     "fd12:3456:a::/48": 3,
     "fd12:3456:b::/48": 4,
 }
-COOKIE_PREFIXES = ["2001:db8:c00c::/48"]  # of services; each has a /64 of it
+COOKIE_PREFIXES = ["2001:db8:c00c::/48"]  # each QUIC service has a /64 of it
 GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
 UNIT = 16  # one flow of a server of weight 1
 
@@ -69,8 +70,8 @@ def port_of(address: IP) -> int:
     return next(port for prefix, port in NETWORKS.items() if address in ip_network(prefix))
 
 
-def slots_for(count: int) -> int:
-    """The depth of a tree of `count` leaves."""
+def tree_depth_for(count: int) -> int:
+    """Return the depth of a tree with at least `count` leaves."""
     return max(0, (count - 1).bit_length())
 
 
@@ -130,7 +131,7 @@ class Site:
         )
 
     def add_vip(self, vip: Vip) -> None:
-        """The service, its address and its servers; Maglev gives slot i to server i, turn by turn."""
+        """Install the service, its address and its servers; Maglev's slots go to the servers in turn."""
         version = vip.at.address.version
         address = int(vip.at.address)
         match = {"dst": address, "protocol": vip.protocol, "dst_port": vip.at.port}
@@ -144,7 +145,7 @@ class Site:
         for server in vip.servers:
             self.add_server(vip, server)
         if vip.servers:
-            vip.maglev_size = 1 << slots_for(len(vip.servers))
+            vip.maglev_size = 1 << tree_depth_for(len(vip.servers))
             self.insert(self.maglev(vip, [vip.servers[i % len(vip.servers)].sid for i in range(vip.maglev_size)]))
         self.insert([self.policy(vip)])
 
@@ -173,7 +174,7 @@ class Site:
         return self.entry(f"{INGRESS}vip.dip{version}", match, f"from_server{version}", **params)
 
     def add_cookie_prefix(self, vip: Vip) -> None:
-        """The /64 of the service's cookie addresses."""
+        """Install the /64 of the service's cookie addresses."""
         match = {"prefix": vip.prefix}
         self.insert([self.entry(INGRESS + "vip.cookie_prefix", match, "no_service")])
         match["dst_port"] = vip.at.port
@@ -191,7 +192,7 @@ class Site:
         self.delete(self.member(vip, server), self.from_server(vip, server), self.to_server(server))
 
     def update_server(self, vip: Vip, server: Server) -> None:
-        """After a change of `active` or `score_class`."""
+        """Update the server's entries after a change of `active` or `score_class`."""
         self.modify(self.member(vip, server), self.from_server(vip, server))
 
     def update_policy(self, vip: Vip) -> None:
@@ -202,11 +203,11 @@ class Site:
         return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "select_server", sid=sid) for slot, sid in enumerate(sids)]
 
     def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
-        """Slot i to sids[i], where slots had servers before."""
+        """Give Maglev's slot i to sids[i], for slots that already have servers."""
         self.modify(*self.maglev(vip, sids))
 
     def set_pool(self, vip: Vip, sids: Sequence[int]) -> None:
-        """Round robin's places, where there were none."""
+        """Install the pool entries of round robin, for a VIP without any."""
         table = LB + "assign.pool"
         self.insert(
             self.entry(table, {"vip_id": vip.id, "index": index}, "select_server", sid=sid) for index, sid in enumerate(sids)
@@ -214,7 +215,7 @@ class Site:
         vip.pool_size = len(sids)
 
     def set_timeout(self, ticks: int) -> None:
-        """Of the connection table's entries, in ticks of 2^20 us."""
+        """Set the timeout of the connection table's entries, in ticks of 2^20 us."""
         self.modify(self.entry(LB + "fallback.timeout", None, "set_timeout", ticks=ticks))
 
     def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
@@ -226,7 +227,7 @@ class Site:
         self.insert(entries)
 
     def key_entries(self, key: Key) -> list[fy.P4TableEntry]:
-        """Opening undoes the rounds of sealing from the last to the first."""
+        """Return the entries of a key. Unsealing applies the rounds of sealing in reverse order."""
         entries = []
         for position in range(4):
             for rounds, i in ((LB + "retrieve.open", 3 - position), ("FrontageEgress.masking.seal", position)):
@@ -237,7 +238,7 @@ class Site:
         return entries
 
     def install_key(self, key: Key) -> None:
-        """Opens with `key`, and is ready to seal with it: its tables take the place of its epoch's."""
+        """Install the tables of `key` in place of its epoch's, to unseal and seal with it."""
         if key.epoch in self._keyed:
             self.modify(*self.key_entries(key))
         else:
@@ -249,12 +250,12 @@ class Site:
         self._keyed.remove(key.epoch)
 
     def activate_key(self, key: Key) -> None:
-        """Seals with `key` from the next packet on."""
+        """Seal with `key` from the next packet on."""
         params = {"epoch": key.epoch, "clock_offset": key.id & 0xFFFF}
         self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
 
     def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
-        """Opening undoes the rounds of sealing from the last to the first; of what they mix, odd ones have 28 bits."""
+        """Return the entries of a key, in reverse order of sealing. The output of odd rounds has 28 bits."""
         entries = []
         for position in range(4):
             i = 3 - position
@@ -266,7 +267,7 @@ class Site:
         return entries
 
     def install_quic_key(self, key: Key) -> None:
-        """Opens with `key` what QUIC carries: its tables take the place of its epoch's."""
+        """Install the tables of `key` for QUIC in place of its epoch's, to unseal with it."""
         if key.epoch in self._quic_keyed:
             self.modify(*self.quic_key_entries(key))
         else:
@@ -274,7 +275,7 @@ class Site:
         self._quic_keyed.add(key.epoch)
 
     def set_static_cookies(self, key: Key, servers: Iterable[Server]) -> None:
-        """The addresses under which clients know these servers, by the key's epoch."""
+        """Install the cookie addresses of these servers for the key's epoch."""
         for server in servers:
             match = {"epoch": key.epoch, "sid": server.sid}
             entry = self.entry(
@@ -287,11 +288,11 @@ class Site:
     def set_handshake_timeout(self, ticks: int) -> None:
         self.modify(self.entry(LB + "handshake.timeout", None, "set_timeout", ticks=ticks))
 
-    def tell_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
-        """An operation on one leaf, by packet-out."""
+    def update_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
+        """Apply an operation to one leaf, by packet-out."""
         self.client.send(fy.P4PacketOut(b"\0", op=op, depth=vip.tree_depth, slot=slot, sid=sid, score=amount))
 
 
 def score(share: float, weight: float, flows: int) -> int:
-    """A score table's entry, in units of 1/UNIT flow of a server of weight 1."""
+    """Return an entry of a score table, in units of 1/UNIT flow of a server of weight 1."""
     return min(0xFFFE, round(share * UNIT * flows / weight))

@@ -1,4 +1,4 @@
-"""Test cases against a running switch. Every packet has a fate: it is forwarded, or dropped for a named reason, and nothing else."""
+"""Test cases for a running switch. Every packet has one fate: it is forwarded, or dropped for a named reason."""
 
 import json
 import time
@@ -25,7 +25,7 @@ KEY = Key(4, bytes(range(16)))
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a packet: where it left and how it looked then, or why it was dropped."""
+    """Fate of a packet: the port and form in which it left, or the reason why it was dropped."""
 
     port: int | None = None
     frame: bytes = b""
@@ -38,12 +38,12 @@ class Fate:
 
 
 class SwitchTest(BaseTest):  # type: ignore[misc]
-    """A session as primary controller with the target, freshly loaded with `program`."""
+    """A session as primary controller with the target, newly loaded with `program`."""
 
     program = "frontage"
 
     def run(self, result: TestResult | None = None) -> None:
-        """Notes the result for the runner's closing line."""
+        """Run the test, and record its result for the runner's summary."""
         assert result is not None
         began = time.monotonic()
         before = len(result.failures) + len(result.errors), len(result.skipped)
@@ -77,7 +77,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         self.sent += 1
 
     def receive(self, seconds: float) -> tuple[int, bytes] | None:
-        """The next frame from any port."""
+        """Return the next frame from any port."""
         found = self.dataplane.poll(0, timeout=seconds)
         if found.packet is None:
             return None
@@ -88,21 +88,21 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         frames: Counter[tuple[int, bytes]] = Counter()
         for _ in range(count):
             found = self.receive(LIMIT)
-            assert found is not None, f"{frames.total()} of {count} frames came"
+            assert found is not None, f"{frames.total()} of {count} frames came out"
             frames[found] += 1
         self.assertIsNone(self.receive(0.1), "one frame too many")
         return frames
 
 
 class FrontageTest(SwitchTest):
-    """With the site's networks installed, and an eye on the counters: what goes in comes out, or is dropped by name."""
+    """The site's networks, and checks of the counters: each packet comes out, or is dropped for a named reason."""
 
     def setUp(self) -> None:
         super().setUp()
         self._start()
 
     def restart(self) -> None:
-        """For the next case of a sweep: everything empty again but for the networks."""
+        """Clear everything but the networks, for the next case of a sweep."""
         self.settle()
         self.client.install_program()
         self.sent = self.came_out = 0
@@ -113,7 +113,7 @@ class FrontageTest(SwitchTest):
         self.site.install_networks()
         self._drops: dict[int, int] = {}
         self._outcomes: Counter[str] = Counter()
-        self._outcomes_at = 0  # packets sent when they were last read
+        self._outcomes_at = 0  # packets sent when the outcomes were last read
         self._lost = False
 
     def tearDown(self) -> None:
@@ -126,7 +126,7 @@ class FrontageTest(SwitchTest):
         return self.client.counter("FrontageIngress.drops")
 
     def settle(self) -> None:
-        """Waits until every packet sent has met its fate."""
+        """Wait until each packet has come out or was dropped."""
         end = time.monotonic() + LIMIT
         while True:
             while self.receive(0.005) is not None:
@@ -139,7 +139,7 @@ class FrontageTest(SwitchTest):
         self.assertEqual(self.sent, self.came_out + sum(drops.values()), f"sent != came out ({self.came_out}) + dropped ({named})")
 
     def fate(self, port: int, frame: bytes) -> Fate:
-        """Sends one packet and waits for what becomes of it."""
+        """Send one packet and return its fate."""
         self.send(port, frame)
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
@@ -152,10 +152,10 @@ class FrontageTest(SwitchTest):
                     self._drops = drops
                     return Fate(reason=DROPS[reason])
         self._lost = True
-        raise AssertionError(f"lost without a reason: {frame.hex()}")
+        raise AssertionError(f"lost without a drop reason: {frame.hex()}")
 
     def outcomes(self) -> Counter[str]:
-        """Packets of VIPs so far, by outcome."""
+        """Return the packets of VIPs so far, by outcome."""
         return Counter({OUTCOMES[index]: count for index, count in self.client.counter("FrontageIngress.outcomes").items()})
 
     def drops(self, port: int, frame: bytes, reason: str) -> None:
@@ -163,7 +163,7 @@ class FrontageTest(SwitchTest):
         self.assertEqual(reason, fate.reason, f"{fate}\nof {frame.hex()}")
 
     def passes(self, port: int, frame: bytes, to: int, expected: bytes, outcome: str | None = None) -> None:
-        """The packet must leave by port `to`, byte by byte as expected."""
+        """Check that the packet leaves by port `to`, byte by byte as expected."""
         before = self._outcomes
         if outcome and self._outcomes_at != self.sent:
             before = self.outcomes()
@@ -174,13 +174,13 @@ class FrontageTest(SwitchTest):
             self.assertEqual({outcome: 1}, dict(self._outcomes - before))
 
     def goes_to(self, server: Server, frame: bytes, outcome: str | None = None, port: int = 1) -> None:
-        """The client's packet must reach `server`, with nothing changed but addresses, TTL and checksums."""
+        """Check that the client's packet reaches `server`, with only addresses, TTL and checksums changed."""
         self.passes(port, frame, port_of(server.dip.address), to_server(frame, server), outcome)
 
     def comes_back(
         self, vip: Vip, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
     ) -> None:
-        """The server's packet must reach its client as the VIP's, with nothing else changed but the cookie."""
+        """Check that the server's packet reaches its client from the VIP, with only the cookie changed besides."""
         self.comes_from(vip.at, frame, outcome, tsval, ck, port)
 
     def comes_from(
@@ -192,14 +192,14 @@ class FrontageTest(SwitchTest):
         ck: int | None = None,
         port: int = 3,
     ) -> None:
-        """As `comes_back`, from another address than the VIP's."""
+        """Check the same as `comes_back`, for a source address other than the VIP."""
         to = port_of(Frame(frame).dst)
         macs = (PORT_MAC[to], NEIGHBOR_MAC[to])
         expected = Frame(frame).rewritten(macs, src=(source.address, source.port), tsval=tsval, ck=ck)
         self.passes(port, frame, to, expected, outcome)
 
-    def whose(self, frame: bytes, vip: Vip, port: int = 1) -> Server:
-        """The server that a client's packet reached, whichever it is; the packet must be right for it."""
+    def server_of(self, frame: bytes, vip: Vip, port: int = 1) -> Server:
+        """Send a client's packet, and return the server that it reached, for which it must be correct."""
         fate = self.fate(port, frame)
         self.assertIsNone(fate.reason, f"{fate}\nof {frame.hex()}")
         out = Frame(fate.frame)
@@ -208,7 +208,8 @@ class FrontageTest(SwitchTest):
         return server
 
     def wait_for_leaf(self, slot: int, value: int) -> None:
-        """Until the tree's leaf holds `value`: a packet-out has no answer. BMv2 does not show its registers: give it time."""
+        """Wait until the tree's leaf holds `value`, because a packet-out is not acknowledged. BMv2 cannot read
+        registers, so wait a fixed time."""
         if self.target != "softswitch":
             time.sleep(0.2)
             return
@@ -220,13 +221,14 @@ class FrontageTest(SwitchTest):
         return self.register("FrontageIngress.cclb4.tree.leaf.leaves", slot)
 
     def register(self, name: str, index: int) -> int:
-        """On softswitch."""
+        """Return a register cell, on softswitch only."""
         cells = self.client.read(fy.P4RegisterEntry(name, index=index))
         return int(cells[0].data)
 
 
 def to_server(frame: bytes, server: Server) -> bytes:
-    """A client's frame as it leaves for `server`; what was sent to a cookie address keeps its interface id, in the server's /64."""
+    """Return a client's frame as it leaves for `server`. A cookie address keeps its interface id, in the server's
+    /64."""
     port, address = port_of(server.dip.address), server.dip.address
     to = Frame(frame).dst
     if any(to in ip_network(prefix) for prefix in COOKIE_PREFIXES):

@@ -1,12 +1,12 @@
-"""What the tournament tree of a VIP should choose."""
+"""Reference model of the tournament tree of a VIP."""
 
 from frontage_ptf.site import Vip
 
 
 class Leaves:
-    """Headroom (16 bits) over SID (16 bits) by slot, zero being no server, and above them what both children of each node sent up.
+    """Headroom (16 bits) over SID (16 bits) by slot, zero for an empty slot; and, for each node, the winners of its two children.
 
-    Of two with the same headroom a bit of a hash decides: of the connection whose packet comes by, or of zero if the controller's does."""
+    A bit of a hash breaks ties: that of the packet's connection, or zero for the controller's operations."""
 
     FULL = 0xFFFF
     LEVELS = 12
@@ -37,12 +37,12 @@ class Leaves:
         self._score(slot, sid, self.FULL - score, hash)
 
     def add(self, slot: int, sid: int, unit: int, hash: int = 0) -> None:
-        """A flow began."""
+        """Count a connection that began."""
         if self.headroom(slot):
             self._score(slot, sid, self.headroom(slot) - unit, hash)
 
     def sub(self, slot: int, sid: int, unit: int, hash: int = 0) -> None:
-        """A flow ended."""
+        """Count a connection that ended."""
         if self.headroom(slot):
             self._score(slot, sid, self.headroom(slot) + unit, hash)
 
@@ -54,7 +54,7 @@ class Leaves:
         self._write(slot, 0, hash)
 
     def best(self, vip: Vip, hash: int = 0) -> int | None:
-        """The SID of the least score, for the packet of a connection with this hash."""
+        """Return the SID with the lowest score, for the packet of a connection with this hash."""
         depth = vip.tree_depth
         root = self._nodes.get((depth, vip.tree_base >> depth), [0, 0])
         best = self._better(root, depth, hash) if depth else self.at.get(vip.tree_base, 0)

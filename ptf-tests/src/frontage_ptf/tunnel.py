@@ -1,4 +1,4 @@
-"""Tunnels as RFC 7348 and RFC 2890 write them, and a site with peers: other sites, a dispatcher, replicas."""
+"""Tunnels according to RFC 7348 and RFC 2890, and a test site with peers: other sites, a dispatcher, replicas."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ INNER_MAC = bytes.fromhex("020000000000")
 
 
 def vtep(site: int, version: int) -> IP:
-    """The end of a site's tunnels; other sites are behind port 2."""
+    """Return the tunnel endpoint of a site; other sites are behind port 2."""
     return ENDS[version] if site == OWN else FIRST_VTEP[version] + site
 
 
@@ -42,7 +42,8 @@ class Tunnel:
         return replace(self, src=self.dst, dst=self.src)
 
     def around(self, inner: bytes, macs: tuple[str, str], sport: int = 50000) -> bytes:
-        """A frame with these MACs (source, destination) that carries what is behind the Ethernet header of `inner`."""
+        """Return a frame with these MACs (source, destination) that carries `inner` from after its Ethernet header
+        on."""
         if self.gre:
             body, protocol = b"\x20\x00" + inner[12:14] + self.id.to_bytes(4, "big") + inner[14:], 47
         else:
@@ -52,18 +53,18 @@ class Tunnel:
         return ethernet(macs, self.src) + ip_header(self.src, self.dst, protocol, len(body)) + body
 
     def into(self, inner: bytes, port: int = SITE_PORT) -> bytes:
-        """From the neighbor of `port`."""
+        """Return the tunnelled frame from the neighbor of `port`."""
         return self.around(inner, (NEIGHBOR_MAC[port], PORT_MAC[port]))
 
     def out(self, inner: bytes, flow: Flow, hops: int = 1) -> tuple[int, bytes]:
-        """How the switch sends `inner`, a packet of `flow`: by which port, and the frame."""
+        """Return the port and the frame in which the switch sends `inner`, a packet of `flow`."""
         port = port_of(self.dst)
         sport = 0xC000 | flow.hash & 0x3FFF
         return port, self.around(Frame(inner).rewritten(hops=hops), (PORT_MAC[port], NEIGHBOR_MAC[port]), sport)
 
 
 def prefixes(low: int, high: int) -> list[str]:
-    """The prefixes of 16 bits that make up a range."""
+    """Return the 16-bit prefixes that make up a range."""
     found = []
     while low <= high:
         free = min((low & -low).bit_length() - 1 if low else 16, (high - low + 1).bit_length() - 1)
@@ -78,7 +79,7 @@ def ethernet(macs: tuple[str, str], address: IP) -> bytes:
 
 
 def ip_header(src: IP, dst: IP, protocol: int, length: int) -> bytes:
-    """Of `length` bytes, not to be fragmented."""
+    """Return an IP header for `length` bytes, not to be fragmented."""
     if isinstance(src, IPv4Address):
         head = (
             b"\x45\0" + (20 + length).to_bytes(2, "big") + b"\0\0\x40\0\x40" + bytes([protocol]) + b"\0\0" + src.packed + dst.packed
@@ -88,12 +89,13 @@ def ip_header(src: IP, dst: IP, protocol: int, length: int) -> bytes:
 
 
 class TunnelTest(QuicTest):
-    """Site 1, with the sites 2 to 5 behind port 2, a dispatcher on port 4, and replicas on port 3. No keys: ids are in the clear."""
+    """Site 1, with sites 2 to 5 behind port 2, a dispatcher on port 4, and replicas on port 3. Without keys, so ids
+    are in plaintext."""
 
     def _begin(self) -> None:
         self.shares = {}
         self.leaves = Leaves()
-        self.places = set()
+        self.used_indices = set()
         self._sessions: dict[tuple[int, ...], int] = {}
         ports = {"ingress_port": SITE_PORT}
         self.site.modify(self.entry("ports.port", ports, "set_port", role=SITE_ROLE, mac=PORT_MAC[SITE_PORT]))
@@ -134,7 +136,7 @@ class TunnelTest(QuicTest):
         return self.entry("encapsulation.remote", match, f"set_tunnel{src.version}", **params)
 
     def reach(self, version: int, gre: bool = False) -> None:
-        """Tunnels to all sites over this IP version."""
+        """Install tunnels to all sites over this IP version."""
         self.outer_version, self.gre = version, gre
         self.site.insert(self.through(SITE, n, vtep(OWN, version), vtep(n, version), gre) for n in range(2, 6))
 
@@ -145,8 +147,8 @@ class TunnelTest(QuicTest):
         return Tunnel(vtep(number, self.outer_version), vtep(OWN, self.outer_version), tunnel_id, self.gre)
 
     def make_service(self, at: Endpoint, id: int, count: int = 2, number: int | None = None) -> Vip:
-        """A service address of replicas with tunnels, by the policy hash; `number` of the service if the switch decides, and `deploy`
-        says as what it is deployed."""
+        """Install a service address whose replicas have tunnels, with policy hash. `number` is the service's if the address selects it;
+        `deploy` then sets its deployment."""
         vip = self.make_quic(count, id, at, HASH, base=16 * id, first_sid=100 * id, prefix=None)
         if number is None:
             self.site.insert([self.entry("steering.service", {"vip_id": id}, "use_dispatcher", local_site=OWN)])
@@ -166,11 +168,12 @@ class TunnelTest(QuicTest):
         return self.entry("steering.deployment", {"service": service}, "set_deployment", deployment=deployment)
 
     def deploy(self, deployment: int, *services: int) -> None:
-        """These services share the deployment."""
+        """Let these services share the deployment."""
         self.site.insert([self.deployed(service, deployment) for service in services])
 
     def mapped(self, deployment: int, site: int | None, region: int = 0, session: int = 0) -> fy.P4TableEntry:
-        """The mapping's entry: to this site (None) or another, with copies by a clone session; region 0 is the default."""
+        """Return the mapping entry to this site (None) or another one, with copies by a clone session. Region 0 is
+        the default."""
         match = {"deployment": deployment} | ({"region": region} if region else {})
         table = "mapping" if region else "default_mapping"
         if site is None:
@@ -182,7 +185,7 @@ class TunnelTest(QuicTest):
         self.site.insert([self.mapped(deployment, site, region, session)])
 
     def session(self, sites: Sequence[int]) -> int:
-        """The clone session of these sites, written when first asked for."""
+        """Return the clone session of these sites, which the first call installs."""
         if not sites:
             return 0
         key = tuple(sites)
@@ -194,12 +197,12 @@ class TunnelTest(QuicTest):
             for site in sites:
                 session.replicas.add(egress_port=SITE_PORT, instance=site)
             self.client.write_raw([update])
-            # BMv2 keeps it when it gets a new program, and the next test's replicas would join these.
+            # BMv2 keeps it when it gets a new program, and would add the next test's replicas to it.
             self.addCleanup(self.client.write, -fy.P4CloneSessionEntry(session.session_id))
         return self._sessions[key]
 
     def copy_entries(self, number: int, version: int, gre: bool) -> list[fy.P4TableEntry]:
-        """What egress needs for a copy to a site."""
+        """Return the egress entries for a copy to a site."""
         match = {"kind": SITE, "id": number}
         params = {"encapsulation": GRE if gre else VXLAN, "src": int(vtep(OWN, version)), "dst": int(vtep(number, version))}
         hop = {"src_mac": PORT_MAC[SITE_PORT], "dst_mac": NEIGHBOR_MAC[SITE_PORT]}
@@ -208,8 +211,8 @@ class TunnelTest(QuicTest):
             self.site.entry("FrontageEgress.copies.next_hop", {"site": number}, "rewrite_macs", **hop),
         ]
 
-    def ranges(self) -> None:
-        """SIDs: 2000 to 2999 are site 2's, 3000 to 3999 site 3's; ours begin with 0 and end with 1023."""
+    def set_sid_ranges(self) -> None:
+        """Give SIDs 0 to 1023 to this site, 2000 to 2999 to site 2, and 3000 to 3999 to site 3."""
         self.site.insert([self.entry("steering.sid_site", {"sid": "0/6"}, "set_local_site")])
         for site in (2, 3):
             for prefix in prefixes(1000 * site, 1000 * site + 999):
@@ -227,14 +230,14 @@ class TunnelTest(QuicTest):
 
     def initial(self, vip: Vip, size: int = 1200) -> tuple[Conversation, bytes]:
         """Some client's first packet, with an id of its own choice."""
-        talk = self.talk(vip)
-        return talk, talk.datagram(long(self.some_cid(), size=size))
+        talk = self.new_conversation(vip)
+        return talk, talk.datagram(long(self.foreign_cid(), size=size))
 
     def reply(self, talk: Conversation, port: int = 1) -> bytes:
-        """What a replica answers, as its client is to see it; on its way through a tunnel from `port`."""
-        return talk.answer(talk.vip, port=port)
+        """Return a replica's response as its client receives it, sent through a tunnel from `port`."""
+        return talk.response(talk.vip, port=port)
 
     def leaves_in(self, tunnel: Tunnel, inner: bytes, flow: Flow, sent: bytes, port: int, outcome: str | None = None) -> None:
-        """`sent` must come out as `inner` in `tunnel`."""
+        """Check that `sent` comes out as `inner` in `tunnel`."""
         to, frame = tunnel.out(inner, flow)
         self.passes(port, sent, to, frame, outcome)
