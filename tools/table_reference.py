@@ -1,4 +1,4 @@
-"""Writes the reference of tables, actions and counters (docs/tables.md) from a P4Info file.
+"""Write the reference of tables, actions and counters (docs/tables.md) from a P4Info file.
 
 Example: tools/table_reference.py build/p4/frontage.p4info.txtpb > docs/tables.md
 """
@@ -37,7 +37,7 @@ def tables(info: p4i.P4Info) -> list[str]:
 
 
 def arrays(info: p4i.P4Info) -> list[str]:
-    lines = ["| name | what | cells |", "|---|---|---|"]
+    lines = ["| name | kind | cells |", "|---|---|---|"]
     for counter in info.counters:
         unit = p4i.CounterSpec.Unit.Name(counter.spec.unit).lower()
         lines.append(f"| `{counter.preamble.name}` | counter of {unit} | {counter.size} |")
