@@ -17,12 +17,12 @@ BATCH = 40  # capacity of BMv2's queues
 
 
 class AdmissionAgreesWithThePaper(SchedulerTest):
-    """Packets of random ranks to three ports get the same decisions as the reference model. PACKETS (an environment variable) sets their
-    number.
+    """Packets of random ranks to three ports get the same decisions as the reference model. PACKETS (an environment
+    variable) sets their number.
 
-    The depth that a departure reports depends on the switch's pace, so no departure is reported while a port's queue fills. When it is
-    full, one worker packet empties it. One departure in UNREPORTED is still reported: packets go one by one then, and leave an empty
-    queue behind."""
+    The depth that a departure reports depends on the switch's pace, so no departure is reported while a port's queue
+    fills. When it is full, one worker packet empties it. One departure in UNREPORTED is still reported: packets go one
+    by one then, and leave an empty queue behind."""
 
     def runTest(self) -> None:
         rng = random.Random(7)
@@ -54,7 +54,7 @@ class AdmissionAgreesWithThePaper(SchedulerTest):
             for port, model in models.items():
                 if model.waiting == model.capacity:
                     self.empty(port, model)
-        self.assertTrue(PACKETS / 5 < refused < PACKETS * 4 / 5, f"{refused} refused: the test says little")
+        self.assertTrue(PACKETS / 5 < refused < PACKETS * 4 / 5, f"{refused} of {PACKETS} dropped: expected 20 to 80 %")
 
     def empty(self, port: int, model: Aifo) -> None:
         """Empty the queue: the smallest rank is always admitted, and the report of its departure says that the
@@ -121,8 +121,8 @@ class NoWorkersWithoutCloneSession(SchedulerTest):
 
 
 class RanksComeFromCookies(SchedulerTest):
-    """Every switch on the way reads ranks from servers' cookies, over TCP and QUIC. Other packets, and all packets from outside, have the
-    port's default rank. The band of a drop shows which rank the switch read."""
+    """Every switch on the way reads ranks from servers' cookies, over TCP and QUIC. Other packets, and all packets
+    from outside, have the port's default rank. The band of a drop shows which rank the switch read."""
 
     def runTest(self) -> None:
         self.use_aifo(4, 1, report_every=UNREPORTED, default_rank=200)

@@ -8,7 +8,7 @@ from collections import Counter
 from finsy import P4DirectCounterEntry
 
 from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
-from frontage_ptf.client import LIMIT
+from frontage_ptf.client import TEST_TIMEOUT
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
 from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server, Vip
 from frontage_ptf.switch import FrontageTest, to_server
@@ -219,7 +219,7 @@ class TablesChangeUnderTraffic(BalancerTest):
                     self.send(1, steady_frame)
                 possible |= {to_server(frame, server) for frame in syns for server in (one, two)}
                 for _ in range(40):
-                    came[self.receive(LIMIT) or (0, b"nothing")] += 1
+                    came[self.receive(TEST_TIMEOUT) or (0, b"nothing")] += 1
         finally:
             done.set()
             writer.join()

@@ -94,8 +94,8 @@ class StaticVectorsAreOpened(VectorTest):
 
 
 class InvalidVectorsGoByHash(VectorTest):
-    """Codes with wrong check bits, of another epoch or of another connection go by the hash. The server that a code would name without
-    encryption is a member, too."""
+    """Codes with wrong check bits, of another epoch or of another connection go by the hash. The server that a code
+    would name without encryption is a member, too."""
 
     def runTest(self) -> None:
         for number, vector, flow in self.cases("tcp_invalid"):
@@ -172,8 +172,8 @@ class WithoutKeysNothingIsSealed(CookieTest):
 
 
 class KeysRotate(CookieTest):
-    """Over many rotations the two newest keys unseal, the one before them does not, and the newest seals. TSval only grows, at any clock
-    value of the rotation, and where clock and key id wrap."""
+    """Over many rotations the two newest keys unseal, the one before them does not, and the newest seals. TSval only
+    grows, at any clock value of the rotation, and where clock and key id wrap."""
 
     def runTest(self) -> None:
         keys = [Key(id, bytes([id & 0xFF] * 16)) for id in range(65530, 65542)]

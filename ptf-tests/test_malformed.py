@@ -126,8 +126,8 @@ class RandomMutations(MalformedTest):
 
 
 class ChecksumsStayRightOrWrong(MalformedTest):
-    """Damage after the IPv4 header, with a correct header checksum so that it passes validation: a correct TCP checksum stays correct, a
-    wrong one wrong, and no byte is lost or added."""
+    """Damage after the IPv4 header, with a correct header checksum so that it passes validation: a correct TCP
+    checksum stays correct, a wrong one wrong, and no byte is lost or added."""
 
     def runTest(self) -> None:
         frames: list[tuple[int, bytes]] = []

@@ -2,7 +2,7 @@
 
 import finsy as fy
 
-from frontage_ptf.client import LIMIT
+from frontage_ptf.client import TEST_TIMEOUT
 from frontage_ptf.probe import ProbeTest, probe
 
 CPU_PORT = 510
@@ -40,7 +40,7 @@ class PacketOut(StreamsTest):
         for port in (1, 2, 5):
             frame = probe(PLAIN, payload=b"from the controller")
             self.client.send(fy.P4PacketOut(frame, egress_port=port, padding=0))
-            self.assertEqual((port, frame), self.receive(LIMIT))
+            self.assertEqual((port, frame), self.receive(TEST_TIMEOUT))
 
 
 class MulticastGroups(StreamsTest):
@@ -98,7 +98,7 @@ class CloneToTheController(StreamsTest):
         frame = probe(CLONE_INGRESS, 1, 42, 5)
         self.send(1, frame)
         message = self.client.next_message("packet")
-        self.assertEqual((2, probe(CLONE_INGRESS, 1, 42, 0)), self.receive(LIMIT))
+        self.assertEqual((2, probe(CLONE_INGRESS, 1, 42, 0)), self.receive(TEST_TIMEOUT))
         self.assertEqual(frame[2:], message.packet.payload, "its first bytes are taken for the header of a packet-in")
 
 

@@ -14,7 +14,7 @@ from finsy.proto import p4r, p4r_grpc, rpc_status
 
 DEVICE_ID = 0
 ELECTIONS = itertools.count(100, 100)
-LIMIT = 10.0  # seconds after which a test gives up
+TEST_TIMEOUT = 10.0  # seconds after which a test gives up
 
 
 class WriteRefusedError(Exception):
@@ -79,7 +79,7 @@ class Client:
         except grpc.RpcError:
             pass  # closed: next_message names the missing message
 
-    def next_message(self, kind: str, seconds: float = LIMIT) -> p4r.StreamMessageResponse:
+    def next_message(self, kind: str, seconds: float = TEST_TIMEOUT) -> p4r.StreamMessageResponse:
         """Return the next message of `kind` on the stream, and discard others before it."""
         end = time.monotonic() + seconds
         while True:

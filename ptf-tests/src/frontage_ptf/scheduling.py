@@ -9,7 +9,7 @@ import finsy as fy
 from scapy.all import UDP as Udp
 from scapy.all import Raw
 
-from frontage_ptf.client import LIMIT
+from frontage_ptf.client import TEST_TIMEOUT
 from frontage_ptf.cookie import dynamic_tsval
 from frontage_ptf.frame import Frame
 from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
@@ -100,9 +100,9 @@ class SchedulerTest(FrontageTest):
         for frame, _ in frames:
             self.send(3, frame)
         admitted: set[bytes] = set()
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + TEST_TIMEOUT
         while len(admitted) + self.refused() - refused < len(frames):
-            assert time.monotonic() < end, f"{len(admitted)} came out, {self.refused() - refused} were refused, of {len(frames)}"
+            assert time.monotonic() < end, f"{len(admitted)} came out, {self.refused() - refused} were dropped, of {len(frames)}"
             while (found := self.receive(0.005)) is not None:
                 admitted.add(expected[found])
         return admitted
@@ -117,6 +117,6 @@ class SchedulerTest(FrontageTest):
         return Counter(self.client.counter("FrontageIngress.workers"))[op]
 
     def wait_for_workers(self, op: int, count: int) -> None:
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + TEST_TIMEOUT
         while self.workers(op) != count:
-            self.assertLess(time.monotonic(), end, f"{self.workers(op)} workers came, not {count}")
+            self.assertLess(time.monotonic(), end, f"{self.workers(op)} worker packets arrived, expected {count}")

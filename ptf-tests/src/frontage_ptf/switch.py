@@ -13,7 +13,7 @@ import ptf
 from ptf.base_tests import BaseTest
 from ptf.testutils import test_params_get
 
-from frontage_ptf.client import LIMIT, Client, Program
+from frontage_ptf.client import TEST_TIMEOUT, Client, Program
 from frontage_ptf.cookie import Key
 from frontage_ptf.frame import Frame
 from frontage_ptf.names import DROPS, OUTCOMES
@@ -87,7 +87,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
     def receive_all(self, count: int) -> Counter[tuple[int, bytes]]:
         frames: Counter[tuple[int, bytes]] = Counter()
         for _ in range(count):
-            found = self.receive(LIMIT)
+            found = self.receive(TEST_TIMEOUT)
             assert found is not None, f"{frames.total()} of {count} frames came out"
             frames[found] += 1
         self.assertIsNone(self.receive(0.1), "one frame too many")
@@ -127,7 +127,7 @@ class FrontageTest(SwitchTest):
 
     def settle(self) -> None:
         """Wait until each packet has come out or was dropped."""
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + TEST_TIMEOUT
         while True:
             while self.receive(0.005) is not None:
                 pass
@@ -141,7 +141,7 @@ class FrontageTest(SwitchTest):
     def fate(self, port: int, frame: bytes) -> Fate:
         """Send one packet and return its fate."""
         self.send(port, frame)
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + TEST_TIMEOUT
         while time.monotonic() < end:
             found = self.receive(0.005)
             if found is not None:
@@ -213,7 +213,7 @@ class FrontageTest(SwitchTest):
         if self.target != "softswitch":
             time.sleep(0.2)
             return
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + TEST_TIMEOUT
         while self.leaf(slot) != value:
             self.assertLess(time.monotonic(), end, f"leaf {slot} is {self.leaf(slot):#010x}, not {value:#010x}")
 

@@ -4,7 +4,8 @@ from frontage_ptf.site import Vip
 
 
 class Leaves:
-    """Headroom (16 bits) over SID (16 bits) by slot, zero for an empty slot; and, for each node, the winners of its two children.
+    """Headroom (16 bits) over SID (16 bits) by slot, zero for an empty slot; and, for each node, the winners of its
+    two children.
 
     A bit of a hash breaks ties: that of the packet's connection, or zero for the controller's operations."""
 

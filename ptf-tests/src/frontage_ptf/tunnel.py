@@ -147,8 +147,8 @@ class TunnelTest(QuicTest):
         return Tunnel(vtep(number, self.outer_version), vtep(OWN, self.outer_version), tunnel_id, self.gre)
 
     def make_service(self, at: Endpoint, id: int, count: int = 2, number: int | None = None) -> Vip:
-        """Install a service address whose replicas have tunnels, with policy hash. `number` is the service's if the address selects it;
-        `deploy` then sets its deployment."""
+        """Install a service address whose replicas have tunnels, with policy hash. `number` is the service's if the
+        address selects it; `deploy` then sets its deployment."""
         vip = self.make_quic(count, id, at, HASH, base=16 * id, first_sid=100 * id, prefix=None)
         if number is None:
             self.site.insert([self.entry("steering.service", {"vip_id": id}, "use_dispatcher", local_site=OWN)])
