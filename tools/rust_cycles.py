@@ -13,9 +13,11 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 Module = tuple[str, ...]
+Node = TypeVar("Node", str, Module)
 
 _IGNORED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _USE = re.compile(r"\buse\s+([^;]+);")
@@ -84,14 +86,14 @@ def dependencies(known: dict[Module, Path]) -> dict[Module, set[Module]]:
     return graph
 
 
-def cycles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
+def cycles(graph: dict[Node, set[Node]]) -> list[list[Node]]:
     """Return the strongly connected components of more than one module (Tarjan), each sorted."""
-    index: dict[Module, int] = {}
-    low: dict[Module, int] = {}
-    stack: list[Module] = []
-    found: list[list[Module]] = []
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    found: list[list[Node]] = []
 
-    def visit(node: Module) -> None:
+    def visit(node: Node) -> None:
         index[node] = low[node] = len(index)
         stack.append(node)
         for other in sorted(graph[node]):
