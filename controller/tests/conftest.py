@@ -1,4 +1,4 @@
-"""What the tests against a real switch need: the switch, the compiled program, a configuration file.
+"""Fixtures of tests with a real switch: the switch, the compiled program and configuration files.
 
 ``TARGET=bmv2`` runs them against ``simple_switch_grpc``; by default it is softswitch. Where these files are can be said with
 FRONTAGE_SOFTSWITCH (the binary), BMV2 (the binary) and FRONTAGE_P4 (the folder of the compiled program).
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples each time, on slow machines as well.
+# Use the same examples in every run, and allow slow machines.
 settings.register_profile("frontage", deadline=None, derandomize=True)
 settings.load_profile("frontage")
 
@@ -39,7 +39,7 @@ PROGRAM = Path(os.environ.get("FRONTAGE_P4", ROOT / "build" / "p4"))
 
 
 class Switch:
-    """A switch process without ports, on a socket of its own."""
+    """A switch process without ports, with its own socket."""
 
     def __init__(self, binary: str, folder: Path):
         self.path = folder / "switch.sock"
@@ -78,7 +78,7 @@ class Switch:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Not pytest's tmp_path: the path of a socket must be short."""
+    """A folder with a short path, as the paths of sockets need; pytest's tmp_path is too long."""
     with tempfile.TemporaryDirectory(prefix="controller-") as path:
         yield Path(path)
 
@@ -98,13 +98,13 @@ def switch(folder: Path) -> Iterator[Switch]:
 
 @pytest.fixture
 def config_file(folder: Path, switch: Switch) -> Path:
-    """The example configuration, for this switch."""
+    """The example configuration for this switch."""
     return for_switch(EXAMPLE, folder, switch)
 
 
 @pytest.fixture
 def quic_file(folder: Path, switch: Switch) -> Path:
-    """The example of QUIC services, for this switch."""
+    """The example with QUIC services for this switch."""
     return for_switch(QUIC_EXAMPLE, folder, switch)
 
 

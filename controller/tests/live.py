@@ -1,4 +1,4 @@
-"""A controller that runs against a real switch, for the tests of `test_live*.py`."""
+"""Helpers for tests with a controller and a real switch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def serving(service: Service) -> AsyncIterator[Service]:
 
 @asynccontextmanager
 async def _beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """What runs until it is cancelled."""
+    """Run a coroutine in the background and cancel it at the end."""
     task = asyncio.create_task(run)
     try:
         yield
@@ -50,14 +50,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def connected(controller: Controller) -> tuple[Session, Pipeline]:
-    """Of a controller that has found its switch."""
+    """Return the session and the pipeline of a connected controller."""
     assert controller.session is not None
     assert controller.pipeline is not None
     return controller.session, controller.pipeline
 
 
 async def installed(controller: Controller) -> State:
-    """Wait until the configuration is installed, and return what the switch then holds."""
+    """Wait until the configuration is installed, and return the state of the switch."""
     async with asyncio.timeout(LIMIT):
         await controller.installed()
     session, pipeline = connected(controller)

@@ -1,10 +1,10 @@
-"""A configuration of the largest size that the P4 program has room for."""
+"""A configuration of the largest size that fits into the P4 program."""
 
 from __future__ import annotations
 
 
 def large_config(servers: int, vips: int, *, address: str = "127.0.0.1:9559", p4info: str = "p4info", json: str = "json") -> str:
-    """The YAML of ``servers`` servers, each a neighbor of its own, dealt out to ``vips`` VIPs."""
+    """Return the YAML text of ``servers`` servers, each a neighbor, distributed over ``vips`` VIPs."""
     lines = [
         f"device: {{address: '{address}', cpu_port: 510, pipeline: {{p4info: {p4info}, json: {json}}}}}",
         "ports:",

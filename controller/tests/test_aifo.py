@@ -42,7 +42,7 @@ AIFO = "FrontageIngress.scheduler.aifo"
 
 
 def configuration(ports: dict[int, dict[str, Any]]) -> Config:
-    """Servers on port 1, and a network 2001:db8:N::/48 on each port N that has a scheduler."""
+    """Return a configuration with servers on port 1 and a network 2001:db8:N::/48 on each port N with a scheduler."""
     text = {
         "device": {"address": "unix:x", "cpu_port": 510, "pipeline": {"p4info": "x", "json": "x"}},
         "ports": [{"id": 1, "name": "servers", "role": "server", "mac": SWITCH_MAC.hex(":")}]
@@ -59,7 +59,7 @@ def program() -> softswitch.Program:
 
 
 def switch(program: softswitch.Program, config: Config, folder: Path) -> softswitch.Pipeline:
-    """A pipeline with all that the configuration asks for."""
+    """Return a pipeline with all entries of the configuration."""
     assert program.p4info is not None
     file = folder / "p4info.txtpb"
     file.write_text(program.p4info)
@@ -74,21 +74,21 @@ def switch(program: softswitch.Program, config: Config, folder: Path) -> softswi
             pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
         else:
             pipeline.set_default(name, action_name, params)
-    for key, action in sessions(config).items():
+    for key, action in sessions(config.ports, config.device.cpu_port).items():
         assert isinstance(key.match[0], int)
         pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
     return pipeline
 
 
 def quic(rank: int, port: int) -> bytes:
-    """From a server, in transit, with a dynamic cookie."""
+    """Return a frame in transit from a server, with a dynamic cookie."""
     prefix = socket.inet_pton(socket.AF_INET6, "2001:db8:5::")[:8]
     source = prefix + KEY.seal_ip6(Ip6Cookie(7, rpt=rank, dynamic=True)).to_bytes(8, "big")
     return _ipv6(source, port, 17, struct.pack(">HHHH", 443, 50000, 20, 0xBEEF) + b"\x40" + bytes(11))
 
 
 def tcp(code: int, port: int) -> bytes:
-    """The same in TCP's timestamp, with CK."""
+    """Return a frame with a cookie in the TCP timestamp, with CK."""
     source = socket.inet_pton(socket.AF_INET6, "2001:db8:5::7")
     options = struct.pack(">BBBBII", 1, 1, 8, 10, code << 10, 5)
     return _ipv6(source, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x88, 0x10, 99, 0xBEEF, 0) + options)
@@ -106,7 +106,7 @@ def _ipv6(source: bytes, port: int, protocol: int, payload: bytes) -> bytes:
 
 
 def wide(code: int) -> int:
-    """TCP's code on the carrier of IPv6."""
+    """Return the IPv6 code of a TCP code."""
     return code if code < 8 else 2 * code - 8
 
 
@@ -131,7 +131,7 @@ def test_a_million_packets_agree_with_the_paper(program: softswitch.Program, tmp
         port = rng.choice((2, 3, 4, 5, 6, 7))
         rank, frame = rng.choice(frames[port])
         model = models[port]
-        # What a queue leaves behind is often near the limits, and sometimes beyond its size.
+        # Queue depths are often near the limits, and sometimes beyond the capacity.
         depth = min(rng.randrange(model.capacity + 2), rng.randrange(model.capacity + 2)) if n % 5 else rng.randrange(4)
         came_out = pipeline.send(frame, 1, time_ns=depth * 1000)
         admitted = model.admits(rank)
@@ -160,19 +160,19 @@ class Shape:
 
 
 def _frames(port: int, default: int) -> list[tuple[int, bytes]]:
-    """Packets to a port with their ranks: by QUIC, by TCP and by nothing."""
+    """Return packets to a port with their ranks: from QUIC cookies, from TCP cookies and without a cookie."""
     every = [(rank, quic(rank, port)) for rank in range(256)]
     short = [(wide(code), tcp(code, port)) for code in range(64)]
     return every + 3 * short + 20 * [(default, plain(port))]
 
 
 def window(pipeline: softswitch.Pipeline, port: int, size: int) -> list[int]:
-    """The ranks in a window, without the order in which they entered; those that are missing are the largest and come last."""
+    """Return the ranks in a window, sorted. Missing ranks count as the largest."""
     return sorted(255 - pipeline.register(f"{AIFO}.slot{i}.inverted_ranks", port) for i in range(size))
 
 
 def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: Path) -> None:
-    """The priority that a packet got shows in the bounds, of which exactly its own becomes its rank."""
+    """The bounds show the priority of a packet: exactly the bound of its queue becomes its rank."""
     rng = random.Random(2)
     config = configuration({port: {"scheduler": {"kind": "sp-pifo", "default_rank": 100 * port}} for port in (2, 3)})
     pipeline = switch(program, config, tmp_path)
@@ -182,7 +182,7 @@ def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: 
     for n in range(200_000):
         port = rng.choice((2, 3))
         rank, frame = rng.choice(frames[port])
-        # Now and then ranks are small for a while, so that bounds have to sink.
+        # Ranks are small for a while now and then, so that bounds must decrease.
         if n // 1000 % 2 and rank > 40:
             continue
         before = list(models[port].bounds)
@@ -197,10 +197,10 @@ def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: 
 @pytest.mark.parametrize(("met", "marked"), [(0, 0), (9, 0), (10, 1), (11, 1), (1000, 1)])
 @pytest.mark.parametrize("kind", [None, "fifo", "aifo", "sp-pifo"])
 @pytest.mark.parametrize("ecn", range(4))
-def test_the_queue_that_a_packet_met_marks_it(
+def test_packets_that_meet_a_long_queue_are_marked(
     program: softswitch.Program, tmp_path: Path, kind: str | None, ecn: int, met: int, marked: int
 ) -> None:
-    """From the threshold on, and only those of transports that understand."""
+    """Marking starts at the threshold, and only for ECN-capable transports."""
     port: dict[str, Any] = {"ecn_threshold": 10}
     if kind is not None:
         port["scheduler"] = {"kind": kind, **({"capacity": 2000} if kind == "aifo" else {})}
@@ -212,8 +212,8 @@ def test_the_queue_that_a_packet_met_marks_it(
 
 
 @pytest.mark.parametrize("make", [quic, tcp], ids=["quic", "tcp"])
-def test_ranks_from_outside_are_not_believed(program: softswitch.Program, tmp_path: Path, make: Any) -> None:
-    """A packet that comes in by a client's port has the default rank, whatever it carries."""
+def test_ranks_of_packets_from_client_ports_are_ignored(program: softswitch.Program, tmp_path: Path, make: Any) -> None:
+    """A packet from a client port has the default rank, whatever cookie it carries."""
     config = configuration({2: {"scheduler": {"kind": "sp-pifo", "default_rank": 800}}, 3: {}})
     pipeline = switch(program, config, tmp_path)
     bound = "FrontageIngress.scheduler.sp_pifo.bound0.bounds"
@@ -225,8 +225,8 @@ def test_ranks_from_outside_are_not_believed(program: softswitch.Program, tmp_pa
     assert pipeline.register(bound, 2) == (60 if make is quic else wide(60))
 
 
-def test_limits_are_the_formula() -> None:
-    """Every limit against the paper's condition, in rational numbers."""
+def test_limits_equal_the_formula_of_the_paper() -> None:
+    """Every limit satisfies the condition of the paper, in rational numbers."""
     for capacity, size, k in [(100, 20, 0.1), (7, 3, 0.3), (20, 16, 0.0), (1000, 20, 0.999), (1, 1, 0.5)]:
         config = configuration({2: {"scheduler": {"kind": "aifo", "capacity": capacity, "window": size, "k": k}}})
         state = desired(config, allocate(config, Installed({})))
@@ -241,7 +241,8 @@ def test_limits_are_the_formula() -> None:
             assert passing == list(range(len(passing)))
 
 
-def test_a_session_is_wanted_where_workers_run() -> None:
-    assert sessions(configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
-    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
+def test_ports_with_ranks_need_a_worker_session() -> None:
+    without = configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})
+    assert sessions(without.ports, 510) == {}
+    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, 510)
     assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}

@@ -1,4 +1,4 @@
-"""Numbers that nobody chooses: stable over restarts, never shared, always within the program's sizes."""
+"""Assigned numbers: stable over restarts, unique, and within the sizes of the P4 program."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from frontage.state.allocation import Allocation, Installed, allocate
 from frontage.state.blocks import ports, vip
 from frontage.state.blocks.fallback import ticks
 from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.state.resolved import resolve
 from frontage.state.scores import MAX_SCORE, scores
 from frontage.state.tree import LeafOp, Op, leaf_ops
 from frontage.state.tree_slots import Block
@@ -44,7 +45,7 @@ def check(config: Config, allocation: Allocation) -> None:
 
 
 def config_of(servers: dict[int, tuple[int, bool]], vips: int) -> Config:
-    """Servers by SID: their VIP and whether they are active."""
+    """Return a configuration with these servers, by SID: their VIP, and whether they are active."""
     head = large_config(0, vips).replace("neighbors:\n", "").replace("servers:\n", "")
     head += "  - {name: spare, address: 203.0.120.1, port: 80}\n"
     rows = [
@@ -56,7 +57,7 @@ def config_of(servers: dict[int, tuple[int, bool]], vips: int) -> Config:
 
 
 @pytest.mark.parametrize("vips", [1, 2, 3, 300, 511, 512])
-def test_the_largest_configuration_fits(vips: int) -> None:
+def test_largest_configuration_fits(vips: int) -> None:
     config = loads(large_config(limits.MAX_SERVERS, vips), Path("x"))
     allocation, state = install(config, {})
     check(config, allocation)
@@ -74,7 +75,7 @@ def test_the_largest_configuration_fits(vips: int) -> None:
 @given(
     st.lists(st.dictionaries(st.integers(0, 40), st.tuples(st.integers(0, 3), st.booleans()), max_size=30), min_size=1, max_size=6)
 )
-def test_numbers_stay_through_any_sequence_of_configurations(steps: list[dict[int, tuple[int, bool]]]) -> None:
+def test_numbers_are_stable_over_any_sequence_of_configurations(steps: list[dict[int, tuple[int, bool]]]) -> None:
     state: State = {}
     before: tuple[Config, Allocation] | None = None
     for servers in steps:
@@ -91,7 +92,7 @@ def test_numbers_stay_through_any_sequence_of_configurations(steps: list[dict[in
         before = config, allocation
 
 
-def test_a_growing_tree_grows_in_place() -> None:
+def test_tree_grows_in_place() -> None:
     state: State = {}
     slots: dict[int, int] = {}
     for count in range(1, 9):
@@ -112,7 +113,7 @@ def test_next_hops_and_classes_keep_their_numbers() -> None:
     common = set(first.classes) & set(second.classes)
     assert common
     assert all(first.classes[one] == second.classes[one] for one in common)
-    # A class that is replaced is not overwritten while servers still use it.
+    # A replaced class is not overwritten while servers use it.
     assert not {second.classes[new] for new in set(second.classes) - common} & set(first.classes.values())
 
 
@@ -124,35 +125,35 @@ def test_scores(alpha: float, share: Fraction) -> None:
         assert len(row) == limits.SCORE_CODES
         assert list(row) == sorted(row)
         assert abs(row[5] - 5 * 16 * factor * share) <= 0.5
-    # The largest load of TCP's cookie still fits; the IPv6 one's is cut off at 4,095 flows.
+    # The largest load of a TCP cookie fits; that of an IPv6 cookie is clipped at 4,095 flows.
     most = IP6_SIGNAL.encode(TCP_LOAD.decode(TCP_LOAD.max_code))
     assert found.af[most] + found.ff[most] <= MAX_SCORE
     assert max(found.af[-1], found.ff[-1]) <= MAX_SCORE
 
 
-def test_blocks() -> None:
+def test_block_contains_its_slots() -> None:
     assert Block(4, 2).parent == Block(0, 3)
     assert Block(4, 2).overlaps(Block(0, 3))
     assert not Block(4, 2).overlaps(Block(0, 2))
     assert list(Block(8, 1).slots) == [8, 9]
 
 
-def test_every_table_is_written_in_one_stage() -> None:
+def test_every_table_belongs_to_one_stage() -> None:
     assert len(set(TABLES)) == len(TABLES)
     state = install(load(EXAMPLE), {})[1]
     assert {key.table for key in state} <= set(TABLES)
     assert sum(len(stage) for stage in STAGES) == len(TABLES)
 
 
-def test_order_of_writing() -> None:
+def test_stages_are_ordered_make_before_break() -> None:
     stage_of = {table: stage for stage, tables in enumerate(STAGES) for table in tables}
-    # Leaves are seeded when servers are known and before anything asks the trees.
+    # Leaves are seeded after the servers are known and before a policy uses the trees.
     assert vip.POLICY in STAGES[TREE_STAGE]
     assert stage_of["choice.member"] < TREE_STAGE
-    # Tables to open with are there before anything is sealed.
+    # The tables that open cookies precede the active key, which seals them.
     assert stage_of["open.round0"] < stage_of["masking.active_key"]
     assert stage_of["seal.round0"] < stage_of["masking.active_key"]
-    # A server's packet that enters is rewritten: nothing enters an empty switch before all is there.
+    # Ports come last, so that every packet of a server is rewritten.
     assert STAGES[-1] == ports.TABLES
 
 
@@ -178,14 +179,14 @@ class Trees:
         max_size=8,
     )
 )
-def test_leaves_are_those_of_the_active_servers(steps: list[tuple[dict[int, tuple[int, bool]], bool]]) -> None:
+def test_leaves_belong_to_active_servers(steps: list[tuple[dict[int, tuple[int, bool]], bool]]) -> None:
     trees = Trees()
     state: State = {}
     for i, (servers, resync) in enumerate(steps):
         config = config_of(servers, 3)
         numbers = Installed(state)
         allocation = allocate(config, numbers)
-        ops = leaf_ops(config, allocation, numbers, resync=resync or i == 0)
+        ops = leaf_ops(resolve(config, allocation), numbers, resync=resync or i == 0)
         trees.apply(ops.before)
         trees.apply(ops.after)
         state = desired(config, allocation)
@@ -196,10 +197,10 @@ def test_leaves_are_those_of_the_active_servers(steps: list[tuple[dict[int, tupl
             assert op.depth <= limits.MAX_TREE_DEPTH
 
 
-def test_no_change_needs_no_leaf_operations() -> None:
+def test_unchanged_configuration_needs_no_leaf_operations() -> None:
     config = load(EXAMPLE)
     allocation, state = install(config, {})
-    ops = leaf_ops(config, allocation, Installed(state), resync=False)
+    ops = leaf_ops(resolve(config, allocation), Installed(state), resync=False)
     assert ops == ([], [])
 
 
@@ -215,5 +216,5 @@ def test_difference() -> None:
     assert len(difference(some, state).unexpected) == 10
 
 
-def test_timeout_is_not_shorter_than_asked_for() -> None:
+def test_ticks_are_not_shorter_than_the_timeout() -> None:
     assert [ticks(seconds) for seconds in (1, 2, 120, 65535)] == [1, 2, 115, 62500]

@@ -1,7 +1,9 @@
-"""Configuration files: what is accepted, and what is said of what is not."""
+"""Configuration files: valid files, and the errors of invalid ones."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -39,65 +41,106 @@ def test_example_is_valid() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        (edited("sid: 3", "sid: 5000"), "70:10: servers[2].sid", "'5000' is larger than 4095; give a server id"),
-        (edited("sid: 3", "sid: 2"), "70:10: servers[2].sid", "sid 2 is used twice"),
-        (edited("sid: 3", "sid: three"), "70:10: servers[2].sid", "'three' is not a whole number"),
-        (edited("weight: 2", "wieght: 2"), "71:5: servers[2].wieght", "is no field of the configuration; remove it or use one"),
-        (edited("  cpu_port: 510 ", "  "), "5:3: device.cpu_port", "is missing; add the port number"),
+        (edited("sid: 3", "sid: 5000"), "70:10: servers[2].sid", '"5000" is above the maximum of 4095: give the server id'),
+        (edited("sid: 3", "sid: 2"), "70:10: servers[2].sid", "duplicate sid 2: use a free one"),
+        (edited("sid: 3", "sid: three"), "70:10: servers[2].sid", 'invalid integer "three": give'),
+        (edited("weight: 2", "wieght: 2"), "71:5: servers[2].wieght", 'unknown key "wieght": remove it or use one of: name, vip'),
+        (edited("  cpu_port: 510 ", "  "), "5:3: device.cpu_port", "missing: add the number of the switch's CPU port"),
         (
             edited("role: client", "role: inside"),
             "16:11: ports[0].role",
-            "'inside' is not one of 'client', 'server', 'site'",
+            "unknown role \"inside\": use 'client' (to the clients)",
         ),
-        (edited("vip: shop6", "vip: shop7"), "79:10: servers[4].vip", "there is no VIP shop7; name one of `vips`: shop, shop6"),
+        (edited("vip: shop6", "vip: shop7"), "79:10: servers[4].vip", 'unknown VIP "shop7": use one of `vips`: shop, shop6'),
         (
             edited("vip: shop6", "vip: shop"),
             "80:14: servers[4].address",
-            "2001:db8:2::b is IPv6, but VIP shop (203.0.113.10) is IPv4; give an IPv4 address",
+            "2001:db8:2::b is IPv6, but VIP shop (203.0.113.10) is IPv4: use an IPv4 address",
         ),
-        (edited("10.0.0.14\n", "10.0.0.13\n"), "74:14: servers[3].address", "two servers have address 10.0.0.13 port 8080"),
-        (edited("10.0.0.14\n", "10.9.0.14\n"), "74:14: servers[3].address", "neither a neighbor nor a route leads to 10.9.0.14"),
-        (edited("policy: cclb4 ", "policy: fastest "), "47:13: vips[0].policy", "'fastest' is not one of 'hash'"),
-        (edited("alpha: 0.5", "alpha: 1.5"), "48:12: vips[0].alpha", "'1.5' is larger than 1"),
+        (
+            edited("10.0.0.14\n", "10.0.0.13\n"),
+            "74:14: servers[3].address",
+            "duplicate server address 10.0.0.13 port 8080: give each",
+        ),
+        (
+            edited("10.0.0.14\n", "10.9.0.14\n"),
+            "74:14: servers[3].address",
+            "no route to 10.9.0.14: add the address to `neighbors`",
+        ),
+        (
+            edited("policy: cclb4 ", "policy: fastest "),
+            "47:13: vips[0].policy",
+            'unknown policy "fastest": use one of hash, cheetah-rr',
+        ),
+        (edited("alpha: 0.5", "alpha: 1.5"), "48:12: vips[0].alpha", '"1.5" is above the maximum of 1'),
         (
             edited("203.0.113.10", "203.0.113"),
             "45:14: vips[0].address",
-            "'203.0.113' is not an IPv4 or IPv6 address; give the address",
+            'invalid IP address "203.0.113": give the address',
         ),
         (
             edited("198.51.100.0/24", "198.51.100.1/24"),
             "27:13: routes[0].prefix",
-            "not a prefix: it has host bits set; give an IP prefix",
+            'invalid prefix "198.51.100.1/24": host bits are set: give an IP prefix',
         ),
-        (edited("02:00:00:00:02:fe", "02:00:00:00:02"), "29:10: routes[0].mac", "is not an Ethernet address; give the next hop"),
-        (edited("02:00:00:00:02:fe", "03:00:00:00:02:fe"), "29:10: routes[0].mac", "is not a unicast Ethernet address"),
-        (edited("port: uplink\n", "port: upLink\n"), "28:11: routes[0].port", "there is no port upLink; name one of: rack, uplink"),
+        (
+            edited("02:00:00:00:02:fe", "02:00:00:00:02"),
+            "29:10: routes[0].mac",
+            'invalid Ethernet address "02:00:00:00:02": give the next hop',
+        ),
+        (
+            edited("02:00:00:00:02:fe", "03:00:00:00:02:fe"),
+            "29:10: routes[0].mac",
+            'invalid Ethernet address "03:00:00:00:02:fe": not unicast',
+        ),
+        (
+            edited("port: uplink\n", "port: upLink\n"),
+            "28:11: routes[0].port",
+            'unknown port "upLink": use one of `ports`: rack, uplink',
+        ),
         (edited("  - id: 2\n", "  - id: 510\n"), "19:9: ports[1].id", "port 510 is the CPU port"),
-        (edited("  - id: 2\n", "  - id: 1\n"), "19:9: ports[1].id", "port id 1 is used twice"),
-        (edited("secret: 0001", "secret: 00zz"), "87:13: keys[0].secret", "not hexadecimal; give 16 to 32 bytes"),
-        (edited("idle_timeout: 120", "idle_timeout: 0"), "93:17: fallback.idle_timeout", "'0' is smaller than 1"),
-        (edited("name: web1-v6", "name: web1"), "78:11: servers[4].name", "server name web1 is used twice"),
+        (edited("  - id: 2\n", "  - id: 1\n"), "19:9: ports[1].id", "duplicate port id 1"),
+        (edited("secret: 0001", "secret: 00zz"), "87:13: keys[0].secret", "invalid secret: not hexadecimal: give 16 to 32 bytes"),
+        (edited("idle_timeout: 120", "idle_timeout: 0"), "93:17: fallback.idle_timeout", '"0" is below the minimum of 1'),
+        (edited("name: web1-v6", "name: web1"), "78:11: servers[4].name", 'duplicate server name "web1"'),
         (
             edited("[192.0.2.1/24,", "[192.0.2.1/33,"),
             "18:16: ports[0].gateways[0]",
-            "address with a prefix length; give the addresses",
+            'invalid interface address "192.0.2.1/33": give the',
         ),
     ],
 )
-def test_error_names_place_field_and_fix(text: str, where: str, says: str) -> None:
+def test_error_has_position_field_problem_and_fix(text: str, where: str, says: str) -> None:
     found = problems(text)
     assert len(found) == 1, found
     assert found[0].startswith(f"demo.yaml:{where}: "), found
     assert says in found[0]
 
 
-def test_all_problems_are_named_at_once() -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            edited("    sid: 3\n", '    sid: 3\n    tunnel: "10.0.0.13"\n'),
+            'demo.yaml:71:5: servers[2].tunnel: unknown key "tunnel": renamed to "tunnel_address"',
+        ),
+        (
+            edited("    policy: cclb4 ", "    artemis: { name: shop.example, id: 3, decided: true }\n    policy: cclb4 "),
+            'demo.yaml:47:43: vips[0].artemis.decided: unknown key "decided": renamed to "dedicated_address"',
+        ),
+    ],
+)
+def test_renamed_key_is_rejected_with_its_new_name(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
+
+
+def test_error_lists_all_problems() -> None:
     assert len(problems(edited("sid: 3", "sid: 2").replace("vip: shop6", "vip: none").replace("10.0.0.14\n", "10.0.0.13\n"))) == 3
 
 
 def test_key_ids_must_be_consecutive() -> None:
     two = TEXT.replace("metrics:", "  - id: 3\n    secret: 00112233445566778899aabbccddeeff\n\nmetrics:")
-    assert "key ids 1 and 3 are not consecutive; give 1 or 2" in problems(two)[0]
+    assert "key ids 1 and 3 are not consecutive: use 1 or 2" in problems(two)[0]
     config = loads(two.replace("- id: 3\n", "- id: 2\n"), FILE)
     assert [key.id for key in config.cookie_keys] == [1, 2]
 
@@ -106,13 +149,13 @@ def test_secret_is_not_in_the_error() -> None:
     assert "deadbeef" not in problems(edited("secret: 0001", "secret: deadbeefzz"))[0]
 
 
-def test_secret_file(tmp_path: Path) -> None:
+def test_secret_is_read_from_file(tmp_path: Path) -> None:
     text = "\n".join(line for line in TEXT.splitlines() if "secret: " not in line)
     text = text.replace("  - id: 1\n\nmetrics", "  - id: 1\n    secret_file: key.hex\n\nmetrics")
     with pytest.raises(ConfigError, match=r"keys\[0\].secret_file: cannot be read"):
         loads(text, tmp_path / "demo.yaml")
     (tmp_path / "key.hex").write_text("00" * 15 + "\n")
-    with pytest.raises(ConfigError, match=r"is 15 bytes long; write 16 to 32 bytes"):
+    with pytest.raises(ConfigError, match=r"invalid secret: 15 bytes long: write 16 to 32 bytes"):
         loads(text, tmp_path / "demo.yaml")
     (tmp_path / "key.hex").write_text("00" * 16 + "\n")
     assert loads(text, tmp_path / "demo.yaml").cookie_keys[0].secret == bytes(16)
@@ -121,23 +164,23 @@ def test_secret_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "demo.yaml:1:1: is empty"),
-        ("- 1", "demo.yaml:1:1: is not a mapping"),
+        ("", "demo.yaml:1:1: empty file"),
+        ("- 1", "demo.yaml:1:1: not a mapping"),
         ("a: [", "demo.yaml:2:1: did not find expected node content"),
-        ("device: 1\ndevice: 2", "demo.yaml:2:1: device: the key 'device' is here twice (first in line 1)"),
-        ("a: &a [*a]", "demo.yaml:1:8: a[0]: *a stands for nothing"),
-        ("---\na: 1\n---\nb: 2", "demo.yaml:3:1: a second document"),
-        ("[a]: 1", "demo.yaml:1:1: a key that is not plain text"),
+        ("device: 1\ndevice: 2", 'demo.yaml:2:1: device: duplicate key "device", first used in line 1'),
+        ("a: &a [*a]", 'demo.yaml:1:8: a[0]: unknown anchor "a"'),
+        ("---\na: 1\n---\nb: 2", "demo.yaml:3:1: unexpected second document"),
+        ("[a]: 1", "demo.yaml:1:1: a key must be plain text"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ("- " * 100_000, "nested too deeply"),
         ("\0", "control characters are not allowed"),
     ],
 )
-def test_text_that_is_no_configuration(text: str, says: str) -> None:
+def test_invalid_text_is_rejected_with_position(text: str, says: str) -> None:
     assert says in problems(text)[0]
 
 
-def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+def test_missing_and_unreadable_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x80")
@@ -145,23 +188,23 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         load(tmp_path / "binary.yaml")
 
 
-def test_sizes_of_the_program() -> None:
+def test_configuration_above_the_sizes_of_the_program_is_rejected() -> None:
     text = large_config(MAX_SERVERS + 1, 4).replace("sid: 4096", "sid: 4095")
-    assert any(f"servers: {MAX_SERVERS + 1} servers, the P4 program has room for {MAX_SERVERS}" in p for p in problems(text))
-    assert any("513 VIPs, the P4 program has room for 512" in p for p in problems(large_config(513, 513)))
+    assert any(f"servers: {MAX_SERVERS + 1} servers, but the P4 program has room for {MAX_SERVERS}" in p for p in problems(text))
+    assert any("513 VIPs, but the P4 program has room for 512" in p for p in problems(large_config(513, 513)))
 
 
-def test_too_many_weights() -> None:
+def test_too_many_score_classes_are_rejected() -> None:
     lines = []
     for line in large_config(100, 1).splitlines():
         sid = line.rpartition("sid: ")[2].rstrip("}") if "sid: " in line else None
         lines.append(line if sid is None else line.replace("}", f", weight: {int(sid) + 1}}}"))
-    assert "100 different pairs of alpha and relative weight" in problems("\n".join(lines))[0]
+    assert "100 pairs of alpha and relative weight" in problems("\n".join(lines))[0]
 
 
 @settings(max_examples=100)
 @given(st.data())
-def test_no_mutation_of_a_file_crashes(data: st.DataObject) -> None:
+def test_mutated_file_loads_or_is_rejected(data: st.DataObject) -> None:
     text = TEXT
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
@@ -176,5 +219,15 @@ def test_no_mutation_of_a_file_crashes(data: st.DataObject) -> None:
     assert str(FILE) in found
 
 
-def test_mac() -> None:
+def test_mac_is_printed_as_hexadecimal_pairs() -> None:
     assert str(Mac(0x0200000000FE)) == "02:00:00:00:00:fe"
+
+
+def test_configuration_loads_without_optional_libraries() -> None:
+    """Only the features that a file uses import their libraries."""
+    blocked = ("aiohttp", "dnslib", "frontage_records", "nats", "numpy", "psycopg", "sqlalchemy")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        f"import frontage.cli, frontage.service.daemon; from frontage.config import load; load({str(EXAMPLE)!r})"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

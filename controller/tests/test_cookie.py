@@ -1,4 +1,4 @@
-"""The cookie against the vectors that every language's implementation shares."""
+"""The cookie, with the test vectors that all implementations share."""
 
 import hashlib
 import json
@@ -116,7 +116,7 @@ def test_invalid_connection_ids() -> None:
         assert key_of(vector["secret"], vector["key_id"]).open_cid(bytes.fromhex(vector["id"])) is None, vector
 
 
-def test_a_connection_id_without_nonce_is_refused() -> None:
+def test_connection_id_without_nonce_is_rejected() -> None:
     with pytest.raises(ValueError, match="nonce 0 is not between 1 and"):
         CookieKey(1, bytes(16)).seal_cid(7, 0, bytes(3))
 
@@ -139,7 +139,7 @@ def test_tcp_seal_is_a_permutation() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 15, 33])
-def test_secret_of_wrong_size_is_refused(size: int) -> None:
+def test_secret_of_invalid_size_is_rejected(size: int) -> None:
     with pytest.raises(ValueError, match="16 to 32 bytes"):
         CookieKey(1, bytes(size))
 

@@ -18,7 +18,7 @@ from frontage.cli.show import render
 from frontage.mapping.demand.moves import Stage
 from frontage.mapping.demand.reports import SiteReports
 from frontage.mapping.store.store import Store
-from frontage.p4.digests import MOST, Learned
+from frontage.p4.digests import DigestMessages
 from frontage.p4.p4info import Schema
 from frontage.service.daemon import Service
 from frontage.service.health import Phase
@@ -220,7 +220,7 @@ async def test_standby_that_takes_over_reports_nothing_twice(folder: Path, switc
 def test_digests_are_stored_up_to_limit() -> None:
     info = p4i.P4Info()
     info.digests.add().preamble.id, info.digests[0].preamble.name = 7, "new_client_t"
-    schema, learned = Schema(info), Learned()
+    schema, learned = Schema(info), DigestMessages()
 
     def learned_of(count: int, list_id: int, digest_id: int = 7) -> p4r.DigestList:
         found = p4r.DigestList(digest_id=digest_id, list_id=list_id)
@@ -231,7 +231,7 @@ def test_digests_are_stored_up_to_limit() -> None:
 
     learned.add(schema, learned_of(2, 1))
     learned.add(schema, learned_of(1, 2, digest_id=9))
-    learned.add(schema, learned_of(MOST, 3))
+    learned.add(schema, learned_of(MAX_MESSAGES, 3))
     assert learned.messages == [("new_client_t", (6, 0x20010DB80077))] * 2
     # Digests that were not stored are not acknowledged.
     assert learned.lists == [(7, 1)]

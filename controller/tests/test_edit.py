@@ -1,4 +1,4 @@
-"""Edits of configuration files: the one thing changes, every other byte stays."""
+"""Edits of configuration files: one thing changes, all other bytes stay."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_add_server() -> None:
     assert changed(DASHES, add(DASHES)) == ["+- { name: web5, vip: shop, address: 10.0.0.11, port: 8081, sid: 3 }"]
 
 
-def test_add_server_with_an_ipv6_address_is_quoted() -> None:
+def test_added_ipv6_address_is_quoted() -> None:
     text = add(TEXT, vip="shop6", address="2001:db8:2::b")
     assert '+    address: "2001:db8:2::b"' in changed(TEXT, text)
 
 
-def test_add_the_first_server() -> None:
+def test_add_first_server() -> None:
     empty = edit.remove_server(edit.remove_server(DASHES, "a"), "b")
     assert "servers: []" in empty
     assert loads(add(empty), Path("x")).servers[0].sid == 1
@@ -106,7 +106,7 @@ def test_remove_server() -> None:
         "-    sid: 2",
     ]
     last = edit.remove_server(TEXT, "web1-v6")
-    assert "# An example's secret is no secret" in last
+    assert "# Replace the example secret" in last
     assert len(changed(TEXT, last)) == 5
     assert changed(DASHES, edit.remove_server(DASHES, "b")) == ["-- {name: b, vip: shop, address: 10.0.0.2, port: 80, sid: 2}"]
     assert "servers: [{name: b, vip: shop, address: 10.0.0.2, port: 80, sid: 2}]" in edit.remove_server(FLOW, "a")
@@ -144,16 +144,16 @@ def test_rotate_key_with_secret_files(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "key-8.hex").stat().st_mode) == 0o600
 
 
-def test_refusals_leave_the_file_as_it_was(tmp_path: Path) -> None:
+def test_rejected_edit_leaves_the_file_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "demo.yaml"
     file.write_text(TEXT)
     refused = [
-        (lambda text: edit.remove_server(text, "web9"), edit.EditError, "there is no server web9; the file has: web1, web2"),
-        (lambda text: edit.set_policy(text, "none", Policy.HASH), edit.EditError, "there is no VIP none"),
-        (lambda text: add(text, name="web1"), edit.EditError, "there is a server web1 already"),
-        (lambda text: add(text, vip="none"), ConfigError, "there is no VIP none"),
-        (lambda text: add(text, address="10.0.0.11", port=8080), ConfigError, "two servers have address"),
-        (lambda text: add(text, name="a b"), ConfigError, "is not acceptable"),
+        (lambda text: edit.remove_server(text, "web9"), edit.EditError, 'unknown server "web9": use one of: web1, web2'),
+        (lambda text: edit.set_policy(text, "none", Policy.HASH), edit.EditError, 'unknown VIP "none"'),
+        (lambda text: add(text, name="web1"), edit.EditError, 'duplicate server name "web1"'),
+        (lambda text: add(text, vip="none"), ConfigError, 'unknown VIP "none"'),
+        (lambda text: add(text, address="10.0.0.11", port=8080), ConfigError, "duplicate server address"),
+        (lambda text: add(text, name="a b"), ConfigError, "invalid value"),
         (lambda text: add(text, name='x", sid: 1, vip: "'), ConfigError, "name"),
         (lambda text: add(text, address="nowhere\n"), ConfigError, "address"),
     ]
@@ -164,7 +164,7 @@ def test_refusals_leave_the_file_as_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
 
 
-def test_mode_of_the_file_and_links_stay(tmp_path: Path) -> None:
+def test_edit_keeps_file_mode_and_symbolic_link(tmp_path: Path) -> None:
     file, link = tmp_path / "demo.yaml", tmp_path / "link.yaml"
     file.write_text(TEXT)
     file.chmod(0o640)
@@ -175,7 +175,7 @@ def test_mode_of_the_file_and_links_stay(tmp_path: Path) -> None:
     assert "policy: hash" in file.read_text()
 
 
-def test_concurrent_edits_all_count(tmp_path: Path) -> None:
+def test_concurrent_edits_are_all_applied(tmp_path: Path) -> None:
     file = tmp_path / "demo.yaml"
     file.write_text(TEXT)
     threads = [
@@ -192,7 +192,7 @@ def test_concurrent_edits_all_count(tmp_path: Path) -> None:
 
 @settings(max_examples=60)
 @given(st.sampled_from([TEXT, FLOW, DASHES]), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=12))
-def test_any_sequence_of_edits_stays_valid(text: str, steps: list[tuple[int, int]]) -> None:
+def test_any_sequence_of_edits_gives_a_valid_file(text: str, steps: list[tuple[int, int]]) -> None:
     for kind, number in steps:
         config = loads(text, Path("x"))
         names = [server.name for server in config.servers]

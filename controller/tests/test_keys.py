@@ -1,4 +1,4 @@
-"""`frontage keys`: what servers are given, and that they are given it after the switch."""
+"""`frontage keys`: the key file for servers, which is written after the switch has the keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def keys_in(text: str) -> tuple[CookieKey, ...]:
     return tuple(CookieKey(key["id"], bytes.fromhex(key["secret"])) for key in tomllib.loads(text)["keys"])
 
 
-def test_the_file_has_the_keys_and_is_its_owners(tmp_path: Path) -> None:
+def test_key_file_has_all_keys_and_is_private(tmp_path: Path) -> None:
     config, file = tmp_path / "quic.yaml", tmp_path / "keys.toml"
     config.write_text(QUIC_EXAMPLE.read_text())
     command("rotate-key", "-c", str(config))
@@ -30,25 +30,25 @@ def test_the_file_has_the_keys_and_is_its_owners(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["keys.toml", "quic.yaml"]
 
 
-def test_refusals_write_nothing(tmp_path: Path) -> None:
+def test_failed_command_writes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     assert "no such file" in command("keys", str(tmp_path / "none.yaml"), "-o", str(file), code=1)
     assert not file.exists()
     assert "cannot be written" in command("keys", str(QUIC_EXAMPLE), "-o", str(tmp_path / "none" / "keys.toml"), code=1)
 
 
-def test_keys_are_given_out_when_the_switch_has_them(quic_file: Path) -> None:
+def test_keys_are_written_after_the_switch_has_them(quic_file: Path) -> None:
     file = quic_file.with_name("keys.toml")
     first = quic_file.read_text() + 'metrics: { address: "127.0.0.1:0" }\n'
     quic_file.write_text(first)
     with up(quic_file):
         until(lambda: reconciled(quic_file))
-        # Edited by hand, and not noticed yet: the command waits until it is installed.
+        # The controller has not seen this edit yet: the command waits until it is installed.
         quic_file.write_text(rotate_key(first, quic_file.parent))
         command("keys", str(quic_file), "-o", str(file))
         assert [key.id for key in keys_in(file.read_text())] == [key["id"] for key in status(quic_file)["keys"]] == [1, 2]
         before = file.read_text()
-        # What the switch refuses - clocks of TCP clients would go backwards - does not reach a server.
+        # The controller rejects the older key, which would turn back the clocks of TCP clients: no server gets it.
         quic_file.write_text(first)
         assert "nothing has been written" in command("keys", str(quic_file), "-o", str(file), code=1)
         assert file.read_text() == before

@@ -1,4 +1,4 @@
-"""The controller against a real switch: how it starts, stands by, reconnects, and shares the switch with others."""
+"""The controller with a real switch: start, standby, reconnection, and other controllers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from frontage.state.reconcile import plan
 from live import LIMIT, edited, installed, running, until
 
 
-async def test_install_and_restart_of_the_controller_writes_nothing(config_file: Path) -> None:
+async def test_restarted_controller_writes_nothing(config_file: Path) -> None:
     async with running(load(config_file)) as first:
         before = await installed(first)
         assert first.health.pipelines_set == 1
@@ -33,7 +33,7 @@ async def test_install_and_restart_of_the_controller_writes_nothing(config_file:
         assert second.health.writes.total() == 0
 
 
-async def test_restart_of_the_switch_heals(config_file: Path, switch: Switch) -> None:
+async def test_restarted_switch_is_installed_again(config_file: Path, switch: Switch) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
         switch.stop()
@@ -45,7 +45,7 @@ async def test_restart_of_the_switch_heals(config_file: Path, switch: Switch) ->
         assert controller.health.pipelines_set == 2
 
 
-async def test_controller_that_is_started_before_the_switch(config_file: Path, switch: Switch) -> None:
+async def test_controller_waits_for_the_switch(config_file: Path, switch: Switch) -> None:
     switch.stop()
     async with running(load(config_file)) as controller:
         await until(lambda: controller.health.error is not None)
@@ -61,13 +61,13 @@ async def test_standby_takes_over(config_file: Path) -> None:
             await until(lambda: standby.health.phase is Phase.STANDBY)
             assert not standby.primary
         await until(lambda: standby.primary and standby.health.phase is Phase.INSTALLED)
-        # It finds everything in place.
+        # All entries are in place.
         writes = standby.health.writes.total()
         await standby.apply(edited(config_file, lambda text: edit.set_policy(text, "shop", Policy.HASH)))
         assert standby.health.writes.total() == writes + 1
 
 
-async def test_second_controller_with_the_same_election_id_stands_by(config_file: Path) -> None:
+async def test_second_controller_with_same_election_id_is_standby(config_file: Path) -> None:
     config = load(config_file)
     async with running(config, election_id=7) as first:
         await installed(first)
@@ -77,7 +77,7 @@ async def test_second_controller_with_the_same_election_id_stands_by(config_file
             assert not second.primary
 
 
-async def test_two_standbys_one_takes_over(config_file: Path) -> None:
+async def test_one_of_two_standbys_takes_over(config_file: Path) -> None:
     config = load(config_file)
     async with running(config, election_id=3) as one, running(config, election_id=2) as two:
         async with running(config, election_id=9) as primary:
@@ -88,8 +88,8 @@ async def test_two_standbys_one_takes_over(config_file: Path) -> None:
         assert one.primary != two.primary
 
 
-async def test_stops_although_it_was_just_woken(config_file: Path) -> None:
-    """A role changes in the very moment in which the controller is cancelled."""
+async def test_cancellation_during_role_change_stops_the_controller(config_file: Path) -> None:
+    """The role changes at the same moment as the controller is cancelled."""
     controller = Controller(load(config_file))
     task = asyncio.create_task(controller.run())
     async with asyncio.timeout(LIMIT):
@@ -101,7 +101,7 @@ async def test_stops_although_it_was_just_woken(config_file: Path) -> None:
     assert task.cancelled()
 
 
-async def test_backup_may_read_but_not_write(config_file: Path) -> None:
+async def test_backup_can_read_but_not_write(config_file: Path) -> None:
     config = load(config_file)
     async with running(config, election_id=5) as controller:
         before = await installed(controller)
@@ -116,7 +116,7 @@ async def test_backup_may_read_but_not_write(config_file: Path) -> None:
                 await backup.write(pipeline.schema, p4r.Update.DELETE, [(Key("server.server4", (1,)), None)])
 
 
-async def test_who_reads_while_a_session_is_closed_is_told(config_file: Path) -> None:
+async def test_read_during_close_raises_unreachable(config_file: Path) -> None:
     device = load(config_file).device
     pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
 
@@ -137,7 +137,7 @@ async def test_who_reads_while_a_session_is_closed_is_told(config_file: Path) ->
                 await reading
 
 
-async def test_only_a_switch_without_controller_is_taken(config_file: Path) -> None:
+async def test_take_rejects_a_switch_with_a_controller(config_file: Path) -> None:
     device = load(config_file).device
     pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
     async with Session(device.address, device.device_id) as first:
@@ -149,11 +149,11 @@ async def test_only_a_switch_without_controller_is_taken(config_file: Path) -> N
         await first.arbitrate(2)
         assert (await anext(aiter(first.arbitrations()))).election_id == 2
         async with Session(device.address, device.device_id) as third:
-            with pytest.raises(SwitchError, match="another controller"):
+            with pytest.raises(SwitchError, match="another primary"):
                 await third.take(pipeline, LIMIT)
 
 
-async def test_another_program_on_the_switch_is_replaced(config_file: Path) -> None:
+async def test_other_program_on_the_switch_is_replaced(config_file: Path) -> None:
     config = load(config_file)
     async with running(config) as controller:
         before = await installed(controller)

@@ -1,4 +1,4 @@
-"""Changes of the configuration, against a real switch: what is written, and what stays."""
+"""Changes of the configuration on a real switch: the entries that are written, and those that stay."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from live import LIMIT, connected, edited, installed, running
 from scale import large_config
 
 
-async def test_drain(config_file: Path) -> None:
+async def test_drained_server_keeps_its_connections(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
         await controller.apply(edited(config_file, lambda text: edit.set_server_state(text, "web2", ServerState.DRAINING)))
         after = await installed(controller)
         vip_id = controller_vip_id(after, "203.0.113.10")
         dip = Key("vip.dip4", (int(IPv4Address("10.0.0.12")), 6, 8080))
-        # It keeps all that its connections need, in the same places ...
+        # All entries that its connections need stay in place.
         assert after[Key("server.server4", (2,))] == before[Key("server.server4", (2,))]
         slot = before[Key("choice.member", (vip_id, 2))].params[0]
         assert after[Key("choice.member", (vip_id, 2))] == Action("set_member", (slot, 0))
         assert after[dip].params == (*before[dip].params[:3], 0, *before[dip].params[4:])
-        # ... and nothing leads new ones to it.
+        # No entry leads new connections to it.
         assert Action("select_server", (2,)) in before.values()
         assert Action("select_server", (2,)) not in after.values()
-        # Slots of the consistent hash that were others' have stayed theirs.
+        # Slots of other servers in the consistent hash stay.
         for key, action in before.items():
             if key.table == "maglev.maglev" and action.params != (2,):
                 assert after[key] == action
@@ -47,7 +47,7 @@ def controller_vip_id(state: State, address: str) -> int:
     return state[Key("vip.vip4", (int(IPv4Address(address)), 6, 80))].params[0]
 
 
-async def test_add_and_remove_server_keeps_the_others_places(config_file: Path) -> None:
+async def test_added_and_removed_servers_do_not_move_others(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
 
@@ -67,7 +67,7 @@ async def test_add_and_remove_server_keeps_the_others_places(config_file: Path) 
         }
 
 
-async def test_key_rotation(config_file: Path) -> None:
+async def test_rotated_key_is_installed_next_to_the_old_one(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         one = await installed(controller)
         for expected_keys in ((1, 2), (2, 3)):
@@ -82,8 +82,8 @@ async def test_key_rotation(config_file: Path) -> None:
         assert {key.match[0] for key in one if key.table == "open.round0"} == {1}
 
 
-async def test_quic_services_keep_what_clients_hold(quic_file: Path) -> None:
-    """Cookies and connection ids of the previous key open after a rotation, and those of a draining server."""
+async def test_quic_clients_keep_their_servers_after_rotation_and_drain(quic_file: Path) -> None:
+    """Cookies and connection ids of the previous key, and of a draining server, stay valid."""
     held = (*unseal.TABLES, masking.STATIC_COOKIE, *server.TABLES, vip.COOKIE_ADDRESS, vip.VIP6)
     async with running(load(quic_file)) as controller:
         before = await installed(controller)
@@ -100,19 +100,19 @@ async def test_quic_services_keep_what_clients_hold(quic_file: Path) -> None:
         assert status["vips"][0]["cookie_prefix"] == "2001:db8:c00c:1e::/64"
 
 
-async def test_older_key_is_refused(config_file: Path) -> None:
+async def test_older_key_is_rejected(config_file: Path) -> None:
     old = load(config_file)
     async with running(old) as controller:
         await installed(controller)
         await controller.apply(edited(config_file, lambda text: edit.rotate_key(text, config_file.parent)))
-        with pytest.raises(ReconcileError, match="key ids only grow"):
+        with pytest.raises(ReconcileError, match="add a key with an id above"):
             await controller.apply(old)
         assert controller.health.phase is Phase.FAILED
         await controller.apply(load(config_file))
         await installed(controller)
 
 
-async def test_change_of_policy_is_one_write(config_file: Path) -> None:
+async def test_policy_change_is_one_write(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         await installed(controller)
         writes = controller.health.writes.total()
@@ -136,7 +136,7 @@ async def test_drift_is_repaired(config_file: Path) -> None:
         assert await installed(controller) == before
 
 
-async def test_what_the_switch_refuses_is_named(config_file: Path) -> None:
+async def test_error_names_the_rejected_entry(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
         session, pipeline = connected(controller)
@@ -146,7 +146,7 @@ async def test_what_the_switch_refuses_is_named(config_file: Path) -> None:
 
 
 @pytest.mark.parametrize("vips", [1, 512])
-async def test_largest_configuration_in_under_five_seconds(folder: Path, switch: Switch, vips: int) -> None:
+async def test_largest_configuration_installs_in_under_five_seconds(folder: Path, switch: Switch, vips: int) -> None:
     text = large_config(
         4096,
         vips,
@@ -156,7 +156,7 @@ async def test_largest_configuration_in_under_five_seconds(folder: Path, switch:
     )
     config = loads(text, folder / "large.yaml")
     for writes in (True, False):
-        # Of this process alone, since tests share their machine; the wall clock of a quiet one is not much more.
+        # CPU time of this process, because tests share the machine. On an idle machine the elapsed time is similar.
         begin = time.process_time()
         async with running(config) as controller:
             async with asyncio.timeout(10 * LIMIT):

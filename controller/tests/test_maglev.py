@@ -1,4 +1,4 @@
-"""Maglev tables: balance, determinism, and how little moves."""
+"""Maglev tables: balance, determinism and disruption."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_shares_follow_weights(weights: list[int]) -> None:
     servers = [Backend(f"s{i}", i, weight) for i, weight in enumerate(weights)]
     shares = Counter(table(servers, slots))
     for server in servers:
-        # When the last slot is filled each waits for less than two turns; theirs have gone to the others, by weight.
+        # At the last slot every server waits for less than two turns, which went to the others by weight.
         waiting = 2 * max(1.0, len(weights) * server.weight / sum(weights))
         assert abs(shares[server.sid] - slots * server.weight / sum(weights)) <= waiting
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 40))
-def test_order_does_not_matter(random: object, count: int) -> None:
+def test_table_does_not_depend_on_order(random: object, count: int) -> None:
     servers = backends(count)
     shuffled = list(servers)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -43,25 +43,25 @@ def test_order_does_not_matter(random: object, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [4, 16, 100, 500])
-def test_removing_a_server_moves_little_more_than_its_own(count: int) -> None:
+def test_removed_server_moves_few_other_slots(count: int) -> None:
     slots = 16 << (count - 1).bit_length()
     servers = backends(count)
     before = table(servers, slots)
     after = table(servers[:-1], slots)
     gone = servers[-1].sid
     moved = sum(old != new for old, new in zip(before, after, strict=True) if old != gone)
-    # The paper sees a few per cent of disruption at a hundred slots a server (section 5.3); here there are 16 to 32.
+    # The paper reports a few per cent of disruption at 100 slots per server (section 5.3); here there are 16 to 32.
     assert moved <= 0.25 * slots
 
 
 @given(st.integers(2, 50), st.data())
-def test_absent_servers_move_nobody_else(count: int, data: st.DataObject) -> None:
+def test_absent_servers_do_not_move_other_slots(count: int, data: st.DataObject) -> None:
     full = table(backends(count), 16 << (count - 1).bit_length())
     absent = data.draw(st.sets(st.integers(0, count - 1), max_size=count - 1))
     result = without(full, absent)
     assert not absent & set(result)
     assert all(new == old for old, new in zip(full, result, strict=True) if old not in absent)
-    # One more is absent: only its slots change.
+    # With one more absent server, only its slots change.
     present = sorted(set(range(count)) - absent)
     if len(present) > 1:
         one = data.draw(st.sampled_from(present))
@@ -70,14 +70,14 @@ def test_absent_servers_move_nobody_else(count: int, data: st.DataObject) -> Non
         assert sum(new != old for old, new in zip(result, fewer, strict=True) if old != one) <= unlucky
 
 
-def test_absent_servers_slots_are_spread() -> None:
+def test_slots_of_absent_servers_are_spread_evenly() -> None:
     full = table(backends(8), 1024)
     shares = Counter(without(full, {0, 1}))
     assert set(shares) == set(range(2, 8))
     assert max(shares.values()) < 1.3 * min(shares.values())
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     assert table([], 64) == []
     with pytest.raises(ValueError, match="power of two"):
         table(backends(2), 100)

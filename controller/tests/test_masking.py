@@ -1,30 +1,19 @@
-"""The tables of the cookie's cipher, looked up in the order in which the P4 program does."""
+"""The tables of the cookie's cipher, looked up in the order of the P4 program."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import EXAMPLE
-from frontage.config import Config, load
 from frontage.cookie import CookieKey
 from frontage.p4.entries import Key, State
-from frontage.state.allocation import Allocation
 from frontage.state.blocks import masking, retrieve
 
 KEYS = (CookieKey(6, bytes(range(16))), CookieKey(7, bytes(range(100, 132))))
 
 
-def two_keys() -> Config:
-    config = load(EXAMPLE)
-    first = config.keys[0]
-    keys = tuple(first.model_copy(update={"id": key.id, "secret": key.secret}) for key in KEYS)
-    return config.model_copy(update={"keys": keys})
-
-
-CONFIG = two_keys()
-SEAL = masking.entries(CONFIG, Allocation())
-OPEN = retrieve.entries(CONFIG, Allocation())
+SEAL = masking.entries(KEYS, ())
+OPEN = retrieve.entries(KEYS)
 
 
 def cipher(state: State, rounds: tuple[str, ...], a: int, b: int, epoch: int, tweak: bytes) -> tuple[int, int]:
@@ -37,7 +26,7 @@ def cipher(state: State, rounds: tuple[str, ...], a: int, b: int, epoch: int, tw
 
 
 @given(st.sampled_from(KEYS), st.integers(0, 4095), st.binary(min_size=4, max_size=4))
-def test_the_program_seals_and_opens_what_the_specification_says(key: CookieKey, sid: int, tweak: bytes) -> None:
+def test_program_seals_and_opens_like_the_specification(key: CookieKey, sid: int, tweak: bytes) -> None:
     # masking.p4
     left, right = cipher(SEAL, masking.ROUNDS, sid >> 4, (sid & 15) << 3, key.epoch, tweak)
     code = key.epoch << 15 | left << 7 | right
@@ -48,6 +37,6 @@ def test_the_program_seals_and_opens_what_the_specification_says(key: CookieKey,
     assert left << 4 | right >> 3 == sid
 
 
-def test_the_newest_key_seals() -> None:
+def test_newest_key_seals() -> None:
     action = SEAL[Key(masking.ACTIVE_KEY, ())]
     assert action.params == (1, 7)

@@ -1,4 +1,4 @@
-"""Service Addresses against the vectors that every language's implementation shares."""
+"""Service addresses, with the test vectors that all implementations share."""
 
 import json
 from pathlib import Path
@@ -14,35 +14,35 @@ VECTORS: list[dict[str, Any]] = json.loads(
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector['prefix']}+{vector['sid_bits']}-{vector['name'][:20]}")
-def test_addresses(vector: dict[str, Any]) -> None:
+def test_address_equals_test_vector(vector: dict[str, Any]) -> None:
     prefix = ServicePrefix.parse(f"{vector['prefix']}+{vector['sid_bits']}")
     assert str(prefix.service_address(vector["name"])) == vector["address"]
 
 
 @pytest.mark.parametrize("text", ["2001:db8:a::/48+16", "198.51.100.0/24+0"])
-def test_prefixes_are_shown_as_they_are_read(text: str) -> None:
+def test_prefix_is_printed_as_parsed(text: str) -> None:
     assert str(ServicePrefix.parse(text)) == text
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("2001:db8:a::/48", "is no prefix with N_sid"),
-        ("2001:db8:a::/48+-1", "is no prefix with N_sid"),
-        ("2001:db8:a::/48+81", "has more than 128 bits; N_sid is at most 80"),
-        ("198.51.100.0/24+9", "has more than 32 bits; N_sid is at most 8"),
+        ("2001:db8:a::/48", "invalid service prefix"),
+        ("2001:db8:a::/48+-1", "invalid service prefix"),
+        ("2001:db8:a::/48+81", "more than 128 bits: use an N_sid of at most 80"),
+        ("198.51.100.0/24+9", "more than 32 bits: use an N_sid of at most 8"),
         ("2001:db8:a::1/48+16", "has host bits set"),
-        ("198.51.100.0/33+0", "is no prefix with N_sid"),
+        ("198.51.100.0/33+0", "invalid service prefix"),
     ],
 )
-def test_errors_say_what_is_wrong(text: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=r"write it as|N_sid is at most") as caught:
+def test_invalid_prefix_is_rejected(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r"write it as|N_sid of at most") as caught:
         ServicePrefix.parse(text)
     assert text in str(caught.value)
     assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", ".", "a\nb", "a\x7f", "a\x85"])
-def test_what_is_no_name(text: str) -> None:
-    with pytest.raises(ValueError, match="is no name"):
+def test_invalid_name_is_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid name"):
         canonical_name(text)

@@ -1,4 +1,4 @@
-"""What the controller knows of the P4 program, against the program's own source and P4Info."""
+"""The controller's knowledge of the P4 program, compared with the program's source and P4Info."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def schema() -> Schema:
     return Schema.load(file)
 
 
-def test_limits() -> None:
+def test_limits_equal_the_sizes_of_the_program() -> None:
     text = (SOURCE / "include" / "size.p4").read_text()
     sizes = {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)$", text, re.MULTILINE)}
     assert sizes["VIPS"] == limits.MAX_VIPS
@@ -53,7 +53,7 @@ def test_limits() -> None:
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()
 
 
-def test_reasons() -> None:
+def test_reasons_are_read_from_the_program() -> None:
     drops = reasons.drops()
     text = (SOURCE / "include" / "drop.p4").read_text()
     assert len(drops) == len(re.findall(r"^#define DROP_\w+ \d+ //", text, re.MULTILINE)) - 1
@@ -63,31 +63,31 @@ def test_reasons() -> None:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: b.__name__)
-def test_a_block_is_named_like_its_control(block: object) -> None:
+def test_block_has_the_name_of_its_control(block: object) -> None:
     name = str(block.__name__).rpartition(".")[2]  # type: ignore[attr-defined]
     assert (SOURCE / "control" / f"{name}.p4").exists()
 
 
-def test_every_table_of_the_program_is_managed(schema: Schema) -> None:
+def test_every_table_of_the_program_belongs_to_a_block(schema: Schema) -> None:
     assert set(schema.tables) == set(TABLES)
 
 
-def test_entries_survive_the_wire(schema: Schema) -> None:
+def test_entries_are_equal_after_encoding_and_decoding(schema: Schema) -> None:
     config = load(EXAMPLE)
     decode = schema.decoder()
     for key, action in desired(config, allocate(config, Installed({}))).items():
         assert decode(schema.encode(key, action)) == (key, action)
 
 
-def test_a_program_of_another_version_is_named(schema: Schema, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"no table vip\.vip5; this controller and the P4 program"):
+def test_program_of_another_version_is_rejected(schema: Schema, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"no table vip\.vip5: use a controller and a P4 program of the same version"):
         schema.encode(Key("vip.vip5", (1,)), None)
     with pytest.raises(PipelineError, match="no action set_vip of 2 parameters"):
         schema.encode(Key("vip.vip4", (1, 6, 2)), Action("set_vip", (1, 2)))
     with pytest.raises(PipelineError, match="has 3 match fields, not 1"):
         schema.encode(Key("vip.vip4", (1,)), None)
     (tmp_path / "bad.txtpb").write_text("tables { nonsense: 1 }")
-    with pytest.raises(PipelineError, match="is no P4Info"):
+    with pytest.raises(PipelineError, match="invalid P4Info"):
         Schema.load(tmp_path / "bad.txtpb")
     with pytest.raises(PipelineError, match="cannot be read"):
         Pipeline.load(PROGRAM / "frontage.p4info.txtpb", tmp_path / "none.json")

@@ -1,4 +1,4 @@
-"""QUIC services: what the file may say of them, and the entries by which the switch knows their servers."""
+"""QUIC services: checks of the file, and the entries for their servers."""
 
 from __future__ import annotations
 
@@ -39,52 +39,52 @@ edited = partial(replaced, TEXT)
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        (edited("protocol: udp ", "protocol: quic "), "vips[0].protocol", "'quic' is not one of 'tcp' or 'udp'"),
-        (edited(":c00c:1e::/64", ":c00c:1e::/60"), "vips[0].cookie_prefix", "not a prefix: it has host bits set"),
-        (edited(":c00c:1e::/64", ":c00c::/48"), "vips[0].cookie_prefix", "not an IPv6 prefix of length 64"),
+        (edited("protocol: udp ", "protocol: quic "), "vips[0].protocol", 'unknown protocol "quic": use '),
+        (edited(":c00c:1e::/64", ":c00c:1e::/60"), "vips[0].cookie_prefix", "host bits are set"),
+        (edited(":c00c:1e::/64", ":c00c::/48"), "vips[0].cookie_prefix", "not an IPv6 /64"),
         (
             edited("    policy: cheetah-rr  ", "    cookie_prefix: '2001:db8:c::/64'\n    policy: cheetah-rr  "),
             "vips[1].cookie_prefix",
-            "VIP films-v4 is UDP over IPv4, cookie addresses are for UDP over IPv6; remove it",
+            "VIP films-v4 uses UDP over IPv4, but cookie addresses need UDP over IPv6: remove it",
         ),
         (
             edited("    policy: cheetah-rr  ", "    policy: cclb4  "),
             "vips[1].policy",
-            "over IPv4 QUIC has no place for them; use hash",
+            "which QUIC over IPv4 cannot carry: use hash",
         ),
         (edited("    policy: cheetah-rr  ", "    # "), "vips[1].policy", "cclb4 needs the loads that servers report"),
         (edited("policy: cclb4\n", "policy: cheetah-ll\n"), "vips[0].policy", "cheetah-ll counts FIN and RST"),
         (
             edited("2001:db8:a:2::10", "2001:db8:a:1::11"),
             "servers[1].address",
-            "two servers send from 2001:db8:a:1::/64 UDP port 8443; a QUIC server on IPv6 needs a /64 of its own: move one",
+            "two servers send from 2001:db8:a:1::/64 UDP port 8443: move one of them",
         ),
         (
             edited("2001:db8:a:2::10", "2001:db8:c00c:1e::10"),
             "servers[1].address",
-            "2001:db8:c00c:1e::10 lies in a cookie prefix; give an address outside of it",
+            "2001:db8:c00c:1e::10 is in a cookie prefix: use an address outside of it",
         ),
         (
             edited("2001:db8:a:2::/64", "2001:db8:a:2::/112"),
             "servers[1].address",
-            "no route leads to 2001:db8:a:2::/64 on the servers' side, where this server has its cookie addresses; add the prefix",
+            "no route to 2001:db8:a:2::/64 on the server side, where this server has its cookie addresses: add the prefix",
         ),
-        (edited("timeout: 10 ", "timeout: 0 "), "handshake.timeout", "'0' is smaller than 1"),
+        (edited("timeout: 10 ", "timeout: 0 "), "handshake.timeout", '"0" is below the minimum of 1'),
     ],
 )
-def test_error_names_field_and_fix(text: str, where: str, says: str) -> None:
+def test_error_has_field_problem_and_fix(text: str, where: str, says: str) -> None:
     said = problems(text, Path("quic.yaml"))
     assert len([line for line in said if f": {where}: " in line and says in line]) == 1, said
 
 
-def test_two_services_share_no_cookie_prefix() -> None:
+def test_shared_cookie_prefix_is_rejected() -> None:
     second = "  - name: films2\n    address: '2001:db8:ffff::21'\n    protocol: udp\n    port: 443\n    policy: hash\n"
     second += "    cookie_prefix: '2001:db8:c00c:1e::/64'\n"
-    with pytest.raises(ConfigError, match=r"two VIPs have cookie prefix 2001:db8:c00c:1e::/64 with port 443; give every service"):
+    with pytest.raises(ConfigError, match=r"duplicate cookie prefix 2001:db8:c00c:1e::/64 with port 443: give every service"):
         loads(edited("  - name: films-v4\n", second + "  - name: films-v4\n"), Path("quic.yaml"))
 
 
-def test_tcp_and_udp_of_one_address_are_two_services() -> None:
+def test_tcp_and_udp_services_can_share_an_address() -> None:
     web = "  - name: web\n    address: '2001:db8:ffff::20'\n    port: 443\n"
     server = "  - { name: web1, vip: web, address: '2001:db8:a:1::10', port: 8443, sid: 9 }\n"
     text = edited("  - name: films-v4\n", web + "  - name: films-v4\n").replace("servers:\n", "servers:\n" + server, 1)
@@ -95,7 +95,7 @@ def test_tcp_and_udp_of_one_address_are_two_services() -> None:
     assert state[Key(vip.DIP6, (int(IPv6Address("2001:db8:a:1::10")), 8443))].params[0] == 9
 
 
-def test_a_server_is_known_by_its_network() -> None:
+def test_server_is_matched_by_its_network() -> None:
     key = Key(vip.QUIC_DIP6, (0x20010DB8000A0001, 8443))
     params = STATE[key].params
     assert params[0] == 1
@@ -109,11 +109,11 @@ def vip6_key() -> Key:
     return Key(vip.VIP6, (int(IPv6Address("2001:db8:ffff::20")), 17, 443))
 
 
-def test_handshakes_live_as_long_as_the_file_says() -> None:
+def test_handshake_timeout_is_that_of_the_file() -> None:
     assert STATE[Key(handshake.TIMEOUT, ())] == Action("set_timeout", (10,))
 
 
-def test_static_cookies_are_those_of_the_keys() -> None:
+def test_static_cookies_are_sealed_with_every_key() -> None:
     key = CONFIG.cookie_keys[0]
     for sid in (1, 2):
         (interface_id,) = STATE[Key(masking.STATIC_COOKIE, (key.epoch, sid))].params
@@ -122,7 +122,7 @@ def test_static_cookies_are_those_of_the_keys() -> None:
 
 
 def open_word(state: State, word: int) -> int:
-    """``cookie6.p4``: the 60 bits under 64."""
+    """Open the lower 60 of 64 bits like ``cookie6.p4``."""
     epoch, left, right = word >> 60 & 1, word >> 28 & 0xFFFFFFFF, word & 0xFFFFFFF
     for i, tables in enumerate(unseal.ROUNDS):
         source = left if i % 2 == 0 else right
@@ -134,14 +134,14 @@ def open_word(state: State, word: int) -> int:
 
 
 @given(st.integers(0, 4095), st.integers(1, (1 << 24) - 1), st.binary(min_size=3, max_size=3))
-def test_the_program_opens_what_the_specification_seals(sid: int, nonce: int, random: bytes) -> None:
+def test_program_opens_words_sealed_by_the_specification(sid: int, nonce: int, random: bytes) -> None:
     key = CONFIG.cookie_keys[0]
     assert open_word(STATE, key.seal_ip6(Ip6Cookie(sid))) == sid << 44
     cid = key.seal_cid(sid, nonce, random)
     assert open_word(STATE, int.from_bytes(cid[1:9], "big")) == sid << 44 | nonce << 20
 
 
-def test_rotation_keeps_what_the_previous_key_sealed(tmp_path: Path) -> None:
+def test_rotation_keeps_cookies_of_the_previous_key_valid(tmp_path: Path) -> None:
     file = tmp_path / "quic.yaml"
     file.write_text(TEXT)
     config = loads(rotate_key(TEXT, tmp_path), file)
@@ -154,6 +154,6 @@ def test_rotation_keeps_what_the_previous_key_sealed(tmp_path: Path) -> None:
     assert all(state[entry] == action for entry, action in STATE.items() if entry.table in unseal.TABLES)
 
 
-def test_without_quic_nothing_is_there_to_open() -> None:
+def test_configuration_without_quic_has_no_unseal_entries() -> None:
     demo = wanted(load(ROOT / "controller" / "examples" / "demo.yaml"))
     assert not {entry.table for entry in demo} & {*unseal.TABLES, masking.STATIC_COOKIE}

@@ -1,4 +1,4 @@
-"""The command line and `frontage up`, as their users run them."""
+"""The command line and `frontage up`, run as separate processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT = 60.0
 
 
 def command(*words: str, code: int = 0) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     done = subprocess.run([*FRONTAGE, *words], capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "COLUMNS": "200"})
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
@@ -78,33 +78,33 @@ def test_every_command_has_help_with_an_example() -> None:
         assert f"Example: frontage {name}" in command(name, "--help")
 
 
-def test_check() -> None:
-    assert "2 VIPs, 5 servers: no problem found" in command("check", str(EXAMPLE))
+def test_check_accepts_a_valid_file() -> None:
+    assert "2 VIPs, 5 servers: no problems found" in command("check", str(EXAMPLE))
     assert json.loads(command("check", str(EXAMPLE), "--json"))["ok"]
 
 
-def test_check_of_a_wrong_file(tmp_path: Path) -> None:
+def test_check_lists_problems_of_an_invalid_file(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(EXAMPLE.read_text().replace("sid: 3", "sid: 2"))
-    assert f"{file}:70:10: servers[2].sid: sid 2 is used twice" in command("check", str(file), code=1)
+    assert f"{file}:70:10: servers[2].sid: duplicate sid 2" in command("check", str(file), code=1)
     problem = json.loads(command("check", str(file), "--json", code=1))["problems"][0]
     assert (problem["line"], problem["column"], problem["path"]) == (70, 10, ["servers", 2, "sid"])
 
 
-def test_up_with_a_wrong_file(tmp_path: Path) -> None:
+def test_up_rejects_an_invalid_file(tmp_path: Path) -> None:
     assert "no such file" in command("up", str(tmp_path / "none.yaml"), code=1)
 
 
-def test_without_a_controller_the_file_is_edited(tmp_path: Path) -> None:
+def test_commands_edit_the_file_without_a_controller(tmp_path: Path) -> None:
     file = tmp_path / "demo.yaml"
     file.write_text(EXAMPLE.read_text())
     assert "server web2 is draining: written to" in command("drain", "web2", "-c", str(file))
     said = command("set-policy", "shop", "hash", "-c", str(file), "--json")
-    assert json.loads(said) == {"ok": True, "changed": "shop goes by hash", "installed": False}
-    assert "there is no server web9" in command("remove-server", "web9", "-c", str(file), code=1)
+    assert json.loads(said) == {"ok": True, "changed": "policy of shop is hash", "installed": False}
+    assert 'unknown server "web9"' in command("remove-server", "web9", "-c", str(file), code=1)
 
 
-def test_commands_are_installed_when_they_return(running: Path) -> None:
+def test_commands_return_after_the_installation(running: Path) -> None:
     def server(name: str) -> dict[str, Any] | None:
         found = status(running)
         assert found["difference"]["tables"] == {}
@@ -126,28 +126,28 @@ def test_commands_are_installed_when_they_return(running: Path) -> None:
     assert "# a larger machine" in running.read_text()
 
 
-def test_status_for_people(running: Path) -> None:
+def test_status_prints_tables(running: Path) -> None:
     said = command("status", "-c", str(running))
     assert "controller  installed, primary" in said
-    assert "entries as wanted" in said
+    assert "installed   all" in said
     assert "web4" in said
     assert "draining" in said
 
 
-def test_edit_by_hand_is_followed_and_a_wrong_one_is_not(running: Path) -> None:
+def test_controller_follows_valid_edits_of_the_file_only(running: Path) -> None:
     text = running.read_text()
     running.write_text(text.replace("policy: cclb4 ", "policy: hash "))
     until(lambda: status(running)["vips"][0]["policy"] == "hash" and reconciled(running))
-    # Status reads the file first; so ask the controller itself.
+    # The status command reads the file first, so query the controller itself.
     from frontage.config import load
     from frontage.service.control import ControlError, ask, socket_path
 
     path = socket_path(load(running), running)
     running.write_text(text.replace("sid: 3", "sid: 2"))
-    with pytest.raises(ControlError, match="sid 2 is used twice"):
+    with pytest.raises(ControlError, match="duplicate sid 2"):
         ask(path, {"command": "apply"}, LIMIT)
     answer = ask(path, {"command": "status"}, LIMIT)["status"]
-    assert "sid 2 is used twice" in answer["controller"]["config_error"]
+    assert "duplicate sid 2" in answer["controller"]["config_error"]
     assert answer["controller"]["phase"] == "installed"
     assert answer["vips"][0]["policy"] == "hash"
     assert answer["difference"]["tables"] == {}
@@ -156,7 +156,7 @@ def test_edit_by_hand_is_followed_and_a_wrong_one_is_not(running: Path) -> None:
             ask(path, nonsense, LIMIT)
 
 
-def test_metrics(config_file: Path) -> None:
+def test_metrics_are_served(config_file: Path) -> None:
     with up(config_file):
         log = config_file.with_suffix(".log")
         url = next(word for word in log.read_text().split() if word.startswith("http://"))
@@ -173,18 +173,18 @@ def test_metrics(config_file: Path) -> None:
         "frontage_primary 1.0",
         'frontage_server_packets_total{direction="up",server="web1",vip="shop"} 0.0',
         'frontage_vip_bytes_total{direction="down",vip="shop"} 0.0',
-        'frontage_drop_packets_total{reason="no-route"} 0.0',
-        'frontage_aifo_refused_packets_total{least_rpt="64"} 0.0',
+        'frontage_dropped_packets_total{reason="no-route"} 0.0',
+        'frontage_aifo_dropped_packets_total{min_rpt_us="64"} 0.0',
         'frontage_steering_packets_total{outcome="retrieved-cookie"} 0.0',
-        'frontage_connection_table_claims_total{result="taken"} 0.0',
-        'frontage_handshake_table_claims_total{result="refused"} 0.0',
-        'frontage_reconcile_seconds_bucket{le="+Inf"}',
+        'frontage_connection_table_inserts_total{result="taken"} 0.0',
+        'frontage_handshake_table_inserts_total{result="refused"} 0.0',
+        'frontage_reconcile_duration_seconds_bucket{le="+Inf"}',
         'frontage_server_active{server="web4",vip="shop"} 0.0',
     ):
         assert wanted in text, text
 
 
-def test_restarts_of_everything(config_file: Path, switch: Switch) -> None:
+def test_controller_and_switch_recover_from_restarts(config_file: Path, switch: Switch) -> None:
     with up(config_file):
         until(lambda: reconciled(config_file))
         switch.stop()
@@ -192,18 +192,18 @@ def test_restarts_of_everything(config_file: Path, switch: Switch) -> None:
         assert status(config_file)["controller"]["error"]
         switch.start()
         until(lambda: reconciled(config_file))
-    # Without a controller, the switch itself is asked.
+    # Without a controller, the command queries the switch itself.
     found = status(config_file)
     assert found["controller"]["phase"] == "not running"
     assert found["difference"]["tables"] == {}
     switch.stop()
-    assert "no P4Runtime server answers" in status(config_file)["controller"]["error"]
+    assert "no response from a P4Runtime server" in status(config_file)["controller"]["error"]
 
 
 def test_standby_process_takes_over(config_file: Path) -> None:
     with up(config_file):
         until(lambda: reconciled(config_file))
-        # The same election id: the second one stands by, and commands still reach the first.
+        # With the same election id, the second controller is a standby and commands reach the first.
         with up(config_file):
             until(lambda: "role backup, election id 99" in config_file.with_suffix(".log").read_text())
             assert status(config_file)["controller"]["role"] == "primary"

@@ -1,4 +1,4 @@
-"""Sites and the end-user mapping: what a configuration may say, what the switch then holds, what a change writes."""
+"""Sites and the end-user mapping: checks of the file, entries, and the writes of a change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ edited = partial(replaced, TEXT)
 
 
 def with_sites(count: int) -> Config:
-    """The example with more sites."""
+    """Return the example with this number of sites."""
     more = "".join(
         f'  - {{ id: {n}, name: site{n}, vtep: "2001:db8:102::{n:x}", sids: [{1600 + n}, {1600 + n}], tunnel: gre }}\n'
         for n in range(3, count + 1)
@@ -48,35 +48,35 @@ def with_sites(count: int) -> Config:
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        (edited("site: { id: 1,", "site: { id: 256,"), "site.id", "'256' is larger than 255; give this site's number"),
-        (edited('site: { id: 1, vtep: "2001:db8:101::1" }\n', ""), "sites", "does not say which site this is; add `site`"),
-        (edited("sids: [800, 1599]", "sids: [799, 1599]"), "sites[1].sids", "sites 1 and 2 share SIDs from 799 on"),
-        (edited("sids: [800, 1599]", "sids: [1599, 800]"), "sites[1]", "has a range of sids whose last is below its first"),
+        (edited("site: { id: 1,", "site: { id: 256,"), "site.id", '"256" is above the maximum of 255: give the id of this site'),
+        (edited('site: { id: 1, vtep: "2001:db8:101::1" }\n', ""), "sites", "the own site is unknown: add `site`"),
+        (edited("sids: [800, 1599]", "sids: [799, 1599]"), "sites[1].sids", "sites 1 and 2 share SIDs from 799"),
+        (edited("sids: [800, 1599]", "sids: [1599, 800]"), "sites[1]", "the last of the sids is below the first"),
         (edited("sid: 2 }", "sid: 900 }"), "servers[1].sid", "SID 900 is not in the range of site 1, 0 to 799"),
-        (edited("id: 2, name: tokyo", "id: 1, name: tokyo"), "sites[1].id", "site id 1 is used twice"),
-        (edited("role: site", "role: client"), "sites[1].vtep", "no route leads to 2001:db8:102::1 by a port of role 'site'"),
+        (edited("id: 2, name: tokyo", "id: 1, name: tokyo"), "sites[1].id", "duplicate site id 1"),
+        (edited("role: site", "role: client"), "sites[1].vtep", "no route to 2001:db8:102::1 by a port of role 'site'"),
         (
             edited("role: server", "role: client"),
             "dispatchers[0].address",
-            "no route leads to 2001:db8:2::d by a port of role 'server'",
+            "no route to 2001:db8:2::d by a port of role 'server'",
         ),
-        (edited("tunnel: vxlan", "tunnel: ipip"), "sites[1].tunnel", "'ipip' is not one of"),
-        (edited('vtep: "2001:db8:101::1" }', 'vtep: "192.0.2.1" }'), "sites[0].vtep", "site 1 is this one, whose vtep is not"),
+        (edited("tunnel: vxlan", "tunnel: ipip"), "sites[1].tunnel", 'unknown tunnel "ipip": use one of vxlan, gre'),
+        (edited('vtep: "2001:db8:101::1" }', 'vtep: "192.0.2.1" }'), "sites[0].vtep", "site 1 is this site, but its vtep is not"),
         (
             edited('  - { name: dispatcher1, address: "2001:db8:2::d" }', "  []"),
-            "vips[1].artemis.decided",
-            "no dispatcher is there",
+            "vips[1].artemis.dedicated_address",
+            "no dispatcher to read the SNI",
         ),
         (
-            edited("id: 4, decided", "id: 3, decided"),
+            edited("id: 4, dedicated_address", "id: 3, dedicated_address"),
             "vips[1].artemis.id",
-            "VIP films is service 3 too, and says other things of it",
+            "VIP films describes service 3 differently",
         ),
-        (edited("protocol: udp", "protocol: tcp"), "vips[0].artemis", "VIP films is TCP, and Artemis binds late by QUIC"),
-        (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is that of tunnels"),
+        (edited("protocol: udp", "protocol: tcp"), "vips[0].artemis", "VIP films uses TCP, but Artemis needs QUIC"),
+        (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is reserved for VXLAN"),
     ],
 )
-def test_problems(text: str, where: str, says: str) -> None:
+def test_error_has_field_problem_and_fix(text: str, where: str, says: str) -> None:
     said = problems(text, ARTEMIS)
     assert any(f": {where}: " in line and says in line for line in said), said
 
@@ -88,13 +88,13 @@ def test_entries_of_sites() -> None:
     own, tokyo, replica, sender = (end(a) for a in ("2001:db8:101::1", "2001:db8:102::1", "2001:db8:a:1::10", "2001:db8:102::d"))
     assert state[Key(tunnel.ENDPOINT6, (own,))] == Action("local_endpoint")
     assert state[Key(tunnel.ENDPOINT6, (replica,))] == Action("remote_endpoint")
-    assert state[Key(vip.ADDRESS6, (own,))] == Action("no_service")  # what is no tunnel goes nowhere
+    assert state[Key(vip.ADDRESS6, (own,))] == Action("no_service")  # other packets to the endpoint are dropped
     assert state[Key(neighbor.ECHO6, (own,))] == Action("echo_reply")
     assert state[Key(tunnel.PEER6, (tokyo, 3))] == Action("set_peer", (2, 0))
     assert state[Key(tunnel.PEER6, (sender, 3))] == Action("set_peer", (2, 0))
     assert state[Key(tunnel.PEER6, (replica, 2))] == Action("set_peer", (0, 2))
     assert Key(tunnel.PEER6, (own, 3)) not in state
-    # Servers 1 and 3 share an address: it answers for both of their services.
+    # Servers 1 and 3 share an address, which may answer for the services of both.
     films, small = (end(a) for a in ("2001:db8:a57e:8cf0::", "2001:db8:a57e:ffff::"))
     groups = {key.match for key in state if key.table == tunnel.SOURCE6}
     assert groups == {(g, films, 443) for g in (0, 2, 3)} | {(g, small, 443) for g in (0, 2)}
@@ -107,7 +107,7 @@ def test_entries_of_sites() -> None:
     assert state[Key(steering.SERVICE, (allocation.vip_ids["small"],))] == Action("use_dispatcher", (1,))
 
 
-def test_a_range_of_sids_is_its_prefixes() -> None:
+def test_range_of_sids_is_covered_by_prefixes() -> None:
     for first, last in ((0, 799), (800, 1599), (0, 4095), (7, 7), (1, 4094)):
         found = [range(v, v + (1 << 16 - length)) for v, length in steering.prefixes(first, last)]
         assert [sid for part in found for sid in part] == list(range(first, last + 1))
@@ -115,7 +115,7 @@ def test_a_range_of_sids_is_its_prefixes() -> None:
 
 
 def sessions(state: State) -> dict[int, set[int]]:
-    """Sites by session."""
+    """Return the sites of each session."""
     return {key.match[0]: set(action.params[1::2]) for key, action in state.items() if key.table == CLONE_SESSION}  # type: ignore[misc]
 
 
@@ -137,8 +137,8 @@ def test_choices_become_entries_and_sessions() -> None:
     assert Key(steering.DEPLOYMENT, (4,)) not in state  # service 4 is a dispatcher's
 
 
-def test_a_change_is_its_difference() -> None:
-    """After any changes, what is held is what the whole mapping would be; sessions come and go with their last use."""
+def test_change_writes_only_the_difference() -> None:
+    """After any changes, the state equals that of the whole mapping, and sessions exist as long as they are used."""
     config = with_sites(9)
     mapping = EndUserMapping({}, {3: 7}, {(7, region): (2 + region % 7, 2 + (region + 1) % 7) for region in range(1, 2000)})
     entries = MappingEntries(config, mapping)
@@ -161,7 +161,7 @@ def test_a_change_is_its_difference() -> None:
     assert len(sessions(entries.state)) == 7
 
 
-def test_services_have_what_they_need_of_a_mapping() -> None:
+def test_mapping_is_reduced_to_the_services_of_the_site() -> None:
     mapping = EndUserMapping({ip_network("192.0.2.0/24"): 5}, {3: 7, 4: 8, 5: 7}, {(7, 0): (1,), (7, 5): (2,), (8, 0): (2,)})
     found = mapping.for_services({3, 5, 6})
     assert found == EndUserMapping(mapping.regions, {3: 7, 5: 7}, {(7, 0): (1,), (7, 5): (2,)})
@@ -170,17 +170,23 @@ def test_services_have_what_they_need_of_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Change(choices={(7, 5): (9,)}), "deployment 7 in region 5 has the unknown site 9; add it to `sites`"),
-        (Change(choices={(7, 5): ()}), "deployment 7 in region 5 has the sites []; give 1 to 4, each once"),
-        (Change(choices={(7, 5): (2, 2)}), "deployment 7 in region 5 has the sites [2, 2]; give 1 to 4, each once"),
-        (Change(choices={(7, 5): (1, 2, 3, 4, 5)}), "has the sites [1, 2, 3, 4, 5]; give 1 to 4, each once"),
-        (Change(choices={(7, 65536): (2,)}), "for deployment 7 in region 65536; give a deployment from 1 to 65535, and a region"),
-        (Change(choices={(0, 5): (2,)}), "for deployment 0 in region 5; give a deployment from 1 to 65535, and a region"),
-        (Change(deployments={3: 0}), "service 3 has deployment 0; give a deployment from 1 to 65535"),
-        (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24 has region 0; give a region from 1"),
+        (Change(choices={(7, 5): (9,)}), "deployment 7 in region 5: unknown site 9: add it to `sites`"),
+        (Change(choices={(7, 5): ()}), "deployment 7 in region 5: invalid sites []: use 1 to 4 different sites"),
+        (Change(choices={(7, 5): (2, 2)}), "deployment 7 in region 5: invalid sites [2, 2]: use 1 to 4 different sites"),
+        (Change(choices={(7, 5): (1, 2, 3, 4, 5)}), "invalid sites [1, 2, 3, 4, 5]: use 1 to 4 different sites"),
+        (
+            Change(choices={(7, 65536): (2,)}),
+            "invalid choice for deployment 7 in region 65536: use a deployment from 1 to 65535 and",
+        ),
+        (
+            Change(choices={(0, 5): (2,)}),
+            "invalid choice for deployment 0 in region 5: use a deployment from 1 to 65535 and a region",
+        ),
+        (Change(deployments={3: 0}), "service 3: invalid deployment 0: use a deployment from 1 to 65535"),
+        (Change(regions={ip_network("192.0.2.0/24"): 0}), "192.0.2.0/24: invalid region 0: use a region from 1"),
     ],
 )
-def test_a_wrong_change_changes_nothing(change: Change, says: str) -> None:
+def test_invalid_change_is_rejected_as_a_whole(change: Change, says: str) -> None:
     entries = MappingEntries(load(ARTEMIS), EndUserMapping({}, {3: 7}, {(7, 0): (1, 2)}))
     before = dict(entries.state)
     with pytest.raises(MappingError) as caught:
@@ -195,7 +201,7 @@ SERVICES = '"services": [{"id": 3, "deployment": 7}]'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "mapping.json:1:2: is not valid JSON"),
+        ("{", "mapping.json:1:2: invalid JSON"),
         (
             f'{{{SERVICES}, "mapping": [\n {{"deployment": 7, "sites": [], "regions": [5]}}]}}',
             "mapping.json:2:29: mapping[0].sites: has 0 items",
@@ -203,23 +209,23 @@ SERVICES = '"services": [{"id": 3, "deployment": 7}]'
         (
             f'{{{SERVICES}, "mapping": [\n {{"deployment": 7, "sites": [2], "regions": [5]}},\n'
             ' {"deployment": 8, "sites": [2], "regions": [5]}]}',
-            "mapping.json:3:17: mapping[1].deployment: no service has deployment 8; add one to `services`, or remove this",
+            "mapping.json:3:17: mapping[1].deployment: no service has deployment 8: add one to `services`, or remove this",
         ),
         (
             '{"services": [], "mapping": [], "clients": [{"prefix": "10.0.0.1/8", "region": 5}]}',
-            "clients[0].prefix: '10.0.0.1/8' is",
+            'clients[0].prefix: invalid prefix "10.0.0.1/8": host bits',
         ),
         (
             f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [7], "regions": [5]}}]}}',
-            "mapping.json: deployment 7 in region 5 has the unknown site 7",
+            "mapping.json: deployment 7 in region 5: unknown site 7: add",
         ),
         (
             f'{{{SERVICES}, "mapping": [{{"deployment": 7, "sites": [1], "regions": [5, 5]}}]}}',
-            "mapping.json: contains a prefix, a service, or a deployment and region twice; keep one of them",
+            "mapping.json: duplicate prefix, service, or deployment and region: keep one of them",
         ),
     ],
 )
-def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
+def test_invalid_mapping_file_is_rejected(text: str, says: str, folder: Path) -> None:
     (folder / "mapping.json").write_text(text)
     config = load(ARTEMIS).model_copy(update={"mapping": folder / "mapping.json"})
     with pytest.raises(ConfigError) as caught:
@@ -227,8 +233,8 @@ def test_problems_of_a_mapping_file(text: str, says: str, folder: Path) -> None:
     assert says in str(caught.value)
 
 
-async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Switch) -> None:
-    """Into a real switch: 2,000 clients and choices; then a difference of three, which writes three and reads nothing."""
+async def test_difference_is_written_without_reading(folder: Path, switch: Switch) -> None:
+    """A real switch gets 2,000 clients and choices; a change of three then writes three entries and reads nothing."""
     config = load(for_switch(ARTEMIS, folder, switch))
     whole = Change(
         {ip_network((0x20010DB8 << 96 | n << 64, 64)): 1 + n for n in range(1000)},
@@ -255,7 +261,7 @@ async def test_a_difference_is_pushed_and_nothing_read(folder: Path, switch: Swi
         assert second.health.writes.total() == 0
 
 
-async def test_where_there_is_no_room_for_old_and_new_the_old_goes_first(folder: Path, switch: Switch) -> None:
+async def test_full_table_is_emptied_before_new_entries(folder: Path, switch: Switch) -> None:
     config = load(for_switch(ARTEMIS, folder, switch))
     mapping = EndUserMapping({}, {3: 1}, {(n, 0): (1,) for n in range(1, 1001)})
     async with asyncio.timeout(LIMIT), running(config) as controller:
@@ -269,7 +275,7 @@ async def test_where_there_is_no_room_for_old_and_new_the_old_goes_first(folder:
         assert len((await plan(session, pipeline.schema, config, other)).difference) == 0
 
 
-async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> None:
+async def test_controller_follows_the_mapping_file(folder: Path, switch: Switch) -> None:
     file = for_switch(ARTEMIS, folder, switch)
     mapping = folder / "artemis-mapping.json"
     mapping.write_text(ARTEMIS.with_name(mapping.name).read_text())
@@ -285,12 +291,12 @@ async def test_the_mapping_file_is_followed(folder: Path, switch: Switch) -> Non
         session, pipeline = connected(service.controller)
         state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
         assert state[Key(steering.MAPPING, (7, 5))] == Action("keep_local", (0,))
-        # A service that the address decides from now on is taken from the same file.
+        # A service that now has a dedicated address is read from the same file.
         changed["services"].append({"id": 4, "deployment": 8})
         changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})
         mapping.write_text(json.dumps(changed))
         await until(lambda: service._others == _other_stamps(service.controller.config))
         assert service.controller.mapping.deployments == {3: 7}
-        file.write_text(file.read_text().replace("id: 4, decided: false", "id: 4, decided: true"))
+        file.write_text(file.read_text().replace("id: 4, dedicated_address: false", "id: 4, dedicated_address: true"))
         await until(lambda: service.controller.mapping.deployments == {3: 7, 4: 8})
         assert service.controller.mapping.choices[8, 0] == (2,)

@@ -1,4 +1,4 @@
-"""The tournament trees as the switch holds them, after the controller's packets: registers, which softswitch lets be read."""
+"""The tournament trees in the switch after the controller's packets: registers, which softswitch can read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FRESH = 0xFFFF
 
 
 async def registers(controller: Controller, name: str) -> dict[int, int]:
-    """The values that are not zero, by index."""
+    """Return the non-zero values of a register, by index."""
     session, pipeline = connected(controller)
     ids = {register.preamble.name: register.preamble.id for register in pipeline.schema.p4info.registers}
     request = p4r.ReadRequest(device_id=session.device_id)
@@ -42,13 +42,13 @@ async def registers(controller: Controller, name: str) -> dict[int, int]:
 
 
 async def expect(controller: Controller) -> None:
-    """Leaves are those of the active servers, and every tree's root holds one of them."""
+    """Check that the leaves belong to active servers, and that the root of every tree is one of them."""
     await installed(controller)
     session, pipeline = connected(controller)
     allocation = (await plan(session, pipeline.schema, controller.config)).allocation
     wanted = {allocation.slots[server.sid]: server.sid for server in controller.config.servers if server.active}
     async with asyncio.timeout(LIMIT):
-        # Packets are on their way when a reconciliation ends.
+        # Packets are still in flight when a reconciliation ends.
         while True:
             leaves = await registers(controller, "leaf.leaves")
             if {slot: value & FRESH for slot, value in leaves.items()} == wanted:
@@ -80,7 +80,7 @@ async def test_leaves_follow_the_servers(config_file: Path) -> None:
             await expect(controller)
 
 
-async def test_known_scores_outlive_the_controller(config_file: Path) -> None:
+async def test_scores_survive_a_restart_of_the_controller(config_file: Path) -> None:
     async with running(load(config_file)) as controller:
         await installed(controller)
         session, pipeline = connected(controller)
@@ -89,7 +89,7 @@ async def test_known_scores_outlive_the_controller(config_file: Path) -> None:
         depth = found.allocation.trees["shop"].depth
         fields = {name: field_id for field_id, name, _ in pipeline.schema.packet_out}
         packet = p4r.PacketOut(payload=b"\0")
-        # A report of web2: SET (1) to a score of 320.
+        # A report of web2 sets (1) a score of 320.
         for name, value in {"op": 1, "depth": depth, "slot": slot, "sid": 2, "score": 320}.items():
             packet.metadata.add(metadata_id=fields[name], value=to_bytes(value))
         await session.packet_out([packet])
@@ -99,7 +99,7 @@ async def test_known_scores_outlive_the_controller(config_file: Path) -> None:
         assert (await registers(controller, "leaf.leaves"))[slot] == (FRESH - 320) << 16 | 2
 
 
-async def test_a_restarted_switch_is_seeded_again(config_file: Path, switch: Switch) -> None:
+async def test_restarted_switch_is_seeded_again(config_file: Path, switch: Switch) -> None:
     async with running(load(config_file)) as controller:
         await expect(controller)
         connections = controller.health.connections
@@ -111,6 +111,6 @@ async def test_a_restarted_switch_is_seeded_again(config_file: Path, switch: Swi
         await expect(controller)
 
 
-def test_slots_are_those_of_the_program() -> None:
+def test_slots_equal_the_size_of_the_program() -> None:
     assert 2 << limits.MAX_TREE_DEPTH == limits.TREE_SLOTS
     assert Installed({}).trees == {}

@@ -1,4 +1,4 @@
-"""Texts of configurations: an example with a change, and what is said of one that is refused."""
+"""Configuration texts: an example with a change, and the problems of an invalid text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from frontage.config import ConfigError, loads
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """Once, and it must be there."""
+    """Replace the first occurrence of ``old``, which must exist."""
     assert old in text
     return text.replace(old, new, 1)
 
 
 def problems(text: str, file: Path) -> list[str]:
+    """Return the lines of the error that the text causes."""
     with pytest.raises(ConfigError) as caught:
         loads(text, file)
     return str(caught.value).splitlines()

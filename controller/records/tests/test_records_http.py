@@ -219,7 +219,7 @@ DNS = 'zone: example, name_servers: [ns1.example], contact: h.example, servers: 
         ("max_bytes: 10", "records.max_bytes"),
         ("max_ahead: -1", "records.max_ahead"),
         ("colour: red", "colour"),
-        (f"dns: {{{DNS}, regions: {{198.51.100.0/24: [1, 7]}}}}", r"dns.regions.*: there is no site 7; give one of: 1, 2"),
+        (f"dns: {{{DNS}, regions: {{198.51.100.0/24: [1, 7]}}}}", r"dns.regions.*: unknown site 7: use one of: 1, 2"),
         ("store: nats://127.0.0.1:4222", "does not say which one this is"),
     ],
 )

@@ -1,7 +1,7 @@
-"""The CloudCookie: quantisation, the sealed static form in TCP's and IPv6's carriers, and QUIC connection ids.
+"""The CloudCookie: quantisation, the sealed static form for TCP and IPv6, and QUIC connection ids.
 
-The one specification is ``docs/cookie.md``; ``docs/cookie-vectors.json`` holds the test vectors that this module shares with
-the P4 program, the eBPF program and the Rust crate. ``masking.py`` installs the tables that are derived here in the switch.
+The specification is ``docs/cookie.md``. ``docs/cookie-vectors.json`` has the test vectors that this module shares with the P4
+program, the eBPF program and the Rust crate. `frontage.state.blocks.masking` installs the derived tables in the switch.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ CID_VERSION = 2
 CID_BYTES = 12
 CID_NONCE_MAX = (1 << 24) - 1
 CID_PLAIN = 2
-"""QUIC-LB's configuration id of the plaintext form; 0 and 1 are the epochs of the sealed form."""
+"""The QUIC-LB configuration id of the plaintext form; 0 and 1 are the epochs of the sealed form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantiser:
-    """An unsigned floating-point code of ``width`` bits, ``mantissa`` of them mantissa."""
+    """An unsigned floating-point code of ``width`` bits, of which ``mantissa`` bits are mantissa."""
 
     width: int
     mantissa: int
@@ -47,7 +47,7 @@ class Quantiser:
         return (1 << self.width) - 1
 
     def encode(self, value: int) -> int:
-        """The code of ``value``: exact below ``2**(mantissa + 1)``, clipped to the largest code."""
+        """Return the code of ``value``: exact below ``2**(mantissa + 1)``, clipped to the largest code."""
         if value < 0:
             raise ValueError(f"cannot quantise {value}: values are unsigned")
         if value < 1 << self.mantissa:
@@ -57,7 +57,7 @@ class Quantiser:
         return min(((exponent + 1) << self.mantissa) + fraction, self.max_code)
 
     def decode(self, code: int) -> int:
-        """The lower end of the interval of values that share ``code``."""
+        """Return the smallest value with this ``code``."""
         if not 0 <= code <= self.max_code:
             raise ValueError(f"code {code} does not fit in {self.width} bits")
         if code < 1 << self.mantissa:
@@ -67,17 +67,17 @@ class Quantiser:
 
 
 TCP_LOAD = Quantiser(width=5, mantissa=2)
-"""N_AF and N_FF in TCP's timestamp (unit: flows)."""
+"""N_AF and N_FF in the TCP timestamp, in flows."""
 TCP_RPT = Quantiser(width=6, mantissa=2)
-"""RPT in TCP's timestamp (unit: 8 microseconds)."""
+"""RPT in the TCP timestamp, in units of 8 microseconds."""
 IP6_SIGNAL = Quantiser(width=8, mantissa=3)
 """N_AF, N_FF and RPT in the IPv6 interface id."""
 RPT_UNIT_US = 8
-"""Microseconds of a unit of RPT."""
+"""The unit of RPT in microseconds."""
 
 
 def tweak(client: IPv4Address | IPv6Address, vip: IPv4Address | IPv6Address, client_port: int, vip_port: int) -> bytes:
-    """The four tweak bytes that bind a TCP code to its connection, t[0] first."""
+    """Return the four tweak bytes that bind a TCP code to its connection, t[0] first."""
     message = client.packed + vip.packed + struct.pack(">HH", client_port, vip_port)
     return struct.pack(">I", zlib.crc32(message))
 
@@ -91,14 +91,14 @@ def _stream(secret: bytes, carrier: bytes, blocks: int) -> bytes:
 
 @dataclass(frozen=True)
 class CookieKey:
-    """One key: an id that only grows, and the secret from which the tables are derived."""
+    """A key: its id, larger than those of older keys, and the secret from which the tables are derived."""
 
     id: int
     secret: bytes
 
     def __post_init__(self) -> None:
         if not SECRET_BYTES_MIN <= len(self.secret) <= SECRET_BYTES_MAX:
-            raise ValueError(f"a secret has {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, this one has {len(self.secret)}")
+            raise ValueError(f"invalid secret: {len(self.secret)} bytes long: use {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes")
 
     def __repr__(self) -> str:
         # Never print a secret, not even in a traceback.
@@ -111,7 +111,7 @@ class CookieKey:
 
     @cached_property
     def tcp_tables(self) -> tuple[bytes, bytes, bytes, bytes]:
-        """S[0..3]: per round, the round function's value for each of the 256 inputs."""
+        """S[0..3]: for each round, the value of the round function for each of the 256 inputs."""
         stream = _stream(self.secret, b"tcp", _TCP_BLOCKS)
         s0, s1, s2, s3 = (stream[256 * i : 256 * (i + 1)] for i in range(_ROUNDS))
         return s0, s1, s2, s3
@@ -123,7 +123,7 @@ class CookieKey:
         return tuple(tuple(words[256 * (j + 4 * i) : 256 * (j + 4 * i + 1)] for j in range(4)) for i in range(_ROUNDS))
 
     def seal_tcp(self, sid: int, connection: bytes) -> int:
-        """The 16-bit static code (epoch and 15 sealed bits) of a server for the connection with this tweak."""
+        """Return the 16-bit static code (epoch and 15 sealed bits) of a server for the connection with this tweak."""
         if not 0 <= sid < 1 << SID_TCP_BITS:
             raise ValueError(f"server id {sid} does not fit in {SID_TCP_BITS} bits")
         s, t = self.tcp_tables, connection
@@ -136,7 +136,7 @@ class CookieKey:
         return self.epoch << 15 | left << 7 | right
 
     def open_tcp(self, code: int, connection: bytes) -> int | None:
-        """The server id in a static code, or None if this key did not seal it for this connection."""
+        """Return the server id in a static code, or None if this key did not seal it for this connection."""
         if code >> 15 != self.epoch:
             return None
         s, t = self.tcp_tables, connection
@@ -169,18 +169,18 @@ class CookieKey:
         return left << 28 | right
 
     def seal_ip6(self, cookie: Ip6Cookie) -> int:
-        """The 64-bit interface id that carries ``cookie``; its epoch is this key's."""
+        """Return the 64-bit interface id that carries ``cookie``, with the epoch of this key."""
         return self._seal_word(IP6_VERSION << 2 | cookie.dynamic << 1 | self.epoch, cookie.plain())
 
     def open_ip6(self, interface_id: int) -> Ip6Cookie | None:
-        """The cookie in an interface id, or None if this key did not seal it."""
+        """Return the cookie in an interface id, or None if this key did not seal it."""
         head = interface_id >> 60
         if head >> 2 != IP6_VERSION or head & 1 != self.epoch:
             return None
         return Ip6Cookie.from_plain(self._open_word(interface_id), dynamic=bool(head >> 1 & 1))
 
     def seal_cid(self, sid: int, nonce: int, random: bytes) -> bytes:
-        """The 12 bytes of a sealed connection id of a server; ``random`` is its last three."""
+        """Return the 12 bytes of a sealed connection id of a server. Its last three bytes are ``random``."""
         if not 0 <= sid < 1 << SID_IP6_BITS:
             raise ValueError(f"server id {sid} does not fit in {SID_IP6_BITS} bits")
         if not 1 <= nonce <= CID_NONCE_MAX:
@@ -189,7 +189,7 @@ class CookieKey:
         return struct.pack(">BQ", _cid_first_octet(self.epoch), word) + random
 
     def open_cid(self, cid: bytes) -> int | None:
-        """The server that a connection id names, if it has the plaintext form or this key sealed it."""
+        """Return the server id in a connection id that has the plaintext form or was sealed by this key, otherwise None."""
         if len(cid) != CID_BYTES:
             return None
         if cid[0] == _cid_first_octet(CID_PLAIN):
@@ -202,25 +202,25 @@ class CookieKey:
 
 
 def plain_cid(sid: int, nonce: bytes) -> bytes:
-    """QUIC-LB's plaintext form of a connection id, with nine bytes of nonce."""
+    """Return the plaintext form of a QUIC-LB connection id, with a nonce of nine bytes."""
     return struct.pack(">BH", _cid_first_octet(CID_PLAIN), sid) + nonce
 
 
 def _cid_first_octet(config: int) -> int:
-    # The length is that of what follows this octet.
+    # The length does not count this octet.
     return config << 5 | CID_BYTES - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Ip6Cookie:
-    """The fields of an IPv6 interface id, signals as codes of ``IP6_SIGNAL``; all zero in the static form."""
+    """The fields of an IPv6 interface id. Signals are codes of ``IP6_SIGNAL``, all zero in the static form."""
 
     sid: int
     rpt: int = 0
     n_af: int = 0
     n_ff: int = 0
     expects_static: bool = False
-    """The bit ``X``: the client expects packets from the static cookie's address, not from the VIP. In the dynamic form only."""
+    """The bit ``X``, in the dynamic form only: the client expects packets from the address of the static cookie, not from the VIP."""
     dynamic: bool = False
 
     def plain(self) -> int:
@@ -236,7 +236,7 @@ class Ip6Cookie:
 
     @classmethod
     def from_plain(cls, plain: int, *, dynamic: bool) -> Ip6Cookie | None:
-        """The fields of 60 opened bits, or None where the check bits are not zero."""
+        """Return the fields of 60 opened bits, or None if the check bits are not zero."""
         if plain & (0x7FFFF if dynamic else 0xFFFFFFFFFFF):
             return None
         return cls(

@@ -1,7 +1,11 @@
-"""What the sections of the configuration are made of: their base class, and the types of their fields."""
+"""Base class and field types of the configuration's sections.
+
+The parsers raise ValueError with a message in which ``{}`` stands for the given value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -13,7 +17,7 @@ from ipaddress import (
     ip_interface,
     ip_network,
 )
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -29,11 +33,14 @@ class Model(BaseModel):
     Errors do not show the input, which may be a secret.
     """
 
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+    """Keys of earlier versions, with their new names."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
 class Mac(int):
-    """An Ethernet address; an int for the switch, six hex pairs for people."""
+    """An Ethernet address: an int, printed as six hexadecimal pairs."""
 
     def __str__(self) -> str:
         return ":".join(f"{byte:02x}" for byte in self.to_bytes(6, "big"))
@@ -46,10 +53,10 @@ def parse_mac(value: object) -> Mac:
         return value
     parts = str(value).split(":")
     if len(parts) != 6 or any(len(part) != 2 for part in parts):
-        raise ValueError("not an Ethernet address")
+        raise ValueError("invalid Ethernet address {}")
     mac = Mac(int("".join(parts), 16))
     if mac == 0 or mac >> 40 & 1:
-        raise ValueError("not a unicast Ethernet address")
+        raise ValueError("invalid Ethernet address {}: not unicast")
     return mac
 
 
@@ -57,14 +64,14 @@ def parse_address(value: object) -> object:
     try:
         return ip_address(value) if isinstance(value, str) else value
     except ValueError:
-        raise ValueError("not an IPv4 or IPv6 address") from None
+        raise ValueError("invalid IP address {}") from None
 
 
 def parse_interface(value: object) -> object:
     try:
         return ip_interface(value) if isinstance(value, str) else value
     except ValueError:
-        raise ValueError("not an IPv4 or IPv6 address with a prefix length") from None
+        raise ValueError("invalid interface address {}") from None
 
 
 def parse_network(value: object) -> object:
@@ -72,14 +79,14 @@ def parse_network(value: object) -> object:
         return ip_network(value) if isinstance(value, str) else value
     except ValueError as error:
         if "host bits" in str(error):
-            raise ValueError("not a prefix: it has host bits set") from None
-        raise ValueError("not an IPv4 or IPv6 prefix") from None
+            raise ValueError("invalid prefix {}: host bits are set") from None
+        raise ValueError("invalid prefix {}") from None
 
 
 def parse_prefix(value: object) -> object:
     prefix = parse_network(value)
     if not isinstance(prefix, IPv6Network) or prefix.prefixlen != 64:
-        raise ValueError("not an IPv6 prefix of length 64")
+        raise ValueError("invalid prefix {}: not an IPv6 /64")
     return prefix
 
 
@@ -89,16 +96,16 @@ def parse_secret(value: object) -> bytes:
     try:
         secret = bytes.fromhex(str(value))
     except ValueError:
-        raise ValueError("not hexadecimal") from None
+        raise ValueError("invalid secret: not hexadecimal") from None
     if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
-        raise ValueError(f"{len(secret)} bytes long")
+        raise ValueError(f"invalid secret: {len(secret)} bytes long")
     return secret
 
 
 def check_listen(value: str) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("not host:port, with a port of at most 65535")
+        raise ValueError("invalid listen address {}")
     return value
 
 

@@ -1,10 +1,10 @@
-"""What the P4 program was sized for; the numbers of ``p4src/include/size.p4``, which a test compares."""
+"""The sizes of the P4 program, from ``p4src/include/size.p4``. A test compares the two."""
 
 MAX_VIPS = 512
 MAX_SERVERS = 4096
 MAX_SID = 4095
 MAX_PORT_ID = 510
-"""Nine bits of port, the highest of which means *drop* in v1model."""
+"""Ports have nine bits; the highest number means *drop* in v1model."""
 MAX_WEIGHT = 256
 
 TREE_SLOTS = 8192
@@ -12,38 +12,38 @@ TREE_SLOTS = 8192
 MAX_TREE_DEPTH = 12
 SCORE_CODES = 256
 MAX_CLASSES = 64
-"""Distinct score tables: pairs of alpha and relative weight."""
+"""Score classes: pairs of alpha and relative weight."""
 POOL_ENTRIES = 16384
 MAGLEV_SLOTS = 131072
 MAX_NEIGHBORS = 1024
 MAX_ROUTES = 16384
-"""Of one address family, neighbors included."""
+"""Routes of one address family, including neighbors."""
 MAX_NEXT_HOPS = 8192
 
 MAX_SITE = 255
 MAX_SERVICE = 65535
 MAX_DEPLOYMENT = 65535
 MAX_REDUNDANCY = 4
-"""Sites that a first flight may go to."""
+"""Sites that may get a first flight."""
 MAX_REGION = 65535
 DISPATCHER_SLOTS = 64
 MAX_TUNNEL_ENDPOINTS = 8192
 DEMAND_CELLS = 131072
-"""Of handshakes by service and region, shared by the services that are counted."""
+"""Counter cells of handshakes by service and region, shared by the counted services."""
 
 MAX_REAL_SERVERS = 4096
 """Addresses of real servers, of one IP version."""
 MAX_SENDERS = 16384
-"""Pairs of a port and a server for which its real servers may send."""
+"""Pairs of a port and a server on whose behalf real servers behind the port may send."""
 
 AIFO_WINDOW = 20
-"""Slots of AIFO's window."""
+"""Slots of the AIFO window."""
 MAX_DEPTH = (1 << 19) - 1
 """Packets in a queue, as the program counts them."""
 RANK_BANDS = 32
 MAX_RANK_US = 8 * (15 << 30)
-"""The largest remaining time that a rank can say, in microseconds (docs/cookie.md, Quantisation)."""
+"""The largest remaining processing time that a rank can express, in microseconds (docs/cookie.md, Quantisation)."""
 WORKER_SESSION = 1
 """The clone session of worker packets."""
 COPY_SESSIONS = range(2, 1 << 15)
-"""Clone sessions of first flights that go to further sites; of softswitch and BMv2, 2^15 - 1 is the last."""
+"""Clone sessions of first flights that go to several sites. The last session of softswitch and BMv2 is 2^15 - 1."""

@@ -1,8 +1,8 @@
 """Maglev consistent hashing with a power-of-two number of slots.
 
-Each server walks its own permutation of the slots and takes the first free one whenever it is its turn (Maglev, NSDI 2016,
-section 3.4). The paper takes a prime number of slots, for which any skip visits them all; a switch selects a slot with a
-mask, so here the number of slots is a power of two and the skip is odd, which visits them all for the same reason.
+The servers take turns: each takes the next free slot of its own permutation (Maglev, NSDI 2016, section 3.4). The paper uses
+a prime number of slots, for which any skip visits all slots. A switch selects a slot with a mask, so here the number of slots
+is a power of two and the skip is odd, which also visits all slots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """``identity`` decides the permutation, so it must outlive list order and restarts; ``sid`` is what the slots hold."""
+    """A server. ``identity`` determines the permutation, so it must be stable across restarts; slots hold the ``sid``."""
 
     identity: str
     sid: int
@@ -24,9 +24,10 @@ class Backend:
 
 
 def table(backends: Sequence[Backend], slots: int) -> list[int]:
-    """The SID of each slot. Shares are proportional to weights, to within one slot at equal weights.
+    """Return the SID of each slot. Shares are proportional to weights, and within one slot at equal weights.
 
-    Independent of the order of ``backends``. Raises ValueError if ``slots`` is no power of two or a weight is not positive.
+    The result does not depend on the order of ``backends``. Raises ValueError if ``slots`` is not a power of two, or if a
+    weight is not positive.
     """
     if slots <= 0 or slots & (slots - 1):
         raise ValueError(f"{slots} slots: must be a power of two, because a switch selects a slot with a mask")
@@ -65,10 +66,10 @@ def table(backends: Sequence[Backend], slots: int) -> list[int]:
 
 
 def without(full: Sequence[int], absent: AbstractSet[int]) -> list[int]:
-    """``full`` with the slots of ``absent`` servers given to others, and no other slot changed, whoever is absent already.
+    """Return ``full`` with the slots of ``absent`` servers given to others. No other slot changes.
 
-    A slot without its server takes that of another slot, at random but always the same; and so on until it has one.
-    Raises ValueError if all are absent.
+    Such a slot takes the server of another slot, chosen pseudorandomly, and of further slots until that server is present.
+    Raises ValueError if all servers are absent.
     """
     if not absent:
         return list(full)
@@ -89,5 +90,5 @@ def _substitute(full: Sequence[int], slot: int, absent: AbstractSet[int], presen
         sid = full[draw % len(full)]
         if sid not in absent:
             return sid
-    # Nearly all are absent.
+    # Nearly all servers are absent.
     return present[draw % len(present)]

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line of ``frontage``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
-    help="Frontage's controller: programs the edge switch from one configuration file.",
+    help="The Frontage controller: programs the edge switch from a configuration file.",
 )
 app.add_typer(mapping_cli.app, name="mapping")
 app.command(epilog=example("frontage placement films.example -c frontage.yaml"))(placement_cli.placement)
@@ -48,7 +48,7 @@ def _add_records() -> None:
 
 _add_records()
 
-WAIT = 65.0
+REQUEST_TIMEOUT = 65.0
 """Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
 
 
@@ -60,11 +60,11 @@ def main() -> None:
 def up(
     config: ConfigArgument,
     election_id: Annotated[
-        int | None, typer.Option(min=1, help="Offer this election id first, instead of the file's device.election_id.")
+        int | None, typer.Option(min=1, help="The first election id to offer, instead of device.election_id of the file.")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Run the controller: install CONFIG in the switch, follow changes of the file, reconnect, stand by if another one leads."""
+    """Run the controller: install CONFIG in the switch and follow changes of the file. Stand by if another controller is primary."""
     from frontage.service.daemon import Service
 
     logging.basicConfig(
@@ -95,7 +95,7 @@ def up(
 
 @app.command(epilog=example("frontage check frontage.yaml"))
 def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
-    """Check CONFIG without installing it. Every problem is one line: file:line:column: field: what is wrong; the fix."""
+    """Check CONFIG without installing it. Each problem is one line: file:line:column: field: problem: fix."""
     from frontage.state import steering_file
 
     try:
@@ -120,19 +120,19 @@ def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
     if as_json:
         out.print_json(json.dumps({"ok": True, "vips": len(found.vips), "servers": len(found.servers)}))
     else:
-        out.print(f"{config}: {len(found.vips)} VIPs, {len(found.servers)} servers: no problem found", highlight=False)
+        out.print(f"{config}: {len(found.vips)} VIPs, {len(found.servers)} servers: no problems found", highlight=False)
 
 
 @app.command(epilog=example("frontage status -c frontage.yaml --json"))
 def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
-    """Show what is installed against what is wanted, VIPs and servers with their traffic, drops by reason, keys."""
+    """Show the state of the switch compared with CONFIG, the traffic of VIPs and servers, drops by reason, and keys."""
     from frontage.cli import show
 
     found = load_config(config, as_json=as_json)
     try:
         path = socket_path(found, config)
         if is_listening(path):
-            result: dict[str, Any] = ask(path, {"command": "status"}, WAIT)["status"]
+            result: dict[str, Any] = ask(path, {"command": "status"}, REQUEST_TIMEOUT)["status"]
         else:
             result = asyncio.run(show.read_directly(found))
     except ControlError as error:
@@ -145,16 +145,16 @@ def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -
 
 @app.command("add-server", epilog=example("frontage add-server web5 --vip shop --address 10.0.0.15 --port 8080"))
 def add_server(
-    name: Annotated[str, typer.Argument(help="The new server's name.")],
+    name: Annotated[str, typer.Argument(help="The name of the new server.")],
     vip: Annotated[str, typer.Option(help="The name of its VIP.")],
-    address: Annotated[str, typer.Option(help="Its own address (DIP).")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Its own TCP port.")],
-    sid: Annotated[int | None, typer.Option(help="Its server id; a free one if not given.")] = None,
-    weight: Annotated[int | None, typer.Option(help="Its share of new connections against others'.")] = None,
+    address: Annotated[str, typer.Option(help="The address of the server (DIP).")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The TCP or UDP port of the server.")],
+    sid: Annotated[int | None, typer.Option(help="The server id; a free one by default.")] = None,
+    weight: Annotated[int | None, typer.Option(help="The weight among the servers of the VIP.")] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a server to a VIP. Established connections stay where they are."""
+    """Add a server to a VIP. Established connections keep their servers."""
     _change(
         config,
         lambda text: edit.add_server(text, name=name, vip=vip, address=address, port=port, sid=sid, weight=weight),
@@ -166,11 +166,11 @@ def add_server(
 @app.command(epilog=example("frontage drain web2"))
 def drain(
     name: Annotated[str, typer.Argument(help="The server's name.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Give it new connections again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Make the server active again.")] = False,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a server no new connections; those that it has go on."""
+    """Stop new connections to a server. Established connections continue."""
     state = ServerState.ACTIVE if undo else ServerState.DRAINING
     _change(config, lambda text: edit.set_server_state(text, name, state), f"server {name} is {state}", as_json=as_json)
 
@@ -181,26 +181,26 @@ def remove_server(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a server, and with it the connections that it still has: drain it first, and wait until it has none."""
+    """Remove a server. This breaks its connections: drain it first, and wait until it has none."""
     _change(config, lambda text: edit.remove_server(text, name), f"server {name} removed", as_json=as_json)
 
 
 @app.command("set-policy", epilog=example("frontage set-policy shop cclb4 --alpha 0.5"))
 def set_policy(
     vip: Annotated[str, typer.Argument(help="The VIP's name.")],
-    policy: Annotated[Policy, typer.Argument(help="How new connections find their server.")],
-    alpha: Annotated[float | None, typer.Option(min=0, max=1, help="Weight of N_AF against N_FF, for cclb4.")] = None,
+    policy: Annotated[Policy, typer.Argument(help="How new connections are assigned to servers.")],
+    alpha: Annotated[float | None, typer.Option(min=0, max=1, help="The weight of N_AF in the score of cclb4.")] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Change a VIP's policy. Only new connections notice."""
-    _change(config, lambda text: edit.set_policy(text, vip, policy, alpha), f"{vip} goes by {policy}", as_json=as_json)
+    """Change the policy of a VIP. It applies to new connections."""
+    _change(config, lambda text: edit.set_policy(text, vip, policy, alpha), f"policy of {vip} is {policy}", as_json=as_json)
 
 
 @app.command("rotate-key", epilog=example("frontage rotate-key -c frontage.yaml"))
 def rotate_key(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
-    """Seal cookies with a new key. The previous key still opens; a connection that is silent for two rotations loses its server."""
-    _change(config, lambda text: edit.rotate_key(text, config.resolve().parent), "a new key seals", as_json=as_json)
+    """Seal cookies with a new key. The previous key stays valid; a connection that is idle for two rotations loses its server."""
+    _change(config, lambda text: edit.rotate_key(text, config.resolve().parent), "a new key is active", as_json=as_json)
 
 
 @app.command(epilog=example("frontage keys frontage.yaml -o keys.toml"))
@@ -208,20 +208,20 @@ def keys(
     config: ConfigArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The file, readable for its owner only; standard output if not given."),
+        typer.Option("--output", "-o", metavar="FILE", help="The file, readable by its owner only; standard output by default."),
     ] = None,
 ) -> None:
-    """Write the keys for QUIC servers (`keys` in their configuration), once the running controller has installed them.
+    """Write the key file for QUIC servers (`keys` in their configuration), after the running controller has installed the keys.
 
-    What a server seals with a key that the switch does not have yet is dropped.
+    The switch drops packets that a server seals with a key that the switch does not have.
     """
     found = load_config(config, as_json=False)
     try:
         path = socket_path(found, config)
         if is_listening(path):
-            ask(path, {"command": "apply"}, WAIT)
+            ask(path, {"command": "apply"}, REQUEST_TIMEOUT)
         else:
-            err.print("no controller is running: do not give these keys to servers before the switch has them", soft_wrap=True)
+            err.print("no controller is running: install these keys in the switch before you give them to servers", soft_wrap=True)
     except ControlError as error:
         fail(f"nothing has been written: the switch does not have the keys of {config}: {error}")
     if output is None:
@@ -230,11 +230,11 @@ def keys(
     try:
         replace(output, key_file(found), OWNER_ONLY)
     except OSError as error:
-        fail(f"{output}: cannot be written: {error}; make its folder writable")
+        fail(f"{output}: cannot be written: {error}: make the folder writable")
 
 
 def _change(config: Path, change: edit.Edit, done: str, *, as_json: bool) -> None:
-    """Edit the file, then wait until the running controller has installed it."""
+    """Edit the file and wait until the running controller has installed it."""
     try:
         found = edit.change_file(config, change)
     except (ConfigError, edit.EditError) as error:
@@ -243,13 +243,13 @@ def _change(config: Path, change: edit.Edit, done: str, *, as_json: bool) -> Non
     try:
         path = socket_path(found, config)
         if is_listening(path):
-            ask(path, {"command": "apply"}, WAIT)
+            ask(path, {"command": "apply"}, REQUEST_TIMEOUT)
             installed = True
     except ControlError as error:
-        fail(f"{config} says now that {done}, but that is not installed: {error}", as_json=as_json, code=2)
+        fail(f"{config}: changed ({done}), but not installed: {error}", as_json=as_json, code=2)
     if as_json:
         out.print_json(json.dumps({"ok": True, "changed": done, "installed": installed}))
     elif installed:
         out.print(f"{done}: installed", highlight=False)
     else:
-        out.print(f"{done}: written to {config}; no controller is running, `frontage up {config}` will install it", highlight=False)
+        out.print(f"{done}: written to {config}: no controller is running, `frontage up {config}` installs it", highlight=False)

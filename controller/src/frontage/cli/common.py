@@ -1,4 +1,4 @@
-"""What all commands have in common."""
+"""Options and output shared by all commands."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ DEFAULT_CONFIG = Path("frontage.yaml")
 
 
 def fail(message: object, *, as_json: bool = False, code: int = 1) -> NoReturn:
+    """Print an error and exit."""
     if as_json:
         out.print_json(json.dumps({"ok": False, "error": str(message)}))
     else:
@@ -31,10 +32,12 @@ def fail(message: object, *, as_json: bool = False, code: int = 1) -> NoReturn:
 
 
 def example(text: str) -> str:
+    """Return the example at the end of a command's help."""
     return f"[dim]Example:[/dim] {text}"
 
 
 def load_config(config: Path, *, as_json: bool) -> Config:
+    """Load a configuration, or print its errors and exit."""
     try:
         return load(config)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""``frontage status`` for people."""
+"""The text output of ``frontage status``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from frontage.service.status import describe_config, read_status
 from frontage.state.reconcile import ReconcileError
 
 _REGIONS = 5
-"""That are shown of a VIP's demand."""
+"""Regions shown per VIP."""
 
 
 async def read_directly(config: Config) -> dict[str, Any]:
-    """The status where no controller is running: everything but the controller's own state."""
+    """Return the status without a running controller: everything but the controller's own state."""
     error = None
     status = describe_config(config)
     device = config.device
@@ -32,7 +32,7 @@ async def read_directly(config: Config) -> dict[str, Any]:
             if cookie == pipeline.cookie:
                 status = await read_status(session, pipeline.schema, config)
             else:
-                error = "the switch runs no pipeline" if cookie is None else "the switch runs another pipeline"
+                error = "the switch has no pipeline" if cookie is None else "the switch runs another program"
     except (SwitchError, PipelineError, ReconcileError) as problem:
         error = str(problem)
     status["controller"] = {"phase": "not running", "role": None, "error": error, "config_error": None}
@@ -40,6 +40,7 @@ async def read_directly(config: Config) -> dict[str, Any]:
 
 
 def render(console: Console, status: dict[str, Any]) -> None:
+    """Print a status."""
     _render_controller(console, status)
     _render_difference(console, status)
     _render_vips(console, status)
@@ -49,7 +50,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     parts = {
         "outcomes": "steering",
         "drops": "drops by reason",
-        "refusals": "refused by AIFO, by remaining time from so many us on",
+        "refusals": "dropped by AIFO, by minimum remaining time in us",
         "claims": "connection table",
         "handshakes": "handshake table",
     }
@@ -74,20 +75,22 @@ def _render_difference(console: Console, status: dict[str, Any]) -> None:
     if difference is None:
         return
     if not difference["tables"]:
-        console.print(f"installed   all {difference['entries']} entries as wanted", highlight=False)
+        console.print(f"installed   all {difference['entries']} entries", highlight=False)
         return
-    table = Table("table", "missing", "different", "unexpected", title="wanted against installed", title_justify="left", box=None)
+    table = Table(
+        "table", "missing", "different", "unexpected", title="differences from the configuration", title_justify="left", box=None
+    )
     for name, counts in difference["tables"].items():
         table.add_row(name, str(counts["missing"]), str(counts["different"]), str(counts["unexpected"]))
     console.print(table)
 
 
 def _traffic(item: dict[str, Any]) -> list[str]:
-    return [_count(item, way) for way in ("up", "down")]
+    return [_count(item, direction) for direction in ("up", "down")]
 
 
-def _count(item: dict[str, Any], way: str) -> str:
-    return f"{item[way]['packets']} / {item[way]['bytes']}" if way in item else "-"
+def _count(item: dict[str, Any], direction: str) -> str:
+    return f"{item[direction]['packets']} / {item[direction]['bytes']}" if direction in item else "-"
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -126,7 +129,7 @@ def _render_demand(console: Console, status: dict[str, Any]) -> None:
     demand = {vip: regions for vip, regions in status.get("demand", {}).items() if regions}
     if not demand:
         return
-    table = _table("demand", "VIP", "handshakes", f"of the {_REGIONS} regions with most")
+    table = _table("demand", "VIP", "handshakes", f"top {_REGIONS} regions")
     for vip, regions in demand.items():
         most = sorted(regions.items(), key=lambda item: -item[1])[:_REGIONS]
         shown = ", ".join(f"{f'region {region}' if int(region) else 'no region'}: {count}" for region, count in most)

@@ -1,4 +1,4 @@
-"""The configuration file: its schema, loading, checks and edits."""
+"""The configuration file: schema, loading, checks and edits."""
 
 from frontage.config.errors import ConfigError
 from frontage.config.load import load, loads

@@ -1,4 +1,4 @@
-"""YAML with positions: every value knows its line and column, so that every error can name them."""
+"""YAML with the line and column of every value, for error messages and edits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One-based line and column."""
+    """A line and a column, both counted from 1."""
 
     line: int
     column: int
@@ -35,7 +35,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a file: where, what, and how to put it right."""
+    """A problem in a file: its place, what is wrong, and the fix."""
 
     path: Path
     what: str
@@ -45,19 +45,22 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain data with the position of every node. Scalars stay text: their meaning is the schema's to say, so that a
-    secret of digits or a name like ``on`` is never mistaken for a number or a truth value."""
+    """Plain data with the position of every node.
+
+    Scalars stay text, and the schema gives them a type. So a secret of digits or a name like ``on`` is never mistaken for
+    a number or a truth value.
+    """
 
     data: Plain
     values: Mapping[Path, Position]
     keys: Mapping[Path, Position]
     ends: Mapping[Path, Position]
-    """Just behind the last character of each value, comments and blank lines not included."""
+    """The position after the last character of each value, without comments and blank lines."""
     flow: Collection[Path]
-    """The lists and mappings that are written in brackets and braces."""
+    """The lists and mappings written in brackets or braces."""
 
     def position(self, path: Path) -> Position:
-        """Where the value at ``path`` stands; for a value that is missing, where its nearest existing parent does."""
+        """Return the position of the value at ``path``, or of its nearest existing parent if it is missing."""
         while path:
             if path in self.values:
                 return self.values[path]
@@ -65,12 +68,12 @@ class Document:
         return self.values.get((), Position(1, 1))
 
     def key_position(self, path: Path) -> Position:
-        """Where the key of the mapping entry at ``path`` stands (for unknown fields), else its value's position."""
+        """Return the position of the key of the mapping entry at ``path``, or of its value if it has no key."""
         return self.keys.get(path) or self.position(path)
 
 
 class DocumentError(Exception):
-    """The text is not YAML that a configuration can be made of."""
+    """The text is not valid YAML, or uses YAML that configurations do not support."""
 
     def __init__(self, problems: Sequence[Problem]):
         super().__init__("; ".join(problem.what for problem in problems))
@@ -86,8 +89,8 @@ def parse(text: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = Position(mark.line + 1, mark.column + 1) if mark is not None else None
-        what = " ".join(part for part in (error.problem, error.context) if part) or "not valid YAML"
-        raise DocumentError([Problem((), what, "correct the YAML at this place", position)]) from None
+        what = " ".join(part for part in (error.problem, error.context) if part) or "invalid YAML"
+        raise DocumentError([Problem((), what, "correct the YAML at this position", position)]) from None
     except (YAMLError, ValueError) as error:
         what = (str(error) or type(error).__name__).splitlines()[0]
         raise DocumentError([Problem((), what, "correct the YAML", Position(1, 1))]) from None
@@ -98,7 +101,7 @@ def parse(text: str) -> Document:
 
 @dataclass(slots=True)
 class _Collection:
-    """A list or mapping that is being read."""
+    """A list or mapping that is still open."""
 
     data: list[Plain] | dict[str, Plain]
     path: Path
@@ -107,7 +110,7 @@ class _Collection:
 
 
 class _Reader:
-    """Builds a document from the parser's events: no recursion, so that no input can exhaust the stack."""
+    """Builds a document from the parser's events, without recursion, so that no input can exhaust the stack."""
 
     def __init__(self) -> None:
         self.root: Plain = None
@@ -125,11 +128,11 @@ class _Reader:
         if isinstance(event, DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                self._problem((), "a second document", "keep one document in the file", event)
+                self._problem((), "unexpected second document", "keep one document in the file", event)
         if self._documents != 1:
             return
         if self._dropped:
-            # Inside of what was refused; only its end counts.
+            # Inside a rejected collection: only its end matters.
             self._dropped += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         elif isinstance(event, CollectionEndEvent):
             done = self._open.pop()
@@ -159,15 +162,15 @@ class _Reader:
             self._end(path, event)
             value = self._anchors.get(event.anchor)
             if event.anchor not in self._anchors:
-                self._problem(path, f"*{event.anchor} stands for nothing", "write the value out", event)
+                self._problem(path, f'unknown anchor "{event.anchor}"', "write the value out", event)
         else:
             value = [] if isinstance(event, SequenceStartEvent) else {}
             if event.flow_style:
                 self.flow.add(path)
             self._open.append(_Collection(value, path, event.anchor))
             if len(self._open) > _MAX_DEPTH:
-                # At once: the parser takes quadratic time for what is nested deeply.
-                self._problem(path[:1], "nested too deeply", "nothing in a configuration is so deep", event)
+                # Stop here: the parser takes quadratic time for deep nesting.
+                self._problem(path[:1], "nested too deeply", f"use at most {_MAX_DEPTH} levels", event)
                 raise DocumentError(self.problems)
         if parent is None:
             self.root = value
@@ -175,25 +178,28 @@ class _Reader:
             parent.data.append(value)
         else:
             assert parent.key is not None
-            # Of two of the same name the first counts; the other is a problem already.
+            # The first of two equal keys counts; the second has been reported.
             parent.data.setdefault(parent.key, value)
             parent.key = None
 
     def _mapping_key(self, parent: _Collection, event: ScalarEvent | AliasEvent | CollectionStartEvent) -> None:
         if not isinstance(event, ScalarEvent):
-            self._problem(parent.path, "a key that is not plain text", "use a field's name as key", event)
+            self._problem(parent.path, "a key must be plain text", "use a field's name as key", event)
             parent.key = ""
             self._dropped = int(isinstance(event, CollectionStartEvent))
             return
         path = (*parent.path, event.value)
         if path in self.keys and event.value in parent.data:
-            what = f"the key {event.value!r} is here twice (first in line {self.keys[path].line})"
+            what = f'duplicate key "{event.value}", first used in line {self.keys[path].line}'
             self._problem(path, what, "keep one of the two", event)
         self.keys.setdefault(path, _position(event))
         parent.key = event.value
 
     def _end(self, path: Path, event: Event) -> None:
-        """What a value ends, ends the collections around it too, so far: where a block ends, the parser says too late."""
+        """Record the end of a value, which is also the end, so far, of the collections around it.
+
+        The parser reports the end of a block collection too late, after comments and blank lines.
+        """
         end = Position(event.end_mark.line + 1, event.end_mark.column + 1)
         self.ends[path] = end
         for outer in self._open:

@@ -1,7 +1,7 @@
-"""Changes to a configuration file that leave everything else in it as it is: comments, order, layout.
+"""Edits of a configuration file that preserve comments, order and layout.
 
-Every function takes the file's text and returns the changed text; `change_file` applies one to a file, atomically, and only
-if the result is a valid configuration.
+Every edit takes the text of the file and returns the changed text. `change_file` applies an edit to a file atomically, and
+only if the result is a valid configuration.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Edit = Callable[[str], str]
 
 
 class EditError(Exception):
-    """The change cannot be made; the text says why, and what to do instead."""
+    """The edit is impossible; the message says why and what to do."""
 
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Keeps other commands from changing the same file meanwhile. The folder is locked: the file itself is replaced."""
+    """Lock the file's folder against other commands. The file cannot be locked, because edits replace it."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -40,8 +40,11 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def change_file(file: Path, edit: Edit) -> Config:
-    """Apply ``edit``, and return the configuration that it makes. Raises ConfigError, EditError; then the file is as it was."""
-    # What a link leads to is changed, and that one's folder is locked.
+    """Apply ``edit`` to the file and return the new configuration.
+
+    Raises ConfigError or EditError, and then leaves the file unchanged.
+    """
+    # Change the target of a symbolic link, and lock the target's folder.
     file = file.resolve()
     try:
         with _locked(file):
@@ -51,17 +54,20 @@ def change_file(file: Path, edit: Edit) -> Config:
             replace(file, text)
             return config
     except OSError as error:
-        raise EditError(f"{file}: cannot be changed: {error}; make the file and its folder writable") from None
+        raise EditError(f"{file}: cannot be changed: {error}: make the file and its folder writable") from None
 
 
 def add_server(
     text: str, *, name: str, vip: str, address: str, port: int, sid: int | None = None, weight: int | None = None
 ) -> str:
-    """Append a server. Without ``sid``, it gets one that none has, above those in use while there is room: the cookies of
-    a server that was removed may still be echoed."""
+    """Append a server.
+
+    Without ``sid``, the server gets a free SID, above those in use if possible: clients may still echo the cookies of a
+    server that was removed.
+    """
     document = parse(text)
     if _find(document, "servers", name) is not None:
-        raise EditError(f"there is a server {name} already; give another name, or remove that one first")
+        raise EditError(f'duplicate server name "{name}": use another name, or remove the existing server first')
     if sid is None:
         sid = _free_sid(document)
     fields: dict[str, Value] = {"name": name, "vip": vip, "address": address, "port": port, "sid": sid}
@@ -71,17 +77,20 @@ def add_server(
 
 
 def set_server_state(text: str, name: str, state: ServerState) -> str:
+    """Set the state of a server."""
     document = parse(text)
     index = _require(document, "servers", name, "server")
     return set_field(text, document, ("servers", index), "state", str(state))
 
 
 def remove_server(text: str, name: str) -> str:
+    """Remove a server."""
     document = parse(text)
     return remove_item(text, document, ("servers", _require(document, "servers", name, "server")))
 
 
 def set_policy(text: str, vip: str, policy: Policy, alpha: float | None = None) -> str:
+    """Set the policy of a VIP, and its alpha if given."""
     index = _require(parse(text), "vips", vip, "VIP")
     text = set_field(text, parse(text), ("vips", index), "policy", str(policy))
     if alpha is not None:
@@ -90,9 +99,9 @@ def set_policy(text: str, vip: str, policy: Policy, alpha: float | None = None) 
 
 
 def rotate_key(text: str, folder: Path) -> str:
-    """Add a key with the next id and a fresh secret; of the older ones only the newest stays.
+    """Add a key with the next id and a random secret, and remove all older keys but the newest.
 
-    Where the newest key's secret stands in a file of its own, the new one's gets one beside it; relative paths start at
+    If the newest key has its secret in a file, the new key gets a file in the same place. Relative paths start at
     ``folder``.
     """
     document = parse(text)
@@ -129,7 +138,7 @@ def _require(document: Document, field: str, name: str, noun: str) -> int:
     index = _find(document, field, name)
     if index is None:
         names = ", ".join(str(item.get("name")) for item in _items(document, field)[:8]) or "none"
-        raise EditError(f"there is no {noun} {name}; the file has: {names}")
+        raise EditError(f'unknown {noun} "{name}": use one of: {names}')
     return index
 
 
@@ -139,5 +148,5 @@ def _free_sid(document: Document) -> int:
     free = range(highest + 1, MAX_SID + 1) if highest < MAX_SID else (sid for sid in range(MAX_SID + 1) if sid not in used)
     sid = next(iter(free), None)
     if sid is None:
-        raise EditError(f"all server ids from 0 to {MAX_SID} are in use; remove a server first")
+        raise EditError(f"no free server id: all from 0 to {MAX_SID} are in use: remove a server first")
     return sid

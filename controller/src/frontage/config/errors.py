@@ -1,4 +1,4 @@
-"""Errors in a configuration file."""
+"""The error that a configuration file causes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frontage.config.document import Problem
 
 
 class ConfigError(Exception):
-    """What is wrong with a configuration file: one line a problem, ``file:line:column: field: what; fix``."""
+    """All problems of a configuration file, one a line: ``file:line:column: field: problem: fix``."""
 
     def __init__(self, file: Path, problems: Sequence[Problem]):
         self.file = file
@@ -19,13 +19,13 @@ class ConfigError(Exception):
 
 
 def format_problem(file: Path, problem: Problem) -> str:
-    where = str(file) if problem.position is None else f"{file}:{problem.position.line}:{problem.position.column}"
+    position = str(file) if problem.position is None else f"{file}:{problem.position.line}:{problem.position.column}"
     field = format_path(problem.path)
-    return f"{where}: {field + ': ' if field else ''}{problem.what}; {problem.fix}"
+    return f"{position}: {field + ': ' if field else ''}{problem.what}: {problem.fix}"
 
 
 def format_path(path: FieldPath) -> str:
-    """``servers[2].sid``"""
+    """Return the path as text, such as ``servers[2].sid``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

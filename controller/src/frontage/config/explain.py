@@ -1,4 +1,4 @@
-"""Pydantic's complaints about a configuration, in words for the person who wrote the file."""
+"""Validation errors of pydantic, as problems for the author of a configuration file."""
 
 from __future__ import annotations
 
@@ -11,27 +11,36 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from frontage.config.document import Document, Path, Problem
+from frontage.fields import Model
+
+_Fields = dict[tuple[str, ...], FieldInfo]
 
 
 def explain(error: ValidationError, document: Document, schema: type[BaseModel]) -> list[Problem]:
-    """What is wrong, where, and the fix, of everything that ``schema`` did not accept in ``document``."""
+    """Return a problem, with position and fix, for everything in ``document`` that ``schema`` rejected."""
     details = error.errors(include_url=False, include_input=True)
-    fields = _fields(schema)
-    return [_explain(detail, document, fields) for detail in details if not _spurious(detail)]
+    fields, renamed = _fields(schema)
+    return [_explain(detail, document, fields, renamed) for detail in details if not _spurious(detail)]
 
 
 def _spurious(detail: ErrorDetails) -> bool:
-    """Pydantic counts only the valid items of a list; its complaint about their number is noise beside those about the items."""
+    """Return whether the error only repeats others: pydantic counts the valid items of a list alone."""
     given = detail["input"]
     return detail["type"] == "too_short" and isinstance(given, list) and len(given) >= detail.get("ctx", {}).get("min_length", 0)
 
 
 @cache
-def _fields(schema: type[BaseModel]) -> dict[tuple[str, ...], FieldInfo]:
-    """Every field of the schema by its path without list indices; those of a union's member also below the member's tag."""
-    found: dict[tuple[str, ...], FieldInfo] = {}
+def _fields(schema: type[BaseModel]) -> tuple[_Fields, dict[tuple[str, ...], str]]:
+    """Return every field of the schema and the new name of every renamed field, by path without list indices.
+
+    The fields of a union's member are listed below the member's tag, too.
+    """
+    found: _Fields = {}
+    renamed: dict[tuple[str, ...], str] = {}
 
     def visit(model: type[BaseModel], prefix: tuple[str, ...]) -> None:
+        if issubclass(model, Model):
+            renamed.update({(*prefix, old): new for old, new in model.RENAMED.items()})
         for name, field in model.model_fields.items():
             path = (*prefix, field.alias or name)
             found[path] = field
@@ -43,32 +52,51 @@ def _fields(schema: type[BaseModel]) -> dict[tuple[str, ...], FieldInfo]:
                             visit(part, (*path, tag))
 
     visit(schema, ())
-    return found
+    return found, renamed
 
 
 _WHAT = {
-    "missing": "is missing",
-    "extra_forbidden": "is no field of the configuration",
-    "int_parsing": "{input} is not a whole number",
-    "int_type": "is not a whole number",
-    "float_parsing": "{input} is not a number",
-    "string_type": "is not text",
-    "string_pattern_mismatch": "{input} is not acceptable",
-    "tuple_type": "is not a list",
-    "model_type": "is not a mapping of fields",
-    "greater_than_equal": "{input} is smaller than {ge}",
-    "less_than_equal": "{input} is larger than {le}",
-    "less_than": "{input} is not smaller than {lt}",
-    "too_short": "has {actual_length} items, at least {min_length} needed",
-    "too_long": "has {actual_length} items, at most {max_length} possible",
-    "string_too_short": "is empty",
-    "enum": "{input} is not one of {expected}",
+    "missing": "missing",
+    "int_parsing": "invalid integer {input}",
+    "int_type": "must be an integer",
+    "float_parsing": "invalid number {input}",
+    "bool_parsing": "invalid truth value {input}",
+    "string_type": "must be text",
+    "string_pattern_mismatch": "invalid value {input}",
+    "tuple_type": "must be a list",
+    "model_type": "must be a mapping of fields",
+    "greater_than_equal": "{input} is below the minimum of {ge}",
+    "less_than_equal": "{input} is above the maximum of {le}",
+    "less_than": "{input} must be less than {lt}",
+    "too_short": "has {actual_length} items, needs at least {min_length}",
+    "too_long": "has {actual_length} items, at most {max_length} are allowed",
+    "string_too_short": "must not be empty",
+    "enum": "unknown {field} {input}",
 }
 
 
-def _explain(detail: ErrorDetails, document: Document, fields: Mapping[tuple[str, ...], FieldInfo]) -> Problem:
-    """Turn one of pydantic's errors into what is wrong, where, and the fix."""
-    # Pydantic puts the name of a union's member into the path; the file has no such level.
+def _explain(
+    detail: ErrorDetails, document: Document, fields: Mapping[tuple[str, ...], FieldInfo], renamed: Mapping[tuple[str, ...], str]
+) -> Problem:
+    path, names = _location(detail, fields)
+    if detail["type"] == "extra_forbidden":
+        return _unknown_key(path, names, document, fields, renamed)
+    field = fields.get(names)
+    what = _what(detail, path, names)
+    if field is None:
+        return Problem(path, what, "see the example configuration", document.position(path))
+    if detail["type"] == "enum":
+        return Problem(path, what, f"use {field.description}", document.position(path))
+    example = f", for example {field.examples[0]}" if field.examples else ""
+    verb = "add" if detail["type"] == "missing" else "give"
+    return Problem(path, what, f"{verb} {field.description}{example}", document.position(path))
+
+
+def _location(detail: ErrorDetails, fields: Mapping[tuple[str, ...], FieldInfo]) -> tuple[Path, tuple[str, ...]]:
+    """Return the path of the error in the file, and the same without list indices.
+
+    Pydantic puts the name of a union's member into the path; the file has no such level.
+    """
     path: Path = ()
     names: tuple[str, ...] = ()
     for part in detail["loc"]:
@@ -81,27 +109,34 @@ def _explain(detail: ErrorDetails, document: Document, fields: Mapping[tuple[str
                     names = names[:-1]
                     break
         path = (*path, part)
-    field = fields.get(names)
+    return path, names
+
+
+def _unknown_key(
+    path: Path,
+    names: tuple[str, ...],
+    document: Document,
+    fields: Mapping[tuple[str, ...], FieldInfo],
+    renamed: Mapping[tuple[str, ...], str],
+) -> Problem:
+    if names in renamed:
+        fix = f'renamed to "{renamed[names]}"'
+    else:
+        siblings = [known[-1] for known in fields if known[:-1] == names[:-1]]
+        fix = f"remove it or use one of: {', '.join(siblings)}"
+    return Problem(path, f'unknown key "{names[-1]}"', fix, document.key_position(path))
+
+
+def _what(detail: ErrorDetails, path: Path, names: tuple[str, ...]) -> str:
     given = detail["input"]
     # Secrets must not end up in logs.
-    shown = repr(given) if isinstance(given, str | int | float) and path[-1:] != ("secret",) else "this"
+    is_scalar = isinstance(given, str | int | float) and path[-1:] != ("secret",)
+    shown = f'"{given}"' if is_scalar and isinstance(given, str) else str(given) if is_scalar else "value"
     context = {key: value for key, value in detail.get("ctx", {}).items() if key != "error"}
     template = _WHAT.get(detail["type"])
     if template is not None:
-        what = template.format(input=shown, **context)
-    elif detail["type"] == "value_error":
-        reason = str(detail.get("ctx", {}).get("error", ""))
-        what = f"{shown} is {reason}" if isinstance(given, str) else reason
-    else:
-        message = detail["msg"].removeprefix("Value ").removeprefix("Input ").removeprefix("value ")
-        what = f"{shown} {message}"
-
-    if detail["type"] == "extra_forbidden":
-        siblings = [known[-1] for known in fields if known[:-1] == names[:-1]]
-        fix = f"remove it or use one of: {', '.join(siblings)}"
-        return Problem(path, what, fix, document.key_position(path))
-    if field is None:
-        return Problem(path, what, "see the example configuration", document.position(path))
-    example = f", for example {field.examples[0]}" if field.examples else ""
-    verb = "add" if detail["type"] == "missing" else "give"
-    return Problem(path, what, f"{verb} {field.description}{example}", document.position(path))
+        return template.format(input=shown, field=names[-1].replace("_", " ") if names else "value", **context)
+    if detail["type"] == "value_error":
+        return str(detail.get("ctx", {}).get("error", "")).replace("{}", shown)
+    message = detail["msg"].removeprefix("Value ").removeprefix("Input ").removeprefix("value ")
+    return f"{shown} {message}"

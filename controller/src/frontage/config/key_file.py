@@ -1,4 +1,4 @@
-"""The keys as a file for servers that seal cookies themselves: QUIC's (``keys`` in ``host-agents/cclb7-quic``)."""
+"""The key file for QUIC servers, which seal cookies themselves (``keys`` in ``host-agents/cclb7-quic``)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ OWNER_ONLY = 0o600
 
 
 def key_file(config: Config) -> str:
-    """TOML: a table ``[[keys]]`` for each key in force, the oldest first, with its id and its secret in hexadecimal."""
+    """Return the keys as TOML: a table ``[[keys]]`` with id and hexadecimal secret for each key, the oldest first."""
     return "\n".join(f'[[keys]]\nid = {key.id}\nsecret = "{key.secret.hex()}"\n' for key in config.cookie_keys)
 
 
 def replace(file: Path, text: str, mode: int | None = None) -> None:
-    """Write a file of which readers see the old text or the new one, never a part. A link stays a link, and the file's owner stays.
+    """Replace the content of a file atomically. Symbolic links and the file's owner are preserved.
 
-    Without ``mode``, its mode stays too; a new file is its owner's only. Raises OSError.
+    Without ``mode``, the file keeps its mode; a new file is accessible to its owner only. Raises OSError.
     """
     file = file.resolve()
     before = file.stat() if file.exists() else None

@@ -1,4 +1,4 @@
-"""Loading a configuration file: parsing, validation, absolute paths, secret files and checks."""
+"""Loading a configuration file: parsing, validation, absolute paths, secrets and checks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from frontage.config.document import Document, DocumentError, Problem, parse
 from frontage.config.document import Path as FieldPath
 from frontage.config.errors import ConfigError
 from frontage.config.explain import explain
-from frontage.config.schema import Config, Key
-from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN
+from frontage.config.schema import Config, ConfigFile
+from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.fields import parse_secret
 from frontage.mapping.settings import in_folder
 
 
 def load(file: Path | str) -> Config:
-    """Read and check a configuration file. Raises ConfigError, which names every problem that was found."""
+    """Read and check a configuration file.
+
+    Raises ConfigError, which lists every problem.
+    """
     file = Path(file)
     try:
         text = file.read_text(encoding="utf-8")
@@ -32,55 +35,63 @@ def load(file: Path | str) -> Config:
 
 
 def loads(text: str, file: Path) -> Config:
-    """Check the text of a configuration file; ``file`` names it in errors, and paths in it are relative to its folder."""
+    """Check the text of a configuration file.
+
+    ``file`` names the text in errors. Paths in the text are relative to its folder. Raises ConfigError.
+    """
     try:
         document = parse(text)
     except DocumentError as error:
         raise ConfigError(file, error.problems) from None
     if not isinstance(document.data, dict):
-        what = "is empty" if document.data is None else "is not a mapping of fields"
+        what = "empty file" if document.data is None else "not a mapping of fields"
         raise ConfigError(file, [Problem((), what, "begin with `device:`, `ports:`, `vips:`", document.position(()))])
     try:
-        config = Config.model_validate(document.data)
+        written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
-        raise ConfigError(file, explain(error, document, Config)) from None
-    config, problems = _resolve(config, file.parent, document)
-    for found in check(config):
-        locate = document.key_position if found.at_key else document.position
-        problems.append(Problem(found.path, found.what, found.fix, locate(found.path)))
+        raise ConfigError(file, explain(error, document, ConfigFile)) from None
+    keys, problems = _read_keys(written, file.parent, document)
+    fields = {**vars(written), **_absolute_paths(written, file.parent), "cookie_keys": keys}
+    config = Config.model_construct(**fields)
+    for finding in check(config):
+        locate = document.key_position if finding.at_key else document.position
+        problems.append(Problem(finding.path, finding.what, finding.fix, locate(finding.path)))
     if problems:
         raise ConfigError(file, problems)
     return config
 
 
-def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, list[Problem]]:
-    """Make paths absolute and read the secret files."""
+def _read_keys(config: ConfigFile, folder: Path, document: Document) -> tuple[tuple[CookieKey, ...], list[Problem]]:
+    """Return the keys with their secrets, oldest first, and the problems of secret files."""
     problems: list[Problem] = []
-    keys: list[Key] = []
+    keys: list[CookieKey] = []
     for i, key in enumerate(config.keys):
-        if key.secret_file is not None:
-            file = folder / key.secret_file
-            path: FieldPath = ("keys", i, "secret_file")
-            try:
-                secret = parse_secret(file.read_text(encoding="ascii").strip())
-            except (OSError, UnicodeDecodeError) as error:
-                problems.append(Problem(path, f"cannot be read: {error}", "write the secret there", document.position(path)))
-                continue
-            except ValueError as error:
-                what = f"what {file} holds is {error}"
-                fix = f"write {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in hexadecimal there"
-                problems.append(Problem(path, what, fix, document.position(path)))
-                continue
-            key = key.model_copy(update={"secret": secret, "secret_file": file})
-        keys.append(key)
+        if key.secret is not None:
+            keys.append(CookieKey(key.id, key.secret))
+        if key.secret_file is None:
+            continue
+        file = folder / key.secret_file
+        path: FieldPath = ("keys", i, "secret_file")
+        try:
+            keys.append(CookieKey(key.id, parse_secret(file.read_text(encoding="ascii").strip())))
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Problem(path, f"cannot be read: {error}", "write the secret there", document.position(path)))
+        except ValueError as error:
+            fix = f"write {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in hexadecimal there"
+            problems.append(Problem(path, f"{file}: {error}", fix, document.position(path)))
+    return tuple(sorted(keys, key=lambda key: key.id)), problems
+
+
+def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
+    """Return the fields that hold paths, with the paths made absolute: in the file they are relative to its folder."""
     pipeline = config.device.pipeline
     pipeline = pipeline.model_copy(
         update={"p4info": (folder / pipeline.p4info).absolute(), "json_file": (folder / pipeline.json_file).absolute()}
     )
-    update: dict[str, Any] = {
-        "keys": tuple(keys),
-        "device": config.device.model_copy(update={"pipeline": pipeline}),
-    }
+    update: dict[str, Any] = {"device": config.device.model_copy(update={"pipeline": pipeline})}
+    update["keys"] = tuple(
+        key if key.secret_file is None else key.model_copy(update={"secret_file": folder / key.secret_file}) for key in config.keys
+    )
     if config.mapping is not None:
         update["mapping"] = (folder / config.mapping).absolute()
     if config.end_users is not None:
@@ -89,4 +100,4 @@ def _resolve(config: Config, folder: Path, document: Document) -> tuple[Config, 
         update["records"] = records.in_folder(config.records, folder)
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
-    return config.model_copy(update=update), problems
+    return update

@@ -1,4 +1,4 @@
-"""What the configuration says of the network around the switch: ports and their queues, routes, neighbors."""
+"""Sections of the configuration about the network around the switch: ports and their queues, routes, neighbors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US
 
 
 class Role(StrEnum):
+    """The kind of hosts behind a port."""
+
     CLIENT = "client"
     SERVER = "server"
     SITE = "site"
@@ -18,7 +20,7 @@ class Role(StrEnum):
 
 
 class Discipline(StrEnum):
-    """How a port's queue is scheduled."""
+    """The queueing discipline of a port."""
 
     FIFO = "fifo"
     AIFO = "aifo"
@@ -31,49 +33,53 @@ class Scheduler(Model):
         0,
         ge=0,
         le=MAX_RANK_US,
-        description="the remaining time, in microseconds, taken of packets without a cookie",
+        description="the rank of packets without a cookie, as a remaining processing time in microseconds",
         examples=[500],
     )
     capacity: int | None = Field(
-        None, ge=1, le=MAX_DEPTH, description="the packets that the port's queue holds, for aifo", examples=[100]
+        None, ge=1, le=MAX_DEPTH, description="the capacity of the port's queue in packets, for aifo", examples=[100]
     )
-    window: int = Field(20, ge=1, le=AIFO_WINDOW, description="the ranks that aifo's window holds", examples=[20])
-    sample: int = Field(15, ge=1, le=65535, description="one packet in so many enters aifo's window", examples=[15])
-    k: float = Field(0.1, ge=0, lt=1, description="the share of the queue to which aifo admits any packet", examples=[0.1])
+    window: int = Field(20, ge=1, le=AIFO_WINDOW, description="the size of aifo's window of ranks", examples=[20])
+    sample: int = Field(
+        15, ge=1, le=65535, description="the sampling interval: one packet in this many enters aifo's window", examples=[15]
+    )
+    k: float = Field(0.1, ge=0, lt=1, description="the fraction of the queue up to which aifo admits every packet", examples=[0.1])
     report_every: int = Field(
-        1, ge=1, le=1 << 15, description="one departure in so many, a power of two, tells aifo the queue's depth", examples=[1]
+        1,
+        ge=1,
+        le=1 << 15,
+        description="the reporting interval: one departure in this many, a power of two, updates aifo's queue depth",
+        examples=[1],
     )
 
     @property
-    def ranks(self) -> bool:
-        """Whether ranks matter."""
+    def uses_ranks(self) -> bool:
         return self.kind is not Discipline.FIFO
 
 
 class Port(Model):
-    id: int = Field(ge=1, le=MAX_PORT_ID, description="the data plane's port number", examples=[1])
+    id: int = Field(ge=1, le=MAX_PORT_ID, description="the port number in the data plane", examples=[1])
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["uplink"])
     role: Role = Field(
-        description="'client' (towards the outside), 'server' (towards the servers), 'site' (towards other sites) or 'real-server'",
+        description="'client' (to the clients), 'server' (to the servers), 'site' (to other sites) or 'real-server' (to real servers)",
         examples=["client"],
     )
     mac: MacField = Field(description="the switch's unicast Ethernet address on this port", examples=["02:00:00:00:01:01"])
     gateways: tuple[InterfaceField, ...] = Field(
-        (), description="the addresses with prefix length that the switch answers for", examples=["[192.0.2.1/24]"]
+        (), description="the switch's own addresses on this port, with prefix lengths", examples=["[192.0.2.1/24]"]
     )
-    scheduler: Scheduler | None = Field(None, description="how the port's queue is scheduled; a plain FIFO if absent")
+    scheduler: Scheduler | None = Field(None, description="the queueing discipline; a FIFO if absent")
     ecn_threshold: int | None = Field(
         None,
         ge=1,
         lt=MAX_DEPTH,
-        description="the packets waiting at the port from which on those of ECN's transports are marked (DCTCP's K)",
+        description="the queue length in packets from which on ECN-capable packets are marked (DCTCP's K)",
         examples=[65],
     )
 
     @property
-    def ranks(self) -> bool:
-        """Whether ranks matter to its queue."""
-        return self.scheduler is not None and self.scheduler.ranks
+    def uses_ranks(self) -> bool:
+        return self.scheduler is not None and self.scheduler.uses_ranks
 
 
 class Route(Model):
@@ -83,6 +89,6 @@ class Route(Model):
 
 
 class Neighbor(Model):
-    address: AddressField = Field(description="an IP address that is reached directly", examples=["10.0.1.11"])
+    address: AddressField = Field(description="the IP address of a host on the switch's own links", examples=["10.0.1.11"])
     port: Name = Field(description="the name of one of `ports`", examples=["rack1"])
-    mac: MacField = Field(description="its unicast Ethernet address", examples=["02:00:00:00:03:01"])
+    mac: MacField = Field(description="the unicast Ethernet address of the host", examples=["02:00:00:00:03:01"])

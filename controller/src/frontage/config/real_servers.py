@@ -1,4 +1,4 @@
-"""The part of the configuration about QDSR: real servers, and the servers in whose names they send (docs/real-servers.md)."""
+"""The section of the configuration about the real servers of QDSR (docs/real-servers.md)."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from frontage.config.sites import Addresses, listed
+from frontage.config.sites import Addresses, as_list
 from frontage.config.vips import Server
 from frontage.fields import IPAddress, MacField, Model, Name
 
-Names = Annotated[tuple[Name, ...], BeforeValidator(listed)]
-"""One name, or a list of them."""
+Names = Annotated[tuple[Name, ...], BeforeValidator(as_list)]
+"""One name, or a list of names."""
 
 
 class RealServer(Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["real1"])
     port: Name = Field(description="the name of one of `ports`, of role 'real-server'", examples=["rack3"])
-    mac: MacField = Field(description="its unicast Ethernet address, or its next hop's", examples=["02:00:00:00:04:01"])
+    mac: MacField = Field(
+        description="the unicast Ethernet address of the real server, or of its next hop", examples=["02:00:00:00:04:01"]
+    )
     addresses: Addresses = Field(
         min_length=1,
-        description="its own address, or a list of them, at which its load balancers reach it",
+        description="the address, or a list of addresses, at which load balancers reach the real server",
         examples=["['10.0.3.1', '2001:db8:3::1']"],
     )
-    # The field's name in the file is ``for``, a word of Python's.
+    # ``for`` in the file, a keyword in Python.
     senders: Names = Field(
         alias="for",
         min_length=1,
-        description="the servers as which it may send: their names, or those of VIPs, for all servers of a VIP",
+        description="the servers on whose behalf it may send: names of servers, or of VIPs for all their servers",
         examples=["[films]"],
     )
 
 
 def balancers(real_servers: Sequence[RealServer], servers: Sequence[Server]) -> Iterator[tuple[RealServer, list[Server]]]:
-    """Yield every real server with its load balancers: the servers in whose name it may send."""
+    """Yield every real server with its load balancers: the servers on whose behalf it may send."""
     by_name: dict[str, list[Server]] = {}
     for server in servers:
         by_name.setdefault(server.vip, []).append(server)

@@ -1,6 +1,6 @@
-"""The schema of the configuration file: `Config`, of which `network`, `vips` and others are sections.
+"""The schema of the configuration file. `network`, `vips` and other modules define its sections.
 
-The field descriptions define every field; ``controller/README.md`` lists them all.
+Every field has a description, which error messages show; ``controller/README.md`` lists all fields.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from frontage.mapping.settings import EndUsers, Placement
 
 
 class Pipeline(Model):
-    p4info: Path = Field(description="the path of the compiled program's P4Info in text form", examples=["frontage.p4info.txtpb"])
-    # The field's name in the file is ``json``; BaseModel has a method of that name.
-    json_file: Path = Field(alias="json", description="the path of the compiled program's BMv2 JSON", examples=["frontage.json"])
+    p4info: Path = Field(
+        description="the path of the P4Info file of the compiled P4 program, in text form", examples=["frontage.p4info.txtpb"]
+    )
+    # ``json`` in the file; BaseModel has a method of that name.
+    json_file: Path = Field(
+        alias="json", description="the path of the BMv2 JSON file of the compiled P4 program", examples=["frontage.json"]
+    )
 
 
 class Device(Model):
@@ -32,14 +36,16 @@ class Device(Model):
     )
     device_id: int = Field(1, ge=1, lt=1 << 64, description="the P4Runtime device id", examples=[1])
     election_id: int = Field(
-        100, ge=1, lt=1 << 64, description="the first election id; a second controller stands by below it", examples=[100]
+        100, ge=1, lt=1 << 64, description="the first election id; a standby controller takes a lower one", examples=[100]
     )
-    cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the port number the switch was given as CPU port", examples=[510])
+    cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
     pipeline: Pipeline = Field(description="the compiled P4 program")
 
 
 class Key(Model):
-    id: int = Field(ge=1, lt=1 << 32, description="a key id; the newest key has the largest and seals", examples=[1])
+    """A cookie key as the file has it: with the secret, or with the path of a file that holds it."""
+
+    id: int = Field(ge=1, lt=1 << 32, description="the key id; the key with the largest id is the newest and seals", examples=[1])
     secret: SecretField | None = Field(
         None,
         repr=False,
@@ -53,7 +59,7 @@ class Key(Model):
     @model_validator(mode="after")
     def _one_source(self) -> Key:
         if (self.secret is None) == (self.secret_file is None):
-            raise ValueError("needs either a secret or a secret_file")
+            raise ValueError("needs either secret or secret_file")
         return self
 
 
@@ -63,48 +69,49 @@ class Metrics(Model):
 
 class Fallback(Model):
     idle_timeout: int = Field(
-        120, ge=1, le=65535, description="the seconds after which an idle entry of the connection table expires", examples=[120]
+        120, ge=1, le=65535, description="the idle timeout of the connection table, in seconds", examples=[120]
     )
 
 
 class Handshake(Model):
-    timeout: int = Field(
-        10, ge=1, le=65535, description="the seconds after which an idle entry of the handshake table expires", examples=[10]
-    )
+    timeout: int = Field(10, ge=1, le=65535, description="the idle timeout of the handshake table, in seconds", examples=[10])
 
 
-class Config(Model):
+class ConfigFile(Model):
+    """The content of a configuration file."""
+
     device: Device = Field(description="the switch")
     ports: tuple[Port, ...] = Field(min_length=1, description="the switch's ports")
-    routes: tuple[Route, ...] = Field((), description="prefixes behind a next hop")
-    neighbors: tuple[Neighbor, ...] = Field((), description="hosts on the switch's own links")
-    vips: tuple[Vip, ...] = Field((), description="the services")
-    servers: tuple[Server, ...] = Field((), description="the servers, each one endpoint of one VIP")
-    real_servers: tuple[RealServer, ...] = Field((), description="the real servers of QDSR, which send in the names of servers")
-    site: OwnSite | None = Field(None, description="this site, where there are others")
-    sites: tuple[Site, ...] = Field((), description="the sites; this one may be among them")
+    routes: tuple[Route, ...] = Field((), description="the routes: prefixes and their next hops")
+    neighbors: tuple[Neighbor, ...] = Field((), description="the hosts on the switch's own links")
+    vips: tuple[Vip, ...] = Field((), description="the virtual IP addresses (VIPs) of the services")
+    servers: tuple[Server, ...] = Field((), description="the servers; each is one endpoint of one VIP")
+    real_servers: tuple[RealServer, ...] = Field((), description="the real servers of QDSR, which send on behalf of servers")
+    site: OwnSite | None = Field(None, description="this site; only needed with several sites")
+    sites: tuple[Site, ...] = Field((), description="the sites, with or without this one")
     dispatchers: tuple[Dispatcher, ...] = Field((), description="this site's dispatchers")
     mapping: Path | None = Field(
-        None, description="the path of the end-user mapping in JSON; none if absent", examples=["mapping.json"]
+        None, description="the path of a JSON file with the end-user mapping; optional", examples=["mapping.json"]
     )
-    keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys of consecutive ids")
-    metrics: Metrics | None = Field(None, description="the Prometheus endpoint; none if absent")
-    fallback: Fallback = Field(default_factory=Fallback, description="the connection table of flows that carry no cookie")
-    handshake: Handshake = Field(default_factory=Handshake, description="the handshake table of QUIC")
-    end_users: EndUsers | None = Field(None, description="how the end-user mapping is computed; it is not, if absent")
+    keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys with consecutive ids")
+    metrics: Metrics | None = Field(None, description="the Prometheus endpoint; disabled if absent")
+    fallback: Fallback = Field(default_factory=Fallback, description="the connection table, for connections without a cookie")
+    handshake: Handshake = Field(default_factory=Handshake, description="the QUIC handshake table")
+    end_users: EndUsers | None = Field(None, description="the computation of the end-user mapping; disabled if absent")
     placement: Placement | None = Field(
-        None, description="which services' sites follow their demand; each is wherever it has replicas, if absent"
+        None, description="the services that are placed by demand; if absent, services run wherever they have replicas"
     )
-    records: Records | None = Field(None, description="the record store, for `frontage records serve`; none if absent")
+    records: Records | None = Field(None, description="the record store, for `frontage records serve`; disabled if absent")
     control_socket: Path | None = Field(
-        None, description="unix socket through which commands reach the running controller; beside this file if absent"
+        None, description="the path of the Unix socket for commands to the running controller; next to this file if absent"
     )
 
-    @property
-    def cookie_keys(self) -> tuple[CookieKey, ...]:
-        """The keys with their secrets, oldest first; the last one seals."""
-        keys = [CookieKey(key.id, key.secret) for key in self.keys if key.secret is not None]
-        return tuple(sorted(keys, key=lambda key: key.id))
+
+class Config(ConfigFile):
+    """A loaded configuration: paths are absolute, and the secrets of the keys are read."""
+
+    cookie_keys: tuple[CookieKey, ...]
+    """Oldest first; the last one seals."""
 
     @property
     def on_link_hosts(self) -> tuple[Neighbor, ...]:
@@ -116,22 +123,23 @@ class Config(Model):
 
     @property
     def other_sites(self) -> tuple[Site, ...]:
+        """All sites but this one; none if the file does not say which site this is."""
         return tuple(site for site in self.sites if self.site is not None and site.id != self.site.id)
 
     @property
     def site_ids(self) -> frozenset[int]:
-        """Of all sites, the own one included."""
+        """The ids of all sites, including this one."""
         own = {self.site.id} if self.site is not None else set()
         return frozenset(own | {site.id for site in self.sites})
 
     @property
-    def decided(self) -> frozenset[int]:
-        """Numbers of the services of Artemis that the address alone decides: those that the switch maps."""
-        return frozenset(vip.artemis.id for vip in self.vips if vip.artemis is not None and vip.artemis.decided)
+    def dedicated_services(self) -> frozenset[int]:
+        """The ids of the Artemis services with an address of their own, which the switch maps to sites itself."""
+        return frozenset(vip.artemis.id for vip in self.vips if vip.artemis is not None and vip.artemis.dedicated_address)
 
     @property
     def servers_by_vip(self) -> dict[str, list[Server]]:
-        """Every VIP's name, with its servers."""
+        """The servers of every VIP, by VIP name."""
         result: dict[str, list[Server]] = {vip.name: [] for vip in self.vips}
         for server in self.servers:
             result[server.vip].append(server)

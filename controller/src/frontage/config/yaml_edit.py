@@ -1,6 +1,6 @@
-"""Changes of a YAML text that leave the rest of it as it is: comments, order, layout.
+"""Edits of a YAML text that preserve comments, order and layout.
 
-A ``document`` is what `yamlfile.parse` says of the text.
+A ``document`` is the result of `frontage.config.document.parse` for the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from frontage.config.document import Path as FieldPath
 
 Value: TypeAlias = str | int | float
 
-# What YAML 1.1 counts as a line, and so the positions do.
+# A line as YAML 1.1 defines it; positions count such lines.
 _LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029])|[^\n\r\x85\u2028\u2029]+$")
 
 
@@ -39,14 +39,14 @@ class _Lines:
 
 
 def _scalar(value: Value) -> str:
-    """Plain where that is safe in every place, else quoted."""
+    """Return the value as a plain scalar where that is safe everywhere, otherwise quoted."""
     text = str(value)
     safe = text.lower() != "null" and re.fullmatch(r"[A-Za-z0-9._/][A-Za-z0-9._/-]*", text)
     return text if safe else json.dumps(text)
 
 
 def set_field(text: str, document: Document, mapping: FieldPath, key: str, value: Value) -> str:
-    """Let the mapping at that path have this value, a new one if need be."""
+    """Set a key of the mapping at a path, and add the key if it is missing."""
     lines, path, new = _Lines(text), (*mapping, key), _scalar(value)
     if path in document.values:
         start, end = document.values[path], document.ends[path]
@@ -65,7 +65,7 @@ def _last_child(document: Document, collection: FieldPath) -> FieldPath:
 
 
 def append_item(text: str, document: Document, field: str, item: Mapping[str, Value]) -> str:
-    """Let the list of that name, at the top, have one more."""
+    """Append an item to the top-level list ``field``, and add the list if it is missing."""
     lines, path = _Lines(text), (field,)
     braces = "{ " + ", ".join(f"{key}: {_scalar(value)}" for key, value in item.items()) + " }"
     items = document.data.get(field) if isinstance(document.data, dict) else None
@@ -94,7 +94,7 @@ def _block(indent: str, item: Mapping[str, Value]) -> str:
 
 
 def _dash(lines: _Lines, document: Document, item: FieldPath) -> Position:
-    """Where the dash before a list's item stands."""
+    """Return the position of the dash before a list item."""
     start = document.values[item]
     line, column = start.line, start.column
     while True:
@@ -107,7 +107,7 @@ def _dash(lines: _Lines, document: Document, item: FieldPath) -> Position:
 
 
 def remove_item(text: str, document: Document, item: FieldPath) -> str:
-    """Take it out of its list."""
+    """Remove an item from its list."""
     lines = _Lines(text)
     field, index = item[:-1], item[-1]
     assert isinstance(index, int)

@@ -53,6 +53,6 @@ def services_of(config: Config) -> tuple[tuple[Service, ...], frozenset[str]]:
             name = vip.artemis.service
             known = services.get(name, Service(name, 0))
             services[name] = replace(known, number=vip.artemis.id)
-            if vip.artemis.decided:
+            if vip.artemis.dedicated_address:
                 decided.add(name)
     return tuple(services.values()), frozenset(decided)

@@ -23,7 +23,7 @@ def _url(value: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError("not the URL of a dispatcher's HTTP service")
+        raise ValueError("invalid dispatcher URL {}")
     return value.rstrip("/")
 
 

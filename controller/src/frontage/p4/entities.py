@@ -1,7 +1,7 @@
-"""What a controller reads and writes of a switch: table entries, clone sessions, counters; batched.
+"""Batched reads and writes of table entries, clone sessions and counters.
 
-Below finsy's entity layer on purpose: with tens of thousands of entries its per-entity objects would cost more than all of
-the rest. Its protobufs and generated stubs are used as they are.
+This module uses finsy's protobufs and stubs, but not its entity layer: with tens of thousands of entries, one object per entity
+would cost more than everything else.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from frontage.p4.errors import UnreachableError, WriteRefusedError, failed
 from frontage.p4.p4info import Schema, TableInfo
 
 BATCH = 2000
-"""Updates a write request: some 150 KB, far below every server's limit on messages (4 MB by default)."""
+"""Updates per write request: about 150 KB, well below the message limit of every server (4 MB by default)."""
 
 TIMEOUT = 30.0
-"""Seconds for an answer."""
+"""Seconds to wait for a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
+    """The value of a counter."""
+
     packets: int = 0
     bytes: int = 0
 
@@ -39,7 +41,7 @@ class Count:
 
 
 class Entities:
-    """Of one device. Reads need no arbitration; writes need the primary's role."""
+    """The entities of one device. Reads need no arbitration; writes need the primary role."""
 
     def __init__(self, address: str, device_id: int, stub: Any):
         self.address = address
@@ -48,7 +50,7 @@ class Entities:
         self._stub = stub
 
     async def read_tables(self, schema: Schema, tables: Sequence[TableInfo]) -> State:
-        """All entries of these tables, and the default action of those that have no key."""
+        """Return all entries of these tables, and the default action of tables without match fields."""
         request = p4r.ReadRequest(device_id=self.device_id)
         for table in tables:
             request.entities.add().table_entry.CopyFrom(p4r.TableEntry(table_id=table.id, is_default_action=not table.fields))
@@ -63,7 +65,7 @@ class Entities:
         return state
 
     async def read_clone_sessions(self) -> State:
-        """The program's clone sessions, as `replication` writes them."""
+        """Return all clone sessions."""
         request = p4r.ReadRequest(device_id=self.device_id)
         request.entities.add().packet_replication_engine_entry.clone_session_entry.session_id = 0
         state: State = {}
@@ -76,6 +78,7 @@ class Entities:
         return state
 
     async def read_direct_counters(self, schema: Schema, tables: Sequence[TableInfo]) -> dict[Key, Count]:
+        """Return the direct counters of these tables, by entry."""
         request = p4r.ReadRequest(device_id=self.device_id)
         for table in tables:
             request.entities.add().direct_counter_entry.table_entry.table_id = table.id
@@ -91,7 +94,7 @@ class Entities:
         return counts
 
     async def read_counters(self, counter_ids: Sequence[int]) -> dict[tuple[int, int], Count]:
-        """By (counter id, index)."""
+        """Return all cells of these counters, by (counter id, index)."""
         request = p4r.ReadRequest(device_id=self.device_id)
         for counter_id in counter_ids:
             request.entities.add().counter_entry.counter_id = counter_id
@@ -105,7 +108,7 @@ class Entities:
         return counts
 
     async def read_cells(self, counter_id: int, cells: Sequence[int]) -> dict[int, Count]:
-        """Of one counter, by index."""
+        """Return these cells of one counter, by index."""
         counts: dict[int, Count] = {}
 
         def take(entity: p4r.Entity) -> None:
@@ -127,14 +130,16 @@ class Entities:
                 async for response in self._stub.Read(request, timeout=TIMEOUT):
                     for entity in response.entities:
                         take(entity)
-                    # Decoding a large table must not hold up the session's other tasks.
+                    # Decoding a large table must not block the session's other tasks.
                     await asyncio.sleep(0)
         except grpc.aio.AioRpcError as error:
             raise failed("reading", error) from None
 
     async def write(self, schema: Schema, kind: int, entries: Iterable[tuple[Key, Action | None]]) -> int:
-        """Insert, modify or delete entries and clone sessions in batches, in order; returns how many. Raises WriteRefusedError,
-        UnreachableError."""
+        """Insert, modify or delete entries and clone sessions in order, in batches, and return their number.
+
+        Raises WriteRefusedError and UnreachableError.
+        """
         total = 0
         pending = iter(entries)
         in_flight: Awaitable[object] | None = None
@@ -147,7 +152,7 @@ class Entities:
                     entity.packet_replication_engine_entry.CopyFrom(replication.encode(key, action))
                 else:
                     entity.table_entry.CopyFrom(schema.encode(key, action))
-            # The switch works on one batch while the next is being built.
+            # The switch processes one batch while the controller builds the next.
             if in_flight is not None:
                 await self._written(in_flight, kind, sent)
             in_flight, sent = self._stub.Write(request, timeout=TIMEOUT), batch
@@ -177,7 +182,7 @@ class Entities:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Somebody may call while another closes the session: gRPC then cancels the caller, who was not to end."""
+        """Raise UnreachableError if another task closes the session during a call, which gRPC reports as a cancellation."""
         try:
             yield
         except (asyncio.CancelledError, asyncio.InvalidStateError, grpc.aio.UsageError):

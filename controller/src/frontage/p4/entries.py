@@ -1,7 +1,7 @@
-"""The switch's state as plain values: what is installed, what is wanted, and the difference.
+"""Table entries as plain values, and the difference between two states.
 
-Tables are named by their last two parts (``vip.policy``), matches and parameters are integers, so that states of tens of
-thousands of entries are built and compared quickly, and print readably.
+Table names have the last two parts (``vip.policy``); matches and parameters are integers. So states of tens of thousands of
+entries are fast to build and compare, and easy to read.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ Match: TypeAlias = int | tuple[int, int]
 
 
 def exact(match: tuple[Match, ...]) -> tuple[int, ...]:
-    """The values of a key of a table that has exact fields only."""
+    """Return the values of a key of a table with exact match fields only."""
     return cast(tuple[int, ...], match)
 
 
 class Key(NamedTuple):
-    """One table entry; without matches, the table's default action."""
+    """The key of a table entry; without match fields, the key of the table's default action."""
 
     table: str
     match: tuple[Match, ...]
 
 
 class Action(NamedTuple):
+    """The action of a table entry."""
+
     name: str
     params: tuple[int, ...] = ()
 
@@ -36,7 +38,7 @@ State: TypeAlias = dict[Key, Action]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What turns one state into another."""
+    """The difference between a wanted and an installed state."""
 
     missing: State = field(default_factory=dict)
     different: State = field(default_factory=dict)
@@ -46,7 +48,7 @@ class Difference:
         return len(self.missing) + len(self.different) + len(self.unexpected)
 
     def by_table(self) -> Iterator[tuple[str, int, int, int]]:
-        """(table, missing, different, unexpected) of each table that differs."""
+        """Yield (table, missing, different, unexpected) for each table with a difference."""
         counts: dict[str, list[int]] = {}
         for i, part in enumerate((self.missing, self.different, self.unexpected)):
             for key in part:
@@ -57,7 +59,7 @@ class Difference:
 
 
 def difference(wanted: Mapping[Key, Action], installed: Mapping[Key, Action]) -> Difference:
-    """What to insert, modify and delete so that ``installed`` becomes ``wanted``."""
+    """Return what to insert, modify and delete to turn ``installed`` into ``wanted``."""
     missing: State = {}
     different: State = {}
     for key, action in wanted.items():

@@ -1,4 +1,4 @@
-"""What goes wrong between a controller and a switch, and which of gRPC's errors is what."""
+"""Errors between the controller and the switch, and their mapping from gRPC errors."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import grpc
 
 
 class SwitchError(Exception):
-    """The switch refused a request or cannot be reached; the text says which request, of what, and why."""
+    """The switch rejected a request or is unreachable; the message says which request, and why."""
 
 
 class UnreachableError(SwitchError):
-    """There is no connection to the switch (any more)."""
+    """There is no connection to the switch."""
 
 
 class ElectionIdInUseError(SwitchError):
-    """Another controller has this very election id."""
+    """Another controller uses the same election id."""
 
 
 class WriteRefusedError(SwitchError):
-    """The switch refused updates."""
+    """The switch rejected updates."""
 
 
 def failed(doing: str, error: grpc.aio.AioRpcError) -> SwitchError:
-    """Of a request."""
+    """Return the error of a failed request."""
     text = f"{doing}: {error.code().name}: {error.details()}"
     lost = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
     return UnreachableError(text) if lost else SwitchError(text)
 
 
 def stream_failed(address: str, election_id: int, error: grpc.RpcError) -> SwitchError:
-    """Of the stream, on which this election id was offered."""
+    """Return the error of a failed stream, on which the controller offered this election id."""
     if isinstance(error, grpc.aio.AioRpcError):
         if error.code() == grpc.StatusCode.INVALID_ARGUMENT:
             return ElectionIdInUseError(f"the switch refused election id {election_id}: {error.details()}")

@@ -1,4 +1,4 @@
-"""The P4 program's interface: names, ids and widths from its P4Info, and the coding of entries for the wire."""
+"""The interface of the P4 program: names, ids and widths from its P4Info, and the wire format of entries."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from frontage.p4.entries import Action, Key, Match
 
 
 class PipelineError(Exception):
-    """The compiled program cannot be read, or is not the program that this controller was written for."""
+    """The compiled program cannot be read, or does not match this version of the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionInfo:
+    """An action of a table."""
+
     id: int
     name: str
     params: tuple[int, ...]
-    """Parameter ids, in order."""
+    """The ids of the parameters, in order."""
     widths: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
+    """A table of the P4 program."""
+
     id: int
     name: str
     full_name: str
     size: int
     fields: tuple[int, ...]
-    """Match field ids, in order."""
+    """The ids of the match fields, in order."""
     widths: tuple[int, ...]
     lpm: tuple[bool, ...]
     actions: dict[str, ActionInfo]
@@ -46,7 +50,7 @@ def _tail(name: str, parts: int) -> str:
 
 
 class Schema:
-    """Look-ups by short name, and the two directions of the wire coding."""
+    """Lookups by short name, and conversion of entries from and to the wire format."""
 
     def __init__(self, p4info: p4i.P4Info):
         self.p4info = p4info
@@ -83,7 +87,7 @@ class Schema:
             self.tables_by_id[info.id] = info
         self.counters: dict[str, int] = {}
         for counter in p4info.counters:
-            # A counter stands in the top control, or is all that a control of its name in another control holds.
+            # A counter is in the top-level control, or is the only counter of a control with the same name.
             parts = counter.preamble.name.split(".")
             self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
         self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
@@ -94,32 +98,30 @@ class Schema:
 
     @classmethod
     def load(cls, file: Path) -> Schema:
-        """Read a P4Info in text form. Raises PipelineError."""
+        """Read a P4Info file in text form. Raises PipelineError."""
         try:
             return cls(text_format.Parse(file.read_text(encoding="utf-8"), p4i.P4Info()))
         except (OSError, UnicodeDecodeError) as error:
-            raise PipelineError(f"{file}: cannot be read: {error}; compile the P4 program, or correct device.pipeline") from None
+            raise PipelineError(f"{file}: cannot be read: {error}: compile the P4 program, or correct device.pipeline") from None
         except (text_format.ParseError, KeyError) as error:
-            raise PipelineError(f"{file}: is no P4Info: {error}; give the file that the P4 compiler wrote") from None
+            raise PipelineError(f"{file}: invalid P4Info: {error}: use the file that the P4 compiler wrote") from None
 
     def table(self, name: str) -> TableInfo:
         try:
             return self.tables[name]
         except KeyError:
-            raise PipelineError(
-                f"the P4Info has no table {name}; this controller and the P4 program are of different versions"
-            ) from None
+            raise PipelineError(f"the P4Info has no table {name}: use a controller and a P4 program of the same version") from None
 
     def counter(self, name: str) -> int:
         try:
             return self.counters[name]
         except KeyError:
             raise PipelineError(
-                f"the P4Info has no counter {name}; this controller and the P4 program are of different versions"
+                f"the P4Info has no counter {name}: use a controller and a P4 program of the same version"
             ) from None
 
     def encode(self, key: Key, action: Action | None) -> p4r.TableEntry:
-        """The wire form of an entry; without an action, of its key alone (for a delete)."""
+        """Return the wire format of an entry, or of its key alone without an action (for a deletion)."""
         table = self.table(key.table)
         entry = p4r.TableEntry(table_id=table.id)
         if not key.match:
@@ -146,15 +148,18 @@ class Schema:
         info = table.actions.get(action.name)
         if info is None or len(info.params) != len(action.params):
             raise PipelineError(
-                f"{table.full_name} has no action {action.name} of {len(action.params)} parameters; "
-                "this controller and the P4 program are of different versions"
+                f"{table.full_name} has no action {action.name} of {len(action.params)} parameters: "
+                "use a controller and a P4 program of the same version"
             )
         message.action_id = info.id
         for param_id, value in zip(info.params, action.params, strict=True):
             message.params.add(param_id=param_id, value=to_bytes(value))
 
     def decoder(self) -> Callable[[p4r.TableEntry], tuple[Key, Action]]:
-        """A function that turns wire entries into state. Servers may order fields as they like; P4Info's order counts."""
+        """Return a function that converts entries from the wire format.
+
+        Servers may send match fields in any order; the result has them in the order of the P4Info.
+        """
         tables = self.tables_by_id
         from_bytes = int.from_bytes
 
@@ -178,6 +183,7 @@ class Schema:
         return decode
 
     def entry_counts(self, keys: Iterable[Key]) -> dict[str, int]:
+        """Return the number of entries by table."""
         counts: dict[str, int] = {}
         for key in keys:
             counts[key.table] = counts.get(key.table, 0) + 1
@@ -185,13 +191,13 @@ class Schema:
 
 
 def to_bytes(value: int) -> bytes:
-    """The canonical byte string of an unsigned value (P4Runtime, section 8.4): shortest, at least one byte."""
+    """Return the canonical byte string of an unsigned value (P4Runtime, section 8.4): the shortest, at least one byte."""
     return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A compiled program: its schema, its device configuration, and the cookie by which a switch that runs it is known."""
+    """A compiled program: its schema, its device configuration, and the cookie that identifies it in the switch."""
 
     schema: Schema
     device_config: bytes
@@ -204,10 +210,10 @@ class Pipeline:
             config = device_config.read_bytes()
         except OSError as error:
             raise PipelineError(
-                f"{device_config}: cannot be read: {error}; compile the P4 program, or correct device.pipeline"
+                f"{device_config}: cannot be read: {error}: compile the P4 program, or correct device.pipeline"
             ) from None
         digest = hashlib.sha256(schema.p4info.SerializeToString(deterministic=True) + config).digest()
-        # Zero is what a switch reports that was given no cookie.
+        # A switch without a cookie reports 0.
         return cls(schema, config, int.from_bytes(digest[:8], "big") or 1)
 
     def forwarding_config(self) -> p4r.ForwardingPipelineConfig:

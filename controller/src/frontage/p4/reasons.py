@@ -1,6 +1,6 @@
-"""Names of the program's counter indices, read from the program's own ``drop.p4`` and ``outcome.p4``.
+"""Names of counter indices, read from ``drop.p4`` and ``outcome.p4`` of the P4 program.
 
-A wheel carries these two files; a checkout has them in ``p4src/include``.
+A wheel contains these two files; a checkout has them in ``p4src/include``.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from typing import NamedTuple
 from frontage.cookie import IP6_SIGNAL, RPT_UNIT_US
 from frontage.limits import RANK_BANDS
 
-_PLACES = (Path(__file__).parent, Path(__file__).parents[4] / "p4src" / "include")
+_FOLDERS = (Path(__file__).parent, Path(__file__).parents[4] / "p4src" / "include")
 _DEFINE = re.compile(r"^#define (?P<kind>[A-Z]+)_(?P<name>\w+) (?P<number>\d+) // (?P<text>.+)$", re.MULTILINE)
 
 
 class Reason(NamedTuple):
-    """One index of a counter."""
+    """The meaning of a counter index."""
 
     name: str
     text: str
 
 
 def drops() -> dict[int, Reason]:
-    """Why packets are dropped: the indices of ``FrontageIngress.drops``."""
+    """Return the drop reasons: the indices of ``FrontageIngress.drops``."""
     return _read("drop.p4", "DROP")
 
 
 def outcomes() -> dict[int, Reason]:
-    """What became of packets of VIPs: the indices of ``FrontageIngress.outcomes``."""
+    """Return the outcomes of packets to VIPs: the indices of ``FrontageIngress.outcomes``."""
     return _read("outcome.p4", "OUTCOME")
 
 
 def claims() -> dict[int, Reason]:
-    """What became of new entries of the connection table and of the handshake table: the indices of their counters."""
+    """Return the results of insertions into the connection table and the handshake table: the indices of their counters."""
     return _read("outcome.p4", "CLAIM")
 
 
 def bands() -> dict[int, Reason]:
-    """Bands of ranks, eight codes each, by the least RPT in them in microseconds: the indices of AIFO's refusals."""
+    """Return the bands of eight ranks, named by their lowest RPT in microseconds: the indices of AIFO's refusals."""
     least = [IP6_SIGNAL.decode(8 * band) * RPT_UNIT_US for band in range(RANK_BANDS)]
     return {band: Reason(str(rpt), f"remaining processing time of {rpt} us or more") for band, rpt in enumerate(least)}
 
 
 @cache
 def _read(file: str, kind: str) -> dict[int, Reason]:
-    path = next((place / file for place in _PLACES if (place / file).exists()), None)
+    path = next((folder / file for folder in _FOLDERS if (folder / file).exists()), None)
     if path is None:
-        raise FileNotFoundError(f"{file} is in neither of {', '.join(map(str, _PLACES))}; install the package again")
+        raise FileNotFoundError(f"{file}: not found in {' or '.join(map(str, _FOLDERS))}: install the package again")
     return {
         int(match["number"]): Reason(match["name"].lower().replace("_", "-"), match["text"])
         for match in _DEFINE.finditer(path.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
 from frontage.p4 import digests
-from frontage.p4.digests import Learned
+from frontage.p4.digests import DigestMessages
 from frontage.p4.entities import TIMEOUT, Entities, uint128
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, failed, stream_failed
 from frontage.p4.p4info import Pipeline, Schema
@@ -25,43 +25,47 @@ log = logging.getLogger(__name__)
 
 _PIPELINE_TIMEOUT = 120.0
 _CHANNEL_OPTIONS = (
-    # Servers answer a read of everything in one message.
+    # Servers may send all entries in one message.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", 64 * 1024),
-    # The controller has its own back-off; within an attempt, be quick.
+    # The controller has its own back-off between attempts; within an attempt, retry quickly.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
-    # A new channel must not inherit another's connection, nor its back-off.
+    # A new channel must not inherit the connection or the back-off of another one.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
 class Role(Enum):
+    """The role of this controller in arbitration."""
+
     PRIMARY = "primary"
     BACKUP = "backup"
     NO_PRIMARY = "no primary"
-    """A backup, while nobody is primary."""
+    """A backup while there is no primary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arbitration:
+    """The result of an arbitration."""
+
     role: Role
     election_id: int
-    """The largest that the switch knows of."""
+    """The largest election id that the switch knows."""
 
 
 class Session(Entities):
-    """One connection to one device. Reads need no arbitration; writes need the primary's role."""
+    """A connection to one device. Reads need no arbitration; writes need the primary role."""
 
     def __init__(self, address: str, device_id: int):
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         super().__init__(address, device_id, p4r_grpc.P4RuntimeStub(self.channel))
         self._stream: Any = None
         self._schema: Schema | None = None
-        """Of the program whose digests are heard."""
-        self._learned = Learned()
+        """The schema of the program whose digests are enabled."""
+        self._digests = DigestMessages()
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,11 +85,11 @@ class Session(Entities):
                 await self.channel.channel_ready()
         except TimeoutError:
             raise UnreachableError(
-                f"no P4Runtime server answers at {self.address}; start the switch or correct device.address"
+                f"no response from a P4Runtime server at {self.address}: start the switch or correct device.address"
             ) from None
 
     async def arbitrate(self, election_id: int) -> None:
-        """Offer this election id; the answer comes from `arbitrations`."""
+        """Offer this election id. `arbitrations` yields the result."""
         if self._stream is None:
             self._stream = self._stub.StreamChannel()
         self.election_id = election_id
@@ -95,8 +99,8 @@ class Session(Entities):
         await self._send(request)
 
     async def arbitrations(self) -> AsyncIterator[Arbitration]:
-        """Every change of roles, until the connection ends with UnreachableError or ElectionIdInUseError."""
-        assert self._stream is not None, "arbitrate first"
+        """Yield every role change. Raises UnreachableError or ElectionIdInUseError when the connection ends."""
+        assert self._stream is not None, "call arbitrate first"
         while True:
             try:
                 message = await self._stream.read()
@@ -106,23 +110,23 @@ class Session(Entities):
                 code = await self._stream.code()
                 details = str(await self._stream.details() or "")
                 if code == grpc.StatusCode.INVALID_ARGUMENT:
-                    raise ElectionIdInUseError(f"the switch refused election id {self.election_id}: {details}")
+                    raise ElectionIdInUseError(f"the switch rejected election id {self.election_id}: {details}")
                 raise UnreachableError(f"the switch at {self.address} ended the connection: {code} {details}".rstrip())
             kind = message.WhichOneof("update")
             if kind == "arbitration":
                 yield _arbitration(message.arbitration)
             elif kind == "digest" and self._schema is not None:
-                self._learned.add(self._schema, message.digest)
+                self._digests.add(self._schema, message.digest)
             elif kind == "error":
-                log.warning("the switch reports: %s", message.error.message or message.error)
+                log.warning("error from the switch: %s", message.error.message or message.error)
 
     async def packet_out(self, packets: Iterable[p4r.PacketOut]) -> None:
         """Send packets into the pipeline, in order."""
         for packet in packets:
             await self._send(p4r.StreamMessageRequest(packet=packet))
 
-    async def learn(self, schema: Schema) -> None:
-        """Have the switch tell of what the program's digests are about; `take_learned` has it. Raises SwitchError."""
+    async def enable_digests(self, schema: Schema) -> None:
+        """Enable the digests of the P4 program. `take_digests` returns their messages. Raises SwitchError."""
         self._schema = schema
         for digest_id in schema.digests_by_id:
             request = p4r.WriteRequest(device_id=self.device_id, election_id=uint128(self.election_id))
@@ -131,18 +135,18 @@ class Session(Entities):
                 await self._stub.Write(request, timeout=TIMEOUT)
             except grpc.aio.AioRpcError as error:
                 details = P4RpcStatus.from_rpc_error(error).details.values()
-                # It does so already, for an earlier controller.
+                # An earlier controller may have enabled it.
                 if not details or any(one.canonical_code.value != rpc_code.ALREADY_EXISTS for one in details):
-                    raise failed("turning on a digest", error) from None
+                    raise failed("enabling a digest", error) from None
 
-    def take_learned(self) -> Learned:
-        """What the switch has told since this was last asked."""
-        found, self._learned = self._learned, Learned()
+    def take_digests(self) -> DigestMessages:
+        """Return the messages received since the last call."""
+        found, self._digests = self._digests, DigestMessages()
         return found
 
-    async def acknowledge(self, learned: Learned) -> None:
-        """From now on the switch tells of the same things again. Raises UnreachableError."""
-        for digest_id, list_id in learned.lists:
+    async def acknowledge(self, messages: DigestMessages) -> None:
+        """Acknowledge messages; the switch may then send equal ones again. Raises UnreachableError."""
+        for digest_id, list_id in messages.lists:
             ack = p4r.DigestListAck(digest_id=digest_id, list_id=list_id)
             await self._send(p4r.StreamMessageRequest(digest_ack=ack))
 
@@ -154,7 +158,7 @@ class Session(Entities):
                 raise stream_failed(self.address, self.election_id, error) from None
 
     async def installed_pipeline(self, seconds: float = TIMEOUT) -> int | None:
-        """The cookie of the switch's pipeline; None where it has no pipeline. Raises UnreachableError if none answers in time."""
+        """Return the cookie of the switch's pipeline, or None without a pipeline. Raises UnreachableError on a timeout."""
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
         )
@@ -167,19 +171,20 @@ class Session(Entities):
         return int(response.config.cookie.cookie)
 
     async def take(self, pipeline: Pipeline, seconds: float) -> None:
-        """Take a switch that no controller has yet: connect in this time, become primary and set the pipeline.
+        """Take over a switch without a controller: connect within ``seconds``, become primary and set the pipeline.
 
         Raises UnreachableError; ElectionIdInUseError or another SwitchError if there is a controller; SwitchError if the switch
-        refuses the pipeline.
+        rejects the pipeline.
         """
         await self.connect(seconds)
         await self.arbitrate(1)
         arbitration = await anext(self.arbitrations())
         if arbitration.role is not Role.PRIMARY:
-            raise SwitchError(f"the switch at {self.address} has another controller as its primary; stop that one")
+            raise SwitchError(f"the switch at {self.address} has another primary: stop that controller first")
         await self.set_pipeline(pipeline)
 
     async def set_pipeline(self, pipeline: Pipeline) -> None:
+        """Install the pipeline. Raises SwitchError."""
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
             election_id=uint128(self.election_id),

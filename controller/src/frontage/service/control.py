@@ -1,8 +1,8 @@
-"""The unix socket by which commands reach the running controller: one JSON request a line, one JSON answer a line.
+"""The Unix socket for commands to the running controller: JSON requests and responses, one per line.
 
 {"command": "status"}                  -> {"ok": true, "status": {...}}
-{"command": "apply"}                   -> {"ok": true, "role": "primary"}     the file, as it is now, is installed
-anything that cannot be done           -> {"ok": false, "error": "why"}
+{"command": "apply"}                   -> {"ok": true, "role": "primary"}     install the current file
+any failed request                     -> {"ok": false, "error": "reason"}
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 _SUN_PATH = 107
-"""The longest path of a unix socket (sockaddr_un)."""
-_LIMIT = 64 * 1024 * 1024
+"""The longest path of a Unix socket in bytes (sockaddr_un)."""
+_MAX_REQUEST_BYTES = 64 * 1024 * 1024
 
 
 class ControlError(Exception):
-    """The running controller cannot be asked, or refuses."""
+    """The running controller is unreachable, or rejects the request."""
 
 
 def socket_path(config: Config, file: Path) -> Path:
-    """Where the controller of this configuration file listens."""
+    """Return the path of the control socket for this configuration file. Raises ControlError."""
     if config.control_socket is not None:
         path = config.control_socket
     else:
         file = file.resolve()
         path = file.with_name(f".{file.name}.sock")
     if len(os.fsencode(path)) > _SUN_PATH:
-        raise ControlError(f"{path}: longer than the {_SUN_PATH} bytes of a socket's path; set control_socket to a shorter one")
+        raise ControlError(f"{path}: a socket's path can have at most {_SUN_PATH} bytes: set control_socket to a shorter path")
     return path
 
 
 class ControlServer:
-    """Answers requests with ``handle``."""
+    """Serves requests with ``handle``."""
 
     def __init__(self, path: Path, handle: Callable[[Request], Awaitable[Answer]]):
         self.path = path
@@ -56,7 +56,10 @@ class ControlServer:
         return self._server is not None
 
     async def start(self, *, take_over: bool) -> bool:
-        """Listen; False if another controller does. With ``take_over``, in its place: the primary is whom commands want."""
+        """Listen and return True, or return False if another controller listens.
+
+        With ``take_over``, replace the other controller, because commands are for the primary. Raises ControlError.
+        """
         if self._server is not None and self._owns_path():
             return True
         if not take_over and await asyncio.to_thread(is_listening, self.path):
@@ -64,10 +67,10 @@ class ControlServer:
         await self.close()
         self.path.unlink(missing_ok=True)
         try:
-            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=_LIMIT)
+            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=_MAX_REQUEST_BYTES)
         except OSError as error:
-            raise ControlError(f"{self.path}: cannot listen: {error}; set control_socket to a path in a writable folder") from None
-        # Whoever may write the socket may change the service.
+            raise ControlError(f"{self.path}: cannot listen: {error}: set control_socket to a path in a writable folder") from None
+        # Access to the socket allows changing the service.
         self.path.chmod(0o600)
         self._inode = self.path.stat().st_ino
         return True
@@ -81,13 +84,13 @@ class ControlServer:
         self._server = None
 
     def _owns_path(self) -> bool:
-        """Another controller may have put its own socket here."""
+        """Return whether the socket at the path is ours; another controller may have replaced it."""
         with contextlib.suppress(OSError):
             return self.path.stat().st_ino == self._inode
         return False
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Whatever fails, who asked is not left waiting.
+        # Close the connection on any failure, so that the client does not wait.
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, ValueError):
             while line := await reader.readline():
                 writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
@@ -97,14 +100,14 @@ class ControlServer:
         try:
             request = json.loads(line)
         except ValueError:
-            return {"ok": False, "error": "the request is not JSON"}
+            return {"ok": False, "error": "invalid request: not JSON"}
         if not isinstance(request, dict):
-            return {"ok": False, "error": "the request is not a JSON object"}
+            return {"ok": False, "error": "invalid request: not a JSON object"}
         return await self._handle(request)
 
 
 def is_listening(path: Path) -> bool:
-    """Whether a controller is running."""
+    """Return whether a controller is running."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(os.fspath(path))
@@ -114,7 +117,10 @@ def is_listening(path: Path) -> bool:
 
 
 def ask(path: Path, request: Request, seconds: float) -> Answer:
-    """One request to the running controller. Raises ControlError with its reason if it refuses, or does not answer."""
+    """Send a request to the running controller and return its response.
+
+    Raises ControlError if there is no response within ``seconds``, or with the reason if the controller rejects the request.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         try:
@@ -123,11 +129,11 @@ def ask(path: Path, request: Request, seconds: float) -> Answer:
             with connection.makefile("rb") as lines:
                 line = lines.readline()
         except TimeoutError:
-            raise ControlError(f"the controller has not answered for {seconds:g} s; see `frontage status`") from None
+            raise ControlError(f"no response from the controller within {seconds:g} s: see `frontage status`") from None
         except OSError as error:
-            raise ControlError(f"{path}: the controller cannot be asked: {error}") from None
+            raise ControlError(f"{path}: the controller is unreachable: {error}") from None
     if not line:
-        raise ControlError("the controller ended before it answered; see its log")
+        raise ControlError("the controller ended before it responded: see its log")
     answer = json.loads(line)
     if not isinstance(answer, dict) or not answer.get("ok"):
         raise ControlError(str(answer.get("error", "no reason given") if isinstance(answer, dict) else answer))

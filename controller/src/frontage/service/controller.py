@@ -1,12 +1,12 @@
-"""The running controller: keeps one switch in the state that one configuration asks for.
+"""The running controller: keeps a switch in the state that a configuration requires.
 
     config = load("frontage.yaml")
     controller = Controller(config)
     task = asyncio.create_task(controller.run())
     await controller.installed()
 
-A controller whose election id is not the highest stands by: it keeps its connection, watches, and takes over when the
-primary's connection ends.
+A controller without the highest election id is a standby: it stays connected and takes over when the primary's connection
+ends.
 """
 
 from __future__ import annotations
@@ -26,54 +26,55 @@ from frontage.state.steering import Change, EndUserMapping, MappingEntries
 
 log = logging.getLogger(__name__)
 
-BACKOFF_FIRST = 0.1
-BACKOFF_LAST = 5.0
-"""Seconds between attempts, doubling from the first to the last."""
+MIN_BACKOFF = 0.1
+MAX_BACKOFF = 5.0
+"""Seconds between attempts, doubling from the minimum to the maximum."""
 
 PROBE_INTERVAL = 5.0
 PROBE_TIMEOUT = 5.0
-"""Seconds between looks whether the switch is still there and runs our program, and for its answer. (Not HTTP/2's keepalive:
-servers of gRPC's own library end connections that use it as often.)"""
+"""Seconds between probes of the switch and its program, and seconds to wait for the response.
+
+HTTP/2 keepalive cannot replace probes: servers of the gRPC library end connections that use it this often."""
 
 AUDIT_INTERVAL = 60.0
-"""Seconds after which the switch is read back although nothing has changed."""
+"""Seconds between full reconciliations without a change."""
 
 CONNECT_TIMEOUT = 5.0
 
 
 class Controller:
-    """One switch, a configuration, an end-user mapping. `run` until cancelled; `apply` changes the one, `steer` the other."""
+    """Controls one switch. `apply` changes the configuration, `steer` changes the end-user mapping; `run` does the work."""
 
     def __init__(self, config: Config, *, election_id: int | None = None, mapping: EndUserMapping | None = None):
         self.config = config
         self.mapping = mapping or EndUserMapping()
         self._changes: list[Change] = []
-        """Of the mapping, not yet written."""
+        """Changes of the mapping that are not yet written."""
         self._mapped: tuple[Config, MappingEntries] | None = None
-        """What the switch has of the mapping, and under which configuration; None if that is uncertain."""
+        """The installed entries of the mapping, and their configuration; None if they are unknown."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
-        """The connection, while there is one; it reads in every role."""
+        """The current connection, which can read in every role."""
         self._election_id = election_id or config.device.election_id
         self._role = Role.BACKUP
         self._resync = True
         self._wake = asyncio.Event()
-        # Changes are numbered, so that a waiter knows whether its own has been dealt with.
+        # Changes are numbered, so that a waiter knows whether its change has been processed.
         self._wanted = 1
         self._done = 0
         self._failed = 0
         self._condition = asyncio.Condition()
 
     async def run(self) -> None:
-        """Connect, install, watch, reconnect; ends only by cancellation."""
-        backoff = BACKOFF_FIRST
+        """Connect, install, watch and reconnect until cancelled."""
+        backoff = MIN_BACKOFF
         while True:
             started = time.monotonic()
             try:
                 await self._run_session()
             except ElectionIdInUseError as error:
-                # Another controller has it: stand by below.
+                # Another controller has this election id: become its standby.
                 log.info("%s", error)
                 self._election_id = max(1, self._election_id - 1)
                 await self._report(Phase.CONNECTING, str(error))
@@ -83,13 +84,13 @@ class Controller:
             except (SwitchError, PipelineError) as error:
                 log.error("%s", error)
                 await self._fail(self._wanted, str(error))
-            if time.monotonic() - started > BACKOFF_LAST:
-                backoff = BACKOFF_FIRST
+            if time.monotonic() - started > MAX_BACKOFF:
+                backoff = MIN_BACKOFF
             await asyncio.sleep(backoff)
-            backoff = min(2 * backoff, BACKOFF_LAST)
+            backoff = min(2 * backoff, MAX_BACKOFF)
 
     async def change(self, config: Config, mapping: Change | None = None) -> None:
-        """Replace the configuration, and with it some of the end-user mapping, without waiting for their installation."""
+        """Replace the configuration and change the end-user mapping with it, without waiting for the installation."""
         async with self._condition:
             self.config = config
             if mapping is not None:
@@ -98,8 +99,10 @@ class Controller:
         self._wake.set()
 
     async def steer(self, change: Change) -> None:
-        """Change the end-user mapping, without waiting for its installation (`installed` does). Only the difference is written, and
-        nothing is read. Raises MappingError, and then nothing has changed."""
+        """Change the end-user mapping without waiting for the installation, for which `installed` waits.
+
+        Only the difference is written, and nothing is read. Raises MappingError, and then changes nothing.
+        """
         async with self._condition:
             MappingEntries(self.config, EndUserMapping()).check(change)
             self.mapping.apply(change)
@@ -108,9 +111,9 @@ class Controller:
         self._wake.set()
 
     async def installed(self) -> None:
-        """Wait until the present configuration is installed. Raises ReconcileError with the reason if it cannot be.
+        """Wait until the current configuration is installed. Raises ReconcileError if the installation fails.
 
-        While there is no connection, or another controller leads, this waits.
+        This also waits while there is no connection, or while another controller is primary.
         """
         wanted = self._wanted
         async with self._condition:
@@ -121,7 +124,7 @@ class Controller:
                 raise ReconcileError(self.health.error or "not installed")
 
     async def apply(self, config: Config) -> None:
-        """`change`, then `installed`."""
+        """Replace the configuration and wait for its installation."""
         await self.change(config)
         await self.installed()
 
@@ -130,14 +133,14 @@ class Controller:
         return self.session is not None and self._role is Role.PRIMARY
 
     async def _run_session(self) -> None:
-        """One connection, from its beginning to its end."""
+        """Run one connection from beginning to end."""
         device = self.config.device
-        # Loaded anew each time: the program may have been compiled again.
+        # Load the program every time: it may have been compiled again.
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
             self._role, self._resync, self._mapped = Role.BACKUP, True, None
-            self.health.election_id = 0  # until the switch has answered, this is no standby
+            self.health.election_id = 0  # not a standby until the switch has responded
             self.health.connections += 1
             await session.arbitrate(self._election_id)
             self.session = session
@@ -150,25 +153,25 @@ class Controller:
                 for task in (listen, work):
                     task.cancel()
                 await asyncio.gather(listen, work, return_exceptions=True)
-            # The stream says best why a connection ended; a request that failed with it says less.
+            # Prefer the error of the stream: it tells why the connection ended, better than a failed request does.
             for task in sorted(done, key=lambda task: task is work):
                 task.result()
 
     async def _listen(self, session: Session) -> None:
-        """Follow the roles."""
+        """Process role changes."""
         async for arbitration in session.arbitrations():
             log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
             self._role = arbitration.role
             self.health.election_id = session.election_id
             if arbitration.role is Role.NO_PRIMARY:
-                # The primary is gone, and the place goes to whoever offers more than any before (P4Runtime, section 5.3).
+                # The next primary needs an election id above all earlier ones (P4Runtime, section 5.3).
                 self._election_id = max(arbitration.election_id, self._election_id) + 1
                 await session.arbitrate(self._election_id)
             self._wake.set()
 
     async def _work(self, session: Session, pipeline: Pipeline, device: Device) -> None:
-        """Install whenever there is reason to; returns when the configuration names another device."""
-        retry = BACKOFF_FIRST
+        """Install on every change, and return when the configuration names another device."""
+        retry = MIN_BACKOFF
         audited = time.monotonic()
         while self.config.device == device:
             delay = PROBE_INTERVAL
@@ -176,7 +179,7 @@ class Controller:
                 wanted = self._wanted
                 try:
                     await self._install(session, pipeline, wanted)
-                    retry = BACKOFF_FIRST
+                    retry = MIN_BACKOFF
                 except (ReconcileError, WriteRefusedError) as error:
                     log.error("%s", error)
                     await self._fail(wanted, str(error))
@@ -185,20 +188,20 @@ class Controller:
                 await self._report(Phase.STANDBY)
             while not await self._woken(delay):
                 delay = PROBE_INTERVAL
-                # A switch that vanished without ending the connection is noticed here, and one that was given another program.
+                # This detects a switch that disappeared without closing the connection, or that runs another program.
                 cookie = await session.installed_pipeline(PROBE_TIMEOUT)
                 if self._role is Role.PRIMARY and (cookie != pipeline.cookie or self.health.phase is Phase.FAILED):
                     break
                 if time.monotonic() - audited > AUDIT_INTERVAL:
-                    # Packets that operate on leaves are not acknowledged: send them again.
+                    # Leaf operations are not acknowledged: send them again.
                     self._resync = True
                     break
             audited = time.monotonic() if self._resync else audited
 
     async def _woken(self, seconds: float) -> bool:
-        """Wait for a reason to look again; False if there is none in time."""
+        """Wait for a change and return True, or return False after ``seconds``."""
         try:
-            # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
+            # Not wait_for: before Python 3.12 it loses a cancellation that arrives together with the event.
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
@@ -207,11 +210,12 @@ class Controller:
         return True
 
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
+        """Write pending changes of the mapping only, or reconcile if anything else changed."""
         if self.health.phase is not Phase.INSTALLED:
             await self._report(Phase.INSTALLING)
         config, changes = self.config, self._changes
         self._changes = []
-        mapped, self._mapped = self._mapped, None  # uncertain, until it is written
+        mapped, self._mapped = self._mapped, None  # unknown until the write is complete
         if changes and mapped is not None and mapped[0] is config and not self._resync:
             for change in changes:
                 entries = self.health.last.entries if self.health.last else 0
@@ -220,13 +224,13 @@ class Controller:
             self._mapped = mapped
             return
         if await session.installed_pipeline() != pipeline.cookie:
-            log.info("setting the pipeline")
+            log.info("installing the pipeline")
             await session.set_pipeline(pipeline)
             self.health.pipelines_set += 1
             self._resync = True
         outcome = await reconcile(session, pipeline.schema, config, self.mapping, resync=self._resync)
         if self._resync:
-            await session.learn(pipeline.schema)
+            await session.enable_digests(pipeline.schema)
         self._resync = False
         self._mapped = config, outcome.mapped
         await self._count(outcome, wanted)

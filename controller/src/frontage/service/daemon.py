@@ -1,4 +1,4 @@
-"""``frontage up``: a controller that follows its configuration file, answers commands and serves metrics."""
+"""``frontage up``: a controller that follows its configuration file, serves commands and exports metrics."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from frontage.state.steering import Change
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL = 0.25
-"""Seconds between looks at the file. Polled, because editors and our own commands replace the file, and so lose watches."""
+"""Seconds between checks of the file. A watch would be lost when an editor or command replaces the file."""
 
 APPLY_TIMEOUT = 60.0
-"""Seconds that a command waits for its change to be installed."""
+"""Seconds that a command waits for the installation of its change."""
 
 
 class Service:
-    """Everything that runs for one configuration file."""
+    """The controller and its services for one configuration file."""
 
     def __init__(self, file: Path, *, election_id: int | None = None):
-        """Raises ConfigError."""
+        """Load the configuration. Raises ConfigError and ControlError."""
         self.file = file
         self.config_error: str | None = None
         self._stamp = _stamp(file)
@@ -48,7 +48,7 @@ class Service:
         self._loading = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until cancelled. Raises ControlError if the control socket cannot be had at the start."""
+        """Run until cancelled. Raises ControlError if the control socket is unavailable at the start."""
         await self.control.start(take_over=False)
         await self._serve_metrics()
         try:
@@ -72,7 +72,7 @@ class Service:
                     await self.reload()
 
     async def _serve_metrics(self) -> None:
-        """Serve metrics where the configuration says. A standby on the primary's own machine gets the address when it is free."""
+        """Serve metrics at the configured address, or try again later if it is in use, for example by the primary."""
         wanted = self.controller.config.metrics
         if self.endpoint is not None and self.endpoint.metrics != wanted:
             await asyncio.to_thread(self.endpoint.close)
@@ -83,13 +83,13 @@ class Service:
             self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users.metrics)
         except OSError as error:
             if self._metrics_error != str(error):
-                log.warning("no metrics yet at %s: %s", wanted.address, error)
+                log.warning("cannot serve metrics at %s: %s", wanted.address, error)
             self._metrics_error = str(error)
         else:
-            log.info("metrics at http://%s:%d/metrics", *self.endpoint.address)
+            log.info("serving metrics at http://%s:%d/metrics", *self.endpoint.address)
 
     async def reload(self) -> None:
-        """Read the file again. Raises ConfigError; then what was installed stays."""
+        """Read the file again. Raises ConfigError, and then keeps the installed configuration."""
         async with self._loading:
             stamp = _stamp(self.file)
             try:
@@ -97,12 +97,12 @@ class Service:
                 mapping = await asyncio.to_thread(steering_file.for_config, config)
             except ConfigError as error:
                 self._stamp, self.config_error = stamp, str(error)
-                log.error("the configuration stays as it was:\n%s", error)
+                log.error("invalid configuration, keeping the previous one:\n%s", error)
                 raise
             self._stamp, self.config_error = stamp, None
             before = self.controller.config
             followed = _other_stamps(config) != self._others or config.mapping != before.mapping
-            followed |= config.mapping is not None and config.decided != before.decided
+            followed |= config.mapping is not None and config.dedicated_services != before.dedicated_services
             self._others = _other_stamps(config)
             change = self.controller.mapping.change_to(mapping) if followed else Change()
             if config != before:
@@ -121,11 +121,11 @@ class Service:
                 case "status":
                     return {"ok": True, "status": await self._status()}
                 case other:
-                    return {"ok": False, "error": f"unknown command {other!r}; there are apply and status"}
+                    return {"ok": False, "error": f'unknown command "{other}": use apply or status'}
         except TimeoutError:
             health = self.controller.health
             why = f": {health.error}" if health.error else ""
-            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s, the controller is {health.phase}{why}"}
+            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s: the controller is {health.phase}{why}"}
         except (ConfigError, ReconcileError, SwitchError, PipelineError) as error:
             return {"ok": False, "error": str(error)}
 
@@ -136,7 +136,7 @@ class Service:
             if controller.primary or controller.session is None:
                 await controller.installed()
                 return {"ok": True, "role": "primary"}
-            # Another controller, which follows the same file, writes; this one can tell when it is done.
+            # The primary follows the same file; this standby can see when the installation is complete.
             if controller.pipeline is not None:
                 found = await plan(controller.session, controller.pipeline.schema, controller.config, controller.mapping)
                 if not len(found.difference):
@@ -173,7 +173,7 @@ def _load(file: Path) -> Config:
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
-    """Changes whenever the file is written or replaced."""
+    """Return a value that changes whenever the file is written or replaced."""
     try:
         found = file.stat()
     except OSError:
@@ -182,6 +182,6 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 def _other_stamps(config: Config) -> list[tuple[int, int, int] | None]:
-    """Of the files that the configuration names: secrets, and the mapping."""
+    """Return the stamps of the files that the configuration names: secrets and the mapping."""
     files = [key.secret_file for key in config.keys] + [config.mapping]
     return [_stamp(file) for file in files if file is not None]

@@ -1,4 +1,4 @@
-"""How the controller is: what it is doing, and what it has done."""
+"""The state and the statistics of the controller."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from enum import StrEnum
 from frontage.state.reconcile import Outcome
 
 DURATIONS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, math.inf)
-"""Upper bounds, in seconds, of the classes in which durations are counted."""
+"""Upper bounds in seconds of the histogram of durations."""
 
 
 class Phase(StrEnum):
-    """What the controller is doing, in the order of a healthy start."""
+    """The state of the controller, in the order of a normal start."""
 
     CONNECTING = "connecting"
     STANDBY = "standby"
     INSTALLING = "installing"
     INSTALLED = "installed"
     FAILED = "failed"
-    """The switch or the P4 program refuses the configuration; tried again with back-off."""
+    """The switch or the P4 program rejects the configuration; the controller retries with back-off."""
 
 
 @dataclass(slots=True)
 class Health:
+    """State and statistics of a controller."""
+
     phase: Phase = Phase.CONNECTING
     error: str | None = None
-    """Why the phase is not INSTALLED (or STANDBY)."""
+    """The reason why the phase is not INSTALLED or STANDBY."""
     election_id: int = 0
     connections: int = 0
-    """Connections to the switch so far."""
+    """Number of connections to the switch."""
     pipelines_set: int = 0
     failures: int = 0
     reconciliations: int = 0
     last: Outcome | None = None
     writes: Counter[str] = field(default_factory=Counter)
-    """Entries written, by kind."""
+    """Written entries by kind."""
     seconds: Counter[float] = field(default_factory=Counter)
-    """Reconciliations by duration: a histogram of `DURATIONS`."""
+    """Histogram of the durations of reconciliations, by bound of `DURATIONS`."""
     seconds_total: float = 0.0
 
     @property
@@ -47,6 +49,7 @@ class Health:
         return self.phase in (Phase.INSTALLED, Phase.STANDBY)
 
     def count(self, outcome: Outcome) -> None:
+        """Record a reconciliation."""
         self.last = outcome
         self.reconciliations += 1
         self.writes.update(inserted=outcome.inserted, modified=outcome.modified, deleted=outcome.deleted)

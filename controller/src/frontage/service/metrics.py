@@ -1,4 +1,4 @@
-"""The Prometheus endpoint. A scrape reads the switch's counters, so that what it shows is never old."""
+"""The Prometheus endpoint. Every scrape reads the counters of the switch, so its values are current."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from frontage.service.status import Counters, read_counters
 log = logging.getLogger(__name__)
 
 SCRAPE_TIMEOUT = 10.0
+"""Seconds that a scrape waits for the switch."""
 
 
 class FrontageCollector(Collector):
-    """Everything that Prometheus gets to see of one controller."""
+    """Collects the metrics of one controller and its switch."""
 
     def __init__(
         self, controller: Controller, loop: asyncio.AbstractEventLoop, extra: Callable[[], Iterable[Metric]] | None = None
@@ -36,7 +37,7 @@ class FrontageCollector(Collector):
         self._loop = loop
 
     def collect(self) -> Iterable[Metric]:
-        """Called on the endpoint's thread."""
+        """Yield all metrics. Runs on the endpoint's thread."""
         controller = self._controller
         yield from _health_metrics(controller.health, primary=controller.primary)
         if self._extra is not None:
@@ -45,7 +46,7 @@ class FrontageCollector(Collector):
         try:
             counters = asyncio.run_coroutine_threadsafe(self._read(config), self._loop).result(SCRAPE_TIMEOUT)
         except (SwitchError, PipelineError, TimeoutError) as error:
-            log.warning("counters for a scrape: %s", error)
+            log.warning("cannot read counters for a scrape: %s", error)
         if counters is not None:
             yield from _counter_metrics(config, counters)
 
@@ -57,17 +58,17 @@ class FrontageCollector(Collector):
 
 
 def _health_metrics(health: Health, *, primary: bool) -> Iterable[Metric]:
-    phase = GaugeMetricFamily("frontage_phase", "1 for what the controller is doing", labels=["phase"])
-    for one in Phase:
-        phase.add_metric([one.value], float(health.phase is one))
+    phase = GaugeMetricFamily("frontage_phase", "1 for the current phase of the controller", labels=["phase"])
+    for name in Phase:
+        phase.add_metric([name.value], float(health.phase is name))
     yield phase
-    yield GaugeMetricFamily("frontage_primary", "1 if this controller is the switch's primary", value=float(primary))
-    yield CounterMetricFamily("frontage_connections", "Connections to the switch so far", value=health.connections)
-    yield CounterMetricFamily("frontage_pipelines_set", "Times that the pipeline was set", value=health.pipelines_set)
-    yield CounterMetricFamily("frontage_failures", "Reconciliations and sessions that failed", value=health.failures)
+    yield GaugeMetricFamily("frontage_primary", "1 if this controller is the primary of the switch", value=float(primary))
+    yield CounterMetricFamily("frontage_switch_connections", "Connections to the switch", value=health.connections)
+    yield CounterMetricFamily("frontage_pipeline_installs", "Installations of the pipeline", value=health.pipelines_set)
+    yield CounterMetricFamily("frontage_failures", "Failed reconciliations and sessions", value=health.failures)
     entries = health.last.entries if health.last else 0
-    yield GaugeMetricFamily("frontage_entries", "Entries that the configuration asks for", value=entries)
-    writes = CounterMetricFamily("frontage_writes", "Entries written", labels=["kind"])
+    yield GaugeMetricFamily("frontage_desired_entries", "Entries that the configuration requires", value=entries)
+    writes = CounterMetricFamily("frontage_entry_writes", "Written entries", labels=["kind"])
     for kind, count in health.writes.items():
         writes.add_metric([kind], count)
     yield writes
@@ -76,7 +77,7 @@ def _health_metrics(health: Health, *, primary: bool) -> Iterable[Metric]:
     for bound in DURATIONS:
         below += health.seconds[bound]
         buckets.append(("+Inf" if bound == math.inf else str(bound), float(below)))
-    durations = HistogramMetricFamily("frontage_reconcile_seconds", "Duration of reconciliations")
+    durations = HistogramMetricFamily("frontage_reconcile_duration_seconds", "Duration of reconciliations")
     durations.add_metric([], buckets, health.seconds_total)
     yield durations
 
@@ -85,52 +86,56 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
     names = {server.sid: server.name for server in config.servers}
     for unit in ("packets", "bytes"):
         servers = CounterMetricFamily(
-            f"frontage_server_{unit}", f"{unit.capitalize()} of a server's connections", labels=["vip", "server", "direction"]
+            f"frontage_server_{unit}", f"{unit.capitalize()} of the connections of a server", labels=["vip", "server", "direction"]
         )
-        totals: dict[tuple[str, str], int] = {(vip.name, way): 0 for vip in config.vips for way in ("up", "down")}
+        totals: dict[tuple[str, str], int] = {(vip.name, direction): 0 for vip in config.vips for direction in ("up", "down")}
         for server in config.servers:
-            for way, counts in (("up", counters.up), ("down", counters.down)):
+            for direction, counts in (("up", counters.up), ("down", counters.down)):
                 value = getattr(counts.get(server.sid, Count()), unit)
-                servers.add_metric([server.vip, server.name, way], value)
-                totals[server.vip, way] += value
+                servers.add_metric([server.vip, server.name, direction], value)
+                totals[server.vip, direction] += value
         yield servers
         vips = CounterMetricFamily(
-            f"frontage_vip_{unit}", f"{unit.capitalize()} of a VIP's present servers", labels=["vip", "direction"]
+            f"frontage_vip_{unit}", f"{unit.capitalize()} of the current servers of a VIP", labels=["vip", "direction"]
         )
-        for (vip, way), value in totals.items():
-            vips.add_metric([vip, way], value)
+        for (vip, direction), value in totals.items():
+            vips.add_metric([vip, direction], value)
         yield vips
         senders = CounterMetricFamily(
             f"frontage_real_server_{unit}",
-            f"{unit.capitalize()} to clients from a port of real servers, in a server's name",
+            f"{unit.capitalize()} to clients from a port of real servers, on behalf of a server",
             labels=["port", "server"],
         )
         for (port, sid), count in counters.senders.items():
             senders.add_metric([port, names[sid]], getattr(count, unit))
         yield senders
-        drops = CounterMetricFamily(f"frontage_drop_{unit}", f"{unit.capitalize()} dropped, by reason", labels=["reason"])
+        drops = CounterMetricFamily(f"frontage_dropped_{unit}", f"{unit.capitalize()} dropped, by reason", labels=["reason"])
         for reason, count in counters.drops.items():
             drops.add_metric([reason], getattr(count, unit))
         yield drops
         refusals = CounterMetricFamily(
-            f"frontage_aifo_refused_{unit}",
-            f"{unit.capitalize()} that AIFO refused, by the least remaining time of a factor of two, in microseconds",
-            labels=["least_rpt"],
+            f"frontage_aifo_dropped_{unit}",
+            f"{unit.capitalize()} that AIFO dropped, by band of remaining processing time; the label is the lower bound of the band",
+            labels=["min_rpt_us"],
         )
         for least, count in counters.refusals.items():
             refusals.add_metric([least], getattr(count, unit))
         yield refusals
         steering = CounterMetricFamily(
-            f"frontage_steering_{unit}", f"{unit.capitalize()} of VIPs, by how the server was found", labels=["outcome"]
+            f"frontage_steering_{unit}", f"{unit.capitalize()} to VIPs, by how the server was selected", labels=["outcome"]
         )
         for outcome, count in counters.outcomes.items():
             steering.add_metric([outcome], getattr(count, unit))
         yield steering
-    claims = CounterMetricFamily("frontage_connection_table_claims", "New entries of the connection table", labels=["result"])
+    claims = CounterMetricFamily(
+        "frontage_connection_table_inserts", "Insertions into the connection table, by result", labels=["result"]
+    )
     for result, count in counters.claims.items():
         claims.add_metric([result], count.packets)
     yield claims
-    handshakes = CounterMetricFamily("frontage_handshake_table_claims", "New entries of the handshake table", labels=["result"])
+    handshakes = CounterMetricFamily(
+        "frontage_handshake_table_inserts", "Insertions into the handshake table, by result", labels=["result"]
+    )
     for result, count in counters.handshakes.items():
         handshakes.add_metric([result], count.packets)
     yield handshakes
@@ -141,7 +146,7 @@ def _counter_metrics(config: Config, counters: Counters) -> Iterable[Metric]:
 
 
 class Endpoint:
-    """The HTTP server of one controller's metrics, on a thread of its own."""
+    """An HTTP server for the metrics of one controller, on its own thread."""
 
     def __init__(
         self,

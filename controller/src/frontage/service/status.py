@@ -1,4 +1,4 @@
-"""What is installed and what it has counted, next to what the configuration asks for."""
+"""The status of a switch: its counters, and its state compared with the configuration."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ _OUTCOMES = "outcomes"
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One reading of the switch's counters."""
+    """The counters of the switch."""
 
     up: dict[int, Count]
-    """By SID: packets from clients."""
+    """Packets from clients, by SID."""
     down: dict[int, Count]
-    """By SID: packets to clients."""
+    """Packets to clients, by SID."""
     senders: dict[tuple[str, int], Count]
-    """By name of a port of real servers, and SID: packets to clients from there, in that server's name or its own."""
+    """Packets to clients from ports of real servers, by port name and SID of the server on whose behalf they were sent."""
     drops: dict[str, Count]
     outcomes: dict[str, Count]
     claims: dict[str, Count]
-    """Of TCP's connection table."""
+    """Insertions into the TCP connection table, by result."""
     handshakes: dict[str, Count]
-    """Of QUIC's handshake table."""
+    """Insertions into the QUIC handshake table, by result."""
     refusals: dict[str, Count]
-    """By AIFO, by the least RPT of a band in microseconds."""
+    """Packets that AIFO dropped, by the lowest RPT of their band in microseconds."""
 
 
 async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
+    """Read the counters of the switch. Raises SwitchError."""
     up_tables = [schema.table(name) for name in server_block.TABLES]
     down_tables = [schema.table(name) for name in vip_block.DIPS]
     tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
@@ -84,17 +85,18 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
 
 
 async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
-    """Handshakes so far, by VIP and region: of the services that are counted, and regions with any. 0: clients in none of these."""
+    """Return the number of handshakes by VIP and region, without zeros. Region 0 stands for clients in none of ``regions``."""
     cells = demand.cells(config)
     counts = await session.read_cells(schema.counter(demand.HANDSHAKES), demand.cell_indices(cells, regions)) if cells else {}
     seen = {cell: count.packets for cell, count in counts.items() if count.packets}
     return {
-        name: {cell - one.base: count for cell, count in seen.items() if 0 <= cell - one.base < one.regions}
-        for name, one in cells.items()
+        name: {cell - part.base: count for cell, count in seen.items() if 0 <= cell - part.base < part.regions}
+        for name, part in cells.items()
     }
 
 
 def describe_health(health: Health) -> dict[str, Any]:
+    """Return the controller's part of a status."""
     return {
         "phase": str(health.phase),
         "error": health.error,
@@ -111,7 +113,7 @@ def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def describe_config(config: Config) -> dict[str, Any]:
-    """The part of a status that needs no switch."""
+    """Return the part of a status that needs no switch."""
     newest = config.cookie_keys[-1].id
     return {
         "device": {"address": config.device.address, "device_id": config.device.device_id},
@@ -157,7 +159,7 @@ def describe_config(config: Config) -> dict[str, Any]:
 
 
 async def read_status(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> dict[str, Any]:
-    """The whole status. Raises SwitchError, ReconcileError."""
+    """Return the whole status. Raises SwitchError and ReconcileError."""
     status = describe_config(config)
     found = await plan(session, schema, config, mapping)
     counters = await read_counters(session, schema, config)

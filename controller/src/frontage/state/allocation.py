@@ -1,7 +1,7 @@
-"""The numbers that the switch needs and nobody chooses: VIP ids, tree blocks and slots, score classes, next-hop ids.
+"""The numbers that the controller assigns: VIP ids, tree blocks and slots, score classes, next-hop ids.
 
-They are recovered from what is installed, so that a restarted controller finds its own numbers again and writes nothing;
-what is new gets numbers that are in use by nothing, old or new, wherever the program has room for that.
+They are recovered from the installed entries, so that a restarted controller finds its own numbers again and writes nothing.
+New items get numbers that no old or new item uses, as long as the P4 program has room for that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from frontage.state.tree_slots import AllocationError, Block, leaves, place
 
 
 class Hop(NamedTuple):
+    """A next hop as the switch needs it: egress port, source and destination Ethernet address."""
+
     port: int
     src: Mac
     dst: Mac
@@ -28,6 +30,8 @@ class Hop(NamedTuple):
 
 @dataclass(slots=True)
 class Allocation:
+    """The assigned numbers."""
+
     vip_ids: dict[str, int] = field(default_factory=dict)
     """By VIP name."""
     trees: dict[str, Block] = field(default_factory=dict)
@@ -39,13 +43,13 @@ class Allocation:
 
 
 def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
-    """Every next hop by (port name, its Ethernet address)."""
+    """Return every next hop, by port name and Ethernet address of the next hop."""
     ports = {port.name: port for port in config.ports}
     result: dict[tuple[str, Mac], Hop] = {}
-    ways: list[Route | Neighbor] = [*config.routes, *config.on_link_hosts]
-    for way in ways:
-        port = ports[way.port]
-        result[way.port, way.mac] = Hop(port.id, port.mac, way.mac)
+    destinations: list[Route | Neighbor] = [*config.routes, *config.on_link_hosts]
+    for destination in destinations:
+        port = ports[destination.port]
+        result[destination.port, destination.mac] = Hop(port.id, port.mac, destination.mac)
     return result
 
 
@@ -55,7 +59,7 @@ _TABLES = frozenset(
 
 
 class Installed:
-    """What the installed entries say about the numbers in use."""
+    """The numbers in use, recovered from the installed entries."""
 
     def __init__(self, state: Mapping[Key, Action]):
         self.vips: dict[tuple[int, int, int, int], int] = {}
@@ -91,11 +95,11 @@ class Installed:
 
 
 def allocate(config: Config, old: Installed) -> Allocation:
-    """Numbers for ``config``, as many as possible of them those in use. Raises AllocationError."""
+    """Return numbers for ``config`` and keep those in use where possible. Raises AllocationError."""
     result = Allocation()
     _allocate_vips(config, old, result)
     _allocate_trees(config, old, result)
-    wanted = list(dict.fromkeys(server_scores(config).values()))
+    wanted = list(dict.fromkeys(server_scores(config.vips, config.servers).values()))
     result.classes = _number(wanted, old.classes, limits.MAX_CLASSES, "score classes")
     result.next_hops = _number(list(dict.fromkeys(hops(config).values())), old.next_hops, limits.MAX_NEXT_HOPS, "next hops")
     return result
@@ -109,17 +113,17 @@ T = TypeVar("T", bound=Hashable)
 
 
 def _number(wanted: Iterable[T], old: Mapping[T, int], limit: int, noun: str) -> dict[T, int]:
-    """Keep old numbers; give new things numbers that nothing has, or else those of things no longer wanted."""
+    """Keep old numbers. New items get numbers that no item has, or else numbers of items that are no longer wanted."""
     wanted = list(wanted)
-    result = {thing: old[thing] for thing in wanted if thing in old}
+    result = {item: old[item] for item in wanted if item in old}
     kept = set(result.values())
     fresh = _free_first(limit, kept, set(old.values()))
-    for thing in wanted:
-        if thing not in result:
+    for item in wanted:
+        if item not in result:
             number = next(fresh, None)
             if number is None:
-                raise AllocationError(f"more than {limit} {noun} needed, the P4 program has room for {limit}")
-            result[thing] = number
+                raise AllocationError(f"more than {limit} {noun}, but the P4 program has room for {limit}: remove some")
+            result[item] = number
     return result
 
 
@@ -148,7 +152,9 @@ def _allocate_trees(config: Config, old: Installed, result: Allocation) -> None:
     depths = {name: _depth(len(servers)) for name, servers in members.items()}
     for name, depth in depths.items():
         if depth > limits.MAX_TREE_DEPTH:
-            raise AllocationError(f"VIP {name} has {len(members[name])} servers, a VIP can have {1 << limits.MAX_TREE_DEPTH}")
+            raise AllocationError(
+                f"VIP {name} has {len(members[name])} servers, but a VIP can have {1 << limits.MAX_TREE_DEPTH}: remove some"
+            )
 
     result.trees = place(depths, old.trees, result.vip_ids)
     for name, servers in members.items():

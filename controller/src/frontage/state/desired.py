@@ -1,10 +1,12 @@
-"""What the switch should hold: a pure function of the configuration and of the numbers in `Allocation`."""
+"""The desired state of the switch: a pure function of the configuration and of the numbers in `Allocation`."""
 
 from __future__ import annotations
 
 from frontage.config import Config
+from frontage.config.routing import RoutingTable
+from frontage.config.vips import Protocol
 from frontage.p4.entries import State
-from frontage.state.allocation import Allocation
+from frontage.state.allocation import Allocation, hops
 from frontage.state.blocks import (
     aifo,
     assign,
@@ -29,6 +31,7 @@ from frontage.state.blocks import (
     unseal,
     vip,
 )
+from frontage.state.resolved import replicas, resolve
 
 STAGES: tuple[tuple[str, ...], ...] = (
     (*neighbor.TABLES, forwarding.NEXT_HOP, *real_servers.DESTINATIONS),
@@ -51,12 +54,13 @@ STAGES: tuple[tuple[str, ...], ...] = (
     (*tunnel.TABLES, *scheduler.TABLES),
     ports.TABLES,
 )
-"""The order of writing: what an entry leads to is there before it, so that no packet meets half of a change. Deleting goes
-the other way round. Ports come last: into an empty switch nothing enters before all is there, or a server's packets would
-reach clients unmasked, who answer with RST."""
+"""The order of writing: an entry follows those that it leads to, so that no packet meets half of a change.
+
+Deletions go in reverse order. Ports come last, so that no packet enters an empty switch before everything is there: otherwise
+packets of servers would reach clients unmasked, and the clients would reset the connections."""
 
 TREE_STAGE = 6
-"""Before this stage, the leaves of the tournament trees are seeded: a policy may lead to them."""
+"""The leaves of the tournament trees are seeded before this stage, whose policies may lead to them."""
 
 TABLES = tuple(table for stage in STAGES for table in stage)
 
@@ -84,12 +88,42 @@ BLOCKS = (
     steering,
     masking,
 )
-"""The controller's side of each control of the P4 program that has tables."""
+"""The modules of all controls that have tables."""
 
 
 def desired(config: Config, allocation: Allocation) -> State:
-    """Every entry that ``config`` asks for."""
-    state: State = {}
-    for block in BLOCKS:
-        state.update(block.entries(config, allocation))
+    """Return every entry that ``config`` requires."""
+    vips = resolve(config, allocation)
+    keys, own, others = config.cookie_keys, config.site, config.other_sites
+    vteps = own.vtep if own is not None else ()
+    state: State = {
+        **ports.entries(config.ports),
+        **neighbor.entries(config.ports, (*(vip.address for vip in config.vips), *vteps)),
+        **forwarding.entries(config.routes, config.on_link_hosts, hops(config), allocation.next_hops),
+        **scheduler.entries(config.ports),
+        **aifo.entries(config.ports),
+        **vip.entries(vips, vteps),
+        **real_servers.entries(config.real_servers, config.servers, config.ports),
+        **unseal.entries(keys if _unseals(config) else ()),
+        **retrieve.entries(keys),
+        **insight.entries(allocation.classes),
+        **handshake.entries(config.handshake.timeout),
+        **maglev.entries(vips),
+        **fallback.entries(config.fallback.idle_timeout),
+        **assign.entries(vips),
+        **choice.entries(vips),
+        **server.entries(config.servers),
+        **demand.entries(demand.cells(config), allocation.vip_ids),
+        **masking.entries(keys, vips),
+    }
+    if own is not None:
+        state |= tunnel.entries(own, others, config.dispatchers, vips)
+        state |= encapsulation.entries(own, others, config.dispatchers, replicas(vips))
+        state |= copies.entries(own, others, config.ports, RoutingTable(config.routes, config.on_link_hosts))
+        state |= steering.entries(own, config.sites, vips)
     return state
+
+
+def _unseals(config: Config) -> bool:
+    """Return whether the switch opens cookies of QUIC packets: for QUIC services, and for schedulers that use ranks."""
+    return any(vip.protocol is Protocol.UDP for vip in config.vips) or any(port.uses_ranks for port in config.ports)

@@ -1,6 +1,8 @@
-"""What a configuration installs into an empty switch, as plain data: for pipelines that run without a P4Runtime server.
+"""The state that a configuration installs into an empty switch, as plain data.
 
-The simulator and the benchmarks have such. Numbers of table entries are hexadecimal text, since some have 128 bits."""
+The simulator and the benchmarks use it, because their pipelines run without a P4Runtime server. Numbers of table entries are
+hexadecimal text, since some have 128 bits.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,23 @@ from frontage.p4.p4info import Schema
 from frontage.p4.replication import replicas_of
 from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import TABLES, desired
+from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops, packets
 from frontage.state.worker import sessions
 
 
 def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
-    """Every entry, in the order of installation, and the packets that the controller sends in after them."""
+    """Return every entry in the order of installation, and the packets that the controller sends after them."""
     nothing = Installed({})
     allocation = allocate(config, nothing)
     wanted = desired(config, allocation)
     order = {table: position for position, table in enumerate(TABLES)}
-    ops = leaf_ops(config, allocation, nothing, resync=True)
+    ops = leaf_ops(resolve(config, allocation), nothing, resync=True)
     return dict(sorted(wanted.items(), key=lambda item: order[item[0].table])), list(packets(schema, ops.before))
 
 
 def plain_entries(schema: Schema, state: State) -> Iterator[dict[str, Any]]:
-    """Entries as ``frontage-simulator`` reads them."""
+    """Yield the entries in the form that ``frontage-simulator`` reads."""
     for key, action in state.items():
         yield {
             "table": schema.tables[key.table].full_name,
@@ -41,15 +44,15 @@ def plain_entries(schema: Schema, state: State) -> Iterator[dict[str, Any]]:
 
 
 def plain_packets(schema: Schema, packets_out: Iterable[p4r.PacketOut]) -> Iterator[str]:
-    """The frames of the controller's packets, in hexadecimal."""
+    """Yield the controller's packets as hexadecimal text."""
     widths = {field_id: width for field_id, _, width in schema.packet_out}
     for packet in packets_out:
         yield b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
 
 
 def plain_sessions(config: Config) -> Iterator[dict[str, Any]]:
-    """The clone sessions."""
-    for key, action in sessions(config).items():
+    """Yield the clone sessions."""
+    for key, action in sessions(config.ports, config.device.cpu_port).items():
         (session,) = exact(key.match)
         replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
         yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}

@@ -1,7 +1,7 @@
-"""Makes the switch hold what the configuration asks for: reads back, and writes only the difference.
+"""Reconciliation: reads the state of the switch and writes the difference to the desired state.
 
-The order is make-before-break (`desired.STAGES`): nothing leads to an entry that is not there yet, and what nothing leads to
-any more goes last. So a change moves no established connection, and a reconciliation that is cut off can be repeated.
+The order is make-before-break (`desired.STAGES`): an entry is written before the entries that lead to it, and deleted after
+them. So a change moves no established connection, and an interrupted reconciliation can be repeated.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from frontage.state import worker
 from frontage.state.allocation import Allocation, Installed, allocate
 from frontage.state.blocks import masking, steering
 from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
 from frontage.state.tree import leaf_ops, packets
 from frontage.state.tree_slots import AllocationError
 
 
 class ReconcileError(Exception):
-    """What is wanted cannot be installed; what is installed has been left as it was."""
+    """The desired state cannot be installed. The installed state is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One reading of the switch, against one configuration."""
+    """The installed state of the switch compared with the state that a configuration requires."""
 
     installed: State
     numbers: Installed
@@ -42,12 +43,12 @@ class Plan:
     wanted: State
     difference: Difference
     mapped: MappingEntries | None
-    """The mapping's part of what is wanted, ready for changes."""
+    """The mapping's part of the desired state, for later changes. None if the mapping is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one reconciliation did."""
+    """The result of a reconciliation."""
 
     entries: int
     inserted: int
@@ -56,7 +57,7 @@ class Outcome:
     leaf_ops: int
     seconds: float
     mapped: MappingEntries
-    """The mapping's part of it, ready for changes."""
+    """The mapping's part of the installed state, for later changes."""
 
     @property
     def writes(self) -> int:
@@ -64,8 +65,10 @@ class Outcome:
 
 
 async def plan(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> Plan:
-    """Read what is installed and compute what is to be done; writes nothing. Without a mapping, what the switch has of one is not
-    looked at. Raises ReconcileError."""
+    """Read the installed state and compute the difference, without writing.
+
+    Without ``mapping``, the mapping's tables are ignored. Raises ReconcileError.
+    """
     unknown = () if mapping is not None else steering.MAPPED
     installed = await session.read_tables(schema, [schema.table(name) for name in TABLES if name not in unknown])
     sessions = await session.read_clone_sessions()
@@ -76,7 +79,7 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
-    wanted = desired(config, allocation) | worker.sessions(config)
+    wanted = desired(config, allocation) | worker.sessions(config.ports, config.device.cpu_port)
     mapped = None
     if mapping is not None:
         try:
@@ -85,21 +88,24 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
     _check_sizes(schema, Counter(key.table for key in wanted))
-    _check_key(config, installed)
+    _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
     return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped)
 
 
 async def reconcile(session: Session, schema: Schema, config: Config, mapping: EndUserMapping, *, resync: bool) -> Outcome:
-    """Install ``config``. ``resync`` also tells the tournament trees all that cannot be read back: do so on every new
-    connection. Raises ReconcileError, SwitchError."""
+    """Install ``config`` and ``mapping``.
+
+    ``resync`` also sends the state of the tournament trees, which cannot be read back. It is needed on every new connection.
+    Raises ReconcileError and SwitchError.
+    """
     started = time.monotonic()
     todo = await plan(session, schema, config, mapping)
-    ops = leaf_ops(config, todo.allocation, todo.numbers, resync=resync)
+    ops = leaf_ops(resolve(config, todo.allocation), todo.numbers, resync=resync)
     changes = todo.difference
     writes = _Writes(session, schema, changes, Counter(key.table for key in todo.installed))
 
-    # Sessions lead nowhere in the tables, and entries may lead to them.
+    # Entries may lead to sessions, and sessions lead to no entry.
     await writes.put(CLONE_SESSION)
     for stage, tables in enumerate(STAGES):
         if stage == TREE_STAGE:
@@ -124,8 +130,10 @@ async def reconcile(session: Session, schema: Schema, config: Config, mapping: E
 
 
 async def push(session: Session, schema: Schema, mapped: MappingEntries, changes: Difference, entries: int) -> Outcome:
-    """Write what a change of the mapping made different, and read nothing; ``entries`` were wanted before. Raises SwitchError,
-    ReconcileError."""
+    """Write the difference that a change of the mapping makes, without reading.
+
+    ``entries`` is the number of entries before the change. Raises SwitchError and ReconcileError.
+    """
     started = time.monotonic()
     _check_sizes(schema, mapped.counts)
     gone, new = (Counter(key.table for key in part) for part in (changes.unexpected, changes.missing))
@@ -140,10 +148,10 @@ async def push(session: Session, schema: Schema, mapped: MappingEntries, changes
 
 
 class _Writes:
-    """A difference on its way into the switch, table by table: what is new comes before what nothing leads to any more goes."""
+    """Writes a difference to the switch, table by table."""
 
     def __init__(self, session: Session, schema: Schema, changes: Difference, held: Mapping[str, int]):
-        """``held``: entries that the switch has, by table."""
+        """``held`` is the number of installed entries, by table."""
         self.inserted = self.modified = self.deleted = 0
         self._session = session
         self._schema = schema
@@ -154,9 +162,9 @@ class _Writes:
     async def put(self, table: str) -> None:
         new = self._missing.get(table, {})
         if new and table != CLONE_SESSION and self._held[table] + len(new) > self._schema.table(table).size > 0:
-            # No room for both: what goes has to make room for what comes.
+            # No room for both: delete the old entries first.
             await self.remove(table)
-        # A table's default action is always there: it can neither be inserted nor deleted.
+        # A table always has a default action: it can neither be inserted nor deleted.
         changed = {**self._different.get(table, {}), **{key: action for key, action in new.items() if not key.match}}
         added = {key: action for key, action in new.items() if key.match}
         self.inserted += await self._session.write(self._schema, p4r.Update.INSERT, added.items())
@@ -181,19 +189,21 @@ def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:
         table = schema.table(name)
         if count > table.size > 0 and table.fields:
             raise ReconcileError(
-                f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}; "
+                f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}: "
                 "remove something, or compile the P4 program with larger sizes"
             )
 
 
-def _check_key(config: Config, installed: State) -> None:
-    """An older key would turn the clients' clock back (docs/cookie.md, PAWS), and stall their connections."""
+def _check_key(newest: int, installed: State) -> None:
+    """Reject a key older than the active one, which would turn back the clock of TCP clients and stall their connections.
+
+    See docs/cookie.md, PAWS.
+    """
     active = installed.get(Key(masking.ACTIVE_KEY, ()))
     if active is None or active.name != "set_active_key":
         return
-    newest = config.cookie_keys[-1].id
     if (newest - active.params[1]) & 0xFFFF >= 0x8000:
         raise ReconcileError(
-            f"the newest key has id {newest}, but the switch seals with a newer one (id {active.params[1]} modulo 65536); "
-            f"key ids only grow: give a key with an id above {active.params[1]}"
+            f"the newest key has id {newest}, but the switch seals with a newer key (id {active.params[1]} modulo 65536): "
+            f"add a key with an id above {active.params[1]}"
         )

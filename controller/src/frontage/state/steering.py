@@ -1,14 +1,13 @@
-"""The end-user mapping (Artemis, section 3.3) in the switch: regions of clients, deployments of services, and each deployment's
-sites by region.
+"""The end-user mapping (Artemis, section 3.3) in the switch: regions of clients, deployments of services, and sites.
 
     mapping = EndUserMapping()
     mapping.regions[ip_network("2001:db8:c1::/48")] = 5
-    mapping.deployments[3] = 7                   # service 3 has deployment 7, as other services may
-    mapping.choices[7, 5] = (2, 1)               # deployment 7, region 5: site 2 is best, site 1 gets a copy
-    entries = MappingEntries(config, mapping)    # the whole mapping
-    entries.change(Change(choices={(7, 5): (1,)}))    # computes the difference only
+    mapping.deployments[3] = 7                   # service 3 has deployment 7; services with the same sites share it
+    mapping.choices[7, 5] = (2, 1)               # deployment 7, region 5: site 2 is best, and site 1 gets a copy
+    entries = MappingEntries(config, mapping)    # all entries
+    entries.change(Change(choices={(7, 5): (1,)}))    # computes only the difference
 
-A region of 0 stands for clients without one, and for regions in which a deployment has no choice of its own.
+Region 0 stands for clients without a region, and for regions in which a deployment has no choice of its own.
 """
 
 from __future__ import annotations
@@ -31,32 +30,40 @@ from frontage.state.blocks.steering import MAPPING as MAPPING_TABLE
 
 DeploymentRegion = tuple[int, int]
 Sites = tuple[int, ...]
-"""Ids of the sites that get a first flight, the best first."""
+"""The ids of the sites that get a first flight, the best first."""
 
 
 class MappingError(Exception):
-    """A mapping that the switch cannot hold. The text says what is wrong, and the fix."""
+    """The mapping cannot be installed.
+
+    ``what`` is the problem and ``fix`` the remedy.
+    """
+
+    def __init__(self, what: str, fix: str):
+        super().__init__(f"{what}: {fix}")
+        self.what = what
+        self.fix = fix
 
 
 @dataclass(slots=True)
 class EndUserMapping:
-    """The mapping as dictionaries."""
+    """The end-user mapping."""
 
     regions: dict[IPNetwork, int] = field(default_factory=dict)
-    """Regions (1 to 65535) by client prefix."""
+    """Region, 1 to 65535, by client prefix."""
     deployments: dict[int, int] = field(default_factory=dict)
-    """Deployments (1 to 65535) by service. Services at the same sites share one."""
+    """Deployment, 1 to 65535, by service. Services at the same sites share one."""
     choices: dict[DeploymentRegion, Sites] = field(default_factory=dict)
     """Sites by deployment and region."""
 
     def apply(self, change: Change) -> None:
-        """Apply a change."""
+        """Change the mapping in place."""
         _merge(self.regions, change.regions)
         _merge(self.deployments, change.deployments)
         _merge(self.choices, change.choices)
 
     def change_to(self, other: EndUserMapping) -> Change:
-        """Return the change from this mapping to another."""
+        """Return the change that turns this mapping into ``other``."""
         return Change(
             _changes(self.regions, other.regions),
             _changes(self.deployments, other.deployments),
@@ -65,7 +72,7 @@ class EndUserMapping:
 
     @property
     def whole(self) -> Change:
-        """The change from an empty mapping to this one."""
+        """The change that turns an empty mapping into this one."""
         return Change(self.regions, self.deployments, self.choices)
 
     def for_services(self, services: Collection[int]) -> EndUserMapping:
@@ -78,7 +85,7 @@ class EndUserMapping:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values by key; None removes the key."""
+    """A change of the mapping: new values by key. None removes the key."""
 
     regions: Mapping[IPNetwork, int | None] = field(default_factory=dict)
     deployments: Mapping[int, int | None] = field(default_factory=dict)
@@ -107,10 +114,11 @@ def _changes(old: Mapping[K, V], new: Mapping[K, V]) -> dict[K, V | None]:
 
 
 class MappingEntries:
-    """The mapping's entries and clone sessions in one switch, updated incrementally.
+    """The entries and clone sessions of the mapping in one switch, updated by differences.
 
-    A clone session belongs to a set of sites, and exists while an entry uses it. ``installed`` are the switch's present sessions:
-    their sets keep their numbers, so that a restarted controller writes nothing. Raises MappingError.
+    Each set of sites that gets copies has a clone session as long as an entry leads to it. ``installed`` are the sessions in
+    the switch. Sets with an installed session keep its number, so that a restarted controller writes nothing. Raises
+    MappingError.
     """
 
     def __init__(self, config: Config, mapping: EndUserMapping, installed: Mapping[Key, Action] | None = None):
@@ -118,7 +126,7 @@ class MappingEntries:
         self.counts: Counter[str] = Counter()
         """Number of entries by table."""
         self._own = config.site.id if config.site else 0
-        self._decided = config.decided
+        self._dedicated = config.dedicated_services
         routing = RoutingTable(config.routes, config.on_link_hosts)
         ports = {port.name: port.id for port in config.ports}
         self._ports = {site.id: ports[hop.port] for site in config.other_sites if (hop := routing.lookup(site.vtep)) is not None}
@@ -139,34 +147,34 @@ class MappingEntries:
             self._taken.add(number)
 
     def check(self, change: Change) -> None:
-        """Raise MappingError if the switch cannot hold the change."""
+        """Raise MappingError if the switch cannot hold the result of the change."""
         for prefix, region in change.regions.items():
             if region is not None and not 1 <= region <= limits.MAX_REGION:
-                raise MappingError(f"{prefix} has region {region}; give a region from 1 to {limits.MAX_REGION}")
+                raise MappingError(f"{prefix}: invalid region {region}", f"use a region from 1 to {limits.MAX_REGION}")
         for service, deployment in change.deployments.items():
             if deployment is not None and not 1 <= deployment <= limits.MAX_DEPLOYMENT:
                 raise MappingError(
-                    f"service {service} has deployment {deployment}; give a deployment from 1 to {limits.MAX_DEPLOYMENT}"
+                    f"service {service}: invalid deployment {deployment}", f"use a deployment from 1 to {limits.MAX_DEPLOYMENT}"
                 )
         for (deployment, region), sites in change.choices.items():
             where = f"deployment {deployment} in region {region}"
             if not 1 <= deployment <= limits.MAX_DEPLOYMENT or not 0 <= region <= limits.MAX_REGION:
                 raise MappingError(
-                    f"there is a choice for {where}; "
-                    f"give a deployment from 1 to {limits.MAX_DEPLOYMENT}, and a region from 0 to {limits.MAX_REGION}"
+                    f"invalid choice for {where}",
+                    f"use a deployment from 1 to {limits.MAX_DEPLOYMENT} and a region from 0 to {limits.MAX_REGION}",
                 )
             if sites is None:
                 continue
             if not 1 <= len(sites) <= limits.MAX_REDUNDANCY or len(set(sites)) != len(sites):
-                raise MappingError(f"{where} has the sites {list(sites)}; give 1 to {limits.MAX_REDUNDANCY}, each once")
+                raise MappingError(f"{where}: invalid sites {list(sites)}", f"use 1 to {limits.MAX_REDUNDANCY} different sites")
             for site in sites:
                 if site != self._own and site not in self._ports:
-                    raise MappingError(f"{where} has the unknown site {site}; add it to `sites`")
+                    raise MappingError(f"{where}: unknown site {site}", "add it to `sites`")
 
     def change(self, change: Change) -> Difference:
-        """Apply a change, and return what there is to write, clone sessions included.
+        """Apply the change and return the difference to write, including sessions.
 
-        If it raises MappingError, nothing has changed.
+        Raises MappingError, and then changes nothing.
         """
         self.check(change)
         wanted: dict[Key, Action | None] = {}
@@ -174,12 +182,12 @@ class MappingEntries:
             key = Key(CLIENT4 if prefix.version == 4 else CLIENT6, ((int(prefix.network_address), prefix.prefixlen),))
             wanted[key] = None if region is None else Action("set_region", (region,))
         for service, deployment in change.deployments.items():
-            if service in self._decided:
+            if service in self._dedicated:
                 wanted[Key(DEPLOYMENT, (service,))] = None if deployment is None else Action("set_deployment", (deployment,))
         sets = {self._others(sites) for sites in change.choices.values() if sites}
         if len(self._numbers.keys() | sets - {frozenset()}) > len(limits.COPY_SESSIONS):
             raise MappingError(
-                f"more than {len(limits.COPY_SESSIONS)} different sets of sites get copies; lower the services' redundancy"
+                f"more than {len(limits.COPY_SESSIONS)} sets of sites would get copies", "lower the redundancy of services"
             )
         before = dict(self._numbers)
         used = set(self._uses)
@@ -208,7 +216,7 @@ class MappingEntries:
         return found
 
     def _others(self, sites: Sites) -> frozenset[int]:
-        """Return the sites that get copies: all but the one that gets the packet itself, which is this site if it is among them."""
+        """Return the sites that get copies: all but the one that gets the packet itself, which is this site if listed."""
         return frozenset(sites) - {self._own if self._own in sites else sites[0]}
 
     def _choose(self, sites: Sites) -> Action:
@@ -218,7 +226,7 @@ class MappingEntries:
         return Action("to_site", (sites[0], session))
 
     def _number(self, sites: frozenset[int]) -> int:
-        """Return the clone session of these sites; 0 without sites."""
+        """Return the session of these sites, or 0 for no sites."""
         if not sites:
             return 0
         if sites not in self._numbers:
@@ -233,7 +241,7 @@ class MappingEntries:
         yield from range(limits.COPY_SESSIONS.start, self._next)
 
     def _use(self, key: Key, sites: frozenset[int]) -> None:
-        """Note that the entry uses the session of these sites now."""
+        """Record that the entry leads to the session of these sites."""
         old = self._sets.pop(key, None)
         if old is not None:
             self._uses[old] -= 1

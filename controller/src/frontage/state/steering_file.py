@@ -1,4 +1,4 @@
-"""The end-user mapping as a JSON file, with the same lists as in a dispatcher's table.
+"""The end-user mapping as a JSON file, with the same lists as dispatchers receive.
 
 {"clients": [{"prefix": "2001:db8:c1::/48", "region": 5}],
  "services": [{"id": 3, "deployment": 7}],
@@ -28,47 +28,51 @@ class Client(Model):
     """The region of a client prefix."""
 
     prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["2001:db8:c1::/48"])
-    region: int = Field(ge=1, le=limits.MAX_REGION, description="the region of its clients", examples=[5])
+    region: int = Field(ge=1, le=limits.MAX_REGION, description="the region of the prefix", examples=[5])
 
 
 class Service(Model):
     """The deployment of a service."""
 
-    id: int = Field(ge=1, le=limits.MAX_SERVICE, description="a service's number", examples=[3])
-    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="the number of the service's deployment", examples=[7])
+    id: int = Field(ge=1, le=limits.MAX_SERVICE, description="the service id", examples=[3])
+    deployment: int = Field(
+        ge=1, le=limits.MAX_DEPLOYMENT, description="the deployment; services at the same sites share it", examples=[7]
+    )
 
 
 class Choice(Model):
     """The sites of a deployment in some regions."""
 
-    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="a deployment's number", examples=[7])
+    deployment: int = Field(ge=1, le=limits.MAX_DEPLOYMENT, description="the deployment", examples=[7])
     sites: tuple[int, ...] = Field(
         min_length=1,
         max_length=limits.MAX_REDUNDANCY,
-        description="ids of the sites that get first flights, best first",
+        description="the ids of the sites that get first flights, the best first",
         examples=["[2, 1]"],
     )
-    regions: tuple[Region, ...] = Field(min_length=1, description="regions; 0 for all others", examples=["[5]"])
+    regions: tuple[Region, ...] = Field(
+        min_length=1, description="the regions; 0 for all regions that are not listed", examples=["[5]"]
+    )
 
 
 class MappingFile(Model):
-    """The whole file."""
+    """The content of the file."""
 
-    clients: tuple[Client, ...] = Field((), description="regions of clients")
-    services: tuple[Service, ...] = Field(description="deployments of services")
-    mapping: tuple[Choice, ...] = Field(description="sites of deployments")
+    clients: tuple[Client, ...] = Field((), description="the regions of clients")
+    services: tuple[Service, ...] = Field(description="the deployments of services")
+    mapping: tuple[Choice, ...] = Field(description="the sites of deployments")
 
 
 def load(file: Path) -> EndUserMapping:
-    """Read a mapping. Raises ConfigError with every problem found."""
+    """Read a mapping. Raises ConfigError, which lists every problem."""
     try:
         text = file.read_text(encoding="utf-8")
         data = json.loads(text)
     except json.JSONDecodeError as error:
         where = Position(error.lineno, error.colno)
-        raise ConfigError(file, [Problem((), f"is not valid JSON: {error.msg}", "correct the syntax there", where)]) from None
+        raise ConfigError(file, [Problem((), f"invalid JSON: {error.msg}", "correct the JSON at this position", where)]) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "write the mapping to that file")]) from None
+        raise ConfigError(file, [Problem((), f"cannot be read: {error}", "write the mapping there")]) from None
     try:
         found = MappingFile.model_validate(data)
     except ValidationError as error:
@@ -80,7 +84,7 @@ def load(file: Path) -> EndUserMapping:
     )
     listed = len(found.clients), len(found.services), sum(len(choice.regions) for choice in found.mapping)
     if (len(mapping.regions), len(mapping.deployments), len(mapping.choices)) != listed:
-        what = "contains a prefix, a service, or a deployment and region twice"
+        what = "duplicate prefix, service, or deployment and region"
         raise ConfigError(file, [Problem((), what, "keep one of them")])
     used = set(mapping.deployments.values())
     if stray := [i for i, choice in enumerate(found.mapping) if choice.deployment not in used]:
@@ -88,26 +92,28 @@ def load(file: Path) -> EndUserMapping:
         for i in stray:
             path = ("mapping", i, "deployment")
             what = f"no service has deployment {found.mapping[i].deployment}"
-            problems.append(Problem(path, what, "add one to `services`, or remove this item", document.position(path)))
+            problems.append(Problem(path, what, "add one to `services`, or remove this", document.position(path)))
         raise ConfigError(file, problems)
     return mapping
 
 
 def for_config(config: Config) -> EndUserMapping:
-    """Return the part of the configured file that the services need; empty if there is no file. Raises ConfigError."""
+    """Return the part of the configuration's mapping file that its services need, or an empty mapping without a file.
+
+    Raises ConfigError.
+    """
     if config.mapping is None:
         return EndUserMapping()
-    mapping = load(config.mapping).for_services(config.decided)
+    mapping = load(config.mapping).for_services(config.dedicated_services)
     try:
         MappingEntries(config, EndUserMapping()).check(mapping.whole)
     except MappingError as error:
-        what, _, fix = str(error).partition("; ")
-        raise ConfigError(config.mapping, [Problem((), what, fix)]) from None
+        raise ConfigError(config.mapping, [Problem((), error.what, error.fix)]) from None
     return mapping
 
 
 def _document(file: Path, text: str) -> Document:
-    """Parse the text again as YAML, whose slower parser knows the positions of values."""
+    """Return the document with positions. The YAML parser, which reads JSON too, knows them, but it is slow."""
     try:
         return parse_yaml(text)
     except DocumentError as error:

@@ -1,4 +1,4 @@
-"""Leaf slots of the tournament trees: an aligned block for every VIP, a slot in it for every server."""
+"""Leaf slots of the tournament trees: an aligned block of slots for every VIP, with a slot for every server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from frontage import limits
 
 
 class AllocationError(Exception):
-    """The configuration needs more of something than the P4 program has."""
+    """The configuration does not fit into the P4 program's tables."""
 
 
 class Block(NamedTuple):
-    """An aligned block of ``2 ** depth`` leaf slots: one VIP's tournament tree."""
+    """An aligned block of ``2 ** depth`` leaf slots: the tournament tree of one VIP."""
 
     base: int
     depth: int
@@ -35,20 +35,20 @@ class Block(NamedTuple):
 
 
 def place(depths: Mapping[str, int], trees: Mapping[int, Block], vip_ids: Mapping[str, int]) -> dict[str, Block]:
-    """A block for every VIP: the installed one while it is large enough, else one that contains it, else a free one.
+    """Return a block for every VIP: the installed one if it is large enough, else one that contains it, else a free one.
 
-    ``depths`` and ``vip_ids`` are by VIP, the installed ``trees`` by VIP id. Raises AllocationError.
+    ``depths`` and ``vip_ids`` are by VIP name, the installed ``trees`` by VIP id. Raises AllocationError.
     """
     kept: dict[str, Block] = {}
     installed = {name: trees[vip_ids[name]] for name in depths if vip_ids[name] in trees}
     for name, block in installed.items():
         if block.depth >= depths[name] and not any(block.overlaps(other) for other in kept.values()):
             kept[name] = block
-    # Largest first: then blocks of powers of two fit without gaps.
+    # Largest first, so that blocks of powers of two fit without gaps.
     largest_first = sorted(depths, key=lambda name: (-depths[name], vip_ids[name]))
     rest = [name for name in largest_first if name not in kept]
-    # If possible, blocks that VIPs leave are avoided (servers report into them until their entries are gone), and the block
-    # beside a new one is left free, for it to grow into.
+    # Avoid the blocks that VIPs leave, into which servers report until their entries are gone, and leave the block next to a
+    # new one free for growth, if there is room.
     left = set(trees.values())
     for avoided, spare in ((left, 1), (left, 0), (set[Block](), 0)):
         placed = dict(kept)
@@ -68,14 +68,14 @@ def place(depths: Mapping[str, int], trees: Mapping[int, Block], vip_ids: Mappin
             placed[name] = found
         else:
             return placed
-    # Fragmented: lay all blocks out anew.
+    # The free slots are fragmented: place all blocks anew.
     free = _FreeSlots([])
     placed = {}
     for name in largest_first:
         found = free.take(depths[name])
         if found is None:
             raise AllocationError(
-                f"the VIPs need more than {limits.TREE_SLOTS} tree slots (each takes the next power of two of its servers); "
+                f"the VIPs need more than {limits.TREE_SLOTS} tree slots (each takes the next power of two of its servers): "
                 "remove VIPs that have no servers, or some servers"
             )
         free.mark(found)
@@ -84,14 +84,14 @@ def place(depths: Mapping[str, int], trees: Mapping[int, Block], vip_ids: Mappin
 
 
 def _grow(block: Block, depth: int, others: Iterable[Block]) -> Block | None:
-    """The block of this depth that contains ``block``, so that slots keep their numbers; None if it is not free."""
+    """Return the block of this depth that contains ``block``, so that slots keep their numbers; None if it is not free."""
     while block.depth < depth:
         block = block.parent
     return None if any(block.overlaps(other) for other in others) else block
 
 
 class _FreeSlots:
-    """First-fit search of aligned blocks. Depths must be asked for in descending order."""
+    """First-fit search for aligned blocks. Callers take blocks in descending order of depth."""
 
     def __init__(self, taken: Iterable[Block]):
         self._used = bytearray(limits.TREE_SLOTS)
@@ -112,7 +112,10 @@ class _FreeSlots:
 
 
 def leaves(block: Block, vip_id: int, sids: Iterable[int], installed: Mapping[tuple[int, int], int]) -> dict[int, int]:
-    """A slot of the VIP's block for every SID: the installed one, by (VIP id, SID), where it is in the block."""
+    """Return a slot of the VIP's block for every SID, the installed one if it is in the block.
+
+    ``installed`` slots are by (VIP id, SID).
+    """
     slots: dict[int, int] = {}
     used: set[int] = set()
     new: list[int] = []
@@ -125,7 +128,7 @@ def leaves(block: Block, vip_id: int, sids: Iterable[int], installed: Mapping[tu
             used.add(slot)
     occupied = {slot for (vip, _), slot in installed.items() if vip == vip_id} if new else set()
     free = [slot for slot in block.slots if slot not in used]
-    # A slot that a removed server leaves is taken last: it reports there until its entries are gone.
+    # Take slots of removed servers last: these servers report into them until their entries are gone.
     free.sort(key=lambda slot: slot in occupied)
     slots.update(zip(sorted(new), free, strict=False))
     return slots

@@ -118,11 +118,11 @@ def controller(
     routes = [{"prefix": p, "port": "replica", "mac": replica_mac} for p in (site.server_prefix, PLAIN_PREFIX)]
     routes.append({"prefix": "::/0", "port": "wan", "mac": WAN_MAC})
     routes += [{"prefix": f"{s.vtep}/128", "port": "backbone", "mac": WAN_MAC} for s in sites if s != site]
-    artemis = {"name": ZONE, "id": SERVICE_ID, "decided": not dispatched}
+    artemis = {"name": ZONE, "id": SERVICE_ID, "dedicated_address": not dispatched}
     vip: dict[str, object] = {"name": "films", "address": service_address, "protocol": "udp", "port": PORT}
     vip |= {"policy": "cclb4", "cookie_prefix": site.cookie_prefix, "artemis": artemis}
     server: dict[str, object] = {"name": f"{site.name}-replica", "vip": "films", "address": site.dip}
-    server |= {"port": SERVER_PORT, "sid": site.sids[0], "tunnel": site.replica}
+    server |= {"port": SERVER_PORT, "sid": site.sids[0], "tunnel_address": site.replica}
     pipeline = {"p4info": str(p4info), "json": str(json_file)}
     return {
         "device": {"address": grpc, "device_id": 1, "cpu_port": CPU_PORT, "pipeline": pipeline},

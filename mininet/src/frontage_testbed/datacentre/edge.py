@@ -111,7 +111,7 @@ class EdgeSwitch:
         new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
         new.replace(self.config)
         self.change_policy(treatment.policy)  # the controller reads the whole file
-        connections = int(scrape(METRICS).total("frontage_connections_total"))
+        connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
         self.stop_switch()
         self.start_switch()
         self.wait_until_installed(connections + 1)
@@ -171,15 +171,16 @@ class EdgeSwitch:
         except OSError:
             return False
         return (
-            metrics.total("frontage_phase", phase="installed") == 1 and metrics.total("frontage_connections_total") >= connections
+            metrics.total("frontage_phase", phase="installed") == 1
+            and metrics.total("frontage_switch_connections_total") >= connections
         )
 
     def counters(self) -> EdgeCounters:
         """Return the switch's counters since its start."""
         metrics = scrape(METRICS)
         return EdgeCounters(
-            drops=metrics.by("reason", "frontage_drop_packets_total") | self._switch_command.drops(),
-            refusals=metrics.by("least_rpt", "frontage_aifo_refused_packets_total"),
+            drops=metrics.by("reason", "frontage_dropped_packets_total") | self._switch_command.drops(),
+            refusals=metrics.by("min_rpt_us", "frontage_aifo_dropped_packets_total"),
             steering=metrics.by("outcome", "frontage_steering_packets_total"),
         )
 

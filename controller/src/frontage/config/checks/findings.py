@@ -1,4 +1,4 @@
-"""A contradiction in a configuration, and how to look for the commonest kind."""
+"""A problem of a configuration, and helpers that find the commonest kinds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from frontage.config.document import Path
 
+_MAX_NAMES = 8
+"""Names that a fix lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem whose position is still to be looked up; ``at_key`` points at the field's name, not at its value."""
+    """A problem without its position. ``at_key`` means the position of the key rather than of the value."""
 
     path: Path
     what: str
@@ -19,14 +22,21 @@ class Finding:
 
 
 def unknown(items: Iterable[tuple[Path, int]], known: Iterable[int], what: str) -> Iterator[Finding]:
-    """Of those that are not ``known``."""
+    """Yield a finding for every number that is not ``known``; ``{}`` in ``what`` stands for the number."""
     numbers = sorted(set(known))
     for path, value in items:
         if value not in numbers:
-            yield Finding(path, what.format(value), f"give one of: {', '.join(map(str, numbers))}")
+            yield Finding(path, what.format(value), f"use one of: {', '.join(map(str, numbers))}")
+
+
+def unknown_name(path: Path, noun: str, name: str, known: Iterable[str], section: str) -> Finding:
+    """Return the finding that no item of ``section`` has this name."""
+    names = ", ".join(list(known)[:_MAX_NAMES]) or "none is defined yet"
+    return Finding(path, f'unknown {noun} "{name}"', f"use one of {section}: {names}")
 
 
 def duplicates(items: Iterable[tuple[Path, Hashable]], what: str, fix: str) -> Iterator[Finding]:
+    """Yield a finding for every value that an earlier item has; ``{}`` in ``what`` stands for the value."""
     seen: set[Hashable] = set()
     for path, value in items:
         if value in seen:

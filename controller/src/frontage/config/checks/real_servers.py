@@ -1,4 +1,4 @@
-"""What a schema cannot say of real servers."""
+"""Checks of real servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv6Address
 
 from frontage import limits
-from frontage.config.checks.findings import Finding, duplicates
+from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.document import Path
 from frontage.config.real_servers import RealServer, senders
 from frontage.config.routing import RoutingTable
@@ -15,8 +15,9 @@ from frontage.fields import IPAddress
 
 
 def check(config: Config) -> Iterator[Finding]:
+    """Yield the problems of real servers."""
     names = ((("real_servers", i, "name"), r.name) for i, r in enumerate(config.real_servers))
-    yield from duplicates(names, "real server name {} is used twice", "rename one")
+    yield from duplicates(names, 'duplicate real server name "{}"', "rename one of the real servers")
     for i, real_server in enumerate(config.real_servers):
         yield from _port(config, ("real_servers", i, "port"), real_server.port)
         yield from _for(config, ("real_servers", i, "for"), real_server)
@@ -28,31 +29,30 @@ def check(config: Config) -> Iterator[Finding]:
 def _port(config: Config, path: Path, name: str) -> Iterator[Finding]:
     roles = {port.name: port.role for port in config.ports}
     if name not in roles:
-        yield Finding(path, f"there is no port {name}", f"name one of: {', '.join(sorted(roles))}")
+        yield unknown_name(path, "port", name, sorted(roles), "`ports`")
     elif roles[name] != "real-server":
-        what = f"port {name} has role '{roles[name]}', by which the switch cannot tell real servers from others"
-        yield Finding(path, what, "give the port the role 'real-server', or name one that has it")
+        what = f"port {name} has role '{roles[name]}', not 'real-server'"
+        yield Finding(path, what, "change the role of the port, or use another port")
 
 
 def _for(config: Config, path: Path, real_server: RealServer) -> Iterator[Finding]:
     servers = {server.name: server for server in config.servers}
     vips = {vip.name: vip for vip in config.vips}
     for i, name in enumerate(real_server.senders):
-        # Where the field is one name and no list, the position is the field's own.
+        # If the field is a single name instead of a list, the position is that of the field.
         at: Path = (*path, i)
         if name in servers and name in vips:
-            yield Finding(at, f"{name} is a server and a VIP", "rename one of them")
+            yield Finding(at, f'"{name}" is the name of a server and of a VIP', "rename one of them")
             continue
         vip = vips.get(servers[name].vip if name in servers else name)
         if name not in servers and vip is None:
-            known = ", ".join([*vips, *servers][:8]) or "none is defined yet"
-            yield Finding(at, f"there is no server or VIP {name}", f"name some of `servers` or `vips`: {known}")
+            yield unknown_name(at, "server or VIP", name, [*vips, *servers], "`servers` or `vips`")
         elif vip is not None and vip.protocol != "udp":
-            yield Finding(at, f"VIP {vip.name} is TCP, and only QUIC's streams have real servers", "remove it")
+            yield Finding(at, f"VIP {vip.name} uses TCP, but real servers need QUIC", "remove it")
 
 
 def _addresses(config: Config) -> Iterator[Finding]:
-    """A real server's own are nobody else's: what comes to them from outside is dropped."""
+    """Check that nothing else has the address of a real server: packets to it from outside are dropped."""
     taken: dict[IPAddress, str] = {vip.address: f"the address of VIP {vip.name}" for vip in config.vips}
     taken |= {gateway.ip: f"a gateway of port {port.name}" for port in config.ports for gateway in port.gateways}
     taken |= dict.fromkeys(config.site.vtep if config.site else (), "this site's vtep")
@@ -65,18 +65,18 @@ def _addresses(config: Config) -> Iterator[Finding]:
             shown = next((name for prefix, name in prefixes.items() if address in prefix), None)
             owner = networks.get(int(address) >> 64) if address.version == 6 else None
             if address in taken:
-                yield Finding(path, f"{address} is {taken[address]}", "give the real server an address of its own")
+                yield Finding(path, f"{address} is {taken[address]}", "use another address for the real server")
             elif address.is_multicast or address.is_loopback or address.is_unspecified:
-                yield Finding(path, f"nobody can send to {address}", "use a unicast address")
+                yield Finding(path, f"invalid address {address}", "use a unicast address")
             elif shown is not None:
-                yield Finding(path, f"{address} lies in the cookie prefix of VIP {shown}", "give an address outside of it")
+                yield Finding(path, f"{address} is in the cookie prefix of VIP {shown}", "use an address outside of it")
             elif owner is not None and owner.address not in real_server.addresses:
-                what = f"{address} lies in the /64 of server {owner.name}, from all of which that sends"
-                yield Finding(path, what, "give an address outside of it")
+                what = f"{address} is in the /64 of server {owner.name}, all of which belongs to that server"
+                yield Finding(path, what, "use an address outside of it")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
-    """A server may stand where real servers do, if it is one of them."""
+    """Check that a server behind a port of real servers is a real server itself."""
     ports = {port.name for port in config.ports if port.role == "real-server"}
     if not ports:
         return
@@ -85,8 +85,8 @@ def _servers(config: Config) -> Iterator[Finding]:
     for i, server in enumerate(config.servers):
         hop = routing.lookup(server.address)
         if hop is not None and hop.port in ports and (hop.port, server.address) not in own:
-            what = f"{server.address} is behind port {hop.port}, of real servers, and is none of theirs: what it sends is dropped"
-            fix = "add it to the `addresses` of one, or give the port the role 'server'"
+            what = f"{server.address} is behind port {hop.port} of role 'real-server', which drops its packets"
+            fix = "add the address to a real server, or change the role of the port to 'server'"
             yield Finding(("servers", i, "address"), what, fix)
 
 
@@ -95,9 +95,9 @@ def _sizes(config: Config) -> Iterator[Finding]:
     for version in (4, 6):
         count = sum(address.version == version for real_server in config.real_servers for address in real_server.addresses)
         if count > limits.MAX_REAL_SERVERS:
-            what = f"{count} IPv{version} addresses of real servers, the P4 program has room for {limits.MAX_REAL_SERVERS}"
+            what = f"{count} IPv{version} addresses of real servers, but the P4 program has room for {limits.MAX_REAL_SERVERS}"
             yield Finding(field, what, "remove some", at_key=True)
     count = len(senders(config.real_servers, config.servers))
     if count > limits.MAX_SENDERS:
-        what = f"{count} pairs of a port and a server for which it may send, the P4 program has room for {limits.MAX_SENDERS}"
+        what = f"{count} pairs of a port and a server that sends through it, but the P4 program has room for {limits.MAX_SENDERS}"
         yield Finding(field, what, "let real servers send for fewer servers", at_key=True)

@@ -14,7 +14,7 @@ from frontage.mapping.demand.reports import Reporter
 from frontage.mapping.errors import StoreError
 from frontage.mapping.settings import EndUsers, Placement
 from frontage.mapping.store.store import Store
-from frontage.p4.digests import Learned
+from frontage.p4.digests import DigestMessages
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError
 from frontage.service.controller import Controller
@@ -99,7 +99,7 @@ class Measurer:
                 self._count(services[vip], counts, started - self._read_at)
         self._read_at = started
         await asyncio.to_thread(self._report, now)
-        await self._store_new_clients(session.take_learned(), now)
+        await self._store_new_clients(session.take_digests(), now)
         self.counters.error = None
 
     def _count(self, service: str, counts: dict[int, int], seconds: float) -> None:
@@ -122,7 +122,7 @@ class Measurer:
             raise StoreError("there is no store yet: counts are kept until there is one")
         return self.store
 
-    async def _store_new_clients(self, learned: Learned, now: float) -> None:
+    async def _store_new_clients(self, learned: DigestMessages, now: float) -> None:
         """Store the prefixes from the switch's digests, and acknowledge the digests.
 
         The switch sends a digest again for a client that is still in no region.

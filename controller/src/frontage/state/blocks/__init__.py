@@ -1,4 +1,5 @@
 """The entries of each P4 control, in modules named like the files in ``p4src/control``.
 
-Every module has ``entries(config, allocation)``: a pure function to the entries that its control's tables should hold.
+Each module lists its ``TABLES``. Its ``entries`` returns the entries that these tables should hold, and takes the parts of the
+configuration that the control needs.
 """

@@ -1,42 +1,40 @@
-"""``assign.p4``: the places of weighted round robin (policy ``cheetah-rr``)."""
+"""``assign.p4``: the pool of weighted round robin (policy ``cheetah-rr``)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import gcd
 
 from frontage import limits
-from frontage.config import Config
 from frontage.config.vips import Server
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
+from frontage.state.resolved import ResolvedVip
 
 POOL = "assign.pool"
 TABLES = (POOL,)
 
-_PLACES_PER_SERVER = limits.POOL_ENTRIES // limits.MAX_SERVERS
+_ENTRIES_PER_SERVER = limits.POOL_ENTRIES // limits.MAX_SERVERS
 
 
-def entries(config: Config, allocation: Allocation) -> State:
-    state: State = {}
-    for vip, servers in config.servers_by_vip.items():
-        vip_id = allocation.vip_ids[vip]
-        for place, sid in enumerate(places(servers)):
-            state[Key(POOL, (vip_id, place))] = Action("select_server", (sid,))
-    return state
+def entries(vips: Iterable[ResolvedVip]) -> State:
+    return {
+        Key(POOL, (vip.id, index)): Action("select_server", (sid,))
+        for vip in vips
+        for index, sid in enumerate(pool([server.config for server in vip.servers]))
+    }
 
 
-def places(servers: Sequence[Server]) -> list[int]:
-    """The SIDs of the active servers in their turns: each as often as its weight says, evenly spread."""
+def pool(servers: Sequence[Server]) -> list[int]:
+    """Return the SIDs of the active servers in round-robin order, each as often as its weight says and evenly spread."""
     active = sorted((server for server in servers if server.active), key=lambda server: server.sid)
     if not active:
         return []
     divisor = gcd(*(server.weight for server in active))
     counts = [server.weight // divisor for server in active]
-    budget = _PLACES_PER_SERVER * len(active)
+    budget = _ENTRIES_PER_SERVER * len(active)
     if sum(counts) > budget:
-        # More places than the program has: shares are rounded, nobody's to nothing.
+        # Too many entries for the table: round the shares, but keep every server in the pool.
         total = sum(counts)
         counts = [max(1, count * (budget - len(active)) // total) for count in counts]
     turns = [

@@ -1,19 +1,19 @@
-"""``choice.p4``: which servers are a VIP's, active and draining."""
+"""``choice.p4``: the active and draining servers of each VIP."""
 
 from __future__ import annotations
 
-from frontage.config import Config
+from collections.abc import Iterable
+
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
+from frontage.state.resolved import ResolvedVip
 
 MEMBER = "choice.member"
 TABLES = (MEMBER,)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
+def entries(vips: Iterable[ResolvedVip]) -> State:
     return {
-        Key(MEMBER, (allocation.vip_ids[server.vip], server.sid)): Action(
-            "set_member", (allocation.slots[server.sid], int(server.active))
-        )
-        for server in config.servers
+        Key(MEMBER, (vip.id, server.config.sid)): Action("set_member", (server.slot, int(server.config.active)))
+        for vip in vips
+        for server in vip.servers
     }

@@ -1,4 +1,4 @@
-"""``demand.p4``: which services' handshakes are counted, and in which cells."""
+"""``demand.p4``: the services whose handshakes are counted, and their counter cells."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from dataclasses import dataclass
 from frontage.config import Config
 from frontage.limits import DEMAND_CELLS, MAX_REGION
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 
 SERVICE = "demand.service"
 TABLES = (SERVICE,)
 HANDSHAKES = "demand.handshakes"
-"""The counter."""
+"""Name of the counter."""
 NEW_CLIENT = "new_client_t"
-"""The digest."""
+"""Name of the digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Of one service: its first is of all who are in none of its regions."""
+    """The counter cells of one service. The first counts clients in no region with a cell of its own."""
 
     base: int
     regions: int
-    """Regions from 1 up to this, less one, have cells of their own."""
+    """Number of cells; regions below it have cells of their own."""
 
 
 def measured(config: Config) -> tuple[str, ...]:
-    """Names of the VIPs that are counted, in the order of their cells."""
+    """Return the names of the VIPs whose handshakes are counted, in the order of their cells."""
     if config.placement is None:
         return ()
     names = {service.name for service in config.placement.services}
@@ -36,7 +35,7 @@ def measured(config: Config) -> tuple[str, ...]:
 
 
 def cells(config: Config) -> Mapping[str, Cells]:
-    """By VIP: to each of them as many cells, a power of two."""
+    """Return the cells by VIP name. Every VIP has the same number of cells, a power of two or the largest region."""
     names = measured(config)
     if not names:
         return {}
@@ -46,13 +45,10 @@ def cells(config: Config) -> Mapping[str, Cells]:
 
 
 def cell_indices(cells: Mapping[str, Cells], regions: Collection[int]) -> list[int]:
-    """Return the indices of the cells of these regions, and of clients in no region."""
+    """Return the indices of the cells of ``regions``, and of clients in no region."""
     numbers = sorted({0, *regions})
-    return [one.base + region for one in cells.values() for region in numbers if region < one.regions]
+    return [part.base + region for part in cells.values() for region in numbers if region < part.regions]
 
 
-def entries(config: Config, allocation: Allocation) -> State:
-    return {
-        Key(SERVICE, (allocation.vip_ids[name],)): Action("set_counter_range", (found.base, found.regions))
-        for name, found in cells(config).items()
-    }
+def entries(cells: Mapping[str, Cells], vip_ids: Mapping[str, int]) -> State:
+    return {Key(SERVICE, (vip_ids[name],)): Action("set_counter_range", (part.base, part.regions)) for name, part in cells.items()}

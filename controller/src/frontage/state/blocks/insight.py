@@ -1,19 +1,20 @@
-"""``insight.p4``: the score of every load code, for each pair of alpha and relative weight in use."""
+"""``insight.p4``: the score of every load code, for each score class."""
 
 from __future__ import annotations
 
-from frontage.config import Config
+from collections.abc import Mapping
+
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
+from frontage.state.scores import Scores
 
 SCORE_AF = "insight.score_af"
 SCORE_FF = "insight.score_ff"
 TABLES = (SCORE_AF, SCORE_FF)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
+def entries(classes: Mapping[Scores, int]) -> State:
     state: State = {}
-    for scores, number in allocation.classes.items():
+    for scores, number in classes.items():
         for table, row in ((SCORE_AF, scores.af), (SCORE_FF, scores.ff)):
             for code, score in enumerate(row):
                 state[Key(table, (number, code))] = Action("add_score", (score,))

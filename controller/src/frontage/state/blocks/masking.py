@@ -1,11 +1,12 @@
-"""``masking.p4``: sealing TCP's static cookie with the newest key; the static cookies that are QUIC servers' addresses."""
+"""``masking.p4``: sealing TCP's static cookie with the newest key, and the cookie addresses of QUIC servers."""
 
 from __future__ import annotations
 
-from frontage.config import Config
-from frontage.cookie import Ip6Cookie
+from collections.abc import Iterable, Sequence
+
+from frontage.cookie import CookieKey, Ip6Cookie
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
+from frontage.state.resolved import ResolvedVip
 
 ROUNDS = tuple(f"seal.round{i}" for i in range(4))
 ACTIVE_KEY = "masking.active_key"
@@ -13,19 +14,17 @@ STATIC_COOKIE = "masking.static_cookie"
 TABLES = (*ROUNDS, ACTIVE_KEY, STATIC_COOKIE)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
+def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip]) -> State:
+    """Return the entries. ``keys`` are the keys in force, oldest first."""
     state: State = {}
-    keys = config.cookie_keys
     for key in keys:
         for i, table in enumerate(ROUNDS):
             mask = 0x7F if i % 2 else 0xFF
             for index, byte in enumerate(key.tcp_tables[i]):
                 state[Key(table, (key.epoch, index))] = Action("set_output", (byte & mask,))
-    prefixed = {vip.name for vip in config.vips if vip.cookie_prefix is not None}
-    for server in config.servers:
-        if server.vip in prefixed:
-            for key in keys:
-                interface_id = key.seal_ip6(Ip6Cookie(server.sid))
-                state[Key(STATIC_COOKIE, (key.epoch, server.sid))] = Action("rewrite_source", (interface_id,))
+    sids = [server.config.sid for vip in vips if vip.config.cookie_prefix is not None for server in vip.servers]
+    for sid in sids:
+        for key in keys:
+            state[Key(STATIC_COOKIE, (key.epoch, sid))] = Action("rewrite_source", (key.seal_ip6(Ip6Cookie(sid)),))
     state[Key(ACTIVE_KEY, ())] = Action("set_active_key", (keys[-1].epoch, keys[-1].id & 0xFFFF))
     return state

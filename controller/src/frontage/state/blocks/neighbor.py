@@ -1,12 +1,12 @@
-"""``neighbor.p4``: the addresses that are the switch's own, for ARP, neighbor discovery and pings: gateways, VIPs, tunnel ends."""
+"""``neighbor.p4``: the switch's own addresses, for which it answers ARP, neighbor discovery and pings."""
 
 from __future__ import annotations
 
-from frontage.config import Config
-from frontage.config.network import Role
+from collections.abc import Iterable, Sequence
+
+from frontage.config.network import Port, Role
 from frontage.fields import IPAddress, Mac
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 
 ARP = "neighbor.arp"
 NDP = "neighbor.ndp"
@@ -15,11 +15,10 @@ ECHO6 = "neighbor.echo6"
 TABLES = (ARP, NDP, ECHO4, ECHO6)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
-    own: dict[IPAddress, Mac] = {vip.address: _mac_of(config, vip.address) for vip in config.vips}
-    if config.site is not None:
-        own.update((address, _mac_of(config, address)) for address in config.site.vtep)
-    for port in config.ports:
+def entries(ports: Sequence[Port], addresses: Iterable[IPAddress]) -> State:
+    """Return the entries. ``addresses`` are the switch's addresses besides the gateways of its ports: VIPs and tunnel endpoints."""
+    own: dict[IPAddress, Mac] = {address: _mac_of(ports, address) for address in addresses}
+    for port in ports:
         own.update((gateway.ip, port.mac) for gateway in port.gateways)
     state: State = {}
     for address, mac in own.items():
@@ -33,10 +32,12 @@ def entries(config: Config, allocation: Allocation) -> State:
     return state
 
 
-def _mac_of(config: Config, vip: IPAddress) -> Mac:
-    """Who asks for a VIP (or a tunnel's end) is on a link that contains it; where none does, nobody asks, and any client port's
-    will do."""
-    for port in config.ports:
-        if any(vip in gateway.network for gateway in port.gateways):
+def _mac_of(ports: Sequence[Port], address: IPAddress) -> Mac:
+    """Return the Ethernet address of the port on whose link ``address`` is.
+
+    If it is on no link, no host resolves it, and the address of any client port will do.
+    """
+    for port in ports:
+        if any(address in gateway.network for gateway in port.gateways):
             return port.mac
-    return next((port.mac for port in config.ports if port.role is Role.CLIENT), config.ports[0].mac)
+    return next((port.mac for port in ports if port.role is Role.CLIENT), ports[0].mac)

@@ -1,4 +1,4 @@
-"""``region.p4``: the regions of clients, which ``mapping.py`` fills."""
+"""``region.p4``: the regions of clients. `frontage.state.steering` has the entries."""
 
 from __future__ import annotations
 

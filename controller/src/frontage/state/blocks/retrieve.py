@@ -1,18 +1,19 @@
-"""``retrieve.p4``: opening the echoed cookie with every installed key; the seal's rounds, backwards."""
+"""``retrieve.p4``: opening the echoed TCP cookie with every installed key, by the rounds of the seal in reverse order."""
 
 from __future__ import annotations
 
-from frontage.config import Config
+from collections.abc import Iterable
+
+from frontage.cookie import CookieKey
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 
 ROUNDS = tuple(f"open.round{i}" for i in range(4))
 TABLES = ROUNDS
 
 
-def entries(config: Config, allocation: Allocation) -> State:
+def entries(keys: Iterable[CookieKey]) -> State:
     state: State = {}
-    for key in config.cookie_keys:
+    for key in keys:
         for i, table in enumerate(ROUNDS):
             sealing_round = 3 - i
             mask = 0x7F if sealing_round % 2 else 0xFF

@@ -1,13 +1,13 @@
-"""``scheduler.p4``: how the queue of each port is scheduled, and from which depth on packets are marked."""
+"""``scheduler.p4``: the queueing discipline and the ECN threshold of each port."""
 
 from __future__ import annotations
 
-from frontage.config import Config
+from collections.abc import Iterable
+
 from frontage.config.network import Discipline, Port, Scheduler
 from frontage.cookie import IP6_SIGNAL, RPT_UNIT_US
 from frontage.limits import MAX_DEPTH
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 
 PORT = "scheduler.port"
 TABLES = (PORT,)
@@ -16,17 +16,17 @@ _FIFO = Scheduler(kind=Discipline.FIFO)
 
 
 def rank(microseconds: int) -> int:
-    """The rank of packets whose flow needs so long."""
+    """Return the rank of packets whose flow has this remaining processing time."""
     return IP6_SIGNAL.encode(microseconds // RPT_UNIT_US)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
-    return {Key(PORT, (port.id,)): _use(port) for port in config.ports if port.scheduler or port.ecn_threshold}
+def entries(ports: Iterable[Port]) -> State:
+    return {Key(PORT, (port.id,)): _discipline(port) for port in ports if port.scheduler or port.ecn_threshold}
 
 
-def _use(port: Port) -> Action:
+def _discipline(port: Port) -> Action:
     scheduler = port.scheduler or _FIFO
-    marks_from = port.ecn_threshold or MAX_DEPTH  # no queue is that long
+    marks_from = port.ecn_threshold or MAX_DEPTH  # longer than any queue
     default = rank(scheduler.default_rank)
     if scheduler.kind is Discipline.AIFO:
         capacity = scheduler.capacity or 0

@@ -1,16 +1,16 @@
-"""``tunnel.p4``: the ends of tunnels that we know, who may send through one, and what."""
+"""``tunnel.p4``: the known tunnel endpoints, who may send through a tunnel, and which packets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from frontage.config import Config
 from frontage.config.network import Role
+from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server
 from frontage.fields import IPAddress
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 from frontage.state.blocks.ports import ROLES
+from frontage.state.resolved import ResolvedVip, replicas
 
 ENDPOINT4 = "tunnel.endpoint4"
 ENDPOINT6 = "tunnel.endpoint6"
@@ -25,55 +25,48 @@ ENDPOINTS = (ENDPOINT4, ENDPOINT6)
 TABLES = (*SOURCES, ORIGIN, *PEERS, *ENDPOINTS)
 
 ANY_SERVICE = 0
-"""The group of those who may answer from every service address."""
+"""The source set that contains every service address."""
 
 
-def entries(config: Config, allocation: Allocation) -> State:
-    state: State = {}
-    if config.site is None:
-        return state
-    own = config.site.id
-    state[Key(ORIGIN, (0, own))] = Action("deliver_response")
-    for site in config.other_sites:
-        state[Key(ORIGIN, (site.id, own))] = Action("deliver_response")
+def entries(own: OwnSite, other_sites: Sequence[Site], dispatchers: Iterable[Dispatcher], vips: tuple[ResolvedVip, ...]) -> State:
+    state: State = {Key(ORIGIN, (0, own.id)): Action("deliver_response")}
+    for site in other_sites:
+        state[Key(ORIGIN, (site.id, own.id))] = Action("deliver_response")
         state[Key(ORIGIN, (site.id, site.id))] = Action("accept_first_flight")
         state[Key(ORIGIN, (0, site.id))] = Action("forward_response", (site.id,))
-    for address, role, site_id, group in _peers(config):
+    source_sets = _source_sets(replicas(vips))
+    for address, role, site_id, source_set in _peers(source_sets, dispatchers, other_sites):
         state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("remote_endpoint")
-        state[_key(PEER4, PEER6, address, ROLES[role])] = Action("set_peer", (site_id, group))
-    for address in config.site.vtep:
+        state[_key(PEER4, PEER6, address, ROLES[role])] = Action("set_peer", (site_id, source_set))
+    for address in own.vtep:
         state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("local_endpoint")
-    groups = _groups(config)
-    for vip in config.vips:
-        if vip.artemis is not None:
-            table = SOURCE4 if vip.address.version == 4 else SOURCE6
-            members = {groups[server.tunnel_end] for server in config.servers_by_vip[vip.name]}
-            for group in {ANY_SERVICE, *members}:
-                state[Key(table, (group, int(vip.address), vip.port))] = Action("NoAction")
+    for vip in vips:
+        if vip.config.artemis is not None:
+            service = vip.config
+            table = SOURCE4 if service.address.version == 4 else SOURCE6
+            members = {source_sets[server.config.tunnel_endpoint] for server in vip.servers}
+            for source_set in {ANY_SERVICE, *members}:
+                state[Key(table, (source_set, int(service.address), service.port))] = Action("NoAction")
     return state
 
 
-def replicas(config: Config) -> Iterator[Server]:
-    """The servers of service addresses."""
-    services = {vip.name for vip in config.vips if vip.artemis is not None}
-    return (server for server in config.servers if server.vip in services)
+def _source_sets(servers: Iterable[Server]) -> dict[IPAddress, int]:
+    """Return a source set for each replica's tunnel endpoint: one more than the smallest SID there."""
+    sets: dict[IPAddress, int] = {}
+    for server in servers:
+        sets[server.tunnel_endpoint] = min(server.sid + 1, sets.get(server.tunnel_endpoint, server.sid + 1))
+    return sets
 
 
-def _groups(config: Config) -> dict[IPAddress, int]:
-    """A number for what answers from each replica's address: one more than the least SID there."""
-    groups: dict[IPAddress, int] = {}
-    for server in replicas(config):
-        groups[server.tunnel_end] = min(server.sid + 1, groups.get(server.tunnel_end, server.sid + 1))
-    return groups
-
-
-def _peers(config: Config) -> Iterator[tuple[IPAddress, Role, int, int]]:
-    """Address, side of the switch, site, and group of what it may answer from. A dispatcher may share a replica's address."""
-    for address, group in _groups(config).items():
-        yield address, Role.SERVER, 0, group
-    for dispatcher in config.dispatchers:
+def _peers(
+    source_sets: Mapping[IPAddress, int], dispatchers: Iterable[Dispatcher], other_sites: Iterable[Site]
+) -> Iterator[tuple[IPAddress, Role, int, int]]:
+    """Yield the address, role, site and source set of every peer. A dispatcher overrides a replica with the same address."""
+    for address, source_set in source_sets.items():
+        yield address, Role.SERVER, 0, source_set
+    for dispatcher in dispatchers:
         yield dispatcher.address, Role.SERVER, 0, ANY_SERVICE
-    for site in config.other_sites:
+    for site in other_sites:
         for address in (site.vtep, *site.dispatchers):
             yield address, Role.SITE, site.id, ANY_SERVICE
 

@@ -1,21 +1,19 @@
-"""``unseal.p4``: opening what QUIC packets carry with every installed key; the seal's rounds, backwards."""
+"""``unseal.p4``: opening the cookies of QUIC packets with every installed key, by the rounds of the seal in reverse order."""
 
 from __future__ import annotations
 
-from frontage.config import Config
-from frontage.config.vips import Protocol
+from collections.abc import Iterable
+
+from frontage.cookie import CookieKey
 from frontage.p4.entries import Action, Key, State
-from frontage.state.allocation import Allocation
 
 ROUNDS = tuple(tuple(f"round{i}.byte{j}" for j in range(4)) for i in range(4))
 TABLES = tuple(table for byte_tables in ROUNDS for table in byte_tables)
 
 
-def entries(config: Config, allocation: Allocation) -> State:
+def entries(keys: Iterable[CookieKey]) -> State:
     state: State = {}
-    if not any(vip.protocol is Protocol.UDP for vip in config.vips) and not any(port.ranks for port in config.ports):
-        return state  # nothing to open
-    for key in config.cookie_keys:
+    for key in keys:
         for i, byte_tables in enumerate(ROUNDS):
             sealing_round = 3 - i
             mask = 0xFFFFFFF if sealing_round % 2 else 0xFFFFFFFF

@@ -1,0 +1,38 @@
+"""Checks of the configuration against the table sizes of the P4 program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from frontage import limits
+from frontage.config.checks.findings import Finding
+from frontage.config.schema import Config
+
+
+def check(config: Config) -> Iterator[Finding]:
+    """Yield a finding for everything that does not fit into the P4 program's tables."""
+
+    def limit(field: str, count: int, most: int, noun: str) -> Iterator[Finding]:
+        if count > most:
+            yield Finding((field,), f"{count} {noun}, but the P4 program has room for {most}", "remove some", at_key=True)
+
+    yield from limit("vips", len(config.vips), limits.MAX_VIPS, "VIPs")
+    yield from limit("servers", len(config.servers), limits.MAX_SERVERS, "servers")
+    hops = {(r.port, r.mac) for r in config.routes} | {(h.port, h.mac) for h in config.on_link_hosts}
+    yield from limit("neighbors", len(hops), limits.MAX_NEXT_HOPS, "next hops")
+    for version in (4, 6):
+        routes = sum(r.prefix.version == version for r in config.routes)
+        routes += sum(h.address.version == version for h in config.on_link_hosts)
+        yield from limit("routes", routes, limits.MAX_ROUTES, f"IPv{version} routes and neighbors")
+        own = {g.ip for port in config.ports for g in port.gateways if g.version == version}
+        own |= {vip.address for vip in config.vips if vip.address.version == version}
+        yield from limit("vips", len(own), limits.MAX_NEIGHBORS, f"IPv{version} addresses of VIPs and gateways")
+    alphas = {vip.name: vip.effective_alpha for vip in config.vips}
+    lightest: dict[str, int] = {}
+    for server in config.servers:
+        lightest[server.vip] = min(server.weight, lightest.get(server.vip, server.weight))
+    classes = {(alphas.get(s.vip), Fraction(lightest[s.vip], s.weight)) for s in config.servers}
+    if len(classes) > limits.MAX_CLASSES:
+        what = f"{len(classes)} pairs of alpha and relative weight, but the P4 program has room for {limits.MAX_CLASSES}"
+        yield Finding(("servers",), what, "use fewer different weights or alphas", at_key=True)

@@ -1,0 +1,54 @@
+"""VIPs and servers together with the numbers that the switch knows them by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frontage.config import Config
+from frontage.config.vips import Server, Vip
+from frontage.state.allocation import Allocation
+from frontage.state.scores import server_scores
+from frontage.state.tree_slots import Block
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedServer:
+    """A server with its numbers."""
+
+    config: Server
+    slot: int
+    """Leaf of the VIP's tournament tree."""
+    score_class: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedVip:
+    """A VIP with its numbers and its servers."""
+
+    config: Vip
+    id: int
+    tree: Block
+    servers: tuple[ResolvedServer, ...]
+
+
+def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
+    """Return the VIPs of ``config`` with the numbers of ``allocation``, in the order of the file."""
+    scores = server_scores(config.vips, config.servers)
+    servers_by_vip = config.servers_by_vip
+    return tuple(
+        ResolvedVip(
+            vip,
+            allocation.vip_ids[vip.name],
+            allocation.trees[vip.name],
+            tuple(
+                ResolvedServer(server, allocation.slots[server.sid], allocation.classes[scores[server.sid]])
+                for server in servers_by_vip[vip.name]
+            ),
+        )
+        for vip in config.vips
+    )
+
+
+def replicas(vips: tuple[ResolvedVip, ...]) -> list[Server]:
+    """Return the servers of Artemis services."""
+    return [server.config for vip in vips if vip.config.artemis is not None for server in vip.servers]
