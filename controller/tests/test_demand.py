@@ -46,9 +46,9 @@ placement:
 def test_services_share_the_counter_cells() -> None:
     found = config(PLACEMENT)
     assert block.cells(found) == {"films": Cells(0, 65535), "small": Cells(65535, 65535)}
-    entries = block.entries(found, allocate(found, Installed({})))
+    entries = block.entries(block.cells(found), allocate(found, Installed({})).vip_ids)
     assert list(entries.values()) == [Action("set_counter_range", (0, 65535)), Action("set_counter_range", (65535, 65535))]
-    assert block.entries(config(""), allocate(config(""), Installed({}))) == {}
+    assert block.cells(config("")) == {}
     assert cell_indices(CELLS, {1, 7, 8, 65535}) == [0, 1, 7, 8, 9, 15]
     assert DEMAND_CELLS >= 2 * 65535
 
@@ -59,17 +59,17 @@ def test_services_share_the_counter_cells() -> None:
         (
             ("name: Films.example", "name: tunes.example"),
             3,
-            "no VIP has the Artemis name tunes.example; use one of: films.example, small",
+            "no VIP has the Artemis name tunes.example: use one of: films.example, small",
         ),
-        (("small.example", "films.example"), 3, "service films.example is listed twice; remove one"),
-        (("site: 2,", "site: 9,"), 4, "there is no site 9; give one of: 1, 2"),
-        (("site: 2,", "site: 1,"), 4, "site 1 is listed twice; remove one"),
+        (("small.example", "films.example"), 3, "service films.example is listed twice: remove one"),
+        (("site: 2,", "site: 9,"), 4, "there is no site 9: use one of: 1, 2"),
+        (("site: 2,", "site: 1,"), 4, "site 1 is listed twice: remove one"),
         (
             ("min_replicas: 1", "min_replicas: 3"),
             5,
-            "3 replicas of a service do not fit at 2 sites with capacity; set min_replicas: 2",
+            "3 replicas of a service do not fit at 2 sites with capacity: set min_replicas: 2",
         ),
-        (("min_replicas: 1", "min_replicas: 2\n  max_replicas: 1"), 6, "is below min_replicas, 2; set at least 2"),
+        (("min_replicas: 1", "min_replicas: 2\n  max_replicas: 1"), 6, "is below min_replicas, 2: set at least 2"),
         (("min_replicas: 1", "min_replicas: 1\n  share: 0.003"), 6, "leaves no messages for reconfigurations"),
         (("min_replicas: 1", "min_replicas: 1\n  epoch: 0"), 6, "epoch"),
         (("capacity: 100 }]", "capacity: -1 }]"), 4, "capacity"),

@@ -18,7 +18,7 @@ from frontage.cli.show import render
 from frontage.mapping.demand.moves import Stage
 from frontage.mapping.demand.reports import SiteReports
 from frontage.mapping.store.store import Store
-from frontage.p4.digests import DigestMessages
+from frontage.p4.digests import MAX_MESSAGES, DigestMessages
 from frontage.p4.p4info import Schema
 from frontage.service.daemon import Service
 from frontage.service.health import Phase

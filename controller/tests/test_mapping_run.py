@@ -343,20 +343,23 @@ def load(tmp_path: Path, section: str = "") -> Config:
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("  hysteresis: 2\n", r"end_users.hysteresis: '2' is larger than 1.0; give the share by which"),
-        ("  interval: never\n", r"end_users.interval: 'never' is not a number; give the seconds between"),
-        ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: there is no site 9; give one of: 1"),
+        ("  hysteresis: 2\n", r'end_users.hysteresis: "2" is above the maximum of 1.0: give the share by which'),
+        ("  interval: never\n", r'end_users.interval: invalid number "never": give the seconds between'),
+        ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: there is no site 9: use one of: 1"),
         (
             "  dispatchers: [{site: 1, url: 'ftp://x'}]\n",
-            r"url: 'ftp://x' is not the URL of a dispatcher's HTTP service; give",
+            r'url: invalid dispatcher URL "ftp://x": give',
         ),
         (
             "  dispatchers: [{site: 1, url: 'http://a:1'}, {site: 1, url: 'http://a:1/'}]\n",
             r"http://a:1 is listed twice",
         ),
-        ("  services: [{name: a, redundancy: 5}]\n", r"services\[0\].redundancy: '5' is larger than 4; give the number of sites"),
-        ("  services: [{name: a}, {name: A}]\n", r"services\[1\].name: service a is listed twice; remove one"),
-        ("mapping: m.json\n", r"mapping: the mapping is already computed by end_users; remove `mapping`, or `end_users`"),
+        (
+            "  services: [{name: a, redundancy: 5}]\n",
+            r'services\[0\].redundancy: "5" is above the maximum of 4: give the number of sites',
+        ),
+        ("  services: [{name: a}, {name: A}]\n", r"services\[1\].name: service a is listed twice: remove one"),
+        ("mapping: m.json\n", r"mapping: the mapping is already computed by end_users: remove `mapping`, or `end_users`"),
     ],
 )
 def test_invalid_section_is_rejected_with_position_and_fix(tmp_path: Path, section: str, message: str) -> None:

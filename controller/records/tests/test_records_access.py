@@ -117,7 +117,7 @@ async def test_missing_token_file_is_reported_before_serving(tmp_path: Path) -> 
 
 def test_tokens_without_tls_need_loopback_address() -> None:
     text = f"{EXAMPLE.read_text(encoding='utf-8')}\nrecords:\n  listen: 0.0.0.0:8480\n  tokens: tokens.toml\n"
-    with pytest.raises(ConfigError, match="tokens would go in the clear"):
+    with pytest.raises(ConfigError, match="clients would send tokens unencrypted"):
         loads(text, EXAMPLE)
 
 

@@ -212,15 +212,15 @@ DNS = 'zone: example, name_servers: [ns1.example], contact: h.example, servers: 
         ("store: mysql://x", "records.store"),
         (
             "listen: here",
-            "records.listen: 'here' is not host:port, with a port of at most 65535; give host:port",
+            'records.listen: invalid listen address "here": give host:port',
         ),
-        ("listen: 127.0.0.1:65536", "records.listen: '127.0.0.1:65536' is not host:port"),
-        ("listen: :80", "records.listen: ':80' is not host:port"),
+        ("listen: 127.0.0.1:65536", 'records.listen: invalid listen address "127.0.0.1:65536"'),
+        ("listen: :80", 'records.listen: invalid listen address ":80"'),
         ("max_bytes: 10", "records.max_bytes"),
         ("max_ahead: -1", "records.max_ahead"),
         ("colour: red", "colour"),
         (f"dns: {{{DNS}, regions: {{198.51.100.0/24: [1, 7]}}}}", r"dns.regions.*: unknown site 7: use one of: 1, 2"),
-        ("store: nats://127.0.0.1:4222", "does not say which one this is"),
+        ("store: nats://127.0.0.1:4222", "the own site is unknown"),
     ],
 )
 def test_invalid_configuration_is_reported(section: str, problem: str) -> None:
