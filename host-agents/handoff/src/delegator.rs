@@ -55,6 +55,7 @@ mod liveness;
 mod observer;
 mod packet_numbers;
 mod paths;
+mod prober;
 mod shared_numbers;
 mod streams;
 
@@ -69,7 +70,7 @@ pub const RESET_PLACEHOLDER: VarInt = VarInt::MAX;
 /// `inner` is another observer, which sees the packets of the connection as the balancer sends and receives them.
 pub struct Delegator<O> {
     inner: O,
-    /// Whether the client's transport parameters are known.
+    /// True if the client's transport parameters are known.
     has_parameters: AtomicBool,
     /// Key generation (upper 32 bits) and the number of packets that real servers sealed with it (lower 32 bits).
     sealed_remotely: AtomicU64,
@@ -213,7 +214,7 @@ impl<O> Delegator<O> {
 
     /// Abandon the delegation of `path`, because its real server is dead.
     ///
-    /// Nobody knows which packet numbers the real server has used. No number is certainly above all of them and still
+    /// The packet numbers that the real server has used are unknown. No number is certainly above all of them and still
     /// close enough for the client to decode a one-byte packet number, so none is used again. The owner should close the
     /// path, so that the client can open another. The streams must be reclaimed with [`StreamEnd::Reset`].
     pub fn abandon(&self, path: u32) -> Result<(), Error> {

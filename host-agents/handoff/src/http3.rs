@@ -1,4 +1,6 @@
-//! Requests and responses as HTTP/3 frames with literal field lines only (RFC 9204, section 4.5.6). Several hosts write
+//! Requests and responses as HTTP/3 frames with literal field lines only (RFC 9204, section 4.5.6).
+//!
+//! Several hosts write
 //! streams of the same connection, so they cannot depend on the dynamic table of one of them.
 
 use std::fmt;

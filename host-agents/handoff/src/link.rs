@@ -7,6 +7,7 @@ use noq::{AckFrequencyConfig, TransportConfig, VarInt};
 
 mod accept;
 mod dial;
+mod queue;
 mod streams;
 pub mod tls;
 mod writer;
@@ -25,7 +26,7 @@ const MAX_STREAMS: u32 = 1 << 17;
 const STREAM_WINDOW: u32 = 1 << 20;
 /// Number of packets per ACK, if they arrive soon enough (draft-ietf-quic-ack-frequency).
 const ACK_ELICITING_THRESHOLD: u32 = 10;
-/// Initial RTT estimate. StreamPair ends are in one operator's network, so a lost first packet should be retransmitted soon.
+/// Initial RTT estimate. Both ends are in one operator's network, so a lost first packet should be retransmitted soon.
 const INITIAL_RTT: Duration = Duration::from_millis(50);
 
 fn transport() -> TransportConfig {

@@ -89,7 +89,7 @@ impl<O: Copy + PartialEq> NumberLedger<O> {
     }
 }
 
-/// Map between a sender's own numbers and those on the wire. StreamPair only increase.
+/// Map between a sender's own numbers and those on the wire. Both only increase.
 #[derive(Debug, Default)]
 pub struct NumberMap {
     /// First own number, first number on the wire, and length of each run.

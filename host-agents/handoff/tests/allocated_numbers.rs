@@ -216,7 +216,7 @@ async fn three_senders_deliver_streams_with_5_percent_loss() {
     three_senders(5, 0).await;
 }
 
-/// The client receives packets in another order than their numbers.
+/// The client receives packets out of order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn late_numbers_are_tolerated() {
     three_senders(1, 3).await;

@@ -37,7 +37,7 @@ pub struct Line {
     pub bytes: u64,
     /// Time from the request header to the end of the response in seconds.
     pub seconds: f64,
-    /// Whether the response is complete.
+    /// True if the response is complete.
     pub whole: bool,
     /// Name of the real server that responded, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ pub enum Outcome {
     Status(StatusCode),
     /// Serve the file.
     Serve {
-        /// Whether `Range` applies.
+        /// True if `Range` applies.
         ranges: bool,
     },
 }
@@ -42,7 +42,7 @@ pub fn decide(headers: &HeaderMap, tag: &HeaderValue, modified: SystemTime) -> O
     Outcome::Serve { ranges }
 }
 
-/// Whether a list of entity tags is `*` or contains `tag`, weak or strong.
+/// Return whether a list of entity tags is `*` or contains `tag`, weak or strong.
 fn contains(list: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(list), Ok(tag)) = (list.to_str(), tag.to_str()) else {
         return false;

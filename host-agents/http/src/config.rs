@@ -41,7 +41,7 @@ pub fn resolve_log(log: &mut PathBuf, path: &Path) {
 /// The routes may name `real_servers`.
 ///
 /// # Errors
-/// If a route is invalid, or there is none.
+/// If a route is invalid or missing.
 pub fn check_routes(
     routes: &mut [Spanned<Route>],
     real_servers: Option<&[&str]>,

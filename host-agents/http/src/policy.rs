@@ -38,7 +38,7 @@ pub struct Draw {
 }
 
 impl Policy {
-    /// Return the index of the chosen candidate; `None` if there are none.
+    /// Return the index of the chosen candidate; `None` if there are no candidates.
     pub fn choose(self, candidates: &[Candidate], draw: Draw) -> Option<usize> {
         let count = candidates.len() as u64;
         if count == 0 {

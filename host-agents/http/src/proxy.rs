@@ -44,7 +44,7 @@ impl Default for Proxy {
 }
 
 impl Proxy {
-    /// Return the response of `origin` to `request` of `client`; 502 if there is none.
+    /// Return the response of `origin` to `request` of `client`; 502 if the origin does not respond.
     pub async fn forward(
         &self,
         origin: &Uri,

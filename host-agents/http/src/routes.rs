@@ -126,7 +126,7 @@ impl<P> Rule<P> {
     }
 }
 
-/// Whether `prefix` covers `path`. Prefixes end at a path segment: `/a` covers `/a` and `/a/b`, but not `/ab`.
+/// Return whether `prefix` covers `path`. Prefixes end at a path segment: `/a` covers `/a` and `/a/b`, but not `/ab`.
 fn covers(prefix: &str, path: &str) -> bool {
     path.strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -49,7 +49,7 @@ impl Credit {
 pub struct CreditNeed<'a> {
     credit: &'a Credit,
     outbox: &'a Outbox<ToBalancer>,
-    /// Whether the response's size is known.
+    /// True if the response's size is known.
     is_sized: bool,
     /// Bytes that the response needs as far as known.
     bytes: u64,

@@ -17,8 +17,8 @@ use noq::WriteError;
 use tokio::sync::oneshot;
 
 use crate::credit::CreditNeed;
-use crate::server::Shared;
-use crate::session::Delegation;
+use crate::delegation::Delegation;
+use crate::shared::Shared;
 use crate::writer::Writer;
 
 /// A delegated request.

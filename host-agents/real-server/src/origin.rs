@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Serve all connections to `listener`.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {

@@ -1,6 +1,5 @@
 //! The server: the endpoint for balancers, key reload, and graceful shutdown.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use frontage_handoff::link;
 use frontage_http::access_log::AccessLog;
 use frontage_http::routes::Routes;
 use frontage_quic::meter::Loads;
-use noq::congestion::ControllerFactory;
 use noq::{Endpoint, VarInt};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -21,30 +19,11 @@ use crate::cookies::Cookies;
 use crate::delegates::Delegates;
 use crate::metrics::Metrics;
 use crate::replay_guard::ReplayGuard;
+use crate::shared::Shared;
 use crate::{origin, session};
 
 /// Interval at which shutdown checks whether all responses have ended.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// State that all exchanges share.
-pub struct Shared {
-    /// Routes of requests.
-    pub routes: Routes<Infallible>,
-    /// Metrics.
-    pub metrics: Metrics,
-    /// Access log.
-    pub log: AccessLog,
-    /// Senders from the balancers' addresses.
-    pub delegates: Delegates,
-    /// Cookies of balancers.
-    pub cookies: Option<Cookies>,
-    /// Packet numbers that must not be granted again.
-    pub replay_guard: ReplayGuard,
-    /// Congestion control.
-    pub congestion: Arc<dyn ControllerFactory + Send + Sync>,
-    /// Becomes true when the server shuts down.
-    pub ending: watch::Receiver<bool>,
-}
 
 /// A running server.
 pub struct Server {

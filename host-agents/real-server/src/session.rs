@@ -21,9 +21,9 @@ use noq::ConnectionError;
 use tokio::sync::oneshot;
 
 use crate::credit::Credit;
+use crate::delegation::Delegation;
 use crate::exchange::{self, Request, reject};
-use crate::replay_guard::PathKey;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// QUIC's PROTOCOL_VIOLATION.
 const PROTOCOL_VIOLATION: u64 = 0x0a;
@@ -31,26 +31,6 @@ const PROTOCOL_VIOLATION: u64 = 0x0a;
 const AEAD_LIMIT_REACHED: u64 = 0x0f;
 /// UDP payload in octets that all clients accept (RFC 9000, section 14).
 const MIN_UDP_PAYLOAD: u16 = 1200;
-
-/// A delegation, while it lasts.
-pub struct Delegation {
-    /// noq's connection with the delegated streams.
-    pub connection: DelegatedConnection,
-    /// Key of the path in the replay guard.
-    pub path: PathKey,
-    /// Gets the sizes of responses.
-    pub meter: Arc<Meter>,
-    /// Contents of the packets' source addresses, if they are cookies.
-    pub cookie_prefix: Option<CookiePrefix>,
-    /// Messages to the balancer.
-    pub outbox: Outbox<ToBalancer>,
-    /// The client's first address.
-    pub client: SocketAddr,
-    /// Requests with shorter responses, in bytes, are rejected.
-    pub min_size: u64,
-    /// Credit within the client's MAX_DATA.
-    pub credit: Credit,
-}
 
 /// Serve a stream of a link to its end.
 pub async fn serve(shared: Arc<Shared>, outbox: Outbox<ToBalancer>, mut inbox: Inbox<ToServer>) {

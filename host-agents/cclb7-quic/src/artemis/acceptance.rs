@@ -35,7 +35,7 @@ impl Acceptance {
         (self.loads.n_af() as f64 / self.capacity).min(1.)
     }
 
-    /// Whether the replica accepts new connections.
+    /// Return whether the replica accepts new connections.
     pub(super) fn is_accepting(&self) -> bool {
         let load = self.load();
         // Concurrent calls get the same result, or one that is slightly out of date.

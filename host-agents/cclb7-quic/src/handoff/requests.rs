@@ -31,7 +31,7 @@ pub struct DelegatedResponse {
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
-    /// Whether the client has received the whole response.
+    /// True if the client has received the whole response.
     pub is_complete: bool,
 }
 

@@ -102,12 +102,12 @@ impl Session {
         session
     }
 
-    /// Whether the session gets no more streams.
+    /// Return whether the session gets no more streams.
     pub fn has_ended(&self) -> bool {
         *self.stage.borrow() != Stage::Live
     }
 
-    /// Whether the session is live and has no requests. It stays idle while nobody can create a [`SessionGuard`].
+    /// Return whether the session is live and has no requests. It stays idle while nobody can create a [`SessionGuard`].
     pub fn is_idle(&self) -> bool {
         !self.has_ended() && self.guards.load(Relaxed) == 0
     }

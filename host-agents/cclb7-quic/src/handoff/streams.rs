@@ -33,7 +33,7 @@ pub enum StreamUpdate {
 
 struct Stream {
     updates: UnboundedSender<StreamUpdate>,
-    /// Whether the real server may have sent on the stream.
+    /// True if the real server may have sent on the stream.
     is_accepted: bool,
 }
 

@@ -27,7 +27,7 @@ fn probe_timeout(rtt: Duration) -> Duration {
 pub struct NoAckReport {
     /// Time without an acknowledgment.
     pub elapsed: Duration,
-    /// One past the largest acknowledged number; 0 if there is none.
+    /// One past the largest acknowledged number; or 0.
     pub next: u64,
 }
 

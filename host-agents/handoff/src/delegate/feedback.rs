@@ -55,7 +55,7 @@ pub fn translate(
     Ok(translated)
 }
 
-/// What a frame means for this server besides noq.
+/// Effect of a frame on this server besides noq.
 enum Update {
     MaxData(u64),
     /// Largest number of an ACK.

@@ -38,13 +38,13 @@ pub struct UnnumberedPacket {
 struct State {
     packets: VecDeque<UnnumberedPacket>,
     numbers: VecDeque<Range<u64>>,
-    /// How many numbers there are.
+    /// Number of unused numbers.
     count: u64,
     /// One past the largest number so far.
     next: u64,
-    /// How many numbers must be requested.
+    /// Number of numbers to request.
     needed: u64,
-    /// How many numbers each open request is for.
+    /// Size of each open request.
     requested: VecDeque<u64>,
     is_closed: bool,
     map: NumberMap,

@@ -259,7 +259,7 @@ impl Sealer {
         Some(next.ecn)
     }
 
-    /// Whether the key has reached its confidentiality limit. Notifies the owner if so.
+    /// Return whether the key has reached its confidentiality limit. Notifies the owner if so.
     fn is_exhausted(&self, state: &State) -> bool {
         let is_exhausted = state.sealed >= self.suite.confidentiality_limit;
         if is_exhausted {

@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use super::feedback::Feedback;
 use super::flow_control::FlowControl;
 use super::keys::KeyState;
-use super::liveness::Prober;
 use super::packet_numbers::PathlessNumbers;
 use super::paths::Paths;
+use super::prober::Prober;
 use super::shared_numbers::SharedNumbers;
 use super::streams::Streams;
 use super::{Error, StreamEnd};
@@ -28,12 +28,12 @@ mod outgoing;
 #[cfg(test)]
 mod tests;
 
-/// What the client's transport parameters say.
+/// The client's transport parameters.
 #[derive(Default)]
 pub(super) struct ClientParameters {
     /// The parameters, encoded.
     pub(super) wire: Bytes,
-    /// Whether the client supports multipath.
+    /// True if the client supports multipath.
     pub(super) is_multipath: bool,
     /// Initial MAX_STREAM_DATA of streams that the client opens.
     pub(super) max_stream_data: u64,
@@ -291,7 +291,7 @@ impl Connection {
         !self.is_closed && self.keys.is_ready()
     }
 
-    /// Whether `id` is a delegation by single packet numbers, and not a path.
+    /// Return whether `id` is a delegation by single packet numbers, and not a path.
     fn is_by_numbers(&self, id: u32) -> bool {
         self.shared.is_some() && id != 0
     }

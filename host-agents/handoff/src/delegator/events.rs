@@ -51,7 +51,7 @@ struct ClientAddress {
     path: SocketAddr,
     /// On path 0.
     zero: SocketAddr,
-    /// Whether both were the same. Then one NAT binding serves both paths, and a packet on either shows where the client
+    /// True if both were the same. Then one NAT binding serves both paths, and a packet on either shows where the client
     /// is. The client may send nothing on a path on which only a real server sends.
     is_common: bool,
 }

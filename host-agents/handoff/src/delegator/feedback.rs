@@ -60,7 +60,7 @@ pub(super) struct Pending {
     connection_id: Option<ConnectionId>,
     is_unreachable: bool,
     is_closed: bool,
-    /// Whether the owner has been notified since it last took the feedback.
+    /// True if the owner has been notified since it last took the feedback.
     is_notified: bool,
 }
 
@@ -186,7 +186,7 @@ impl Feedback {
 }
 
 impl Pending {
-    /// Whether a delay would make the real server send packets that it must not send.
+    /// Return whether a delay would make the real server send packets that it must not send.
     pub(super) fn is_urgent(&self) -> bool {
         let has_changed = self.keys.is_some() || self.connection_id.is_some();
         self.is_closed || has_changed || !self.stopped.is_empty()

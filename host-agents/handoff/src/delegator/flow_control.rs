@@ -122,7 +122,7 @@ impl FlowControl {
         self.used = self.used.min(self.balancer);
     }
 
-    /// Whether noq has begun and not ended a stream.
+    /// Return whether noq has begun and not ended a stream.
     pub(super) fn has_begun(&self, stream: u64) -> bool {
         self.sent.contains_key(&stream)
     }

@@ -29,7 +29,7 @@ impl KeyState {
         self.ratchet = Ratchet::new(suite, secret);
     }
 
-    /// Whether the handshake is complete.
+    /// Return whether the handshake is complete.
     pub(super) fn is_ready(&self) -> bool {
         self.ratchet.is_some()
     }
@@ -139,7 +139,7 @@ impl Ratchet {
     }
 }
 
-/// Whether the client knows that the handshake is confirmed (RFC 9001, section 4.1.2). Keys must not be updated before.
+/// True if the client knows that the handshake is confirmed (RFC 9001, section 4.1.2). Keys must not be updated before.
 #[derive(Debug, Default)]
 struct HandshakeConfirmation {
     state: ConfirmationState,

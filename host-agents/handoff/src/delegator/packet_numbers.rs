@@ -6,7 +6,7 @@
 //!   noq's own     0 ...... n (unused) ....... m ..................
 //! ```
 //!
-//! Each packet number of a path belongs to noq, to one real server, or to nobody, so no number is used for two packets.
+//! Each packet number of a path belongs to noq, to one real server, or to no sender, so no number is used for two packets.
 //! A packet that noq sends on a delegated path has no number there. It is sealed with a nonce of a path that does not
 //! exist, and the client drops it.
 
@@ -44,8 +44,8 @@ pub(super) enum Owner {
     Balancer { shift: u64 },
     /// The real server that has the path now.
     RealServer,
-    /// A real server that had the path before, or nobody.
-    Nobody,
+    /// A former real server, or no sender.
+    Unowned,
 }
 
 /// Packet numbers of one path.
@@ -67,14 +67,14 @@ impl Default for PathNumbers {
 }
 
 impl PathNumbers {
-    /// Whether all numbers belong to noq, unshifted.
+    /// Return whether all numbers belong to noq, unshifted.
     pub(super) fn is_plain(&self) -> bool {
         self.segments.len() == 1 && self.owner() == Owner::Balancer { shift: 0 }
     }
 
     /// Return the current owner.
     fn owner(&self) -> Owner {
-        self.segments.last().map_or(Owner::Nobody, |last| last.1)
+        self.segments.last().map_or(Owner::Unowned, |last| last.1)
     }
 
     /// Map the number of a packet that noq sends to the wire; `None` if the path does not belong to noq.
@@ -82,7 +82,7 @@ impl PathNumbers {
         self.next = self.next.max(number + 1);
         match self.owner() {
             Owner::Balancer { shift } => Some(number.wrapping_add(shift)),
-            Owner::RealServer | Owner::Nobody => None,
+            Owner::RealServer | Owner::Unowned => None,
         }
     }
 
@@ -95,7 +95,7 @@ impl PathNumbers {
     pub(super) fn first(&self) -> Option<u64> {
         match self.owner() {
             Owner::Balancer { shift } => Some(self.next.wrapping_add(shift)),
-            Owner::RealServer | Owner::Nobody => None,
+            Owner::RealServer | Owner::Unowned => None,
         }
     }
 
@@ -114,7 +114,7 @@ impl PathNumbers {
     /// Take the numbers away from the real server.
     pub(super) fn end_delegation(&mut self) {
         if let Some((_, owner @ Owner::RealServer)) = self.segments.last_mut() {
-            *owner = Owner::Nobody;
+            *owner = Owner::Unowned;
         }
     }
 
@@ -151,7 +151,7 @@ impl PathNumbers {
             }
             end = part_start - 1;
         }
-        on_part(Owner::Nobody, start..=end);
+        on_part(Owner::Unowned, start..=end);
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(numbers.send(5), Some(10));
         let after = [
             (Owner::Balancer { shift: 5 }, 10..=10),
-            (Owner::Nobody, 2..=9),
+            (Owner::Unowned, 2..=9),
         ];
         assert_eq!(parts(&numbers, 2..=10), after);
         assert!(!numbers.is_plain());
@@ -235,7 +235,7 @@ mod tests {
                 let owner = parts(&numbers, number..=number)[0].0;
                 let known = match owner {
                     Owner::Balancer { shift } => Some(number.wrapping_sub(shift)),
-                    Owner::RealServer | Owner::Nobody => None,
+                    Owner::RealServer | Owner::Unowned => None,
                 };
                 prop_assert_eq!(known, own);
             }

@@ -28,7 +28,7 @@ const MAX_CONNECTION_IDS: usize = 8;
 
 /// All paths on which noq has sent or that the client has named.
 ///
-/// Of a client without multipath, the delegations by packet numbers stand here as paths, too.
+/// For a client without multipath, the delegations by packet numbers are stored here, too.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     known: Vec<Path>,
@@ -57,7 +57,7 @@ impl Paths {
         Some(&mut self.known[at])
     }
 
-    /// Whether a new path would replace another.
+    /// Return whether a new path would replace another.
     pub(super) fn is_full(&self) -> bool {
         self.known.len() == MAX_PATHS
     }
@@ -104,16 +104,16 @@ impl Paths {
     }
 }
 
-/// Who may send on a path.
+/// The sender that owns a path.
 #[derive(Debug)]
 enum Holder {
     Balancer,
     RealServer(Delegation),
-    /// Nobody, until the client has acknowledged packets close below `next`, the first unused number.
+    /// No sender, until the client has acknowledged packets close below `next`, the first unused number.
     Settling {
         next: u64,
     },
-    /// Nobody, ever: the numbers that a real server has used are unknown, or the path has ended.
+    /// No sender, ever: the numbers that a real server has used are unknown, or the path has ended.
     Retired,
 }
 
@@ -130,11 +130,11 @@ pub(super) struct Path {
     /// The largest number of a packet of noq that contains frames which are retransmitted when lost.
     largest_ack_eliciting: Option<u64>,
     validation: Validation,
-    /// Whether the client moved to another address while the path was delegated.
+    /// True if the client moved to another address while the path was delegated.
     has_moved: bool,
     /// The newest ECN counts.
     ecn: [u64; 3],
-    /// Whether either side has abandoned the path.
+    /// True if either side has abandoned the path.
     is_abandoned: bool,
 }
 
@@ -184,7 +184,7 @@ impl Path {
         matches!(self.holder, Holder::RealServer(_))
     }
 
-    /// Whether the path can be delegated: it is validated (RFC 9000, section 8.2), no data that noq sent on it is missing,
+    /// Return whether the path can be delegated: it is validated (RFC 9000, section 8.2), no data that noq sent on it is missing,
     /// and the client can decode the numbers that follow.
     pub(super) fn is_free(&self) -> bool {
         let is_usable = self.id != 0 && self.validation.is_done && !self.is_abandoned;
@@ -268,7 +268,7 @@ impl Path {
         }
     }
 
-    /// End the delegation, if there is one, and let nobody send on this path again.
+    /// End the delegation, if there is one, and retire the path for good.
     pub(super) fn retire(&mut self) {
         self.numbers.end_delegation();
         if let Holder::RealServer(delegation) = std::mem::replace(&mut self.holder, Holder::Retired)
@@ -297,7 +297,7 @@ impl Path {
         newly_acked
     }
 
-    /// Whether the client has acknowledged a number of the current holder that is `next` or higher.
+    /// Return whether the client has acknowledged a number of the current holder that is `next` or higher.
     pub(super) fn is_acked_from(&self, next: u64) -> bool {
         let first = self.numbers.begin().max(next);
         self.largest_acked.is_some_and(|acked| acked >= first)
@@ -382,7 +382,7 @@ impl Path {
     /// Handle a PATH_RESPONSE to the real server's own PATH_CHALLENGE.
     ///
     /// Returns the data of noq's newest challenge, which the client never received, so that noq takes it for answered.
-    /// The balancer has no proof of the new address, so nobody else may send there afterwards.
+    /// The balancer has no proof of the new address, so no other sender may use it afterwards.
     pub(super) fn on_delegate_path_response(&mut self) -> Option<[u8; 8]> {
         self.has_moved = true;
         self.validation.challenges.pop()

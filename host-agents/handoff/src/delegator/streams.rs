@@ -88,7 +88,7 @@ pub(super) struct Streams {
     ending: Vec<u64>,
     /// Limits of other streams that the client raised.
     raised: FxHashMap<u64, u64>,
-    /// Whether a raised limit was dropped for lack of room.
+    /// True if a raised limit was dropped for lack of room.
     has_dropped: bool,
 }
 
@@ -146,7 +146,7 @@ impl Streams {
         self.raised.remove(&stream);
     }
 
-    /// Whether a path has streams that have not ended.
+    /// Return whether a path has streams that have not ended.
     pub(super) fn has_open(&self, path: u32) -> bool {
         let mut streams = self.delegated.values();
         streams.any(|stream| stream.path == path && stream.end.is_none())

@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Whether the link is established.
+    /// Return whether the link is established.
     pub fn is_up(&self) -> bool {
         self.established.borrow().is_some()
     }

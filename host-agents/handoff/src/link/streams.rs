@@ -4,17 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use noq::{RecvStream, SendStream, VarInt};
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
 
+use super::queue::Shared;
 use super::writer::Writer;
 use crate::message::{self, MAX_FEEDBACK, Message, ToServer};
 
-/// Maximum number of queued bytes. A peer that does not read them counts as dead, because its view of the client's connection
-/// would be stale.
-const MAX_QUEUED: usize = 8 << 20;
 /// Maximum number of bytes per read.
 const MAX_CHUNK: usize = 64 << 10;
 /// Application error code of a stream that was stopped because of a malformed message.
@@ -59,46 +55,6 @@ pub(super) fn pair<Out: Message, In: Message>(
     (outbox, inbox)
 }
 
-/// Outgoing queue of a stream.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    queue: Mutex<Queue>,
-    wake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    /// Encoded messages.
-    wire: BytesMut,
-    /// Frames after these messages that are not in a message yet.
-    feedback: BytesMut,
-    /// Whether the outbox has been dropped.
-    is_ended: bool,
-    /// Whether the queue is too long, or writing has failed.
-    is_broken: bool,
-}
-
-impl Queue {
-    fn flush_feedback(&mut self) {
-        if !self.feedback.is_empty() {
-            let frames = self.feedback.split().freeze();
-            ToServer::Feedback(frames).encode(&mut self.wire);
-        }
-    }
-
-    /// Check the length of the queue. Returns whether the stream is usable.
-    fn check(&mut self) -> bool {
-        self.is_broken |= self.wire.len() + self.feedback.len() > MAX_QUEUED;
-        !self.is_broken
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
-    }
-}
-
 /// Sender of messages. Dropping it ends the stream.
 pub struct Outbox<M> {
     shared: Arc<Shared>,
@@ -138,42 +94,6 @@ impl<M> Drop for Outbox<M> {
     fn drop(&mut self) {
         self.shared.lock().is_ended = true;
         self.shared.wake.notify_one();
-    }
-}
-
-/// Next action of the writer.
-pub(super) enum Action {
-    Write(Bytes),
-    Wait,
-    End,
-    Reset,
-}
-
-impl Shared {
-    pub(super) fn next(&self) -> Action {
-        let mut queue = self.lock();
-        if queue.is_broken {
-            return Action::Reset;
-        }
-        queue.flush_feedback();
-        if !queue.wire.is_empty() {
-            return Action::Write(queue.wire.split().freeze());
-        }
-        if queue.is_ended {
-            Action::End
-        } else {
-            Action::Wait
-        }
-    }
-
-    /// Wait until there may be another action.
-    pub(super) async fn wait(&self) {
-        self.wake.notified().await;
-    }
-
-    /// Record that writing has failed.
-    pub(super) fn fail(&self) {
-        self.lock().is_broken = true;
     }
 }
 

@@ -9,7 +9,7 @@ use noq::{SendStream, VarInt};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::yield_now;
 
-use super::streams::{Action, Shared};
+use super::queue::{Action, Shared};
 
 /// Handle of the task that writes streams until each has ended.
 #[derive(Clone, Debug)]

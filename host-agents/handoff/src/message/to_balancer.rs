@@ -69,7 +69,7 @@ pub enum ToBalancer {
     NoAckReport {
         /// Time without an acknowledgment in microseconds.
         elapsed: u64,
-        /// One past the largest acknowledged packet number that the real server knows of; 0 if there is none.
+        /// One past the largest acknowledged packet number that the real server knows of, or 0.
         next: u64,
     },
 }

@@ -70,7 +70,7 @@ impl Observer for NonceRecorder {
 /// Deadline of [`wait_for`].
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// StreamPair ends of a connection.
+/// Both ends of a connection.
 pub struct Testbed {
     /// The server's socket, on which real servers send as well.
     pub socket: UdpSocket,

@@ -86,7 +86,7 @@ fn look_up(
     Ok(largest)
 }
 
-/// Write ACK of the ranges `own`, which are in descending order, unless there are none.
+/// Write ACK of the ranges `own`, which are in descending order, if there are any.
 fn write_ack(own: &[Range<u64>], delay: u64, mut write: impl FnMut(&[u64])) {
     let Some((first, others)) = own.split_first() else {
         return;

@@ -62,14 +62,14 @@ pub(super) fn mark_unnumbered(own: u64, packet: &mut [u8], header_len: usize) {
     packet[0] = UNNUMBERED | packet[0] & SPIN;
 }
 
-/// Whether a packet of noq was sealed: it is neither a handshake packet nor withheld nor waiting for its number.
+/// Return whether a packet of noq was sealed: it is neither a handshake packet nor withheld nor waiting for its number.
 pub fn is_sealed(packet: &[u8]) -> bool {
     packet
         .first()
         .is_some_and(|first| first & FORM_AND_FIXED == FIXED)
 }
 
-/// Whether a packet of noq waits for its number.
+/// Return whether a packet of noq waits for its number.
 pub fn is_unnumbered(packet: &[u8]) -> bool {
     packet
         .first()

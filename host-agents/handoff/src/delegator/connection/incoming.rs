@@ -179,7 +179,7 @@ impl Connection {
                     own.insert(number(start)..=number(end));
                 }
                 Owner::RealServer => delegated.insert(range),
-                Owner::Nobody => {}
+                Owner::Unowned => {}
             });
         }
         // ECN counts cover the packets of all senders on the path, so noq cannot use them.
@@ -193,7 +193,7 @@ impl Connection {
         true
     }
 
-    /// Handle an ACK of shared packet numbers: each sender gets its part. noq gets an ACK of numbers that nobody has sent
+    /// Handle an ACK of shared packet numbers: each sender gets its part. noq gets an ACK of unsent numbers
     /// unchanged, and rejects it, because noq has sent fewer packets than there are numbers.
     fn on_shared_ack(&mut self, ack: &Ack<'_>, scratch: &mut Scratch) -> bool {
         let Some(shared) = self.shared.as_mut().filter(|_| ack.path == 0) else {

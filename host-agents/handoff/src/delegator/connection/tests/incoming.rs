@@ -140,7 +140,7 @@ fn decode(payload: &[u8]) -> ([BTreeSet<u64>; 3], Vec<Frame<'_>>) {
     (acked, others)
 }
 
-/// Whether a receiver acknowledges the packet.
+/// Return whether a receiver acknowledges the packet.
 fn is_ack_eliciting(payload: &[u8]) -> bool {
     frames::read(payload).any(|frame| !matches!(frame, Frame::Ack(_) | Frame::Probing))
 }

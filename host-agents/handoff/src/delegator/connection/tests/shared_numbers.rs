@@ -203,7 +203,7 @@ proptest! {
     }
 }
 
-/// noq gets an ACK of a number that nobody sent unchanged; the number is above all that noq has sent.
+/// noq gets an ACK of an unsent number unchanged; the number is above all that noq has sent.
 #[test]
 fn ack_of_unsent_number_is_left_to_noq() {
     let mut testbed = Testbed::new(3);
