@@ -42,7 +42,7 @@ pub struct Artemis {
     acceptance: Acceptance,
     rtts: Rtts,
     heartbeat: Heartbeat,
-    /// Addressing of its clients.
+    /// Addresses of its clients.
     pub path_table: Arc<PathTable>,
     /// Replica's end of the tunnel.
     pub tunnel: Arc<Tunnel>,

@@ -18,7 +18,7 @@ use crate::handoff::Config as Handoff;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Addressing and UDP ports to serve, preferably wildcards.
+    /// Addresses and UDP ports to serve, preferably wildcards.
     pub listen: Vec<SocketAddr>,
     /// PEM file with the certificate chain.
     pub certificate: Spanned<PathBuf>,

@@ -1,4 +1,4 @@
-//! A replica of Artemis: late binding, invalidation, heartbeats, and what comes to the tunnel that should not.
+//! A replica of Artemis: late binding, invalidation, heartbeats, and invalid datagrams at the tunnel.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::clients::Client;
 use common::gateway::{self, GATEWAY, SERVICE};
 use common::hop::{self, CLIENT, COOKIE_PREFIX};
 use common::real_server::RealServer;
-use common::{HEARTBEATS, PORT, SID, World, host};
+use common::{HEARTBEATS, PORT, SID, Testbed, host};
 use frontage_h3_client::by_name::{Fetch, Lookup, Report, Route};
 use frontage_h3_client::client::{self, Client as Http3, Options, Target, Url};
 use frontage_h3_client::{Trust, block_on};
@@ -35,20 +35,20 @@ fn options() -> Options {
     }
 }
 
-/// What `frontage-get --artemis 2001:db8:5a::/48+0 --cache cache` does in the client's namespace.
-fn get(world: &World, path: &str) -> Report {
+/// Run `frontage-get --artemis 2001:db8:5a::/48+0 --cache cache` in the client's namespace.
+fn get(testbed: &Testbed, path: &str) -> Report {
     let fetch = Fetch {
         url: format!("https://frontage.test/{path}"),
         route: Route::Lookup(Lookup::Artemis("2001:db8:5a::/48+0".parse().unwrap())),
-        cache: Some(cache(world)),
-        output: Some(world.folder.join("got")),
+        cache: Some(cache(testbed)),
+        output: Some(testbed.folder.join("got")),
         options: options(),
     };
-    world.client.run(|| block_on(fetch.run())).unwrap()
+    testbed.client.run(|| block_on(fetch.run())).unwrap()
 }
 
-fn cache(world: &World) -> PathBuf {
-    world.folder.join("cache")
+fn cache(testbed: &Testbed) -> PathBuf {
+    testbed.folder.join("cache")
 }
 
 fn service() -> Option<SocketAddr> {
@@ -56,14 +56,14 @@ fn service() -> Option<SocketAddr> {
 }
 
 #[test]
-fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
+fn client_binds_late_and_returns_to_unicast_address() {
     if !privileged() {
         return;
     }
-    let world = World::replica("late", &[("object", &object())]);
-    let report = get(&world, "object");
+    let testbed = Testbed::replica("late", &[("object", &object())]);
+    let report = get(&testbed, "object");
     assert!(
-        report.is_success() && std::fs::read(world.folder.join("got")).unwrap() == object(),
+        report.is_success() && std::fs::read(testbed.folder.join("got")).unwrap() == object(),
         "{report}"
     );
     assert_eq!(
@@ -76,43 +76,44 @@ fn a_client_binds_late_and_comes_back_to_the_unicast_address() {
     );
     // The socket may have moved before the task that connected hears of it: which of the two came first says nothing.
     assert!(report.seconds.migrated.is_some(), "{report}");
-    let seen = world.hop.seen();
+    let seen = testbed.hop.seen();
     assert!(
         seen.to_cookie > seen.tunnelled[0] && seen.to_vip == 0,
         "{:?}",
         seen.tunnelled
     );
-    assert_eq!(world.metric("late_bound_clients_total"), 1);
+    assert_eq!(testbed.metric("late_bound_clients_total"), 1);
     wait_for("every datagram to be counted", || {
-        world.metric("tunnel_received_total") == world.hop.seen().tunnelled[0] as u64
+        testbed.metric("tunnel_received_total") == testbed.hop.seen().tunnelled[0] as u64
     });
     // Nothing by the tunnel any more.
-    let report = get(&world, "object");
+    let report = get(&testbed, "object");
     assert!(report.is_success(), "{report}");
     assert_eq!(
         (report.connected, report.cached),
         (Some(unicast), Some(unicast))
     );
-    assert_eq!(world.hop.seen().tunnelled, seen.tunnelled);
+    assert_eq!(testbed.hop.seen().tunnelled, seen.tunnelled);
 }
 
 #[test]
-fn clients_that_know_nothing_of_it_bind_late_too() {
+fn unmodified_clients_bind_late() {
     for client in [Client::Ngtcp2, Client::Aioquic] {
         if !privileged() || !client.is_here() {
             continue;
         }
-        let world = World::replica("unmodified", &[("object", &object())]);
-        assert!(client.get(&world, &host(SERVICE.into()), "object", &[]).0 == object());
-        assert_eq!(world.metric("late_bound_clients_total"), 1);
-        let seen = world.hop.seen();
+        let testbed = Testbed::replica("unmodified", &[("object", &object())]);
+        assert!(client.get(&testbed, &host(SERVICE.into()), "object", &[]).0 == object());
+        assert_eq!(testbed.metric("late_bound_clients_total"), 1);
+        let seen = testbed.hop.seen();
         assert!(seen.to_cookie > seen.tunnelled[0], "{:?}", seen.tunnelled);
     }
 }
 
-/// Asks for `/handed/object` of the server at `address` so many times on a connection with two paths, until `enough` or `count` times. The client does not follow
-/// the server's preferred address.
-fn ask(world: &World, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool + Sync) {
+/// Request `/handed/object` from the server at `address` on a connection with two paths, until `enough` or `count`
+/// times. The client
+/// does not follow the preferred address.
+fn ask(testbed: &Testbed, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool + Sync) {
     let stay = Options {
         follow: false,
         migrate_early: false,
@@ -138,38 +139,38 @@ fn ask(world: &World, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool
         session.close().await;
         Ok(())
     };
-    world.client.run(|| block_on(asked)).unwrap();
+    testbed.client.run(|| block_on(asked)).unwrap();
 }
 
 #[test]
-fn a_client_in_the_tunnel_is_lent_to_no_real_server() {
+fn requests_in_tunnel_are_not_delegated() {
     if !privileged() {
         return;
     }
-    let world = World::replica_with_real_server("handed", &[]);
-    let real_server = RealServer::start(&world, object());
-    ask(&world, SERVICE, 20, || false);
+    let testbed = Testbed::replica_with_real_server("handed", &[]);
+    let real_server = RealServer::start(&testbed, object());
+    ask(&testbed, SERVICE, 20, || false);
     assert_eq!(
         (
             real_server.grants(),
-            world.metric("handoff_local_total{reason=\"unavailable\"}")
+            testbed.metric("handoff_local_total{reason=\"unavailable\"}")
         ),
         (0, 20),
         "real servers have no end of the tunnel"
     );
     // The same client at the VIP, once its second path is known to lead there.
-    ask(&world, hop::VIP, 1000, || real_server.grants() > 0);
+    ask(&testbed, hop::VIP, 1000, || real_server.grants() > 0);
     assert!(real_server.grants() > 0);
 }
 
-/// A dispatcher, as far as replicas see it: what they told it, as `METHOD path` and body.
+/// A minimal dispatcher that records requests of replicas as `METHOD path` and body.
 #[derive(Clone, Default)]
 struct Dispatcher(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl Dispatcher {
-    fn at(world: &World) -> Self {
+    fn at(testbed: &Testbed) -> Self {
         let dispatcher = Self::default();
-        let listener = world
+        let listener = testbed
             .server
             .run(|| TcpListener::bind(("127.0.0.1", HEARTBEATS)).unwrap());
         let here = dispatcher.clone();
@@ -205,7 +206,7 @@ impl Dispatcher {
         self.0.lock().unwrap().clone()
     }
 
-    /// The first heartbeat of which `this` holds.
+    /// Wait for the first heartbeat that satisfies `this`.
     fn wait(&self, what: &str, this: impl Fn(&Value) -> bool) -> Value {
         let find = || self.heard().into_iter().find(|(_, body)| this(body));
         wait_for(what, || find().is_some());
@@ -214,15 +215,15 @@ impl Dispatcher {
 }
 
 #[test]
-fn dispatchers_hear_how_a_replica_is() {
+fn dispatchers_get_heartbeats() {
     if !privileged() {
         return;
     }
-    let world = World::replica("heart", &[("object", &object())]);
+    let testbed = Testbed::replica("heart", &[("object", &object())]);
     wait_for("a dispatcher to be missed", || {
-        world.metric("missed_heartbeats_total") > 0
+        testbed.metric("missed_heartbeats_total") > 0
     });
-    let dispatcher = Dispatcher::at(&world);
+    let dispatcher = Dispatcher::at(&testbed);
     let first = dispatcher.wait("a heartbeat", |_| true);
     let expected = serde_json::json!({
         "services": ["frontage.test"], "address": gateway::REPLICA.to_string(), "load": 0.0, "weight": 1,
@@ -233,7 +234,7 @@ fn dispatchers_hear_how_a_replica_is() {
         (format!("PUT /replicas/{SID}").as_str(), &expected)
     );
     // The client came by another site, so its RTT is taken once it has moved.
-    assert!(get(&world, "object").is_success());
+    assert!(get(&testbed, "object").is_success());
     let told = dispatcher.wait("an RTT", |body| body["rtts"][0].is_object());
     let rtt = &told["rtts"][0];
     assert_eq!(
@@ -241,15 +242,15 @@ fn dispatchers_hear_how_a_replica_is() {
         (&"2001:db8:a::/48".into(), &1.into())
     );
     assert!(rtt["rtt_us"].as_u64().unwrap() > 0);
-    world.signal(libc::SIGTERM);
+    testbed.signal(libc::SIGTERM);
     wait_for("the farewell", || {
         dispatcher.heard().last().unwrap().0 == format!("DELETE /replicas/{SID}")
     });
 }
 
-/// Begins an answer of an origin's, and ends it when told to.
-fn slow_origin(world: &World, begun: &mpsc::Sender<()>, end: &mpsc::Receiver<()>) {
-    let listener = world
+/// Start a response of an origin, and end it on request.
+fn slow_origin(testbed: &Testbed, begun: &mpsc::Sender<()>, end: &mpsc::Receiver<()>) {
+    let listener = testbed
         .server
         .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
     begun.send(()).unwrap();
@@ -263,20 +264,20 @@ fn slow_origin(world: &World, begun: &mpsc::Sender<()>, end: &mpsc::Receiver<()>
 }
 
 #[test]
-fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
+fn overloaded_replica_refuses_cached_clients() {
     if !privileged() {
         return;
     }
-    let world = World::replica("overload", &[("object", &object())]);
-    let dispatcher = Dispatcher::at(&world);
-    let unicast = get(&world, "object").preferred.unwrap();
+    let testbed = Testbed::replica("overload", &[("object", &object())]);
+    let dispatcher = Dispatcher::at(&testbed);
+    let unicast = get(&testbed, "object").preferred.unwrap();
     let refused = |what: &str| {
         let attempt = async || {
             let url = Url::new("https://frontage.test/object")?;
             let client = client::Client::new(&options(), None)?;
             Ok(client.connect(&url.at(unicast)).await.err())
         };
-        let error = world
+        let error = testbed
             .client
             .run(|| block_on(attempt()))
             .unwrap()
@@ -286,15 +287,15 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
     let ((begin, begun), (end, ended)) = (mpsc::channel(), mpsc::channel());
     thread::scope(|scope| {
         // Ends with the scope, however that ends.
-        let (here, end) = (&world, end);
+        let (here, end) = (&testbed, end);
         scope.spawn(move || slow_origin(here, &begin, &ended));
         begun.recv().unwrap();
-        let slow = scope.spawn(|| get(&world, "origin"));
-        wait_for("the load", || world.metric("active_flows") == 1);
+        let slow = scope.spawn(|| get(&testbed, "origin"));
+        wait_for("the load", || testbed.metric("active_flows") == 1);
         dispatcher.wait("it to go", |body| {
             body["accepting"] == false && body["load"] == 1.0
         });
-        let report = get(&world, "object");
+        let report = get(&testbed, "object");
         assert!(report.is_success(), "{report}");
         assert_eq!(
             (report.cached, report.connected),
@@ -304,9 +305,9 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
             report.invalidated.as_ref().unwrap().contains("refused"),
             "{report}"
         );
-        assert_eq!(world.metric("rejected_total"), 1);
+        assert_eq!(testbed.metric("refused_total"), 1);
         // It drains: the same, until it ends.
-        world.signal(libc::SIGTERM);
+        testbed.signal(libc::SIGTERM);
         wait_for("the farewell", || {
             dispatcher.heard().last().unwrap().0.starts_with("DELETE")
         });
@@ -314,15 +315,15 @@ fn a_replica_with_too_much_to_do_sends_clients_back_to_the_service_address() {
         end.send(()).unwrap();
         assert!(slow.join().unwrap().is_success());
     });
-    wait_for("the server to end", || !world.is_up());
+    wait_for("the server to end", || !testbed.is_up());
 }
 
 #[test]
-fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
+fn invalid_tunnel_datagrams_are_dropped_and_counted() {
     if !privileged() {
         return;
     }
-    let world = World::replica("tunnel", &[("object", &object())]);
+    let testbed = Testbed::replica("tunnel", &[("object", &object())]);
     let client = SocketAddr::new(CLIENT.into(), 5000);
     let whole = |port| {
         let flow = Flow {
@@ -332,10 +333,10 @@ fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
         gateway::datagram(flow, &[0xc0; 1200])
     };
     let dropped =
-        |reason: &str| world.metric(&format!("tunnel_dropped_total{{reason=\"{reason}\"}}"));
+        |reason: &str| testbed.metric(&format!("tunnel_dropped_total{{reason=\"{reason}\"}}"));
     let send = |peer, content: &[u8], reason: &str| {
         let before = dropped(reason);
-        gateway::send(&mut &world.wires[1], peer, content);
+        gateway::send(&mut &testbed.wires[1], peer, content);
         wait_for(reason, || dropped(reason) == before + 1);
     };
     let good = whole(PORT);
@@ -356,11 +357,11 @@ fn what_should_not_come_to_the_tunnel_is_counted_and_dropped() {
         &changed(good.len() - 1, 1),
         Error::UdpChecksum.name(),
     );
-    assert_eq!(world.metric("tunnel_received_total"), 0);
+    assert_eq!(testbed.metric("tunnel_received_total"), 0);
     // What is a datagram, if no QUIC, is noq's to drop; and the replica serves on.
-    gateway::send(&mut &world.wires[1], GATEWAY, &good);
+    gateway::send(&mut &testbed.wires[1], GATEWAY, &good);
     wait_for("the datagram", || {
-        world.metric("tunnel_received_total") == 1
+        testbed.metric("tunnel_received_total") == 1
     });
-    assert!(get(&world, "object").is_success());
+    assert!(get(&testbed, "object").is_success());
 }

@@ -1,4 +1,4 @@
-//! Clients that we did not write, the server, and between them a stand-in for the switch.
+//! Third-party clients, the server, and a stand-in for the switch between them.
 
 mod common;
 
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use common::clients::Client;
 use common::hop::{Down, Seen, VIP};
-use common::{SERVER_V4, World, host, key, write_keys};
+use common::{SERVER_V4, Testbed, host, key, write_keys};
 use frontage_testkit::{privileged, wait_for};
 
 const LENGTH: usize = 5_000_000;
-/// Microseconds of 5 MB at 1 Gbit/s.
+/// Time in µs to send 5 MB at 1 Gbit/s.
 const WHOLE_US: u64 = 40_000;
 
 fn object(length: usize) -> Vec<u8> {
@@ -26,7 +26,7 @@ fn at_vip() -> String {
     host(VIP.into())
 }
 
-/// Every packet told loads and RPT, from when the response began to when it was sent.
+/// Check that every packet carried loads and RPT from the start of the response until it was sent.
 fn check_signals(seen: &Seen) {
     assert_eq!(seen.without_cookie, 0);
     let rpt = seen.down.iter().map(|down| down.signals.rpt_us);
@@ -55,15 +55,15 @@ fn check_signals(seen: &Seen) {
 }
 
 #[test]
-fn clients_that_follow_the_preferred_address_move() {
+fn following_clients_migrate_to_preferred_address() {
     for client in [Client::Ngtcp2, Client::Aioquic] {
         if !privileged() || !client.is_here() {
             continue;
         }
         let object = object(LENGTH);
-        let world = World::new("follow", &[("object", &object)]);
-        assert!(client.get(&world, &at_vip(), "object", &[]).0 == object);
-        let seen = world.hop.seen();
+        let testbed = Testbed::new("follow", &[("object", &object)]);
+        assert!(client.get(&testbed, &at_vip(), "object", &[]).0 == object);
+        let seen = testbed.hop.seen();
         check_signals(&seen);
         assert_eq!(seen.unasked, 0);
         assert!(
@@ -80,41 +80,41 @@ fn clients_that_follow_the_preferred_address_move() {
                 .take(seen.down.len() / 2)
                 .all(|down| down.at_cookie)
         );
-        assert_eq!(world.metric("moved_clients_total"), 1);
+        assert_eq!(testbed.metric("moved_clients_total"), 1);
         wait_for("every datagram to be counted", || {
-            world.metric("datagrams_total{at=\"cookie\"}") == world.hop.seen().to_cookie as u64
+            testbed.metric("datagrams_total{at=\"cookie\"}") == testbed.hop.seen().to_cookie as u64
         });
         wait_for("loads to fall", || {
-            world.metric("active_flows") == 0 && world.metric("future_flows") == 0
+            testbed.metric("active_flows") == 0 && testbed.metric("future_flows") == 0
         });
     }
 }
 
 #[test]
-fn clients_that_stay_are_answered_from_the_vip() {
+fn other_clients_get_responses_from_vip() {
     if !privileged() || !Client::Curl.is_here() {
         return;
     }
     let object = object(LENGTH);
-    let world = World::new("stay", &[("object", &object)]);
-    assert!(Client::Curl.get(&world, &at_vip(), "object", &[]).0 == object);
-    let seen = world.hop.seen();
+    let testbed = Testbed::new("stay", &[("object", &object)]);
+    assert!(Client::Curl.get(&testbed, &at_vip(), "object", &[]).0 == object);
+    let seen = testbed.hop.seen();
     check_signals(&seen);
     assert_eq!(
-        (seen.to_cookie, world.metric("moved_clients_total")),
+        (seen.to_cookie, testbed.metric("moved_clients_total")),
         (0, 0)
     );
     assert!(seen.down.iter().all(|down| !down.at_cookie));
     // IPv4 knows no cookies.
     assert!(
         Client::Curl
-            .get(&world, &host(SERVER_V4.into()), "object", &[])
+            .get(&testbed, &host(SERVER_V4.into()), "object", &[])
             .0
             == object
     );
-    assert!(world.metric("datagrams_total{at=\"plain\"}") > 0);
+    assert!(testbed.metric("datagrams_total{at=\"plain\"}") > 0);
     assert_eq!(
-        world
+        testbed
             .access_log()
             .lines()
             .filter(|line| line.contains("\"whole\":true"))
@@ -123,15 +123,15 @@ fn clients_that_stay_are_answered_from_the_vip() {
     );
 }
 
-/// Here it is the client's own address that changes, in the midst of a response (RFC 9000, section 9).
+/// The client's own address changes during a response (RFC 9000, section 9).
 #[test]
-fn signals_follow_a_client_to_another_port() {
+fn signals_follow_client_to_new_port() {
     if !privileged() || !Client::Ngtcp2.is_here() {
         return;
     }
-    let world = World::new("roam", &[]);
+    let testbed = Testbed::new("roam", &[]);
     let (go, told) = mpsc::channel();
-    let asked = origin(&world, move |body| {
+    let asked = origin(&testbed, move |body| {
         // It sends nothing from its new port before it hears something.
         while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
             body.send(b"again");
@@ -142,27 +142,27 @@ fn signals_follow_a_client_to_another_port() {
         // Falls with what fails here, and then the others end.
         let go = go;
         // It tries once, so long after its handshake is confirmed; in vain while it asks whether the preferred address is there.
-        let get = || Client::Ngtcp2.get(&world, &at_vip(), "origin", &["--change-local-addr=1s"]);
+        let get = || Client::Ngtcp2.get(&testbed, &at_vip(), "origin", &["--change-local-addr=1s"]);
         let client = scope.spawn(get);
-        wait_for("another port", || ports(&world.hop.seen()).len() == 2);
+        wait_for("another port", || ports(&testbed.hop.seen()).len() == 2);
         go.send(()).unwrap();
         let (body, _) = client.join().unwrap();
         let (before, rest) = body.split_at(body.len() - LENGTH / 2);
         assert!(before.chunks(5).all(|piece| piece == b"again") && rest == object(LENGTH / 2));
     });
     asked.join().unwrap();
-    let seen = world.hop.seen();
+    let seen = testbed.hop.seen();
     check_both_ports(&seen);
     assert!(seen.down.last().unwrap().at_cookie);
-    wait_for("loads to fall", || world.metric("active_flows") == 0);
+    wait_for("loads to fall", || testbed.metric("active_flows") == 0);
 }
 
-/// The client's, one after another.
+/// Return the client's ports in order.
 fn ports(seen: &Seen) -> BTreeSet<u16> {
     seen.down.iter().map(|down| down.port).collect()
 }
 
-/// The client's port was another in the end, and RPT was known there.
+/// Check that the client's last port differs from the first, and that packets to it carried RPT.
 fn check_both_ports(seen: &Seen) {
     assert_eq!((seen.without_cookie, seen.unasked), (0, 0));
     assert_eq!(ports(seen).len(), 2);
@@ -181,62 +181,62 @@ fn check_both_ports(seen: &Seen) {
     assert!(known.last().unwrap().signals.rpt_us < WHOLE_US);
 }
 
-/// Nobody tells the client: a NAT on its way starts again while it is silent (RFC 9000, section 9.3.1).
+/// A NAT restarts while the client is silent, and the client is not notified (RFC 9000, section 9.3.1).
 #[test]
-fn signals_follow_a_client_whose_nat_started_again() {
+fn signals_follow_client_after_nat_restart() {
     for (client, moves) in [(Client::Aioquic, true), (Client::Curl, false)] {
         if !privileged() || !client.is_here() {
             continue;
         }
         let object = object(LENGTH);
-        let world = World::new("nat", &[("object", &object)]);
-        let saved = client.saved(&world, "object");
+        let testbed = Testbed::new("nat", &[("object", &object)]);
+        let saved = client.saved(&testbed, "object");
         thread::scope(|scope| {
             let rebind = scope.spawn(|| {
                 wait_for("the first response", || saved.exists());
-                world.hop.rebind();
+                testbed.hop.rebind();
                 std::fs::remove_file(&saved).unwrap();
             });
-            assert!(client.get(&world, &at_vip(), "object", &["again: yes"]).0 == object);
+            assert!(client.get(&testbed, &at_vip(), "object", &["again: yes"]).0 == object);
             rebind.join().unwrap();
         });
-        let seen = world.hop.seen();
+        let seen = testbed.hop.seen();
         check_both_ports(&seen);
         assert_eq!(seen.down.last().unwrap().at_cookie, moves);
-        assert_eq!(world.metric("connections_total"), 1);
-        assert_eq!(world.metric("moved_clients_total"), u64::from(moves));
+        assert_eq!(testbed.metric("connections_total"), 1);
+        assert_eq!(testbed.metric("moved_clients_total"), u64::from(moves));
     }
 }
 
 #[test]
-fn a_new_key_is_for_new_clients() {
+fn new_key_applies_to_new_clients_only() {
     if !privileged() || !Client::Ngtcp2.is_here() {
         return;
     }
     let object = object(LENGTH);
-    let world = World::new("rotate", &[("object", &object)]);
-    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
-    let before = world.hop.seen().to_cookie;
-    world.rotate();
-    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
-    let seen = world.hop.seen();
+    let testbed = Testbed::new("rotate", &[("object", &object)]);
+    assert!(Client::Ngtcp2.get(&testbed, &at_vip(), "object", &[]).0 == object);
+    let before = testbed.hop.seen().to_cookie;
+    testbed.rotate();
+    assert!(Client::Ngtcp2.get(&testbed, &at_vip(), "object", &[]).0 == object);
+    let seen = testbed.hop.seen();
     assert!(seen.to_cookie > before);
     assert_eq!(
         (
             seen.without_cookie,
             seen.unasked,
-            world.metric("moved_clients_total")
+            testbed.metric("moved_clients_total")
         ),
         (0, 0, 2)
     );
     // A file that is wrong changes nothing.
-    write_keys(&world.folder, &[key(1), key(3)]);
-    world.signal(libc::SIGHUP);
-    assert!(Client::Ngtcp2.get(&world, &at_vip(), "object", &[]).0 == object);
-    assert_eq!(world.metric("key_id"), 2);
+    write_keys(&testbed.folder, &[key(1), key(3)]);
+    testbed.signal(libc::SIGHUP);
+    assert!(Client::Ngtcp2.get(&testbed, &at_vip(), "object", &[]).0 == object);
+    assert_eq!(testbed.metric("key_id"), 2);
 }
 
-/// The body of an answer, in chunks.
+/// The body of a response, in chunks.
 struct Body(TcpStream);
 
 impl Body {
@@ -247,12 +247,12 @@ impl Body {
     }
 }
 
-/// An origin that answers one request, with what `answer` sends. What it was asked.
+/// Start an origin that responds to one request with what `answer` sends. Returns the request.
 fn origin(
-    world: &World,
+    testbed: &Testbed,
     answer: impl FnOnce(&mut Body) + Send + 'static,
 ) -> thread::JoinHandle<String> {
-    let listener = world
+    let listener = testbed
         .server
         .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
     thread::spawn(move || {
@@ -268,23 +268,23 @@ fn origin(
 }
 
 #[test]
-fn what_is_under_way_ends_before_the_server_does() {
+fn active_responses_complete_before_shutdown() {
     if !privileged() || !Client::Curl.is_here() {
         return;
     }
-    let world = World::new("drain", &[]);
+    let testbed = Testbed::new("drain", &[]);
     let (go, told) = mpsc::channel();
-    let asked = origin(&world, move |body| {
+    let asked = origin(&testbed, move |body| {
         for _ in 0..2 {
             body.send(&object(LENGTH / 2));
             told.recv().unwrap();
         }
     });
     thread::scope(|scope| {
-        let client = scope.spawn(|| Client::Curl.get(&world, &at_vip(), "origin/a?b=c", &[]));
+        let client = scope.spawn(|| Client::Curl.get(&testbed, &at_vip(), "origin/a?b=c", &[]));
         // Half of it is sent, so as much again is thought to follow.
         wait_for("the first half", || {
-            world
+            testbed
                 .hop
                 .seen()
                 .down
@@ -292,10 +292,13 @@ fn what_is_under_way_ends_before_the_server_does() {
                 .is_some_and(|down| down.signals.rpt_us > WHOLE_US * 2 / 5)
         });
         assert_eq!(
-            (world.metric("active_flows"), world.metric("future_flows")),
+            (
+                testbed.metric("active_flows"),
+                testbed.metric("future_flows")
+            ),
             (1, 1)
         );
-        world.signal(libc::SIGTERM);
+        testbed.signal(libc::SIGTERM);
         go.send(()).unwrap();
         go.send(()).unwrap();
         let (body, answer) = client.join().unwrap();
@@ -314,19 +317,19 @@ fn what_is_under_way_ends_before_the_server_does() {
         asked.contains("x-forwarded-for: 2001:db8:a::2\r\n")
             && asked.contains("x-forwarded-proto: https\r\n")
     );
-    wait_for("the server to end", || !world.is_up());
+    wait_for("the server to end", || !testbed.is_up());
 }
 
 #[test]
-fn files_as_http_wants_them() {
+fn files_follow_http_semantics() {
     if !privileged() || !Client::Curl.is_here() {
         return;
     }
     let object = object(100_000);
-    let world = World::new("files", &[("page.html", &object)]);
-    std::fs::write(world.folder.join("secret"), "not for you").unwrap();
+    let testbed = Testbed::new("files", &[("page.html", &object)]);
+    std::fs::write(testbed.folder.join("secret"), "not for you").unwrap();
     let get = |name: &str, fields: &[&str]| {
-        let (body, answer) = Client::Curl.get(&world, &at_vip(), name, fields);
+        let (body, answer) = Client::Curl.get(&testbed, &at_vip(), name, fields);
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         (answer["status"].as_u64().unwrap(), body, answer)
     };

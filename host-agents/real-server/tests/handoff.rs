@@ -1,4 +1,5 @@
-//! Real servers answer clients of a balancer straight: a whole network, real programs, and a client that knows nothing of it.
+//! Real servers respond to a balancer's clients directly: the real programs on an emulated network, with an
+//! unmodified client.
 
 #[allow(dead_code)]
 mod common;
@@ -6,10 +7,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::client::{Client, all, both_send};
-use common::{World, content, long_and_short, run, until};
+use common::{Testbed, content, long_and_short, run, until};
 use frontage_testkit::privileged;
 
-/// From 1 kB to 5 MB, most of them small.
+/// Files from 1 kB to 5 MB, most of them small.
 fn files(count: usize) -> Vec<(String, Vec<u8>)> {
     let length = |i: usize| {
         let share = i as f64 / (count - 1) as f64;
@@ -20,15 +21,15 @@ fn files(count: usize) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// 200, of which the balancer sends none.
+/// Download 200 objects, none of which the balancer sends.
 fn many_objects(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let files = files(200);
-    let world = World::new(name, 2, "round-robin", "", &files);
-    run(&world, async || {
-        let client = Client::connect(&world, paths).await;
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, paths).await;
         let got = all(&client, &files).await;
         for ((name, content), got) in files.iter().zip(got) {
             let (status, body) = got.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -36,41 +37,41 @@ fn many_objects(name: &str, paths: u32) {
             assert!(body == *content, "{name} has other bytes");
         }
         // A client that is gone acknowledges nothing more.
-        until("all are counted", || direct(&world) == 200).await;
+        until("all are counted", || direct(&testbed) == 200).await;
         client.close().await;
     });
     for i in 0..2 {
-        assert!(world.answers(i) > 0 && world.server_metric(i, "body_bytes_total") > 0);
+        assert!(testbed.answers(i) > 0 && testbed.server_metric(i, "body_bytes_total") > 0);
     }
-    assert_eq!(world.balancer_metric("body_bytes_total"), 0);
+    assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
 }
 
 #[test]
-fn many_objects_come_from_several_servers() {
+fn many_objects_arrive_from_several_servers() {
     many_objects("many", 3);
 }
 
-/// A client that has one path takes packets of all servers for one's.
+/// A client with a single path receives packets of all servers on it.
 #[test]
-fn many_objects_come_by_one_path() {
+fn many_objects_arrive_on_single_path() {
     many_objects("one", 1);
 }
 
-fn direct(world: &World) -> u64 {
-    (0..2).map(|server| world.answers(server)).sum()
+fn direct(testbed: &Testbed) -> u64 {
+    (0..2).map(|server| testbed.answers(server)).sum()
 }
 
-/// Small answers are the balancer's.
+/// The balancer responds to requests with small responses.
 #[test]
-fn what_is_refused_is_proxied() {
+fn rejected_requests_are_proxied() {
     if !privileged() {
         return;
     }
     let files = files(20);
-    let world = World::new("kept", 1, "consistent-hash", "min_size = '20kB'", &files);
+    let testbed = Testbed::new("kept", 1, "consistent-hash", "min_size = '20kB'", &files);
     for paths in [1, 2] {
-        run(&world, async || {
-            let client = Client::connect(&world, paths).await;
+        run(&testbed, async || {
+            let client = Client::connect(&testbed, paths).await;
             for ((name, content), got) in files.iter().zip(all(&client, &files).await) {
                 assert!(
                     got == Ok((200, content.clone())),
@@ -84,7 +85,7 @@ fn what_is_refused_is_proxied() {
         .iter()
         .filter(|(_, content)| content.len() < 20_000)
         .count() as u64;
-    let kept = |reason| world.balancer_metric(&format!("handoff_local_total{reason}"));
+    let kept = |reason| testbed.balancer_metric(&format!("handoff_local_total{reason}"));
     let by_reason = [
         "{reason=\"large\"}",
         "{reason=\"unavailable\"}",
@@ -92,22 +93,22 @@ fn what_is_refused_is_proxied() {
     ];
     assert_eq!(by_reason.map(kept), [0, 0, 2 * small]);
     let refused = "real_server_rejected_total{server=\"rs0.test\",reason=\"small\"}";
-    assert_eq!(world.balancer_metric(refused), 2 * small);
+    assert_eq!(testbed.balancer_metric(refused), 2 * small);
 }
 
-/// The streams of a real server that dies are reset; the connection and its other streams live.
+/// The streams of a dead real server are reset; the connection and its other streams continue.
 fn a_server_dies(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let files = long_and_short();
-    let world = World::new(name, 2, "round-robin", "", &files);
-    run(&world, async || {
-        let client = Client::connect(&world, paths).await;
-        let long = both_send(&world, &client).await;
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, paths).await;
+        let long = both_send(&testbed, &client).await;
         let killed = Instant::now();
         // SAFETY: a process that we started and that its namespace has not waited for.
-        unsafe { libc::kill(world.processes[0] as i32, libc::SIGKILL) };
+        unsafe { libc::kill(testbed.processes[0] as i32, libc::SIGKILL) };
         let ended = long.map(|answer| async {
             let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
             (answer.expect("an end").unwrap(), killed.elapsed())
@@ -123,11 +124,11 @@ fn a_server_dies(name: &str, paths: u32) {
 }
 
 #[test]
-fn a_server_with_a_path_dies() {
+fn streams_of_dead_server_with_path_are_reset() {
     a_server_dies("dies", 3);
 }
 
 #[test]
-fn a_server_without_a_path_of_its_own_dies() {
+fn streams_of_dead_server_of_single_path_client_are_reset() {
     a_server_dies("dies-one", 1);
 }

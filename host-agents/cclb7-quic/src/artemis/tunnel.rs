@@ -32,7 +32,7 @@ pub struct Counts {
     pub unknown_peer: AtomicU64,
     /// Malformed, by [`Error`].
     pub malformed: [AtomicU64; Error::ALL.len()],
-    /// Received for another port than the service's, or for an address family without a socket.
+    /// Received for a wrong port, or for an address family without a socket.
     pub no_socket: AtomicU64,
     /// Dropped because the queue to noq was full.
     pub queue_full: AtomicU64,

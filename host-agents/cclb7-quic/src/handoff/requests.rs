@@ -80,7 +80,7 @@ impl RequestDelegator {
         client.delegator.update_keys(&client.connection).await;
     }
 
-    /// Have a real server of `pool` respond to `request` on `stream`. Of the request, only the body may be incomplete.
+    /// Have a real server of `pool` respond to `request` on `stream`. The request may lack only a part of its body.
     ///
     /// # Errors
     /// If the client does not send the whole body.

@@ -27,7 +27,7 @@ enum Stage {
     Live,
     /// The session gets no more streams.
     Ending,
-    /// The path belongs to the balancer again, or to nobody.
+    /// The path belongs to the balancer again, or is retired.
     Over,
 }
 
@@ -107,7 +107,7 @@ impl Session {
         *self.stage.borrow() != Stage::Live
     }
 
-    /// Return whether the session is live and has no requests. It stays idle while nobody can create a [`SessionGuard`].
+    /// Return whether the session is live and has no requests. It stays idle while no caller can create a [`SessionGuard`].
     pub fn is_idle(&self) -> bool {
         !self.has_ended() && self.guards.load(Relaxed) == 0
     }
@@ -301,7 +301,7 @@ impl Session {
     }
 }
 
-/// Addressing that the real server got with the grant or the last `Moved`.
+/// Addresses that the real server got with the grant or the last `Moved`.
 struct SentAddresses {
     client: SocketAddr,
     /// The balancer's address as the client knows it.

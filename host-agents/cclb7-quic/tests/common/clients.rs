@@ -1,8 +1,8 @@
-//! The clients: programs that others wrote, each where it is installed.
+//! Third-party client programs.
 
 use std::path::{Path, PathBuf};
 
-use super::World;
+use super::Testbed;
 
 pub const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -10,19 +10,19 @@ pub const PYTHON: &str = concat!(
 );
 pub const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
 
-/// A client, and whether it follows the preferred address (RFC 9000, section 9.6).
+/// A client program. They differ in whether they follow the preferred address (RFC 9000, section 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// ngtcp2's, of Debian: follows.
+    /// The client of ngtcp2, from Debian: follows it.
     Ngtcp2,
-    /// Python's: follows.
+    /// aioquic, in Python: follows it.
     Aioquic,
-    /// curl, as `curl_cffi` brings it: stays.
+    /// curl, as packaged by `curl_cffi`: does not follow it.
     Curl,
 }
 
 impl Client {
-    /// Whether it is installed; says what to do if not.
+    /// Return whether the program is installed. Prints how to install it if not.
     pub fn is_here(self) -> bool {
         let (path, fix) = match self {
             Self::Ngtcp2 => ("/usr/bin/gtlsclient", "apt install ngtcp2-client"),
@@ -35,24 +35,31 @@ impl Client {
         here
     }
 
-    /// Where the body of `/name` comes to be.
-    pub fn saved(self, world: &World, name: &str) -> PathBuf {
-        self.folder(world)
+    /// Return the file that the body of `/name` is written to.
+    pub fn saved(self, testbed: &Testbed, name: &str) -> PathBuf {
+        self.folder(testbed)
             .join(if self == Self::Ngtcp2 { name } else { "body" })
     }
 
-    /// One for each, so that none is taken for another's.
-    fn folder(self, world: &World) -> PathBuf {
-        world.folder.join(format!("{self:?}"))
+    /// Return a different file for each client.
+    fn folder(self, testbed: &Testbed) -> PathBuf {
+        testbed.folder.join(format!("{self:?}"))
     }
 
-    /// Downloads `/name` of the server at `host` with these `fields` (curl alone), and what came: body, and a description of the answer.
-    pub fn get(self, world: &World, host: &str, name: &str, fields: &[&str]) -> (Vec<u8>, String) {
+    /// Download `/name` from the server at `host` with these `fields` (curl only). Returns the body and a description
+    /// of the response.
+    pub fn get(
+        self,
+        testbed: &Testbed,
+        host: &str,
+        name: &str,
+        fields: &[&str],
+    ) -> (Vec<u8>, String) {
         let url = format!("https://{host}/{name}");
         let script = |name: &str| format!("{SCRIPTS}/{name}");
         let (get_curl, get_aioquic) = (script("get_curl.py"), script("get_aioquic.py"));
         let bare = host.trim_matches(['[', ']']);
-        let (file, folder) = (self.saved(world, name), self.folder(world));
+        let (file, folder) = (self.saved(testbed, name), self.folder(testbed));
         std::fs::create_dir_all(&folder).unwrap();
         let (file, download) = (
             file.to_str().unwrap(),
@@ -74,7 +81,7 @@ impl Client {
             Self::Curl => vec![PYTHON, &get_curl, file, &url],
         };
         command.extend(fields);
-        let output = world.client(&command);
+        let output = testbed.client(&command);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{self:?} {url}: {error}");
         let body =

@@ -1,4 +1,4 @@
-//! Stands in for the site's switch, as a gateway between the Service Address and a replica's tunnel.
+//! A stand-in for the site's switch: a gateway between the Service Address and a replica's tunnel.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,19 +10,19 @@ use frontage_tunnel::{Encapsulation, Flow, Head, decode, vxlan};
 use super::SITE;
 use super::hop::{DESTINATION, PAYLOAD, SOURCE, UDP, is_ipv6, read, word};
 
-/// Anycast: 2001:db8:5a::/48+0 for any name.
+/// Anycast address: 2001:db8:5a::/48+0 for any name.
 pub const SERVICE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x5a, 0, 0, 0, 0, 0);
-/// The replica's end of the tunnel, and the switch's (VTEP).
+/// Ends of the tunnel: replica and switch (VTEP).
 pub const REPLICA: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x11, 0, 0, 0, 0, 0x11);
 pub const GATEWAY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x101, 0, 0, 0, 0, 1);
-/// Where the client's packets enter: not the replica's own site.
+/// Site at which the client's packets enter, which is not the replica's.
 pub const ORIGIN: NonZeroU8 = NonZeroU8::new(7).unwrap();
 
 const UDP_HEADER: usize = 8;
-/// VXLAN and Ethernet.
+/// Length of the VXLAN and Ethernet headers.
 const HEADERS: usize = 8 + 14;
 
-/// What a packet to the Service Address is in the tunnel.
+/// Encapsulate a packet to the Service Address.
 pub fn enter(packet: &[u8]) -> Option<Vec<u8>> {
     if !is_ipv6(packet) || packet[6] != UDP || read(packet, DESTINATION) != SERVICE {
         return None;
@@ -36,13 +36,13 @@ pub fn enter(packet: &[u8]) -> Option<Vec<u8>> {
     Some(carried(GATEWAY, &datagram(flow, payload)))
 }
 
-/// A tunnelled datagram.
+/// Return a tunnelled datagram.
 pub fn datagram(flow: Flow, payload: &[u8]) -> Vec<u8> {
     let head = Head::new(Encapsulation::Vxlan, ORIGIN, flow, 0, payload).unwrap();
     [&head, payload].concat()
 }
 
-/// What a packet of the tunnel's is outside of it.
+/// Decapsulate a packet of the tunnel.
 pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
     let from_replica = is_ipv6(packet) && packet[6] == UDP && read(packet, SOURCE) == REPLICA;
     if !from_replica || read(packet, DESTINATION) != GATEWAY {
@@ -58,12 +58,12 @@ pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
     Some(packet[PAYLOAD + UDP_HEADER + HEADERS..].to_vec())
 }
 
-/// Sends `content` to the replica's tunnel as if from `peer`.
+/// Send `content` to the replica's tunnel with the source address `peer`.
 pub fn send(wire: &mut &File, peer: Ipv6Addr, content: &[u8]) {
     wire.write_all(&carried(peer, content)).unwrap();
 }
 
-/// An IPv6 packet of `peer` to the replica's tunnel.
+/// Return an IPv6 packet of `peer` to the replica's tunnel.
 fn carried(peer: Ipv6Addr, content: &[u8]) -> Vec<u8> {
     let length = (UDP_HEADER + content.len()) as u16;
     let mut udp = Vec::new();

@@ -1,5 +1,6 @@
-//! Stands in for the edge switch between a client's namespace and the server's: VIP and cookie addresses to the server's own on the way up, and
-//! back again on the way down as the dynamic cookie in each source says. It remembers what it saw.
+//! A stand-in for the edge switch between client and server: it translates VIP and cookie addresses to the server's
+//! own on the way up, and
+//! back on the way down as the dynamic cookie in each source requires. It records what it sees.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,12 +15,12 @@ use frontage_quic::socket::join_address;
 
 use super::gateway;
 
-/// The service's address.
+/// Address of the service (VIP).
 pub const VIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1);
-/// The upper halves of cookie addresses and of the server's own.
+/// Upper halves of cookie addresses and of the server's own addresses.
 pub const COOKIE_PREFIX: u64 = 0x2001_0db8_000c_0000;
 pub const SERVER_PREFIX: u64 = 0x2001_0db8_0005_0000;
-/// The server's address for what came to the VIP.
+/// Address of the server for packets to the VIP.
 pub const DIP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 5, 0, 0, 0, 0, 1);
 pub const CLIENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 2);
 
@@ -28,28 +29,28 @@ pub const DESTINATION: usize = 24;
 pub const PAYLOAD: usize = 40;
 pub const UDP: u8 = 17;
 
-/// A packet with a dynamic cookie, on the server's wire.
+/// A packet with a dynamic cookie, on the server's side.
 #[derive(Clone, Copy, Debug)]
 pub struct Down {
     pub at_cookie: bool,
     pub signals: Signals,
-    /// The client's.
+    /// The client's port.
     pub port: u16,
 }
 
-/// What passed.
+/// Record of all packets.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub down: Vec<Down>,
-    /// Packets of the server without a dynamic cookie that opens.
+    /// Packets of the server without a valid dynamic cookie.
     pub without_cookie: usize,
-    /// Packets to a client from a cookie address that it has never sent to.
+    /// Packets to a client from a cookie address to which it never sent.
     pub unasked: usize,
     pub to_vip: usize,
-    /// The client's own.
+    /// The client's own port.
     client_port: u16,
     pub to_cookie: usize,
-    /// Packets to the Service Address, and from there.
+    /// Packets to and from the Service Address.
     pub tunnelled: [usize; 2],
 }
 
@@ -71,12 +72,12 @@ impl Hop {
         }
     }
 
-    /// Puts one more key in force.
+    /// Install one more key.
     pub fn add(&self, key: Key) {
         self.keys.lock().unwrap().push(key);
     }
 
-    /// Has the client's ports translated from now on, as when a NAT on the way starts again.
+    /// Translate the client's ports from now on, as a restarted NAT does.
     pub fn rebind(&self) {
         self.translation.store(0x1111, Relaxed);
     }
@@ -85,7 +86,7 @@ impl Hop {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Carries packets between the two until the process ends.
+    /// Forward packets between the two until the process ends.
     pub fn start(&self, client: &File, server: &File) {
         let pairs = [(client, server, true), (server, client, false)];
         for (from, to, up) in pairs {
@@ -120,7 +121,7 @@ impl Hop {
         }
     }
 
-    /// The cookie and its key, if it is one of this server's.
+    /// Return the cookie and its key if it is valid for this server.
     fn open(&self, id: u64) -> Option<(Cookie, Key)> {
         let keys = self.keys.lock().unwrap();
         let opened = keys
@@ -129,15 +130,16 @@ impl Hop {
         opened.filter(|(cookie, _)| cookie.sid == self.sid)
     }
 
-    /// What a NAT does to the client's port on the way up.
+    /// Translate the client's port on the way up.
     fn bind(&self, packet: &mut [u8], seen: &mut Seen) {
         seen.client_port = word(packet, PAYLOAD);
         let port = seen.client_port ^ self.translation.load(Relaxed);
         write(packet, PAYLOAD, &port.to_be_bytes());
     }
 
-    /// And on the way down, where the old binding lives on: otherwise a client that only listens would never be heard again.
-    /// The port as the server knows it.
+    /// Translate the port on the way down. The old binding remains, so that a client that only receives is still
+    /// reachable.
+    /// Returns the port as the server knows it.
     fn unbind(&self, packet: &mut [u8], seen: &Seen) -> u16 {
         let port = word(packet, PAYLOAD + 2);
         if port == seen.client_port ^ self.translation.load(Relaxed) {
@@ -223,7 +225,7 @@ pub fn read(packet: &[u8], at: usize) -> Ipv6Addr {
     octets.into()
 }
 
-/// Changes what stands at `at`, and the UDP checksum by the difference (RFC 1624).
+/// Overwrite the bytes at `at`, and update the UDP checksum by the difference (RFC 1624).
 fn write(packet: &mut [u8], at: usize, new: &[u8]) {
     let checksum = PAYLOAD + 6;
     let was = word(packet, checksum);

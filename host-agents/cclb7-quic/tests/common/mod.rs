@@ -1,4 +1,4 @@
-//! The server in a namespace of its own, clients in another, and between them a hop that stands in for the switch.
+//! Testbed: server and clients in separate namespaces, with a stand-in for the switch between them.
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
@@ -23,46 +23,46 @@ pub const SID: u16 = 0x0123;
 pub const PORT: u16 = 443;
 pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const METRICS: u16 = 9153;
-/// Where a replica's heartbeats go.
+/// Destination of a replica's heartbeats.
 pub const HEARTBEATS: u16 = 8081;
-/// The replica's site.
+/// Site of the replica.
 pub const SITE: u8 = 2;
 const SECRET: [u8; 16] = [0x5c; 16];
 
-pub struct World {
+pub struct Testbed {
     pub server: Namespace,
     pub client: Namespace,
     pub hop: Hop,
     pub folder: PathBuf,
     pub process: u32,
-    /// Towards the client and the server.
+    /// Interfaces towards the client and the server.
     pub wires: [File; 2],
 }
 
-/// The key of this id; a rotation's next is of another secret.
+/// Return the key with this id. Each id has a different secret.
 pub fn key(id: u32) -> (u32, [u8; 16]) {
     let mut secret = SECRET;
     secret[0] = id as u8;
     (id, secret)
 }
 
-impl World {
-    /// A world whose server serves `files` by name, and passes `/origin` on to port 8080 of its own.
+impl Testbed {
+    /// Start a testbed whose server serves `files` by name and proxies `/origin` to its own port 8080.
     pub fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::with(name, files, "")
     }
 
-    /// The same with a real server for `/handed`, for which it is to have the certificate: see [`real_server::RealServer`].
+    /// Add a real server for `/handed`, with a certificate for it: see [`real_server::RealServer`].
     pub fn with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::with(name, files, real_server::HANDOFF)
     }
 
-    /// The same with a replica of Artemis, which tells port 8081 of its own how it is.
+    /// Add an Artemis replica, which sends heartbeats to its own port 8081.
     pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::with(name, files, &Self::artemis())
     }
 
-    /// Such a replica that has a real server, too.
+    /// Add an Artemis replica and a real server.
     pub fn replica_with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
         let more = format!("{}{}", real_server::HANDOFF, Self::artemis());
         Self::with(name, files, &more)
@@ -122,7 +122,7 @@ impl World {
             env!("CARGO_BIN_EXE_frontage-cclb7-quic"),
             path.to_str().unwrap(),
         ]);
-        let world = Self {
+        let testbed = Self {
             server,
             client,
             hop,
@@ -130,17 +130,17 @@ impl World {
             process,
             wires: [at_client, at_server],
         };
-        wait_for("the server to listen", || world.is_up());
-        world
+        wait_for("the server to listen", || testbed.is_up());
+        testbed
     }
 
-    /// Whether the server lives: its metrics are there last and gone with it.
+    /// Return whether the server is running: its metrics endpoint starts last and ends with it.
     pub fn is_up(&self) -> bool {
         self.server
             .run(|| TcpStream::connect(("127.0.0.1", METRICS)).is_ok())
     }
 
-    /// Has first the hop, then the server take up key 2; the server reads its certificate again, too.
+    /// Install key 2, first at the hop, then at the server, which also reloads its certificate.
     pub fn rotate(&self) {
         let (id, secret) = key(2);
         self.hop
@@ -150,13 +150,13 @@ impl World {
         wait_for("the keys to be read", || self.metric("key_id") == 2);
     }
 
-    /// Sends the server `signal`.
+    /// Send `signal` to the server.
     pub fn signal(&self, signal: libc::c_int) {
         // SAFETY: a process that we started and that the namespace has not waited for.
         unsafe { libc::kill(self.process as i32, signal) };
     }
 
-    /// A sample of the server's metrics, with its labels; 0 if there is none.
+    /// Return a metric of the server, with its labels; 0 if it is missing.
     pub fn metric(&self, name: &str) -> u64 {
         let page = self.server.run(|| {
             let mut stream = TcpStream::connect(("127.0.0.1", METRICS)).expect("the server lives");
@@ -171,7 +171,7 @@ impl World {
             .unwrap_or(0)
     }
 
-    /// Runs a client to its end, in its namespace and the world's folder.
+    /// Run a client program in its namespace and the testbed's folder.
     pub fn client(&self, command: &[&str]) -> Output {
         let mut child = Command::new("ip");
         child
@@ -186,13 +186,13 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The file of keys, the last one the newest.
+/// Write the key file, with the newest key last.
 pub fn write_keys(folder: &Path, keys: &[(u32, [u8; 16])]) {
     let text = keys.iter().map(|(id, secret)| {
         let hex: String = secret.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -201,7 +201,7 @@ pub fn write_keys(folder: &Path, keys: &[(u32, [u8; 16])]) {
     fs::write(folder.join("keys.toml"), text.collect::<String>()).unwrap();
 }
 
-/// An address as people write it in URLs.
+/// Format an address for a URL.
 pub fn host(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),

@@ -1,4 +1,4 @@
-//! A real server that refuses all that it is asked for, so that what it is asked for can be seen; and its origin.
+//! A real server that rejects and records all requests, and its origin.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -12,12 +12,12 @@ use frontage_handoff::message::{RejectReason, ToBalancer, ToServer};
 use frontage_testkit::{sh, wait_for};
 use noq::Endpoint;
 
-use super::World;
+use super::Testbed;
 
 const LINK: &str = "127.0.0.1:4500";
 const ORIGIN: &str = "127.0.0.1:8080";
 
-/// In the balancer's configuration.
+/// Name in the balancer's configuration.
 pub const HANDOFF: &str = "\
 [[route]]
 path = '/handed'
@@ -29,7 +29,7 @@ ca = 'ca.pem'
 servers = [{ name = 'rs.test', address = '127.0.0.1:4500', origin = 'http://127.0.0.1:8080' }]
 ";
 
-/// A CA in `folder`, and certificates of it for balancer and real server.
+/// Write a CA, and certificates of it for balancer and real server, to `folder`.
 pub fn issue(folder: &Path) {
     let key = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
     let mut script = format!("cd {} && ", folder.display());
@@ -43,22 +43,22 @@ pub fn issue(folder: &Path) {
     sh(&script);
 }
 
-/// It ends with the test.
+/// A real server that ends with the test.
 pub struct RealServer {
     grants: Arc<AtomicUsize>,
 }
 
 impl RealServer {
-    /// In the namespace of the world's server; its origin answers all with `body`.
-    pub fn start(world: &World, body: Vec<u8>) -> Self {
+    /// Start it in the namespace of the testbed's server. Its origin responds to all requests with `body`.
+    pub fn start(testbed: &Testbed, body: Vec<u8>) -> Self {
         let grants = Arc::<AtomicUsize>::default();
         let files = Files {
-            certificate: world.folder.join("rs.test.pem"),
-            private_key: world.folder.join("rs.test.key"),
-            ca: world.folder.join("ca.pem"),
+            certificate: testbed.folder.join("rs.test.pem"),
+            private_key: testbed.folder.join("rs.test.key"),
+            ca: testbed.folder.join("ca.pem"),
         };
         let counted = grants.clone();
-        world.server.run(|| {
+        testbed.server.run(|| {
             let origin = TcpListener::bind(ORIGIN).unwrap();
             thread::spawn(move || {
                 origin
@@ -68,12 +68,12 @@ impl RealServer {
             thread::spawn(move || listen(&files, &counted));
         });
         wait_for("the link", || {
-            world.metric("real_server_up{server=\"rs.test\"}") == 1
+            testbed.metric("real_server_up{server=\"rs.test\"}") == 1
         });
         Self { grants }
     }
 
-    /// Paths or numbers of clients' connections that it was lent.
+    /// Return the number of grants.
     pub fn grants(&self) -> usize {
         self.grants.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A TUN interface: what a namespace sends comes out of a file, whole packets with their checksums.
+//! A TUN interface, which yields the packets that a namespace sends, with their checksums.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use frontage_testkit::Namespace;
 
 pub const NAME: &str = "tun0";
 
-/// `struct ifreq`, as far as TUNSETIFF reads it.
+/// The fields of `struct ifreq` that TUNSETIFF reads.
 #[repr(C)]
 struct Request {
     name: [u8; libc::IFNAMSIZ],
@@ -16,7 +16,7 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// Makes the interface in `namespace`, with `addresses`, as the way to everywhere.
+/// Create the interface in `namespace`, with `addresses`, as the default route.
 pub fn open(namespace: &Namespace, addresses: &[&str]) -> File {
     let file = namespace.run(|| {
         let file = OpenOptions::new()

@@ -27,7 +27,7 @@ const STAND_IN_PREFIX: u128 = 0x0100 << 112;
 /// Port of a connection's first stand-in.
 const FIRST_PORT: u16 = 443;
 
-/// Addressing and sealer of one connection.
+/// Addresses and sealer of one connection.
 #[derive(Clone)]
 struct Target {
     client: SocketAddr,

@@ -1,4 +1,4 @@
-//! A CA, and certificates of it.
+//! A CA and its certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct Ca {
 }
 
 impl Ca {
-    /// Its own certificate is `ca.pem` in `folder`.
+    /// Create a CA whose own certificate is `ca.pem` in `folder`.
     pub fn new(folder: &Path) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -23,7 +23,7 @@ impl Ca {
         }
     }
 
-    /// Writes `name.pem` and `name.key`.
+    /// Write `name.pem` and `name.key`.
     pub fn issue(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();

@@ -1,4 +1,4 @@
-//! A client: noq as it comes, with crate `h3` over it. It knows nothing of real servers.
+//! An unmodified client: noq with crate `h3`.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{World, until};
+use super::{Testbed, until};
 
 pub struct Client {
     endpoint: Endpoint,
@@ -26,35 +26,40 @@ pub struct Client {
     requests: SendRequest<Opener, Bytes>,
 }
 
-/// Status and body, or why there is none.
+/// Status and body, or the error.
 pub type Got = Result<(u16, Vec<u8>), String>;
 
 impl Client {
-    /// With so many paths, all at the same addresses.
-    pub async fn connect(world: &World, paths: u32) -> Self {
+    /// Connect with `paths` paths, all with the same addresses.
+    pub async fn connect(testbed: &Testbed, paths: u32) -> Self {
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
-        Self::over(endpoint, world, world.address(), paths).await
+        Self::over(endpoint, testbed, testbed.address(), paths).await
     }
 
-    /// The same over a rough network.
-    pub async fn connect_roughly(world: &World, paths: u32, impairment: Impairment) -> Self {
+    /// Connect over an impaired network.
+    pub async fn connect_impaired(testbed: &Testbed, paths: u32, impairment: Impairment) -> Self {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
         let socket = impaired(socket, impairment);
         let config = EndpointConfig::default();
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, runtime);
-        Self::over(endpoint.unwrap(), world, world.address(), paths).await
+        Self::over(endpoint.unwrap(), testbed, testbed.address(), paths).await
     }
 
-    /// From `endpoint`, which takes the balancer to be at `address`.
-    pub async fn over(endpoint: Endpoint, world: &World, address: SocketAddr, paths: u32) -> Self {
-        let session = Arc::new(QuicClientConfig::try_from(tls(world)).unwrap());
+    /// Connect from `endpoint` to the balancer at `address`.
+    pub async fn over(
+        endpoint: Endpoint,
+        testbed: &Testbed,
+        address: SocketAddr,
+        paths: u32,
+    ) -> Self {
+        let session = Arc::new(QuicClientConfig::try_from(tls(testbed)).unwrap());
         let transport = TransportConfig::default();
         Self::with(endpoint, session, transport, address, paths).await
     }
 
-    /// The same by this cryptography and transport.
+    /// Connect with this cryptography and transport.
     pub async fn with(
         endpoint: Endpoint,
         session: Arc<dyn crypto::ClientConfig>,
@@ -82,7 +87,7 @@ impl Client {
         }
     }
 
-    /// Asks for `name`; the answer comes while others do.
+    /// Request `name`. Responses arrive concurrently.
     pub fn get(&self, name: &str) -> tokio::task::JoinHandle<Got> {
         let mut requests = self.requests.clone();
         let uri = format!("https://lb.test/{name}");
@@ -100,7 +105,7 @@ impl Client {
         })
     }
 
-    /// Asks for `name`, and compares the answer as it comes; what is wrong with it.
+    /// Request `name`, and compare the response while it arrives. Returns the fault.
     pub fn check(
         &self,
         name: &str,
@@ -141,10 +146,10 @@ impl Client {
     }
 }
 
-/// Trusts the world's CA.
-pub fn tls(world: &World) -> rustls::ClientConfig {
+/// Return a TLS configuration that trusts the testbed's CA.
+pub fn tls(testbed: &Testbed) -> rustls::ClientConfig {
     let mut roots = RootCertStore::empty();
-    let ca = CertificateDer::from_pem_file(world.folder.join("ca.pem")).unwrap();
+    let ca = CertificateDer::from_pem_file(testbed.folder.join("ca.pem")).unwrap();
     roots.add(ca).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -156,7 +161,7 @@ pub fn tls(world: &World) -> rustls::ClientConfig {
     tls
 }
 
-/// noq says nothing when the server's connection ids for a further path come.
+/// Open a path, and retry, because noq does not report when the server's connection ids for it have arrived.
 async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     let opened = async {
         loop {
@@ -173,9 +178,9 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     opened.expect("the server allows further paths");
 }
 
-/// Asks for `long` twice, until both of two real servers send.
-pub async fn both_send(world: &World, client: &Client) -> [tokio::task::JoinHandle<Got>; 2] {
-    let sent = || [0, 1].map(|i| world.server_metric(i, "body_bytes_total"));
+/// Request `long` twice, until both of two real servers send.
+pub async fn both_send(testbed: &Testbed, client: &Client) -> [tokio::task::JoinHandle<Got>; 2] {
+    let sent = || [0, 1].map(|i| testbed.server_metric(i, "body_bytes_total"));
     let before = sent();
     let long = [client.get("long"), client.get("long")];
     until("both servers send", || {
@@ -185,7 +190,7 @@ pub async fn both_send(world: &World, client: &Client) -> [tokio::task::JoinHand
     long
 }
 
-/// All of `files`, at once.
+/// Request all of `files` at the same time.
 pub async fn all(client: &Client, files: &[(String, Vec<u8>)]) -> Vec<Got> {
     let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
     let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! A client, a balancer and real servers, each in a namespace of its own, on one network.
+//! Testbed: client, balancer and real servers in separate namespaces on one network.
 
 pub mod ca;
 pub mod client;
@@ -23,7 +23,7 @@ const METRICS: u16 = 9153;
 pub const LINK: u16 = 4500;
 const ORIGIN: u16 = 8080;
 
-pub struct World {
+pub struct Testbed {
     pub client: Namespace,
     pub servers: Vec<Namespace>,
     pub processes: Vec<u32>,
@@ -33,8 +33,8 @@ pub struct World {
     running: Option<thread::JoinHandle<()>>,
 }
 
-impl World {
-    /// With so many real servers, which serve `files` by name; `handoff` is added to the balancer's section.
+impl Testbed {
+    /// Start `servers` real servers, which serve `files` by name. `handoff` is added to the balancer's section.
     pub fn new(
         name: &str,
         servers: usize,
@@ -45,7 +45,7 @@ impl World {
         Self::of(name, servers, policy, handoff, "", files)
     }
 
-    /// The same with `server` in the real servers' configurations.
+    /// Start real servers with `server` in their configurations.
     pub fn of(
         name: &str,
         servers: usize,
@@ -117,7 +117,7 @@ impl World {
                 });
             })
         });
-        let world = Self {
+        let testbed = Self {
             client,
             servers: hosts,
             processes,
@@ -128,17 +128,17 @@ impl World {
         };
         for i in 0..servers {
             let label = format!("real_server_up{{server=\"rs{i}.test\"}}");
-            wait_for("a link", || world.balancer_metric(&label) == 1);
+            wait_for("a link", || testbed.balancer_metric(&label) == 1);
         }
-        world
+        testbed
     }
 
-    /// A sample of the balancer's, or the sum of those that have other labels; 0 if there is none.
+    /// Return a metric of the balancer, or the sum over its labels; 0 if it is missing.
     pub fn balancer_metric(&self, name: &str) -> u64 {
         metric(&self.balancer, &format!("frontage_cclb7_quic_{name}"))
     }
 
-    /// The same of a real server.
+    /// Return a metric of a real server.
     pub fn server_metric(&self, server: usize, name: &str) -> u64 {
         metric(
             &self.servers[server],
@@ -146,28 +146,28 @@ impl World {
         )
     }
 
-    /// Requests that a real server has answered whole, as the balancer counts.
+    /// Return the number of complete responses of a real server, as the balancer counts.
     pub fn answers(&self, server: usize) -> u64 {
         self.says_of(server, "answers_total")
     }
 
-    /// What the balancer says of a real server.
+    /// Return the balancer's metric about a real server.
     pub fn says_of(&self, server: usize, name: &str) -> u64 {
         self.balancer_metric(&format!("real_server_{name}{{server=\"rs{server}.test\"}}"))
     }
 
-    /// Tells the balancer to end.
+    /// Shut the balancer down.
     pub fn end(&self) {
         drop(self.end.lock().unwrap().take());
     }
 
-    /// Where clients go.
+    /// Return the balancer's address for clients.
     pub fn address(&self) -> SocketAddr {
         (BALANCER, PORT).into()
     }
 }
 
-/// Bytes of a file, which no two files share.
+/// Return the contents of a file, different for each file.
 pub fn content(seed: usize, length: usize) -> Vec<u8> {
     let mut state = seed as u64 + 1;
     let word = || {
@@ -184,7 +184,7 @@ pub fn content(seed: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// One that takes some time, and one that does not.
+/// Return a long and a short file.
 pub fn long_and_short() -> [(String, Vec<u8>); 2] {
     [
         ("long".to_owned(), content(1, 60_000_000)),
@@ -192,16 +192,16 @@ pub fn long_and_short() -> [(String, Vec<u8>); 2] {
     ]
 }
 
-/// Does `work` where the client is.
-pub fn run<T: Send>(world: &World, work: impl AsyncFnOnce() -> T + Send) -> T {
-    world.client.run(|| {
+/// Run `work` in the client's namespace.
+pub fn run<T: Send>(testbed: &Testbed, work: impl AsyncFnOnce() -> T + Send) -> T {
+    testbed.client.run(|| {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().unwrap();
         runtime.block_on(work())
     })
 }
 
-/// As [`frontage_testkit::wait_for`], while the client goes on.
+/// Like [`frontage_testkit::wait_for`], while the client continues.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
@@ -232,7 +232,7 @@ fn metric(host: &Namespace, name: &str) -> u64 {
     page.lines().filter_map(value).sum()
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
         self.end();
         if let Some(running) = self.running.take() {

@@ -1,4 +1,4 @@
-//! Key updates: before anything is lent, and while streams come from real servers whose congestion control is BBR.
+//! Key updates: before the first delegation, and during delegated streams with BBR.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -8,9 +8,9 @@ use frontage_testkit::privileged;
 use noq::{ClientConfig, Endpoint, TransportConfig};
 
 use crate::common::client::{Client, tls};
-use crate::common::{World, content, run, until};
+use crate::common::{Testbed, content, run, until};
 
-/// How often the keys were updated of what came.
+/// Key generation of the received packets.
 #[derive(Default)]
 struct Updates(AtomicU32);
 
@@ -23,21 +23,21 @@ impl Observer for Updates {
 }
 
 #[test]
-fn the_balancer_updates_keys_once_the_handshake_is_confirmed() {
+fn balancer_updates_keys_once_handshake_is_confirmed() {
     if !privileged() {
         return;
     }
-    let world = World::new("renewed", 1, "round-robin", "", &[]);
-    run(&world, async || {
+    let testbed = Testbed::new("renewed", 1, "round-robin", "", &[]);
+    run(&testbed, async || {
         let updates = Arc::<Updates>::default();
         let seen = updates.clone();
-        let session = Config::client(tls(&world), Vec::new(), move || seen.clone()).unwrap();
+        let session = Config::client(tls(&testbed), Vec::new(), move || seen.clone()).unwrap();
         let mut config = ClientConfig::new(Arc::new(session));
         let mut transport = TransportConfig::default();
         transport.mtu_discovery_config(None);
         config.transport_config(Arc::new(transport));
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
-        let connecting = endpoint.connect_with(config, world.address(), "lb.test");
+        let connecting = endpoint.connect_with(config, testbed.address(), "lb.test");
         let quic = connecting.unwrap().await.unwrap();
         until("keys are updated", || updates.0.load(Relaxed) == 1).await;
         // noq at either end does so itself after ten packets at the soonest.
@@ -47,20 +47,20 @@ fn the_balancer_updates_keys_once_the_handshake_is_confirmed() {
 }
 
 #[test]
-fn keys_are_updated_while_real_servers_send() {
+fn key_updates_do_not_disturb_delegated_streams() {
     if !privileged() {
         return;
     }
     let files: Vec<_> = (0..4)
         .map(|i| (format!("{i}"), content(i, 2_000_000)))
         .collect();
-    let world = World::of("keys", 2, "round-robin", "", "congestion = 'bbr'", &files);
-    run(&world, async || {
-        let client = Client::connect(&world, 3).await;
+    let testbed = Testbed::of("keys", 2, "round-robin", "", "congestion = 'bbr'", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, 3).await;
         for round in 0..3 {
             let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
             // Some are on their way, in each round.
-            let sent = || (0..2).map(|i| world.server_metric(i, "body_bytes_total"));
+            let sent = || (0..2).map(|i| testbed.server_metric(i, "body_bytes_total"));
             let before = round * 8_000_000;
             until("they send", || sent().sum::<u64>() > before + 500_000).await;
             client.quic.force_key_update();
@@ -73,7 +73,8 @@ fn keys_are_updated_while_real_servers_send() {
     });
     assert!(
         (0..2)
-            .all(|i| world.answers(i) > 0 && world.server_metric(i, "invalid_feedback_total") == 0)
+            .all(|i| testbed.answers(i) > 0
+                && testbed.server_metric(i, "invalid_feedback_total") == 0)
     );
-    assert_eq!(world.balancer_metric("handoff_local_total"), 0);
+    assert_eq!(testbed.balancer_metric("handoff_local_total"), 0);
 }

@@ -1,16 +1,16 @@
-//! What may go wrong between a client, its balancer and real servers, with real programs on a whole network.
+//! Faults between client, balancer and real servers, with the real programs on an emulated network.
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
 mod common;
 
-mod asked;
+mod connection_ids;
 mod drain;
-mod forged;
+mod false_acks;
+mod invalid_grants;
 mod keys;
-mod lies;
 mod moves;
 mod paths;
-mod renamed;
-mod unheard;
-mod unsized_answers;
+mod requests;
+mod unreachable;
+mod unsized_responses;

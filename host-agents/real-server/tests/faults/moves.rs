@@ -1,23 +1,23 @@
-//! A client behind a NAT that gives it another address.
+//! A client behind a NAT that changes its address.
 
 use frontage_testkit::{Nat, privileged};
 use noq::Endpoint;
 
 use crate::common::client::Client;
-use crate::common::{World, content, run};
+use crate::common::{Testbed, content, run};
 
 #[test]
-fn real_servers_follow_a_client() {
+fn real_servers_follow_moving_client() {
     if !privileged() {
         return;
     }
     let files = [("file".to_owned(), content(1, 2_000_000))];
-    let world = World::new("moves", 2, "round-robin", "", &files);
-    world.client.sh("ip addr add 10.0.0.77/24 dev br0");
-    run(&world, async || {
-        let nat = Nat::new(world.address(), [10, 0, 0, 1].into()).await;
+    let testbed = Testbed::new("moves", 2, "round-robin", "", &files);
+    testbed.client.sh("ip addr add 10.0.0.77/24 dev br0");
+    run(&testbed, async || {
+        let nat = Nat::new(testbed.address(), [10, 0, 0, 1].into()).await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = Client::over(endpoint, &world, nat.address, 3).await;
+        let client = Client::over(endpoint, &testbed, nat.address, 3).await;
         let all = async || {
             let both = [client.get("file"), client.get("file")];
             for got in both {
@@ -34,7 +34,7 @@ fn real_servers_follow_a_client() {
         client.close().await;
     });
     for server in 0..2 {
-        assert!(world.answers(server) > 0);
-        assert_eq!(world.server_metric(server, "invalid_feedback_total"), 0);
+        assert!(testbed.answers(server) > 0);
+        assert_eq!(testbed.server_metric(server, "invalid_feedback_total"), 0);
     }
 }

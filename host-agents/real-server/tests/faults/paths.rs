@@ -3,29 +3,29 @@
 use frontage_testkit::privileged;
 
 use crate::common::client::Client;
-use crate::common::{World, content, run, until};
+use crate::common::{Testbed, content, run, until};
 
-/// Each gets the path for a while; whom it was taken from gave it back, so that its packet numbers go on.
+/// Real servers use the path in turn. Each returns it, so the packet numbers continue.
 #[test]
-fn real_servers_take_turns_with_a_path() {
+fn real_servers_use_one_path_in_turn() {
     if !privileged() {
         return;
     }
     let files = [("file".to_owned(), content(1, 300_000))];
-    let world = World::new("turns", 3, "round-robin", "", &files);
+    let testbed = Testbed::new("turns", 3, "round-robin", "", &files);
     let all = |name| {
         (0..3)
-            .map(|server| world.says_of(server, name))
+            .map(|server| testbed.says_of(server, name))
             .sum::<u64>()
     };
-    run(&world, async || {
-        let client = Client::connect(&world, 2).await;
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, 2).await;
         for done in 1..=12 {
             let got = client.get("file").await.unwrap();
             assert!(got == Ok((200, files[0].1.clone())));
             // Until then the path is in use.
             until("the answer is counted", || {
-                all("answers_total") + world.balancer_metric("handoff_local_total") == done
+                all("answers_total") + testbed.balancer_metric("handoff_local_total") == done
             })
             .await;
         }
@@ -34,9 +34,9 @@ fn real_servers_take_turns_with_a_path() {
     });
     for server in 0..3 {
         assert!(
-            world.answers(server) >= 3,
+            testbed.answers(server) >= 3,
             "{server}: {}",
-            world.answers(server)
+            testbed.answers(server)
         );
     }
     assert_eq!(all("aborted_total"), 0);

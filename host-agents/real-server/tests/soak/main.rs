@@ -1,7 +1,9 @@
-//! Many objects over many connections with three real servers, on networks that lose and reorder, with a key update in each: every byte is compared.
+//! Soak test: many objects over many connections with three real servers, with loss, reordering and key updates.
+//! Every byte is compared.
 //!
-//! `make soak` downloads 10,000 objects of 1 kB to 50 MB; a test is a slice of that. `SOAK_OBJECTS`, `SOAK_BYTES` (of the longest), `SOAK_CONNECTIONS` and
-//! `SOAK_SEED` are other numbers.
+//! `make soak` downloads 10,000 objects of 1 kB to 50 MB; the test downloads a part of them. `SOAK_OBJECTS`,
+//! `SOAK_BYTES` (of the
+//! largest), `SOAK_CONNECTIONS` and `SOAK_SEED` override the numbers.
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
@@ -16,24 +18,24 @@ use frontage_testkit::{Impairment, privileged};
 use tokio::task::JoinSet;
 
 use common::client::Client;
-use common::{World, content, run};
+use common::{Testbed, content, run};
 
 const SERVERS: usize = 3;
-/// Bytes of the shortest object.
+/// Length of the shortest object in bytes.
 const SHORTEST: f64 = 1000.;
-/// Files that the objects are of.
+/// Number of different files.
 const FILES: usize = 200;
-/// Datagrams of a hundred that are lost, by turns.
+/// Percentages of lost datagrams, in turn.
 const LOST: [u32; 3] = [0, 1, 5];
-/// Datagrams of a hundred that the next one overtakes, where some are lost.
+/// Percentage of datagrams that the next one overtakes, where some are lost.
 const OVERTAKEN: u32 = 2;
-/// Paths of a client, by turns: one for each real server, or one whose packet numbers all share.
+/// Numbers of paths of a client, in turn: one for each real server, or a single path.
 const KINDS: [u32; 2] = [1 + SERVERS as u32, 1];
-/// Connections at a time, and objects on each.
+/// Number of concurrent connections, and of objects on each.
 const CONNECTIONS: usize = 4;
 const OBJECTS: usize = 6;
 
-/// A number from the environment.
+/// Read a number from the environment.
 fn number(name: &str, default: usize) -> usize {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| {
@@ -43,20 +45,20 @@ fn number(name: &str, default: usize) -> usize {
     })
 }
 
-/// What is downloaded, and how far that is.
+/// The downloads and their progress.
 struct Soak {
     files: Vec<(String, Bytes)>,
     objects: usize,
     connections: usize,
     seed: usize,
     begun: Instant,
-    /// By [`KINDS`] of clients.
+    /// Counts by [`KINDS`] of clients.
     done: [AtomicU64; KINDS.len()],
     bytes: AtomicU64,
 }
 
 impl Soak {
-    /// Files whose lengths are spread evenly over their logarithms, each with content of its own.
+    /// Create files with log-uniform lengths and distinct contents.
     fn new(longest: usize) -> Self {
         let whole = Bytes::from(content(0, longest + 8 * FILES));
         let length = |i: usize| {
@@ -75,7 +77,7 @@ impl Soak {
         }
     }
 
-    /// The objects of the connection `i`, in the order in which it asks.
+    /// Return the objects of connection `i`, in the order of the requests.
     fn of(&self, i: usize) -> VecDeque<usize> {
         let mine = (i..self.objects).step_by(self.connections);
         // A linear congruence, so that each connection has objects of all lengths.
@@ -83,8 +85,8 @@ impl Soak {
             .collect()
     }
 
-    /// Downloads them; what goes wrong.
-    async fn connection(&self, world: &World, i: usize) -> Vec<String> {
+    /// Download all objects. Returns the faults.
+    async fn connection(&self, testbed: &Testbed, i: usize) -> Vec<String> {
         let lost = LOST[i % LOST.len()];
         let impairment = Impairment {
             loss: lost,
@@ -93,7 +95,7 @@ impl Soak {
         };
         let kind = i / LOST.len() % KINDS.len();
         let paths = KINDS[kind];
-        let client = Client::connect_roughly(world, paths, impairment).await;
+        let client = Client::connect_impaired(testbed, paths, impairment).await;
         let mut left = self.of(i);
         let half = left.len() / 2;
         let (mut running, mut wrong) = (JoinSet::new(), Vec::new());
@@ -146,7 +148,7 @@ impl Soak {
 }
 
 #[test]
-fn every_byte_is_right() {
+fn every_downloaded_byte_is_correct() {
     if !privileged() {
         return;
     }
@@ -156,9 +158,9 @@ fn every_byte_is_right() {
         .iter()
         .map(|(name, content)| (name.clone(), content.to_vec()))
         .collect();
-    let world = World::new("soak", SERVERS, "round-robin", "", &files);
+    let testbed = Testbed::new("soak", SERVERS, "round-robin", "", &files);
     drop(files);
-    let wrong = run(&world, async || {
+    let wrong = run(&testbed, async || {
         let next = AtomicU64::new(0);
         let each = async || {
             let mut wrong = Vec::new();
@@ -167,13 +169,13 @@ fn every_byte_is_right() {
                 if i >= soak.connections {
                     return wrong;
                 }
-                wrong.extend(soak.connection(&world, i).await);
+                wrong.extend(soak.connection(&testbed, i).await);
             }
         };
         let all = futures_util::future::join_all((0..CONNECTIONS).map(|_| each())).await;
         all.concat()
     });
-    let sent: Vec<u64> = (0..SERVERS).map(|server| world.answers(server)).collect();
+    let sent: Vec<u64> = (0..SERVERS).map(|server| testbed.answers(server)).collect();
     let kinds = KINDS.iter().zip(&soak.done).map(|(paths, done)| {
         let done = done.load(Relaxed);
         format!("{done} to clients of {paths} paths")
@@ -181,7 +183,7 @@ fn every_byte_is_right() {
     let kinds: Vec<_> = kinds.collect();
     let of_all = |metric| -> u64 {
         (0..SERVERS)
-            .map(|server| world.says_of(server, metric))
+            .map(|server| testbed.says_of(server, metric))
             .sum()
     };
     println!(
@@ -191,7 +193,7 @@ fn every_byte_is_right() {
         kinds.join(", "),
         soak.bytes.load(Relaxed) / 1_000_000,
         soak.begun.elapsed().as_secs(),
-        world.balancer_metric("handoff_local_total"),
+        testbed.balancer_metric("handoff_local_total"),
         of_all("aborted_total"),
         of_all("unheard_total"),
     );

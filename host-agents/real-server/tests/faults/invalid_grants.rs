@@ -1,4 +1,4 @@
-//! Grants that are none: of strangers, of another version, or that came before.
+//! Invalid grants: from unknown peers, of another version, or replayed.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use frontage_testkit::privileged;
 use noq::{Connection, ConnectionId, Endpoint};
 
 use crate::common::ca::Ca;
-use crate::common::{LINK, World, run, until};
+use crate::common::{LINK, Testbed, run, until};
 
-/// The first number of that grant, and a share.
+/// First packet number and credit of the grant.
 pub const FIRST: u64 = 10;
 pub const CREDIT: u64 = 1 << 20;
 
-/// An Open of a path of a connection of which nobody knows.
+/// Return an Open for a path of a connection that does not exist.
 pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
     let secret = Bytes::from_static(&[7; 32]);
     let grant = Grant {
@@ -46,13 +46,13 @@ pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
     wire.to_vec()
 }
 
-/// A link of who has the certificate `name` of the CA `ca`, to the first real server.
-pub async fn link(world: &World, name: &str, ca: &str) -> Option<Connection> {
-    let file = |name: &str| world.folder.join(name);
+/// Dial the first real server with the certificate `name` of the CA `ca`.
+pub async fn link(testbed: &Testbed, name: &str, ca: &str) -> Option<Connection> {
+    let file = |name: &str| testbed.folder.join(name);
     let config = Files {
         certificate: file(&format!("{name}.pem")),
         private_key: file(&format!("{name}.key")),
-        ca: world.folder.join(ca),
+        ca: testbed.folder.join(ca),
     };
     let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
     let address = ([10, 0, 0, 3], LINK).into();
@@ -61,26 +61,26 @@ pub async fn link(world: &World, name: &str, ca: &str) -> Option<Connection> {
 }
 
 #[test]
-fn what_is_no_grant_is_refused_by_name() {
+fn invalid_grants_are_counted_by_name() {
     if !privileged() {
         return;
     }
-    let world = World::new("forged", 1, "round-robin", "", &[]);
+    let testbed = Testbed::new("forged", 1, "round-robin", "", &[]);
     // One of another CA, which calls itself by the balancer's name, and one of this CA's that is no balancer.
-    std::fs::create_dir(world.folder.join("other")).unwrap();
-    let other = Ca::new(&world.folder.join("other"));
+    std::fs::create_dir(testbed.folder.join("other")).unwrap();
+    let other = Ca::new(&testbed.folder.join("other"));
     other.issue("lb.test");
-    let strangers = || world.server_metric(0, "rejected_links_total");
+    let strangers = || testbed.server_metric(0, "rejected_links_total");
     let malformed =
-        |reason: &str| world.server_metric(0, &format!("malformed_total{{reason=\"{reason}\"}}"));
-    run(&world, async || {
+        |reason: &str| testbed.server_metric(0, &format!("malformed_total{{reason=\"{reason}\"}}"));
+    run(&testbed, async || {
         for (i, name) in ["other/lb.test", "rs0.test"].into_iter().enumerate() {
-            if let Some(link) = link(&world, name, "ca.pem").await {
+            if let Some(link) = link(&testbed, name, "ca.pem").await {
                 link.closed().await;
             }
             until("a stranger is counted", || strangers() == i as u64 + 1).await;
         }
-        let link = link(&world, "lb.test", "ca.pem").await.unwrap();
+        let link = link(&testbed, "lb.test", "ca.pem").await.unwrap();
         let mut of_old = open(None, CREDIT);
         // Behind the type and two octets of length.
         assert_eq!((of_old[0], of_old[3]), (0, 1));
@@ -100,5 +100,5 @@ fn what_is_no_grant_is_refused_by_name() {
             until(reason, || malformed(reason) == 1).await;
         }
     });
-    assert_eq!(world.server_metric(0, "grants_total"), 1);
+    assert_eq!(testbed.server_metric(0, "grants_total"), 1);
 }

@@ -1,4 +1,4 @@
-//! Answers whose size nobody knows until they end: of an origin behind a real server, in chunks (RFC 9112, section 7.1).
+//! Responses of unknown size, from an origin behind a real server, in chunks (RFC 9112, section 7.1).
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,20 +11,20 @@ use frontage_testkit::privileged;
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{Endpoint, TransportConfig};
 
-use crate::asked::Stream;
 use crate::common::client::{Client, tls};
-use crate::common::{World, content, run};
+use crate::common::{Testbed, content, run};
+use crate::requests::Stream;
 
-/// Bytes of the answer.
+/// Length of the response in bytes.
 const LENGTH: usize = 3_000_000;
-/// Where real servers fetch it.
+/// Address of the origin.
 const ROUTE: &str = "[[route]]\npath = '/chunks'\norigin = 'http://127.0.0.1:9000'\n";
 
-/// A world whose real servers have such an origin each.
-fn world(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> World {
+/// Start a testbed whose real servers have such an origin each.
+fn testbed(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> Testbed {
     let files = [("file".to_owned(), content(2, 500_000))];
-    let world = World::of(name, servers, "round-robin", "", ROUTE, &files);
-    for server in &world.servers {
+    let testbed = Testbed::of(name, servers, "round-robin", "", ROUTE, &files);
+    for server in &testbed.servers {
         server.run(|| {
             let listener = TcpListener::bind("127.0.0.1:9000").unwrap();
             let body = body.clone();
@@ -36,10 +36,10 @@ fn world(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> World {
             });
         });
     }
-    world
+    testbed
 }
 
-/// One request, whatever it is.
+/// Read one request.
 fn answer(mut stream: TcpStream, body: &[u8]) {
     let (mut asked, mut octet) = (Vec::new(), [0]);
     while !asked.ends_with(b"\r\n\r\n") && stream.read_exact(&mut octet).is_ok() {
@@ -57,18 +57,19 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
     let _ = stream.write_all(&wire);
 }
 
-/// 64 KiB are asked for at first, and then as many again as the answer had so far (docs/handoff.md, credit).
+/// A real server requests 64 KiB first, and then as much again as the response has sent (docs/handoff.md, flow
+/// control).
 #[test]
-fn a_share_grows_with_what_was_sent() {
-    /// Headers, and the heads of frames.
+fn credit_grows_with_response_of_unknown_size() {
+    /// Additional bytes for headers and frame headers.
     const OVERHEAD: u64 = 10_000;
     if !privileged() {
         return;
     }
     let body = Arc::new(content(1, LENGTH));
-    let world = world("grows", 1, &body);
-    run(&world, async || {
-        let mut balancer = Stream::open(&world, None, 0).await;
+    let testbed = testbed("grows", 1, &body);
+    run(&testbed, async || {
+        let mut balancer = Stream::open(&testbed, None, 0).await;
         balancer.ask(0, "chunks", 1 << 30).await;
         assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
         let (mut share, mut times) = (0, 0);
@@ -101,26 +102,26 @@ fn a_share_grows_with_what_was_sent() {
     });
 }
 
-/// A client that takes little at a time.
-async fn thrifty(world: &World, paths: u32) -> Client {
-    let session = Arc::new(QuicClientConfig::try_from(tls(world)).unwrap());
+/// Connect a client with a small MAX_DATA.
+async fn thrifty(testbed: &Testbed, paths: u32) -> Client {
+    let session = Arc::new(QuicClientConfig::try_from(tls(testbed)).unwrap());
     let mut transport = TransportConfig::default();
     transport.receive_window(200_000_u32.into());
     transport.stream_receive_window(200_000_u32.into());
     let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
-    Client::with(endpoint, session, transport, world.address(), paths).await
+    Client::with(endpoint, session, transport, testbed.address(), paths).await
 }
 
-/// They come whole, beside others, from whichever real server.
+/// Check that responses are complete, next to others, from any real server.
 fn they_come_whole(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let body = Arc::new(content(1, LENGTH));
-    let world = world(name, 2, &body);
+    let testbed = testbed(name, 2, &body);
     let file = content(2, 500_000);
-    run(&world, async || {
-        let client = thrifty(&world, paths).await;
+    run(&testbed, async || {
+        let client = thrifty(&testbed, paths).await;
         let names = ["chunks", "chunks", "file", "file", "chunks"];
         let asked = names.map(|name| (name, client.get(name)));
         for (name, got) in asked {
@@ -133,16 +134,16 @@ fn they_come_whole(name: &str, paths: u32) {
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
-    assert_eq!(world.balancer_metric("body_bytes_total"), 0);
-    assert!((0..2).all(|i| world.server_metric(i, "body_bytes_total") > 0));
+    assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
+    assert!((0..2).all(|i| testbed.server_metric(i, "body_bytes_total") > 0));
 }
 
 #[test]
-fn they_come_whole_by_paths() {
+fn unsized_responses_complete_with_paths() {
     they_come_whole("chunks", 3);
 }
 
 #[test]
-fn they_come_whole_by_one_path() {
+fn unsized_responses_complete_with_single_path() {
     they_come_whole("chunks-one", 1);
 }

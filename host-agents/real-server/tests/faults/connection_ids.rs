@@ -1,4 +1,4 @@
-//! A client that takes its packets by other connection ids as time goes on, and no more by those before (RFC 9000, section 5.1.2).
+//! A client that changes its connection ids and retires the old ones (RFC 9000, section 5.1.2).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use noq::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
 use noq_proto::RandomConnectionIdGenerator;
 
 use crate::common::client::{Client, tls};
-use crate::common::{World, content, run, until};
+use crate::common::{Testbed, content, run, until};
 
-/// How long the client takes packets by an id.
+/// Time for which the client accepts a connection id.
 const LIFETIME: Duration = Duration::from_millis(150);
-/// Octets of one.
+/// Length of a connection id in octets.
 const LENGTH: usize = 8;
 
-/// The ids by which streams' bytes came.
+/// Connection ids of packets with stream data.
 #[derive(Default)]
 struct Ids(Mutex<HashSet<Vec<u8>>>);
 
@@ -41,11 +41,11 @@ fn a_client_changes_ids(name: &str, paths: u32) {
     }
     let file = content(1, 10_000_000);
     let files = [("file".to_owned(), file.clone())];
-    let world = World::new(name, 1, "round-robin", "", &files);
-    run(&world, async || {
+    let testbed = Testbed::new(name, 1, "round-robin", "", &files);
+    run(&testbed, async || {
         let ids = Arc::<Ids>::default();
         let observer = ids.clone();
-        let session = Config::client(tls(&world), vec![], move || observer.clone()).unwrap();
+        let session = Config::client(tls(&testbed), vec![], move || observer.clone()).unwrap();
         let mut config = EndpointConfig::default();
         config.cid_generator(Arc::new(|| {
             let mut generator = RandomConnectionIdGenerator::new(LENGTH);
@@ -55,7 +55,7 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
         let endpoint = Endpoint::new(config, None, socket, Arc::new(TokioRuntime)).unwrap();
         let (session, transport) = (Arc::new(session), TransportConfig::default());
-        let client = Client::with(endpoint, session, transport, world.address(), paths).await;
+        let client = Client::with(endpoint, session, transport, testbed.address(), paths).await;
         // How fast the machine is decides in which of them.
         let (mut answers, mut changes) = (0, 0);
         while changes < 3 && answers < 30 {
@@ -67,19 +67,19 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         assert!(changes >= 3, "{changes} in {answers} answers");
         assert!(client.quic.close_reason().is_none());
         // The client has the last before it says so.
-        until("all are acknowledged", || world.answers(0) == answers).await;
+        until("all are acknowledged", || testbed.answers(0) == answers).await;
         client.close().await;
     });
-    assert_eq!(world.balancer_metric("body_bytes_total"), 0);
-    assert_eq!(world.says_of(0, "aborted_total"), 0);
+    assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
+    assert_eq!(testbed.says_of(0, "aborted_total"), 0);
 }
 
 #[test]
-fn a_client_changes_the_ids_of_paths() {
+fn client_changes_connection_ids_with_paths() {
     a_client_changes_ids("renamed", 2);
 }
 
 #[test]
-fn a_client_of_one_path_changes_ids() {
+fn client_changes_connection_ids_with_single_path() {
     a_client_changes_ids("renamed-one", 1);
 }

@@ -1,14 +1,15 @@
-//! The way from a real server to the client is cut, and no other: the client hears the balancer (QDSR, section 6.2).
+//! A network cut between a real server and the client only: the client still receives the balancer (QDSR, section
+//! 6.2).
 
 use std::time::{Duration, Instant};
 
 use frontage_testkit::{Impairment, privileged};
 
 use crate::common::client::{Client, all, both_send};
-use crate::common::{PORT, World, content, long_and_short, run, until};
+use crate::common::{PORT, Testbed, content, long_and_short, run, until};
 
-/// What comes to the client by these bridge's ports, of the service, is dropped, until [`heal`].
-fn cut(world: &World, ports: &[&str]) {
+/// Drop the service's packets to the client that enter by these bridge ports, until [`heal`].
+fn cut(testbed: &Testbed, ports: &[&str]) {
     let chain = |port| {
         format!(
             "nft 'add chain netdev cut {port} {{ type filter hook ingress device {port} priority 0; }}' && \
@@ -17,29 +18,29 @@ fn cut(world: &World, ports: &[&str]) {
     };
     let chains: Vec<_> = ports.iter().map(chain).collect();
     let chains = chains.join(" && ");
-    world
+    testbed
         .client
         .sh(&format!("nft add table netdev cut && {chains}"));
 }
 
-fn heal(world: &World) {
-    world.client.sh("nft delete table netdev cut");
+fn heal(testbed: &Testbed) {
+    testbed.client.sh("nft delete table netdev cut");
 }
 
-/// The ports of the bridge at which the balancer and the first real servers are.
+/// Bridge ports of the balancer and the first real servers.
 const PORTS: [&str; 3] = ["p2", "p3", "p4"];
 
-/// Two streams come from two real servers, and the first one's packets do not arrive any more.
+/// Two real servers send one stream each, and the packets of the first one are dropped.
 fn a_server_is_not_heard(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let files = long_and_short();
-    let world = World::new(name, 2, "round-robin", "", &files);
-    run(&world, async || {
-        let client = Client::connect(&world, paths).await;
-        let long = both_send(&world, &client).await;
-        cut(&world, &PORTS[1..2]);
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, paths).await;
+        let long = both_send(&testbed, &client).await;
+        cut(&testbed, &PORTS[1..2]);
         let cut = Instant::now();
         let ended = long.map(|answer| async {
             let answer = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, answer).await;
@@ -62,51 +63,51 @@ fn a_server_is_not_heard(name: &str, paths: u32) {
         );
         println!("the client hears of it after {:?}", lost[0].1);
         // Though the first real server is there, and would be next.
-        let before = world.server_metric(0, "grants_total");
+        let before = testbed.server_metric(0, "grants_total");
         for _ in 0..4 {
             let got = client.get("short").await.unwrap();
             assert!(got == Ok((200, files[1].1.clone())));
         }
-        assert_eq!(world.server_metric(0, "grants_total"), before);
+        assert_eq!(testbed.server_metric(0, "grants_total"), before);
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
-    assert_eq!(world.says_of(0, "unheard_total"), 1);
-    assert_eq!(world.says_of(1, "unheard_total"), 0);
-    assert_eq!(world.says_of(0, "aborted_total"), 1);
+    assert_eq!(testbed.says_of(0, "unreachable_total"), 1);
+    assert_eq!(testbed.says_of(1, "unreachable_total"), 0);
+    assert_eq!(testbed.says_of(0, "aborted_total"), 1);
 }
 
 #[test]
-fn a_server_with_a_path_is_not_heard() {
+fn unreachable_server_with_path_is_abandoned() {
     a_server_is_not_heard("unheard", 3);
 }
 
 #[test]
-fn a_server_without_a_path_of_its_own_is_not_heard() {
+fn unreachable_server_of_single_path_client_is_abandoned() {
     a_server_is_not_heard("unheard-one", 1);
 }
 
-/// Nothing comes to the client for some time, from nobody: it is to have all of it afterwards.
+/// All packets to the client are dropped for some time. Afterwards the client must receive everything.
 fn a_client_is_away(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
     let files = long_and_short();
-    let world = World::new(name, 2, "round-robin", "", &files);
-    run(&world, async || {
-        let client = Client::connect(&world, paths).await;
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, paths).await;
         let long = [client.get("long"), client.get("long")];
         for away in [310, 440, 610, 930, 2200] {
-            let sent = |i| world.server_metric(i, "body_bytes_total");
+            let sent = |i| testbed.server_metric(i, "body_bytes_total");
             let before = [sent(0), sent(1)];
             let over = || long.iter().any(tokio::task::JoinHandle::is_finished);
             until("both servers send", || {
                 over() || (0..2).all(|i| sent(i) > before[i] + 100_000)
             })
             .await;
-            cut(&world, &PORTS);
+            cut(&testbed, &PORTS);
             tokio::time::sleep(Duration::from_millis(away)).await;
-            heal(&world);
+            heal(&testbed);
         }
         for answer in long {
             assert!(answer.await.unwrap() == Ok((200, files[0].1.clone())));
@@ -114,21 +115,22 @@ fn a_client_is_away(name: &str, paths: u32) {
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(world.says_of(i, "unheard_total"), 0);
+        assert_eq!(testbed.says_of(i, "unreachable_total"), 0);
     }
 }
 
 #[test]
-fn a_client_with_paths_is_away() {
+fn offline_client_with_paths_keeps_its_servers() {
     a_client_is_away("away", 3);
 }
 
 #[test]
-fn a_client_of_one_path_is_away() {
+fn offline_single_path_client_keeps_its_servers() {
     a_client_is_away("away-one", 1);
 }
 
-/// Of a hundred packets five are lost each way, and some reordering: probes and answers among them.
+/// With 5 % loss each way and some reordering, no real server becomes unreachable, although probes and responses are
+/// lost.
 fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
     const SEED: u64 = 11;
     if !privileged() {
@@ -138,14 +140,14 @@ fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
     let files: Vec<_> = (0..400)
         .map(|i| (i.to_string(), content(i, 20_000 * (1 + i % 4))))
         .collect();
-    let world = World::new(name, 2, "round-robin", "", &files);
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
     let impairment = Impairment {
         loss: 5,
         reordering: 2,
         seed: SEED,
     };
-    run(&world, async || {
-        let client = Client::connect_roughly(&world, paths, impairment).await;
+    run(&testbed, async || {
+        let client = Client::connect_impaired(&testbed, paths, impairment).await;
         for some in files.chunks(2) {
             for ((name, content), got) in some.iter().zip(all(&client, some).await) {
                 assert!(got == Ok((200, content.clone())), "seed {SEED}: {name}");
@@ -154,17 +156,17 @@ fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(world.says_of(i, "unheard_total"), 0, "seed {SEED}");
-        assert!(world.answers(i) > 0);
+        assert_eq!(testbed.says_of(i, "unreachable_total"), 0, "seed {SEED}");
+        assert!(testbed.answers(i) > 0);
     }
 }
 
 #[test]
-fn losses_are_no_silence_by_paths() {
+fn packet_loss_with_paths_abandons_no_server() {
     nobody_is_given_up_for_losses("losses", 3);
 }
 
 #[test]
-fn losses_are_no_silence_by_one_path() {
+fn packet_loss_with_single_path_abandons_no_server() {
     nobody_is_given_up_for_losses("losses-one", 1);
 }

@@ -1,4 +1,4 @@
-//! A client that acknowledges packets which nobody sent (RFC 9000, section 13.1): its connection ends, and no other.
+//! A client that acknowledges unsent packets (RFC 9000, section 13.1): its connection is closed, and others continue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,17 +10,17 @@ use frontage_testkit::privileged;
 use noq::{ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
 
 use crate::common::client::{Client, both_send, tls};
-use crate::common::{World, long_and_short, run, until};
+use crate::common::{Testbed, long_and_short, run, until};
 
-/// Noq's packets, whose acknowledgements are false from the time on that it lies.
+/// Observer that falsifies the ACKs of a noq client once it is told to.
 struct Liar {
     lies: AtomicBool,
-    /// Of packets by real servers' paths, or by the only one.
+    /// Falsify ACKs of the real servers' paths, or of the single path.
     of_paths: bool,
 }
 
 impl Liar {
-    /// Whether that is to be a lie. What fits into one octet could be true.
+    /// Return whether to falsify this ACK. A number of one octet could be true.
     fn minds(&self, frame: &Frame<'_>) -> bool {
         matches!(frame, Frame::Ack(ack) if (ack.path > 0) == self.of_paths && ack.largest > 63)
     }
@@ -47,9 +47,9 @@ impl Observer for Liar {
     }
 }
 
-/// The largest number becomes the largest that has room in its octets.
+/// Replace the largest number by the largest one that fits.
 fn lie(ack: &mut [u8]) {
-    /// PATH_ACK, which names the path before.
+    /// PATH_ACK has the path id first.
     const PATH_ACK: u64 = 0x3e;
     let mut rest = &*ack;
     if read_varint(&mut rest).unwrap() >= PATH_ACK {
@@ -66,20 +66,20 @@ fn a_client_lies(name: &str, paths: u32) {
         return;
     }
     let files = long_and_short();
-    let world = World::new(name, 2, "round-robin", "", &files);
-    run(&world, async || {
+    let testbed = Testbed::new(name, 2, "round-robin", "", &files);
+    run(&testbed, async || {
         let liar = Arc::new(Liar {
             lies: AtomicBool::new(false),
             of_paths: paths > 1,
         });
         let observer = liar.clone();
-        let session = Config::client(tls(&world), vec![], move || observer.clone()).unwrap();
+        let session = Config::client(tls(&testbed), vec![], move || observer.clone()).unwrap();
         let (endpoint, transport) = (endpoint(), TransportConfig::default());
-        let to = world.address();
+        let to = testbed.address();
         let client = Client::with(endpoint, Arc::new(session), transport, to, paths).await;
-        let honest = Client::connect(&world, paths).await;
-        let false_ones = both_send(&world, &client).await;
-        let goods = both_send(&world, &honest).await;
+        let honest = Client::connect(&testbed, paths).await;
+        let false_ones = both_send(&testbed, &client).await;
+        let goods = both_send(&testbed, &honest).await;
         liar.lies.store(true, Relaxed);
         let closed =
             tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, client.quic.closed()).await;
@@ -96,7 +96,7 @@ fn a_client_lies(name: &str, paths: u32) {
             assert!(answer.await.unwrap() == Ok((200, files[0].1.clone())));
         }
         // Both are there still, and serve whoever comes.
-        let newcomer = Client::connect(&world, paths).await;
+        let newcomer = Client::connect(&testbed, paths).await;
         for client in [honest, newcomer] {
             for _ in 0..4 {
                 let got = client.get("short").await.unwrap();
@@ -105,13 +105,13 @@ fn a_client_lies(name: &str, paths: u32) {
             client.close().await;
         }
         until("nobody sends to who lied", || {
-            (0..2).all(|i| world.server_metric(i, "active_flows") == 0)
+            (0..2).all(|i| testbed.server_metric(i, "active_flows") == 0)
         })
         .await;
     });
     for i in 0..2 {
-        assert_eq!(world.says_of(i, "up"), 1);
-        assert_eq!(world.says_of(i, "unheard_total"), 0);
+        assert_eq!(testbed.says_of(i, "up"), 1);
+        assert_eq!(testbed.says_of(i, "unreachable_total"), 0);
     }
 }
 
@@ -120,11 +120,11 @@ fn endpoint() -> Endpoint {
 }
 
 #[test]
-fn a_client_lies_about_a_path() {
+fn false_ack_on_a_path_closes_connection() {
     a_client_lies("lies", 3);
 }
 
 #[test]
-fn a_client_of_one_path_lies() {
+fn false_ack_of_single_path_client_closes_connection() {
     a_client_lies("lies-one", 1);
 }

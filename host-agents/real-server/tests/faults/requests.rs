@@ -1,4 +1,4 @@
-//! What a real server asks of its balancer, and what it leaves to it: this test is the balancer.
+//! Requests of a real server to its balancer, and rejections. This test acts as the balancer.
 
 use bytes::BytesMut;
 use frontage_handoff::http3;
@@ -7,10 +7,10 @@ use frontage_testkit::privileged;
 use http::Request;
 use noq::{RecvStream, SendStream};
 
-use crate::common::{World, content, run};
-use crate::forged::{CREDIT, FIRST, link, open};
+use crate::common::{Testbed, content, run};
+use crate::invalid_grants::{CREDIT, FIRST, link, open};
 
-/// A stream of the balancer's.
+/// A stream of a link.
 pub struct Stream {
     send: SendStream,
     receive: RecvStream,
@@ -19,9 +19,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// That begins with a grant of a share of so many bytes.
-    pub async fn open(world: &World, cookie: Option<Cookie>, credit: u64) -> Self {
-        let link = link(world, "lb.test", "ca.pem").await.unwrap();
+    /// Open a stream with a grant of `credit` bytes.
+    pub async fn open(testbed: &Testbed, cookie: Option<Cookie>, credit: u64) -> Self {
+        let link = link(testbed, "lb.test", "ca.pem").await.unwrap();
         let (mut send, receive) = link.open_bi().await.unwrap();
         send.write_all(&open(cookie, credit)).await.unwrap();
         let wire = BytesMut::new();
@@ -67,9 +67,10 @@ impl Stream {
     }
 }
 
-/// It asks for a larger share as its streams need one; and says what it sends to a client that is not there.
+/// The real server requests more credit as its streams need it, and reports that the absent client acknowledges
+/// nothing.
 #[test]
-fn a_share_is_asked_for_as_it_is_needed() {
+fn credit_is_requested_as_needed() {
     if !privileged() {
         return;
     }
@@ -78,9 +79,9 @@ fn a_share_is_asked_for_as_it_is_needed() {
         ("small".to_owned(), content(1, small)),
         ("large".to_owned(), content(2, large)),
     ];
-    let world = World::new("asked", 1, "round-robin", "", &files);
-    run(&world, async || {
-        let mut balancer = Stream::open(&world, None, CREDIT).await;
+    let testbed = Testbed::new("asked", 1, "round-robin", "", &files);
+    run(&testbed, async || {
+        let mut balancer = Stream::open(&testbed, None, CREDIT).await;
         // Its room is in the share.
         balancer.ask(0, "small", 0).await;
         assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
@@ -114,21 +115,21 @@ fn a_share_is_asked_for_as_it_is_needed() {
     });
 }
 
-/// Without keys it cannot make the sources of packets, and says so; its balancer answers.
+/// Without cookie keys, the real server rejects requests, and the balancer responds.
 #[test]
-fn a_missing_cookie_key_is_told() {
+fn missing_cookie_key_rejects_requests() {
     if !privileged() {
         return;
     }
     let files = [("small".to_owned(), content(1, 1000))];
-    let world = World::new("keyless", 1, "round-robin", "", &files);
-    run(&world, async || {
+    let testbed = Testbed::new("keyless", 1, "round-robin", "", &files);
+    run(&testbed, async || {
         let cookie = Cookie {
             sid: 7,
             prefix: 0x2001_0db8_0000_0007,
             epoch: Some(1),
         };
-        let mut balancer = Stream::open(&world, Some(cookie), CREDIT).await;
+        let mut balancer = Stream::open(&testbed, Some(cookie), CREDIT).await;
         for stream in [0, 4] {
             balancer.ask(stream, "small", 10_000).await;
             let reason = RejectReason::Path;
@@ -140,6 +141,9 @@ fn a_missing_cookie_key_is_told() {
         balancer.say(&ToServer::Stop).await;
         assert_eq!(balancer.hear().await, ToBalancer::Returned { next: FIRST });
     });
-    assert_eq!(world.server_metric(0, "failed_grants_total"), 1);
-    assert_eq!(world.server_metric(0, "rejected_total{reason=\"path\"}"), 2);
+    assert_eq!(testbed.server_metric(0, "failed_grants_total"), 1);
+    assert_eq!(
+        testbed.server_metric(0, "rejected_total{reason=\"path\"}"),
+        2
+    );
 }
