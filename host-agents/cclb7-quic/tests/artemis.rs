@@ -358,7 +358,7 @@ fn invalid_tunnel_datagrams_are_dropped_and_counted() {
         Error::UdpChecksum.name(),
     );
     assert_eq!(testbed.metric("tunnel_received_total"), 0);
-    // What is a datagram, if no QUIC, is noq's to drop; and the replica serves on.
+    // noq drops a datagram that is not QUIC, and the replica continues.
     gateway::send(&mut &testbed.wires[1], GATEWAY, &good);
     wait_for("the datagram", || {
         testbed.metric("tunnel_received_total") == 1

@@ -382,6 +382,6 @@ fn files_follow_http_semantics() {
         assert!(matches!(status, 400 | 404), "{name}: {status}");
         assert!(body.is_empty());
     }
-    // Nobody listens there.
+    // No server listens there.
     assert_eq!(get("origin", &[]).0, 502);
 }

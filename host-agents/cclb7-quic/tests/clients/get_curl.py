@@ -1,4 +1,4 @@
-"""Asks for a URL by curl (impersonating nobody), HTTP/3 only: `get_curl.py OUT URL [FIELD: VALUE...]`.
+"""Download a URL with curl (no impersonation), HTTP/3 only: `get_curl.py OUT URL [FIELD: VALUE...]`.
 
 The body goes to file OUT; status and fields come out as JSON. Three fields are not sent: `method`, `body`, and `again`, with
 which it asks once more on the same connection as soon as somebody has removed OUT.

@@ -19,7 +19,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Answer:
-    """What came so far."""
+    """A response as received so far."""
 
     headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
@@ -68,8 +68,9 @@ class Client(QuicConnectionProtocol):
 
 
 def connect(url: str, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
-    """To the server of `url`, whose certificate may be anybody's. What is asked before the connection is there leaves with the end of its
-    handshake.
+    """Connect to the server of `url`, whose certificate is not verified.
+
+    Requests made before the connection is established leave with the end of its handshake.
     """
     parts = urlsplit(url)
     configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)

@@ -1,7 +1,7 @@
-"""Comes back with a Retry's token when it is told to: `retry_aioquic.py OUT HOST PORT`.
+"""Complete a handshake with a Retry's token on request: `retry_aioquic.py OUT HOST PORT`.
 
-Begins one handshake after the other, and goes on with none of them, until the server answers with a Retry (RFC 9000, section 8.1.2).
-Then it writes the Retry to OUT, and completes that handshake as soon as somebody has removed OUT.
+Begin handshakes and abandon each, until the server responds with a Retry (RFC 9000, section 8.1.2).
+Then write the Retry to OUT, and complete that handshake as soon as OUT has been removed.
 """
 
 import socket

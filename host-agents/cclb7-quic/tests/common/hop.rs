@@ -163,7 +163,7 @@ impl Hop {
             write(packet, DESTINATION, &DIP.octets());
             return true;
         }
-        // As the switch does: nothing but this server's static cookie gets through.
+        // Like the switch, pass only this server's static cookie.
         let id = destination.to_bits() as u64;
         let ours = self
             .open(id)

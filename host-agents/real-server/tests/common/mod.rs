@@ -148,11 +148,11 @@ impl Testbed {
 
     /// Return the number of complete responses of a real server, as the balancer counts.
     pub fn answers(&self, server: usize) -> u64 {
-        self.says_of(server, "answers_total")
+        self.metric_about(server, "answers_total")
     }
 
     /// Return the balancer's metric about a real server.
-    pub fn says_of(&self, server: usize, name: &str) -> u64 {
+    pub fn metric_about(&self, server: usize, name: &str) -> u64 {
         self.balancer_metric(&format!("real_server_{name}{{server=\"rs{server}.test\"}}"))
     }
 
@@ -219,7 +219,7 @@ fn metric(host: &Namespace, name: &str) -> u64 {
         };
         let mut page = String::new();
         let asked = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
-        // A server that is killed meanwhile has no samples.
+        // A killed server has no samples.
         let _ = asked.and_then(|()| stream.read_to_string(&mut page));
         page
     });

@@ -71,7 +71,7 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         client.close().await;
     });
     assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
-    assert_eq!(testbed.says_of(0, "aborted_total"), 0);
+    assert_eq!(testbed.metric_about(0, "aborted_total"), 0);
 }
 
 #[test]

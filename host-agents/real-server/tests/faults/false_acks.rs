@@ -12,7 +12,7 @@ use noq::{ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
 use crate::common::client::{Client, both_send, tls};
 use crate::common::{Testbed, long_and_short, run, until};
 
-/// Observer that falsifies the ACKs of a noq client once it is told to.
+/// Observer that falsifies the ACKs of a noq client on request.
 struct Liar {
     lies: AtomicBool,
     /// Falsify ACKs of the real servers' paths, or of the single path.
@@ -104,14 +104,15 @@ fn a_client_lies(name: &str, paths: u32) {
             }
             client.close().await;
         }
-        until("nobody sends to who lied", || {
-            (0..2).all(|i| testbed.server_metric(i, "active_flows") == 0)
-        })
+        until(
+            "the end of all delegations to the closed connection",
+            || (0..2).all(|i| testbed.server_metric(i, "active_flows") == 0),
+        )
         .await;
     });
     for i in 0..2 {
-        assert_eq!(testbed.says_of(i, "up"), 1);
-        assert_eq!(testbed.says_of(i, "unreachable_total"), 0);
+        assert_eq!(testbed.metric_about(i, "up"), 1);
+        assert_eq!(testbed.metric_about(i, "unreachable_total"), 0);
     }
 }
 

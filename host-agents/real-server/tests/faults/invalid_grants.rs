@@ -66,7 +66,7 @@ fn invalid_grants_are_counted_by_name() {
         return;
     }
     let testbed = Testbed::new("forged", 1, "round-robin", "", &[]);
-    // One of another CA, which calls itself by the balancer's name, and one of this CA's that is no balancer.
+    // A certificate of another CA with the balancer's name, and one of this CA for an unknown name.
     std::fs::create_dir(testbed.folder.join("other")).unwrap();
     let other = Ca::new(&testbed.folder.join("other"));
     other.issue("lb.test");

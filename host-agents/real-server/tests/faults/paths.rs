@@ -15,7 +15,7 @@ fn real_servers_use_one_path_in_turn() {
     let testbed = Testbed::new("turns", 3, "round-robin", "", &files);
     let all = |name| {
         (0..3)
-            .map(|server| testbed.says_of(server, name))
+            .map(|server| testbed.metric_about(server, name))
             .sum::<u64>()
     };
     run(&testbed, async || {

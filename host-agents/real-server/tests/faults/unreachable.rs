@@ -31,7 +31,7 @@ fn heal(testbed: &Testbed) {
 const PORTS: [&str; 3] = ["p2", "p3", "p4"];
 
 /// Two real servers send one stream each, and the packets of the first one are dropped.
-fn a_server_is_not_heard(name: &str, paths: u32) {
+fn abandon_unreachable_server(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -72,19 +72,19 @@ fn a_server_is_not_heard(name: &str, paths: u32) {
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
-    assert_eq!(testbed.says_of(0, "unreachable_total"), 1);
-    assert_eq!(testbed.says_of(1, "unreachable_total"), 0);
-    assert_eq!(testbed.says_of(0, "aborted_total"), 1);
+    assert_eq!(testbed.metric_about(0, "unreachable_total"), 1);
+    assert_eq!(testbed.metric_about(1, "unreachable_total"), 0);
+    assert_eq!(testbed.metric_about(0, "aborted_total"), 1);
 }
 
 #[test]
 fn unreachable_server_with_path_is_abandoned() {
-    a_server_is_not_heard("unheard", 3);
+    abandon_unreachable_server("unreachable", 3);
 }
 
 #[test]
 fn unreachable_server_of_single_path_client_is_abandoned() {
-    a_server_is_not_heard("unheard-one", 1);
+    abandon_unreachable_server("unreachable-1", 1);
 }
 
 /// All packets to the client are dropped for some time. Afterwards the client must receive everything.
@@ -115,7 +115,7 @@ fn a_client_is_away(name: &str, paths: u32) {
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(testbed.says_of(i, "unreachable_total"), 0);
+        assert_eq!(testbed.metric_about(i, "unreachable_total"), 0);
     }
 }
 
@@ -131,7 +131,7 @@ fn offline_single_path_client_keeps_its_servers() {
 
 /// With 5 % loss each way and some reordering, no real server becomes unreachable, although probes and responses are
 /// lost.
-fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
+fn keep_servers_despite_losses(name: &str, paths: u32) {
     const SEED: u64 = 11;
     if !privileged() {
         return;
@@ -156,17 +156,21 @@ fn nobody_is_given_up_for_losses(name: &str, paths: u32) {
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(testbed.says_of(i, "unreachable_total"), 0, "seed {SEED}");
+        assert_eq!(
+            testbed.metric_about(i, "unreachable_total"),
+            0,
+            "seed {SEED}"
+        );
         assert!(testbed.answers(i) > 0);
     }
 }
 
 #[test]
 fn packet_loss_with_paths_abandons_no_server() {
-    nobody_is_given_up_for_losses("losses", 3);
+    keep_servers_despite_losses("losses", 3);
 }
 
 #[test]
 fn packet_loss_with_single_path_abandons_no_server() {
-    nobody_is_given_up_for_losses("losses-one", 1);
+    keep_servers_despite_losses("losses-one", 1);
 }

@@ -53,7 +53,7 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
         wire.extend(b"\r\n");
     }
     wire.extend(b"0\r\n\r\n");
-    // Who wants no more of it goes away.
+    // The peer may close the connection early.
     let _ = stream.write_all(&wire);
 }
 

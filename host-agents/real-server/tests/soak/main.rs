@@ -41,7 +41,7 @@ fn number(name: &str, default: usize) -> usize {
     value.map_or(default, |value| {
         value
             .parse()
-            .unwrap_or_else(|_| panic!("{name}={value} is no number"))
+            .unwrap_or_else(|_| panic!("{name}: invalid number {value:?}"))
     })
 }
 
@@ -119,7 +119,7 @@ impl Soak {
                 let line = format!(
                     "connection {i}, {paths} paths, {lost} % lost, object {object}: {error}"
                 );
-                // Whoever watches for an hour hears of it at once.
+                // Report faults at once, because the test may run for an hour.
                 println!("{line}");
                 wrong.push(line);
             }
@@ -183,11 +183,11 @@ fn every_downloaded_byte_is_correct() {
     let kinds: Vec<_> = kinds.collect();
     let of_all = |metric| -> u64 {
         (0..SERVERS)
-            .map(|server| testbed.says_of(server, metric))
+            .map(|server| testbed.metric_about(server, metric))
             .sum()
     };
     println!(
-        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, kept {}, broken {}, unheard {}",
+        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, local {}, aborted {}, unreachable {}",
         soak.seed,
         soak.done(),
         kinds.join(", "),
@@ -195,7 +195,7 @@ fn every_downloaded_byte_is_correct() {
         soak.begun.elapsed().as_secs(),
         testbed.balancer_metric("handoff_local_total"),
         of_all("aborted_total"),
-        of_all("unheard_total"),
+        of_all("unreachable_total"),
     );
     assert!(wrong.is_empty(), "seed {}: {}", soak.seed, wrong.join("\n"));
     assert!(sent.iter().all(|count| *count > 0));
