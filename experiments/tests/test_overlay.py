@@ -72,10 +72,10 @@ def test_p4_that_does_not_compile_is_refused_with_file_and_line(file: Path) -> N
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("{overlay: p4}", "control/treee.p4 stands in for nothing; give it the path of a file below p4src"),
-        ("{overlay: nowhere}", "nowhere is no folder with P4 files; give one"),
-        ("{define: {1X: 2}}", "3:19: program.define: '1X' is not acceptable; give macros for the compiler"),
-        ("{define: {X: much}}", "program.define: 'much' is not a whole number; give macros for the compiler"),
+        ("{overlay: p4}", "control/treee.p4 stands in for nothing: give it the path of a file below p4src"),
+        ("{overlay: nowhere}", "nowhere is no folder with P4 files: give one"),
+        ("{define: {1X: 2}}", '3:19: program.define: invalid value "1X": give macros for the compiler'),
+        ("{define: {X: much}}", 'program.define: invalid integer "much": give macros for the compiler'),
     ],
 )
 def test_refused_with_field_and_fix(file: Path, given: str, complaint: str) -> None:

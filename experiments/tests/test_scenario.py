@@ -106,41 +106,47 @@ def test_flows_can_be_listed(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("titel: x\n", "1:1: titel: is no field of the configuration; remove it or use one of: title, seeds"),
+        ("titel: x\n", '1:1: titel: unknown key "titel": remove it or use one of: title, seeds'),
         ("title: x\nworld: {kind: ring}\n", "2:8: world: "),
-        ("title: x\nworkload: {load: much}\n", "2:18: workload.load: 'much' is not a number; give offered bytes"),
+        ("title: x\nworkload: {load: much}\n", '2:18: workload.load: invalid number "much": give offered bytes'),
         (
             "title: x\nworkload: {duration: 5 parsec}\n",
-            "workload.duration: '5 parsec' is not a number with one of the units ns, us",
+            'workload.duration: invalid quantity "5 parsec": not a number with one of the units ns, us',
         ),
-        ("title: x\nworkload: {duration: 0.5ns}\n", "workload.duration: '0.5ns' is not a whole number of ns"),
-        ("title: x\nbalancer: {weights: [1, 0]}\n", "2:25: balancer.weights[1]: '0' is smaller than 1; give the servers' weights"),
-        ("title: x\nworld: {kind: testbed, overhead: 24 frames}\n", "'24 frames' is not a number with one of the units B, kB"),
-        ("title: x\ntransport: {initial_threshold: 1}\n", "transport.initial_threshold: '1' is smaller than 2"),
+        ("title: x\nworkload: {duration: 0.5ns}\n", 'workload.duration: invalid quantity "0.5ns": not a whole number of ns'),
+        (
+            "title: x\nbalancer: {weights: [1, 0]}\n",
+            '2:25: balancer.weights[1]: "0" is below the minimum of 1: give the servers\' weights',
+        ),
+        (
+            "title: x\nworld: {kind: testbed, overhead: 24 frames}\n",
+            'invalid quantity "24 frames": not a number with one of the units B, kB',
+        ),
+        ("title: x\ntransport: {initial_threshold: 1}\n", 'transport.initial_threshold: "1" is below the minimum of 2'),
         ("title: x\nvary: {balancer.policy: [best]}\n", "2:7: vary: balancer.policy: "),
         ("title: x\nvary: {balancer.polity: [hash]}\n", "vary: balancer.polity: "),
-        ("title: x\nworkload: {sizes: huge}\n", "2:19: workload.sizes: 'huge' is no distribution of sizes: there are websearch,"),
+        ("title: x\nworkload: {sizes: huge}\n", '2:19: workload.sizes: unknown distribution "huge": use one of websearch,'),
         (
             "title: x\nworld: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: peer}, {name: b, role: peer}], "
             "links: [{ends: [s, a]}]}\n",
-            "2:8: world: b has 0 links, a host has one; give every host one link",
+            "2:8: world: b has 0 links, a host has one: give every host one link",
         ),
         (
             "title: x\ntransport:\n  protocol: quic\n  min_rto: 5ms\n",
-            "4:3: transport.min_rto: is no field of the configuration; remove it or use one of: congestion, initial_window",
+            '4:3: transport.min_rto: unknown key "min_rto": remove it or use one of: congestion, initial_window',
         ),
         (
             "title: x\ntransport: {max_ack_delay: 1ms}\n",
-            "2:13: transport.max_ack_delay: is no field of the configuration; remove it",
+            '2:13: transport.max_ack_delay: unknown key "max_ack_delay": remove it',
         ),
         ("title: x\ntransport: {protocol: sctp}\n", "2:12: transport: "),
         (
             "title: x\ntransport: {protocol: quic, max_datagram: 100}\n",
-            "2:43: transport.max_datagram: '100' is smaller than 1200; give",
+            '2:43: transport.max_datagram: "100" is below the minimum of 1200: give',
         ),
         (
             "title: x\ntransport: {protocol: quic}\nbalancer: {policy: cheetah-ll}\n",
-            "3:20: balancer.policy: cheetah-ll counts FIN and RST, and QUIC has none that a switch could see; use cheetah-rr",
+            "3:20: balancer.policy: cheetah-ll counts FIN and RST, and QUIC has none that a switch could see: use cheetah-rr",
         ),
         (
             "title: x\ntransport: {protocol: quic}\nvary:\n  balancer.policy: [cclb4, cheetah-ll]\n",
@@ -152,33 +158,33 @@ def test_flows_can_be_listed(file: Path) -> None:
         ),
         (
             "title: x\nworld: {kind: leaf-spine, queue_bytes: 150kB}\nvary:\n  scheduler.kind: [sp-pifo-exact]\n",
-            "2:40: world.queue_bytes: sp-pifo-exact counts its room in packets; use `queue`",
+            "2:40: world.queue_bytes: sp-pifo-exact counts its room in packets: use `queue`",
         ),
         (
             "title: x\ntransport: {protocol: quic}\nscheduler: {rank: segment}\n",
-            "3:19: scheduler.rank: QUIC's packets have no place of their own in a flow; use unsent, or protocol tcp",
+            "3:19: scheduler.rank: QUIC's packets have no place of their own in a flow: use unsent, or protocol tcp",
         ),
         (
             "title: x\nworld: {kind: testbed, leaves: 3}\n",
-            "2:24: world.leaves: is no field of the configuration; remove it or use one of: kind, clients",
+            '2:24: world.leaves: unknown key "leaves": remove it or use one of: kind, clients',
         ),
-        (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: there is no client b; use one of a"),
-        (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: there is no server c; use one of b"),
+        (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: there is no client b: use one of a"),
+        (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: there is no server c: use one of b"),
         (
             FLOWS.replace("size: 1MB", "size: 0B"),
-            "4:49: workload.flows[0].size: 0 should be greater than 0; give bytes of the response",
+            "4:49: workload.flows[0].size: 0 should be greater than 0: give bytes of the response",
         ),
         (
             FLOWS.replace("workload: {", "workload: {load: 0.5, "),
-            "4:18: workload.load: the flows are listed one by one; remove it, or `flows`",
+            "4:18: workload.load: the flows are listed one by one: remove it, or `flows`",
         ),
         (FLOWS.replace("{name: s}", "{name: s, balances: true}"), "4:19: workload.flows: behind a switch that serves the VIP"),
         (
             "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
-            "3:20: workload.incast: there are 3 servers to answer a client; use no more than that",
+            "3:20: workload.incast: there are 3 servers to answer a client: use no more than that",
         ),
         ("title: [x\n", "scenario.yaml:"),
-        ("", "title: is missing; add what the figure shows"),
+        ("", "title: missing: add what the figure shows"),
     ],
 )
 def test_refused_with_place_and_fix(file: Path, text: str, complaint: str) -> None:

@@ -21,10 +21,10 @@ def parse(value: object, units: dict[str, int]) -> int:
         return value
     found = _QUANTITY.fullmatch(str(value).strip())
     if found is None or found[2] not in units:
-        raise ValueError(f"not a number with one of the units {', '.join(units)}")
+        raise ValueError(f"invalid quantity {{}}: not a number with one of the units {', '.join(units)}")
     exact = Fraction(found[1]) * units[found[2]]
     if exact.denominator != 1:
-        raise ValueError(f"not a whole number of {next(iter(units))}")
+        raise ValueError(f"invalid quantity {{}}: not a whole number of {next(iter(units))}")
     return int(exact)
 
 

@@ -37,4 +37,4 @@ def sizes(name: str) -> Cdf:
                 return Cdf(((float(low), 0.0), (float(high), 1.0)))
     except ValueError:
         pass
-    raise ValueError("no distribution of sizes: there are websearch, websearch-steps, datamining, fixed:BYTES and uniform:LOW-HIGH")
+    raise ValueError("unknown distribution {}: use one of websearch, websearch-steps, datamining, fixed:BYTES and uniform:LOW-HIGH")
