@@ -1,4 +1,4 @@
-"""What a test generator needs to know of a compiled program: headers, parser, constants, checksums (BMv2's JSON format)."""
+"""A compiled program's headers, parser, constants and checksums, from BMv2 JSON, for the packet generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 Ref = tuple[str, str]
-"""Header and field."""
+"""Names of header and field."""
 
 
 class CompiledProgram:
@@ -17,7 +17,7 @@ class CompiledProgram:
         self.json: dict[str, Any] = json.loads(file.read_text())
         types = {kind["name"]: kind for kind in self.json["header_types"]}
         self.headers: dict[str, list[tuple[str, int]]] = {}
-        """Fields and widths; a varbit field is there with width 0."""
+        """Fields and widths by header; a varbit field has width 0."""
         for header in self.json["headers"]:
             fields = types[header["header_type"]]["fields"]
             self.headers[header["name"]] = [(field[0], 0 if field[1] == "*" else int(field[1])) for field in fields]
@@ -30,15 +30,15 @@ class CompiledProgram:
         self.start: str = parser["init_state"]
         self.states: dict[str, dict[str, Any]] = {state["name"]: state for state in parser["parse_states"]}
         self.constants = sorted({int(value, 16) for value in _constants(self.json) if int(value, 16) >= 0})
-        """Every number that the program mentions."""
+        """All numbers in the program."""
         self.compared: dict[Ref, set[int]] = defaultdict(set)
-        """Numbers that the program compares a field with."""
+        """Numbers with which the program compares a field."""
         for ref, value in _comparisons(self.json):
             self.compared[ref].add(value)
         self.calculations = {calculation["name"]: calculation for calculation in self.json["calculations"]}
 
     def key_fields(self, table: str) -> list[Ref | None]:
-        """What the fields of a table's key are, in order; None for what is no plain field."""
+        """Return the fields of a table's key, in order; None for a key that is not a plain field."""
         for pipeline in self.json["pipelines"]:
             for found in pipeline["tables"]:
                 if found["name"] == table:
@@ -47,11 +47,11 @@ class CompiledProgram:
         return []
 
     def clone_sessions(self) -> set[int]:
-        """Constants that can be the number of one: P4Runtime has sessions from 1 on, BMv2 up to 32767."""
+        """Return constants that may be clone session ids: P4Runtime's ids start at 1, and BMv2's end at 32767."""
         return {value for value in self.constants if 0 < value < 1024}
 
     def verified(self) -> list[tuple[Ref, dict[str, Any]]]:
-        """Fields that the program verifies to be checksums, and how they are calculated."""
+        """Return the checksum fields that the program verifies, with their calculations."""
         verified = [checksum for checksum in self.json["checksums"] if checksum.get("verify")]
         return [((c["target"][0], c["target"][1]), self.calculations[c["calculation"]]) for c in verified]
 
@@ -86,7 +86,7 @@ def _comparisons(node: Any) -> Iterator[tuple[Ref, int]]:
 
 
 def evaluate(node: Any, fields: dict[Ref, int]) -> int | None:
-    """An expression over fields of the packet; None if anything else is in it."""
+    """Return an expression over fields of the packet; None if it contains anything else."""
     if node is None:
         return None
     kind, value = node["type"], node["value"]

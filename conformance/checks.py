@@ -1,4 +1,4 @@
-"""The checks against p4c's samples. Each gives the samples it is about and what became of each of them."""
+"""The checks on p4c's samples: each selects its samples and returns an outcome for each of them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,41 @@ class Outcome:
     name: str
     passed: bool
     seen: str = ""
-    """What was seen where it did not pass, in a line."""
+    """The observed failure, in one line."""
 
 
 @dataclass(frozen=True)
 class Check:
     name: str
-    """As in explained.toml."""
+    """Name in explained.toml."""
     total: str
-    """The result's key of how many samples there are."""
+    """Key of the number of samples in the result."""
     passed: str
-    """The result's key of how many of them pass."""
+    """Key of the number of passed samples in the result."""
     samples: Callable[[Corpus], list[Sample]]
     check: Callable[[Sample], Outcome]
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A check with the outcomes of its samples, in order."""
+
+    check: Check
+    outcomes: list[Outcome]
+
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if not outcome.passed]
+
+    def surprises(self, reasons: dict[str, str], only: str | None) -> list[str]:
+        """Return the outcomes that contradict explained.toml."""
+        failed = {outcome.name: outcome.seen for outcome in self.failed()}
+        unexplained = [f"{name}: {seen}" for name, seen in failed.items() if name not in reasons]
+        stale = [name for name in reasons if name not in failed and only in (None, name)]
+        return unexplained + [f"{name}: passes or no longer exists: remove it from explained.toml" for name in stale]
+
+
 class Checks:
-    """With our compiler, our STF runner, and a folder for what they make."""
+    """The checks with our compiler and STF runner, which write their files to a folder."""
 
     def __init__(self, compiler: Compiler, stf: Path, work: Path):
         self.compiler = compiler
@@ -51,15 +69,15 @@ class Checks:
             Check("stf", "stf_total", "stf_passed", Corpus.stf_pairs, self.stf_passes),
             Check("printed", "printed_total", "printed_passed", Corpus.printed, self.stf_passes),
             Check("p4info", "p4info_total", "p4info_equal", Corpus.with_p4info, self.p4info_equals),
-            Check("errors", "errors_total", "errors_refused", Corpus.wrong, self.is_refused),
+            Check("errors", "errors_total", "errors_refused", Corpus.invalid, self.is_refused),
             Check(
                 "right_line",
                 "errors_with_line",
                 "errors_right_line",
-                lambda c: list(with_line(c.wrong())),
+                lambda c: list(with_line(c.invalid())),
                 self.is_refused_on_its_line,
             ),
-            Check("bmv_errors", "bmv_errors_total", "bmv_errors_refused", Corpus.wrong_for_bmv2, self.is_refused),
+            Check("bmv_errors", "bmv_errors_total", "bmv_errors_refused", Corpus.invalid_for_bmv2, self.is_refused),
         ]
 
     def stf_passes(self, sample: Sample) -> Outcome:
@@ -70,7 +88,7 @@ class Checks:
 
     def p4info_equals(self, sample: Sample) -> Outcome:
         done, _, p4info = self.compiler.compile(sample, self.work)
-        # As with p4c, it is there also if only the target cannot run the program.
+        # As in p4c, it also exists if only the target cannot run the program.
         if not p4info.exists():
             return Outcome(sample.name, False, done.first)
         difference = p4info_difference(read(sample.p4info), read(p4info))
@@ -78,28 +96,29 @@ class Checks:
 
     def is_refused(self, sample: Sample) -> Outcome:
         done, _, _ = self.compiler.compile(sample, self.work)
-        # Anything but the compiler's own "no" is a crash.
+        # Any other status but 0 is a crash.
         return Outcome(sample.name, done.status == 1, "accepted" if done.status == 0 else done.first)
 
     def is_refused_on_its_line(self, sample: Sample) -> Outcome:
         done, _, _ = self.compiler.compile(sample, self.work)
-        wanted = error_lines(sample)
+        expected = error_lines(sample)
         ours = {int(line) for file, line in OUR_ERROR.findall(done.text) if file == sample.source.name}
-        have = f"line {', '.join(map(str, sorted(ours)))}" if ours else "no line"
+        found = f"line {', '.join(map(str, sorted(ours)))}" if ours else "no line"
         return Outcome(
-            sample.name, bool(wanted & ours), f"p4c: line {', '.join(map(str, sorted(wanted)))}; here: {have}: {done.first}"
+            sample.name, bool(expected & ours), f"p4c: line {', '.join(map(str, sorted(expected)))}; here: {found}: {done.first}"
         )
 
 
 def p4info_difference(theirs: str, ours: str) -> str | None:
-    """Where two P4Infos differ as messages: formatting, comments and the order of fields do not count, the order of lists does."""
+    """Return the first difference of two P4Info messages. Formatting, comments and the order of fields do not matter; the
+    order of lists does."""
     try:
-        wanted, have = (text_format.Parse(text, p4i.P4Info()) for text in (theirs, ours))
+        theirs_message, ours_message = (text_format.Parse(text, p4i.P4Info()) for text in (theirs, ours))
     except text_format.ParseError as error:
         return f"cannot be read: {error}"
-    if wanted == have:
+    if theirs_message == ours_message:
         return None
-    for wanted_line, our_line in zip(str(wanted).splitlines(), str(have).splitlines(), strict=False):
-        if wanted_line != our_line:
-            return f"p4c: {wanted_line.strip()}; here: {our_line.strip()}"
-    return "one of them ends before the other"
+    for their_line, our_line in zip(str(theirs_message).splitlines(), str(ours_message).splitlines(), strict=False):
+        if their_line != our_line:
+            return f"p4c: {their_line.strip()}; here: {our_line.strip()}"
+    return "one message is a prefix of the other"

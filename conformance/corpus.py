@@ -1,4 +1,4 @@
-"""The programs of a p4c checkout that are the yardstick, and what p4c's own outputs beside them say."""
+"""The sample programs of a p4c checkout, with p4c's expected outputs."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 V1MODEL = re.compile(r'^\s*#\s*include\s*[<"](?:.*/)?v1model\.p4[>"]', re.MULTILINE)
 POSITION = re.compile(r"^(?:.*/)?([^/\s(]+\.p4)\((\d+)\):(?! \[--W(?!error))", re.MULTILINE)
-"""Where a message of p4c is, unless it is a warning. Of a place that a message only refers to, no colon follows the number."""
+"""The position of a message of p4c that is not a warning. Positions to which a message only refers lack the colon."""
 NAMED_ACTION = re.compile(r'@name\("([^"]*)"\)(?: @\w+(?:\([^)]*\))?)* action ')
 ERROR = re.compile(r"\berror:|syntax error")
 
 
 class CorpusError(Exception):
-    """What is wrong with the checkout, and what to do about it."""
+    """A fault of the checkout, and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A program with what belongs to it."""
+    """A program with its related files."""
 
     name: str
     """The path below its folder, without ``.p4``."""
     source: Path
     outputs: Path
-    """The folder of p4c's own outputs for it."""
+    """The folder of p4c's outputs for it."""
     stf: Path
-    """Its test, which not every program has."""
+    """The STF test, which may not exist."""
 
     @property
     def p4info(self) -> Path:
@@ -46,14 +46,14 @@ class Corpus:
 
     @classmethod
     def find(cls, root: str) -> Corpus:
-        """Raises CorpusError where this is no p4c checkout."""
+        """Return the corpus in a p4c checkout, or raise CorpusError."""
         if not root:
             raise CorpusError(
                 "P4C is not set. Clone github.com/p4lang/p4c (no build is needed), then: make conformance P4C=path/to/p4c"
             )
         path = Path(root).resolve()
         if not (path / "testdata" / "p4_16_samples").is_dir():
-            raise CorpusError(f"{root} is no p4c checkout: it has no testdata/p4_16_samples. Give the folder that `git clone` made")
+            raise CorpusError(f"{root}: not a p4c checkout: missing testdata/p4_16_samples: use the folder that `git clone` created")
         version = path / "Version.txt"
         return cls(path, version.read_text().strip() if version.is_file() else "of unknown version")
 
@@ -65,7 +65,7 @@ class Corpus:
             yield Sample(str(below.with_suffix("")), source, outputs, source.with_suffix(".stf"))
 
     def v1model(self) -> list[Sample]:
-        """Those that include v1model.p4 themselves."""
+        """Return the samples that include v1model.p4 directly."""
         return [sample for sample in self._folder("p4_16_samples") if V1MODEL.search(read(sample.source))]
 
     def stf_pairs(self) -> list[Sample]:
@@ -89,18 +89,18 @@ class Corpus:
     def with_p4info(self) -> list[Sample]:
         return [sample for sample in self.v1model() if sample.p4info.is_file()]
 
-    def wrong(self) -> list[Sample]:
-        """Those in which p4c finds an error, of all architectures."""
+    def invalid(self) -> list[Sample]:
+        """Return the samples in which p4c finds an error, for all architectures."""
         found = [sample for sample in self._folder("p4_16_errors") if sample.stderr.is_file()]
         return [sample for sample in found if ERROR.search(read(sample.stderr))]
 
-    def wrong_for_bmv2(self) -> list[Sample]:
-        """Those that p4c's back end for BMv2 refuses; there is no output beside them."""
+    def invalid_for_bmv2(self) -> list[Sample]:
+        """Return the samples that p4c's back end for BMv2 rejects; p4c does not store its output for them."""
         return list(self._folder("p4_16_bmv_errors"))
 
 
 def error_lines(sample: Sample) -> frozenset[int]:
-    """The lines of the program itself on which p4c's errors are, and those of their causes."""
+    """Return the lines of the program that p4c's errors, or their causes, are on."""
     return frozenset(int(line) for file, line in POSITION.findall(read(sample.stderr)) if file == sample.source.name)
 
 
@@ -110,5 +110,5 @@ def _can_be_controlled(text: str) -> bool:
 
 
 def read(path: Path) -> str:
-    """Some programs have bytes in their comments that are no UTF-8."""
+    """Read a text file; the comments of some programs contain bytes that are not UTF-8."""
     return path.read_text(encoding="utf-8", errors="replace")

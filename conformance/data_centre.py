@@ -1,5 +1,7 @@
-"""Sites for frontage.p4: what the controller would write for its example configurations, instead of random entries, so that
-packets get as far as they do in a data centre."""
+"""Sites for frontage.p4: the entries that the controller writes for its example configurations.
+
+With these instead of random entries, packets take the same paths as in a data centre.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from tools import ROOT
 
 EXAMPLES = ROOT / "controller" / "examples"
 FOREVER = 65535
-"""Seconds after which an entry of the tables of connections expires: more than a round lasts. Each switch has its own clock, so that an
-entry could be gone from one when the next packet of its flow comes, and not from the other."""
+"""Idle timeout of the connection tables in seconds: longer than a round. Each switch has its own clock, so an entry could
+otherwise expire on one switch before the next packet of its connection, and on the other after it."""
 LOADS = ((0, 0, 0), (1, 2, 40), (9, 0, 255))
-"""N_AF, N_FF and RPT of dynamic cookies, as they are quantised."""
+"""Quantised values of N_AF, N_FF and RPT in dynamic cookies."""
 
 SOUND: dict[Ref, tuple[int, ...]] = {
     ("arp", "hardware_type"): (1,),
@@ -61,7 +63,7 @@ class Site:
         self._dialogue = Dialogue(self._config)
 
     def fields(self) -> Iterator[tuple[Ref, int]]:
-        """What headers hold in a data centre like this: its addresses, cookies and ports, and sound values of what a router checks."""
+        """Yield typical header values of this site: addresses, cookies, ports, and valid values for the fields that a router checks."""
         config = self._config
         for port in config.ports:
             yield ("ethernet", "dst"), port.mac
@@ -84,7 +86,7 @@ class Site:
         yield from self._cookies()
 
     def _cookies(self) -> Iterator[tuple[Ref, int]]:
-        """Cookie addresses, what servers send from, and connection ids, of each server whose VIP has a cookie prefix."""
+        """Yield cookie addresses, source addresses and connection ids of each server whose VIP has a cookie prefix."""
         config = self._config
         prefixes = {vip.name: vip.cookie_prefix for vip in config.vips if vip.cookie_prefix}
         for server in config.servers:
@@ -104,18 +106,18 @@ class Site:
                     yield ("connection_id", "word"), int.from_bytes(cid[1:9], "big")
 
     def spoken(self, random: Random, packet: Packet) -> Packet:
-        """Instead of every other packet, what its clients and servers would say; the others by their ports."""
+        """Replace every other packet by one of the site's clients and servers, and send the rest through suitable ports."""
         return self._dialogue.packet(random) if random.random() < 0.5 else self._by_its_port(random, packet)
 
     def _by_its_port(self, random: Random, packet: Packet) -> Packet:
-        """Mostly, what is addressed to one of the ports comes by that port; what comes from the controller stays."""
+        """Usually let packets addressed to one of the ports arrive on that port; packets of the controller are not changed."""
         port, frame = packet
         mac = int.from_bytes(frame[:6], "big")
         right = next((each.id for each in self._config.ports if each.mac == mac), port)
         return (right if port != self._config.device.cpu_port and random.random() < 0.9 else port), frame
 
     def updates_and_packets(self, schema: Schema) -> tuple[list[p4r.Update], list[Packet]]:
-        """Entries, and what the controller tells the switch by its CPU port."""
+        """Return the entries, and the controller's packet-outs."""
         config = self._config
         wanted, packets_out = contents(config, schema)
         updates = [
@@ -129,7 +131,7 @@ class Site:
 
 
 def _frames(schema: Schema, outs: Iterable[p4r.PacketOut]) -> Iterator[bytes]:
-    """With their metadata in front, as the pipeline sees packets of the controller."""
+    """Return packet-outs with their metadata prepended, as the pipeline receives them."""
     widths = {number: width for number, _, width in schema.packet_out}
     for out in outs:
         bits = length = 0
@@ -140,4 +142,4 @@ def _frames(schema: Schema, outs: Iterable[p4r.PacketOut]) -> Iterator[bytes]:
 
 
 SITES = (Site(EXAMPLES / "demo.yaml"), Site(EXAMPLES / "quic.yaml"))
-"""One of TCP's services, one of QUIC's."""
+"""A site with a TCP service, and one with a QUIC service."""

@@ -1,4 +1,4 @@
-"""What clients and servers of a site say: whole, right packets, which get where packets of random fields seldom do."""
+"""Packets of a site's clients and servers: complete and valid, so they reach code that random fields seldom reach."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CLIENTS: dict[int, tuple[Address, ...]] = {
     6: tuple(IPv6Address(f"2001:db8:9::{host}") for host in range(7, 11)),
 }
 PORTS = range(40000, 40008)
-"""Clients and their ports are few, so that flows go on."""
+"""Few clients and ports, so that connections have several packets."""
 INITIAL = 1200
-"""Bytes (RFC 9000, section 14.1)."""
+"""Minimum size in bytes of an Initial's datagram (RFC 9000, section 14.1)."""
 FLAGS = ("S", "S", "A", "PA", "FA", "R")
 
 
 class Dialogue:
-    """Between clients of a site and its services."""
+    """Packets between clients of a site and its services."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class Dialogue:
         self._members = [(vip, server) for vip in config.vips for server in config.servers if server.vip == vip.name]
 
     def packet(self, random: Random) -> Packet:
-        """One of them, by the port that it would come by."""
+        """Return a random packet with its ingress port."""
         vip, server = random.choice(self._members)
         client, up = random.choice(CLIENTS[vip.address.version]), random.random() < 0.5
         match vip.protocol, up:
@@ -58,13 +58,13 @@ class Dialogue:
         return at.id, bytes(_ethernet(at) / said)
 
     def _to(self, random: Random, vip: Vip, server: Server) -> Address:
-        """The VIP, or where there are cookie addresses, now and then that."""
+        """Return the VIP or, if the VIP has cookie addresses, sometimes one of these."""
         if vip.cookie_prefix is None or random.random() < 0.6:
             return vip.address
         return vip.cookie_prefix[random.choice(self._config.cookie_keys).seal_ip6(Ip6Cookie(server.sid))]
 
     def _source(self, random: Random, vip: Vip, server: Server) -> Address:
-        """The DIP, or where there are cookies, mostly one in the server's /64."""
+        """Return the DIP or, if the VIP has cookies, usually an address in the server's /64."""
         if vip.cookie_prefix is None or random.random() < 0.2:
             return server.address
         rpt, n_af, n_ff = (random.choice((0, 1, 5, random.getrandbits(8))) for _ in range(3))
@@ -73,7 +73,7 @@ class Dialogue:
         return IPv6Network((server.address, 64), strict=False)[random.choice(self._config.cookie_keys).seal_ip6(cookie)]
 
     def _head(self, random: Random, server: Server) -> bytes:
-        """Of a QUIC packet with a long or short header (RFC 8999, section 5), and whatever connection id."""
+        """Return a QUIC packet with a long or short header (RFC 8999, section 5) and a random connection id."""
         ours = random.choice(self._config.cookie_keys).seal_cid(server.sid, random.randint(1, CID_NONCE_MAX), random.randbytes(3))
         cid = random.choice(
             (ours, ours, plain_cid(server.sid, random.randbytes(9)), random.randbytes(8), random.randbytes(20), b"")
@@ -100,7 +100,7 @@ def _datagram(random: Random, sport: int, dport: int, head: bytes) -> Layers:
 
 
 def _tcp(random: Random, sport: int, dport: int, ck: int) -> Layers:
-    """With a time stamp mostly, and where Linux puts it."""
+    """Return TCP options, usually with a time stamp at Linux's position."""
     flags, stamped = random.choice(FLAGS), random.random() < 0.8
     stamps = (random.getrandbits(32), 0 if flags == "S" else random.getrandbits(32))
     options: list[tuple[str, object]] = [("NOP", None), ("NOP", None), ("Timestamp", stamps)] if stamped else []

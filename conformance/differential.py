@@ -1,8 +1,9 @@
-"""Runs the same random packets through softswitch and BMv2, with the same program, JSON and random table entries, and compares what
-leaves: for each packet the ports and every byte, and at the end all counters.
+"""Send the same random packets through softswitch and BMv2, with the same program, JSON and random table entries.
 
-Needs BMv2's simple_switch_grpc (BMV2 or PATH), and P4C, a checkout of github.com/p4lang/p4c, for all programs but frontage.p4.
-A seed decides everything. Each difference is written with its packet and entries to build/conformance/differential.
+The outputs are compared: for each packet the ports and all bytes, and finally all counters. Needs BMv2's
+simple_switch_grpc (BMV2 or PATH) and, for all programs except frontage.p4, P4C, a checkout of github.com/p4lang/p4c.
+The seed determines everything. Each difference is written with its packet and entries to
+build/conformance/differential.
 
 Examples:
   make differential PACKETS=100000 SEED=1
@@ -39,11 +40,11 @@ from tools import ROOT, Compiler, ToolError, own, version
 BUILD = ROOT / "build" / "conformance" / "differential"
 FRONTAGE = "frontage"
 PACKETS_PER_ROUND = 1000
-"""With the same entries, on switches that were just started."""
+"""Packets with the same entries, on freshly started switches."""
 
 PROGRAMS = {
-    FRONTAGE: "this project's program, half of it with the entries of a data centre (TCP's, QUIC's)",
-    "fabric_20190420/fabric": "a data centre's fabric: ternary keys, selectors, multicast, MPLS, tunnels",
+    FRONTAGE: "this project's program; half of the rounds with the entries of a data centre (TCP, QUIC)",
+    "fabric_20190420/fabric": "a data-centre fabric: ternary keys, selectors, multicast, MPLS, tunnels",
     "omec/up4": "a mobile core: ranges, selectors, tunnels, counters",
     "ternary2-bmv2": "ternary keys, a header stack",
     "basic_routing-bmv2": "longest prefixes, a checksum",
@@ -55,22 +56,22 @@ PROGRAMS = {
     "checksum1-bmv2": "checksums over varbit options",
     "v1model-special-ops-bmv2": "clone, resubmit, recirculate, multicast",
 }
-"""And what each is for. The first gets a third of all packets."""
+"""The programs and the features that they test. The first gets a third of all packets."""
 
 UNDEFINED = {
     "fabric_20190420/fabric": Undefined(("FabricIngress.spgw_ingress.dl_sess_lookup",)),
     "omec/up4": Undefined(("PreQosPipe.sessions_uplink",)),
     "header-stack-ops-bmv2": Undefined(cut=False),
 }
-"""Where a program would read fields of headers that are not valid. Their value is not defined (P4_16 specification,
-"Reading uninitialized values"): softswitch reads zero, BMv2 what an earlier packet left there."""
+"""Restrictions for programs that would read fields of invalid headers. Their value is undefined (P4_16 specification,
+"Reading uninitialized values"): softswitch reads zero, and BMv2 reads an earlier packet's value."""
 
 
 @dataclass
 class Tally:
     packets: int = 0
     left: int = 0
-    """Frames that came out."""
+    """Frames sent by the switches."""
     differences: list[Difference] = field(default_factory=list)
 
 
@@ -86,12 +87,12 @@ def samples(only: str | None) -> list[Sample]:
         corpus = Corpus.find(os.environ.get("P4C", ""))
         found += [sample for sample in corpus.v1model() if sample.name == name]
     if not found:
-        raise CorpusError(f"no program is called {only}; there are {', '.join(PROGRAMS)}")
+        raise CorpusError(f"unknown program {only}: use {', '.join(PROGRAMS)}")
     return found
 
 
 def _shares(names: list[str], packets: int) -> dict[str, int]:
-    """How many packets each program gets: this project's a third, if it is not alone."""
+    """Return the number of packets for each program: a third for this project's, unless it is the only one."""
     others = [name for name in names if name != FRONTAGE]
     of_ours = packets // 3 if others else packets
     of_others = packets - of_ours if FRONTAGE in names else packets
@@ -102,7 +103,7 @@ async def run(
     peers: Sequence[Target], program: tuple[Path, Path], name: str, seed: int, packets: int, progress: Progress, task: TaskID
 ) -> Tally:
     tally = Tally()
-    # Of this project's program, every other round has random entries.
+    # For this project's program, every other round uses random entries.
     sites = cycle([each for site in SITES for each in (site, None)] if name == FRONTAGE else [None])
     rounds = (packets + PACKETS_PER_ROUND - 1) // PACKETS_PER_ROUND
     for number in range(rounds):
@@ -118,9 +119,9 @@ async def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packets", type=int, default=100_000, help="of all programs together (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is random (%(default)s)")
-    parser.add_argument("--only", metavar="PROGRAM", help="only this program; nothing is written")
+    parser.add_argument("--packets", type=int, default=100_000, help="number of packets for all programs together (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random choices (%(default)s)")
+    parser.add_argument("--only", metavar="PROGRAM", help="run only this program; does not write files")
     args = parser.parse_args()
     console = Console(stderr=True, highlight=False)
     try:
@@ -157,13 +158,13 @@ def _report(tallies: dict[str, Tally], peer: Target, seed: int, only: str | None
     reasons = explained.load().get("differential", {})
     unexplained = 0
     for name, tally in tallies.items():
-        console.print(f"{name}: {tally.packets} packets, {tally.left} frames left, {len(tally.differences)} differences")
+        console.print(f"{name}: {tally.packets} packets, {tally.left} frames sent, {len(tally.differences)} differences")
         file = BUILD / f"{name.replace('/', '__')}.txt"
         file.write_text("\n".join(str(difference) for difference in tally.differences))
         if tally.differences and name not in reasons:
             unexplained += len(tally.differences)
             console.print(
-                f"{name}: {file.relative_to(ROOT)} has them; the first:\n{tally.differences[0]}", style="red", markup=False
+                f"{name}: {file.relative_to(ROOT)} lists them; the first:\n{tally.differences[0]}", style="red", markup=False
             )
     if only is None:
         total = sum(tally.packets for tally in tallies.values())
@@ -182,8 +183,8 @@ def _report(tallies: dict[str, Tally], peer: Target, seed: int, only: str | None
             for name, tally in tallies.items()
         ]
         head = ("program", "what it is for", "packets", "frames that left", "differences", "why")
-        said = f"Against BMv2 {version(peer.binary)}, seed {seed}: {total:,} packets, {differ} differences."
-        report.renew({"differential": f"{said}\n\n{report.table(head, rows)}"})
+        summary = f"Against BMv2 {version(peer.binary)}, seed {seed}: {total:,} packets, {differ} differences."
+        report.renew({"differential": f"{summary}\n\n{report.table(head, rows)}"})
     return 1 if unexplained else 0
 
 

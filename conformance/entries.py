@@ -13,7 +13,7 @@ from packets import PORT_BITS, PORTS, Values
 from wire import Field, MatchType
 
 MOST = 24
-"""Entries of a table."""
+"""Maximum number of entries per table."""
 MEMBERS = 6
 GROUPS = 3
 GROUP_BITS = 16
@@ -21,7 +21,7 @@ GROUP_BITS = 16
 
 class Entries:
     def __init__(self, program: CompiledProgram, info: p4i.P4Info, values: Values, without: Collection[str] = ()):
-        """Tables of names in ``without`` stay as they are."""
+        """Tables in ``without`` get no entries."""
         self.program = program
         self.info = info
         self.values = values
@@ -30,7 +30,7 @@ class Entries:
         self.actions = {action.preamble.id: action for action in info.actions}
 
     def updates(self) -> Iterator[p4r.Update]:
-        """In the order of dependence. Their values become known to ``values``."""
+        """Return the updates, dependencies first, and record their values in ``values``."""
         for number in range(1, GROUPS + 1):
             ports = self.random.sample(PORTS, self.random.randrange(1, 4))
             yield wire.insert(wire.multicast_group(number, [(port, instance) for instance, port in enumerate(ports, 1)]))
@@ -62,7 +62,7 @@ class Entries:
             entity = p4r.Entity()
             entity.action_profile_group.action_profile_id = number
             entity.action_profile_group.group_id = group
-            # P4Runtime limits a group to the profile's max_group_size, if there is one, and wants to be told of it.
+            # P4Runtime limits a group to the profile's max_group_size, if set, and demands max_size then.
             entity.action_profile_group.max_size = profile.max_group_size
             most = min(len(members[number]), profile.max_group_size or MEMBERS)
             for member in self.random.sample(members[number], self.random.randrange(1, most + 1)):
@@ -81,7 +81,7 @@ class Entries:
             return
         refs = self.program.key_fields(table.preamble.name)
         known: set[bytes] = set()
-        # Each has a priority of its own: which of two equal ones wins is not defined.
+        # Priorities are unique, because the order of equal ones is undefined.
         for priority in self.random.sample(range(1, 1000), min(MOST, table.size or MOST)):
             key: dict[int, Field | None] = {}
             for info, ref in zip(table.match_fields, refs, strict=True):
@@ -101,7 +101,7 @@ class Entries:
             yield wire.insert(p4r.Entity(table_entry=entry))
 
     def learn(self, entry: p4r.TableEntry) -> None:
-        """Makes the values of an entry known to ``values``."""
+        """Record the values of an entry in ``values``."""
         table = next(table for table in self.info.tables if table.preamble.id == entry.table_id)
         refs = dict(zip((info.id for info in table.match_fields), self.program.key_fields(table.preamble.name), strict=True))
         widths = {info.id: info.bitwidth for info in table.match_fields}

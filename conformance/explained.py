@@ -1,4 +1,4 @@
-"""explained.toml: why some samples do not pass. Each reason stands once, with the samples that it is about."""
+"""Reads explained.toml: the reasons why some samples fail, each with its samples."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ FILE = Path(__file__).resolve().parent / "explained.toml"
 
 
 class ExplainedError(Exception):
-    """What is wrong in explained.toml."""
+    """A fault in explained.toml."""
 
 
 def load(file: Path = FILE) -> dict[str, dict[str, str]]:
-    """Reasons by check and sample."""
+    """Return the reasons by check and sample."""
     reasons: dict[str, dict[str, str]] = {}
     for check, groups in tomllib.loads(file.read_text()).items():
         known = reasons.setdefault(check, {})
         for group in groups:
             for sample in group["samples"]:
                 if sample in known:
-                    raise ExplainedError(f"{file.name}: {check}: {sample} has two reasons; remove one")
+                    raise ExplainedError(f"{file.name}: {check}: {sample} has two reasons: remove one")
                 known[sample] = group["reason"]
     return reasons

@@ -1,5 +1,8 @@
-"""Random packets that a program's parser understands: a walk through its states, with headers as they are extracted on the
-way and fields as its transitions want them. Values are often those of table entries and of the program's constants."""
+"""Random packets that a program's parser accepts.
+
+A packet is a walk through the parser's states, with the headers that they extract and the field values that the
+transitions need. Other values are often those of table entries and of the program's constants.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,31 @@ from bmv2_json import CompiledProgram, Ref, evaluate
 PORTS = range(1, 9)
 PORT_BITS = 9
 STEPS = 40
-"""States of one walk at most: parsers may have loops."""
+"""Maximum number of states of a walk, because parsers may have loops."""
 LONGEST_VARBIT = 512
 FAVOURITES = 3
-"""Of each width: so many of the program's constants, and as many random numbers."""
+"""Number of the program's constants, and of random numbers, among the preferred values of a width."""
 LENGTHS_WITH_HEADER = ("totallen", "total_len", "totallength", "total_length", "length_", "hdr_length")
 UDP_LENGTH = ("length", 16)
-"""As UDP's is called; what has another width is another length."""
+"""Name and width of UDP's length field; fields of other widths have other meanings."""
 LENGTHS_WITHOUT_HEADER = ("payloadlen", "payload_len", "payload_length")
 
 
 class Values:
-    """Values that are likely to matter. Of each width a few are favourites, so that what one table's action sets is what
-    another table's key wants, and packets meet entries."""
+    """Values that are likely to matter. For each width, a few values are preferred, so that the values that one table's
+    action sets occur in another table's key, and packets hit entries."""
 
     def __init__(self, random: Random, program: CompiledProgram):
         self.random = random
         self.known = 0.75
-        """How often a field has one of the values that are known to matter for it."""
+        """Probability that a field gets one of its known relevant values."""
         self.constants = program.constants
         self.keys: dict[Ref, list[int]] = defaultdict(list)
-        """Of fields that are parts of table entries' keys, or that the program compares with numbers."""
+        """Relevant values of fields in table keys or in comparisons with constants."""
         for ref, values in program.compared.items():
             self.keys[ref] += sorted(values)
         self._learned: dict[int, list[int]] = defaultdict(list)
-        """Of each width: parameters of entries' actions."""
+        """Parameters of entries' actions, by width."""
         self._ports: list[int] = []
         self._favourites: dict[int, list[int]] = {PORT_BITS: list(PORTS)}
 
@@ -56,14 +59,14 @@ class Values:
                 return self.random.choice(self.favourites(width))
 
     def learn(self, ref: Ref | None, width: int, value: int) -> None:
-        """What stands in an entry: its key's field, or a parameter of its action."""
-        # What is there more than once matters more.
+        """Record a value of an entry: of a key field, or of an action parameter."""
+        # Repeated values are more likely.
         (self.keys[ref] if ref else self._learned[width]).append(value)
         if ref and width == PORT_BITS and value in PORTS and value not in self._ports:
             self._ports.append(value)
 
     def port(self) -> int:
-        """An ingress port, mostly one of those in keys of that width."""
+        """Return an ingress port, usually one that occurs in keys of that width."""
         return self.random.choice(self._ports if self._ports and self.random.random() < 0.8 else PORTS)
 
     def favourites(self, width: int) -> list[int]:
@@ -75,17 +78,17 @@ class Values:
 
 
 class _Frame:
-    """A packet that is being put together."""
+    """A packet under construction."""
 
     def __init__(self) -> None:
         self.bits = 0
         self.length = 0
         self.places: dict[Ref, tuple[int, int]] = {}
-        """Where fields are, and how wide."""
+        """Position and width of the fields."""
         self.headers: list[tuple[str, int, int]] = []
-        """Names and where they begin and end."""
+        """Names of the headers with their begin and end."""
         self.wanted: list[tuple[int, int, int, int]] = []
-        """Places that a look-ahead wants to have certain bits: position, width, value, mask."""
+        """Bits that a lookahead needs: position, width, value, mask."""
 
     def append(self, width: int, value: int) -> None:
         self.bits = self.bits << width | value & ((1 << width) - 1)
@@ -118,7 +121,7 @@ class _Frame:
 
 
 def packet(program: CompiledProgram, values: Values, cut: bool) -> tuple[int, bytes]:
-    """Ingress port and frame, now and then cut short."""
+    """Return the ingress port and the frame, which is sometimes truncated."""
     random = values.random
     frame, port = _Frame(), values.port()
     indices: dict[str, int] = defaultdict(int)
@@ -132,7 +135,7 @@ def packet(program: CompiledProgram, values: Values, cut: bool) -> tuple[int, by
         transitions = state["transitions"]
         if not transitions:
             break
-        # Rather further into the packet than not, and rather with a header that is known.
+        # Prefer transitions that continue parsing, and those for a known header.
         weights = [(1 if way["type"] == "default" else 4) * (1 if way["next_state"] is None else 4) for way in transitions]
         (chosen,) = random.choices(transitions, weights)
         if chosen["type"] == "hexstr" and _is_of_port(state) and random.random() < 0.9:
@@ -185,7 +188,7 @@ def _operate(program: CompiledProgram, frame: _Frame, values: Values, indices: d
 def _want(
     program: CompiledProgram, frame: _Frame, indices: dict[str, int], key: list[dict[str, Any]], chosen: dict[str, Any]
 ) -> int | None:
-    """Makes the packet take this transition as far as it can; gives the ingress port, if that is part of the key."""
+    """Set the fields for this transition as far as possible; return the ingress port if it is part of the key."""
     value, mask = int(chosen["value"], 16), int(chosen["mask"], 16) if chosen["mask"] else -1
     port = None
     for part in reversed(key):
@@ -207,13 +210,13 @@ def _want(
                 frame.wanted.append((frame.length + offset, width, value & ((1 << width) - 1), mask & ((1 << width) - 1)))
         if place is not None:
             frame.put(place, value, mask)
-        # Each part of a key has whole bytes.
+        # Each part of a key is padded to whole bytes.
         value, mask = value >> (width + 7) // 8 * 8, mask >> (width + 7) // 8 * 8
     return port
 
 
 def _set_lengths(frame: _Frame) -> None:
-    """Fields that are lengths, as their usual names have it, and hold those of the packet."""
+    """Set length fields, recognized by their usual names, to the packet's lengths."""
     for name, begin, end in frame.headers:
         for (header, field), place in frame.places.items():
             if header == name and (field.lower() in LENGTHS_WITH_HEADER or (field, place[1]) == UDP_LENGTH):
@@ -223,7 +226,7 @@ def _set_lengths(frame: _Frame) -> None:
 
 
 def _set_checksums(program: CompiledProgram, frame: _Frame) -> None:
-    """Those that the program verifies, where they are of fields alone (RFC 1071)."""
+    """Set the checksums that the program verifies, if they cover only fields (RFC 1071)."""
     for target, calculation in program.verified():
         parts: list[tuple[int, int]] = []
         for part in calculation["input"]:

@@ -1,4 +1,4 @@
-"""The four-way table: the same STF tests with our compiler and p4c's, on softswitch and on BMv2, where p4c and BMv2 are found."""
+"""The four-way table: the same STF tests with our compiler and p4c's, on softswitch and on BMv2, if these are installed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from frontage.p4.p4info import Pipeline, PipelineError
 from target import Target, TargetError
 from tools import Compiler, own, peer, run, version
 
-NO_P4C = "p4c-bm2-ss is not here: set P4C_BM2 to it or put it on PATH to run the STF tests with p4c too"
-NO_BMV2 = "simple_switch_grpc is not here: set BMV2 to it or put it on PATH to run the STF tests on BMv2 too"
+NO_P4C = "missing p4c-bm2-ss: set P4C_BM2 or PATH to run the STF tests with p4c, too"
+NO_BMV2 = "missing simple_switch_grpc: set BMV2 or PATH to run the STF tests on BMv2, too"
 
 
 def softswitch() -> Target:
@@ -43,7 +43,7 @@ class Peers:
         p4c = peer("P4C_BM2", "p4c-bm2-ss")
         return cls(ours, Compiler("p4c-bm2-ss", p4c, corpus.root / "p4include") if p4c else None, bmv2(), work)
 
-    def absent(self) -> list[str]:
+    def missing(self) -> list[str]:
         return [text for found, text in ((self.p4c, NO_P4C), (self.bmv2, NO_BMV2)) if found is None]
 
     def checks(self) -> list[Check]:
@@ -72,13 +72,13 @@ class Peers:
             return Outcome(sample.name, False, str(error).replace("\n", " "))
         return Outcome(sample.name, not differences, "; ".join(differences[:1]))
 
-    def report(self, result: Mapping[str, int], rest: str) -> dict[str, str]:
-        """The block of docs/conformance.md, unless both are absent: then what was measured last remains."""
+    def report(self, result: Mapping[str, int], failures: str) -> dict[str, str]:
+        """Return the block of docs/conformance.md; none if both programs are missing, so that the last result remains."""
         if self.p4c is None and self.bmv2 is None:
             return {}
 
         def cell(name: str) -> str:
-            return f"{result[f'{name}_passed']} of {result[f'{name}_total']}" if f"{name}_total" in result else "not here"
+            return f"{result[f'{name}_passed']} of {result[f'{name}_total']}" if f"{name}_total" in result else "not installed"
 
         rows = [
             ("softswitch-p4c", cell("stf"), cell("stf_own_bmv2")),
@@ -89,7 +89,7 @@ class Peers:
             ),
         ]
         switch = f"BMv2 simple_switch_grpc {version(self.bmv2.binary)}" if self.bmv2 else "BMv2 simple_switch_grpc"
-        return {"four-way": f"{report.table(('compiler', 'softswitch', switch), rows)}\n\n{rest}"}
+        return {"four-way": f"{report.table(('compiler', 'softswitch', switch), rows)}\n\n{failures}"}
 
 
 def _check(name: str, check: partial[Outcome]) -> Check:

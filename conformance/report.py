@@ -1,29 +1,26 @@
-"""docs/conformance.md: its text is written by hand, and what was measured stands between marks that the commands renew."""
+"""Writes the measured parts of docs/conformance.md, which stand between marks; the rest of the page is written by hand."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from checks import Finished
 from corpus import Corpus
 from tools import ROOT
-
-if TYPE_CHECKING:
-    from run import Finished
 
 PAGE = ROOT / "docs" / "conformance.md"
 
 
 def renew(blocks: Mapping[str, str]) -> None:
-    """Replaces these blocks of the page, and leaves the others as they are."""
+    """Replace these blocks of the page."""
     text = PAGE.read_text()
     for name, block in blocks.items():
-        begin, end = f"<!-- {name}: renewed by make -->", f"<!-- end of {name} -->"
+        begin, end = f"<!-- {name}: written by make -->", f"<!-- end of {name} -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         if not pattern.search(text):
-            raise ValueError(f"{PAGE} has no place for {name}: put the lines '{begin}' and '{end}' where it belongs")
+            raise ValueError(f"{PAGE} missing marks of block {name}: add the lines '{begin}' and '{end}'")
         text = pattern.sub(lambda _, put=f"{begin}\n{block}\n{end}": put, text)  # type: ignore[misc]
     PAGE.write_text(text)
 
@@ -33,30 +30,30 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def rest(finished: Sequence[Finished], reasons: Mapping[str, Mapping[str, str]]) -> str:
-    """What does not pass, by reason."""
+def failures(finished: Sequence[Finished], reasons: Mapping[str, Mapping[str, str]]) -> str:
+    """Return tables of the failures, by reason."""
     parts = []
-    for done in finished:
+    for result in finished:
         groups: dict[str, list[str]] = defaultdict(list)
-        for outcome in done.failed():
-            reason = reasons.get(done.check.name, {}).get(outcome.name)
-            groups[reason or f"Not explained. Seen: `{outcome.seen}`"].append(f"`{outcome.name}`")
+        for outcome in result.failed():
+            reason = reasons.get(result.check.name, {}).get(outcome.name)
+            groups[reason or f"Unexplained: `{outcome.seen}`"].append(f"`{outcome.name}`")
         if groups:
             rows = [(f"{reason}", ", ".join(names)) for reason, names in groups.items()]
-            parts.append(f"{WHAT[done.check.name]}:\n\n{table(('why', 'samples'), rows)}")
-    return "\n\n".join(parts) or "Nothing."
+            parts.append(f"{TITLES[result.check.name]}:\n\n{table(('reason', 'samples'), rows)}")
+    return "\n\n".join(parts) or "None."
 
 
-WHAT = {
-    "stf": "STF tests that do not pass",
-    "printed": "STF tests that do not pass with what p4c printed of their programs",
-    "p4info": "P4Infos that differ",
-    "errors": "Wrong programs that are accepted",
-    "right_line": "Wrong programs whose error is shown on another line",
-    "bmv_errors": "Programs that p4c's back end for BMv2 refuses and that are accepted",
-    "stf_p4c_softswitch": "STF tests that do not pass with p4c on softswitch",
-    "stf_own_bmv2": "STF tests that do not pass with softswitch-p4c on BMv2",
-    "stf_p4c_bmv2": "STF tests that do not pass with p4c on BMv2",
+TITLES = {
+    "stf": "Failing STF tests",
+    "printed": "Failing STF tests with programs printed by p4c",
+    "p4info": "Different P4Info",
+    "errors": "Invalid programs that are accepted",
+    "right_line": "Invalid programs whose error is on another line",
+    "bmv_errors": "Programs that p4c's back end for BMv2 rejects and the compiler accepts",
+    "stf_p4c_softswitch": "Failing STF tests with p4c on softswitch",
+    "stf_own_bmv2": "Failing STF tests with softswitch-p4c on BMv2",
+    "stf_p4c_bmv2": "Failing STF tests with p4c on BMv2",
 }
 
 
@@ -65,11 +62,11 @@ def conformance(
 ) -> dict[str, str]:
     rows = [
         ("STF tests that pass", "stf_passed", "stf_total"),
-        ("STF tests that pass with what p4c printed of their programs", "printed_passed", "printed_total"),
-        ("P4Infos that are equal", "p4info_equal", "p4info_total"),
-        ("wrong programs that are refused", "errors_refused", "errors_total"),
-        ("of those of which p4c names a line, an error is on it", "errors_right_line", "errors_with_line"),
-        ("programs that p4c's back end for BMv2 refuses, refused too", "bmv_errors_refused", "bmv_errors_total"),
+        ("STF tests that pass with programs printed by p4c", "printed_passed", "printed_total"),
+        ("equal P4Info", "p4info_equal", "p4info_total"),
+        ("rejected invalid programs", "errors_refused", "errors_total"),
+        ("error on the line that p4c names, if it names one", "errors_right_line", "errors_with_line"),
+        ("rejected programs of those that p4c's back end for BMv2 rejects", "bmv_errors_refused", "bmv_errors_total"),
     ]
-    shown = table(("what", "count", "of"), [(what, str(result[part]), str(result[total])) for what, part, total in rows])
-    return {"counts": f"With p4c {corpus.version}:\n\n{shown}", "rest": rest(finished, reasons)}
+    counts = table(("check", "passed", "of"), [(check, str(result[part]), str(result[total])) for check, part, total in rows])
+    return {"counts": f"With p4c {corpus.version}:\n\n{counts}", "rest": failures(finished, reasons)}

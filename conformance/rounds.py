@@ -1,4 +1,4 @@
-"""One round of the differential test: two switches that were just started, random entries, random packets, and what differs."""
+"""One round of the differential test: two freshly started switches, random entries, random packets, and the differences."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from packets import Values, packet
 from target import Packet, Running, Target
 
 WRITE = 100
-"""Updates of one request: the errors of so many fit into a gRPC status."""
+"""Updates per request: the errors of this many fit into a gRPC status."""
 BATCH = 16
-"""Packets at a time: fewer than BMv2's queues hold, even if each is replicated, so that it loses none."""
+"""Packets per batch: BMv2's queues can hold them even if each is replicated."""
 
 
 @dataclass(frozen=True)
 class Difference:
     program: str
     seed: int
-    """Of the round."""
+    """Seed of the round."""
     what: str
     left: dict[str, str]
-    """What was seen, by switch."""
+    """The observation on each switch."""
     entries: str = ""
 
     def __str__(self) -> str:
@@ -48,23 +48,23 @@ class Result:
 
 @dataclass(frozen=True)
 class Undefined:
-    """How a program comes to read fields of headers that are not valid, and what is left out so that it does not."""
+    """Restrictions that keep a program from reading fields of invalid headers."""
 
     tables: tuple[str, ...] = ()
-    """These get no entries."""
+    """Tables without entries."""
     cut: bool = True
-    """Whether packets are cut short."""
+    """True if some packets are truncated."""
 
 
 @dataclass(frozen=True)
 class Round:
     name: str
     program: tuple[Path, Path]
-    """JSON and P4Info."""
+    """Paths of JSON and P4Info."""
     seed: int
     packets: int
     site: Site | None = None
-    """Whose entries there are; if None, random ones."""
+    """Site whose entries are used; None for random entries."""
     undefined: Undefined = Undefined()
 
     async def run(self, targets: Sequence[Target], progressed: Callable[[int], None]) -> Result:
@@ -88,7 +88,7 @@ class Round:
             installed = await self.install(running, updates, result)
             for told in first:
                 await self.send(running, [told], installed, result)
-            # BMv2's threads may take a register for one packet before they are done with another.
+            # BMv2's threads may access a register for one packet before they have finished another.
             size = 1 if program.json["register_arrays"] else BATCH
             for start in range(0, self.packets, size):
                 batch = [packet(program, values, self.undefined.cut) for _ in range(min(size, self.packets - start))]
@@ -100,7 +100,7 @@ class Round:
         return result
 
     async def install(self, running: dict[str, Running], updates: list[p4r.Update], result: Result) -> list[p4r.Update]:
-        """Writes the updates; gives those that were accepted by all."""
+        """Write the updates, and return those that all switches accepted."""
         installed = []
         for start in range(0, len(updates), WRITE):
             installed += await self.write(running, updates[start : start + WRITE], result)
@@ -121,7 +121,7 @@ class Round:
     async def send(self, running: dict[str, Running], batch: list[Packet], installed: list[p4r.Update], result: Result) -> None:
         outputs = await asyncio.gather(*(switch.packets(batch) for switch in running.values()))
         for number, (port, frame) in enumerate(batch):
-            # The order of one packet's copies is not defined.
+            # The order of one packet's copies is undefined.
             left = {name: sorted(output[number]) for name, output in zip(running, outputs, strict=True)}
             first, *others = left.values()
             result.left += len(first)
@@ -146,7 +146,7 @@ class Round:
 
 
 def _counters(pipeline: Pipeline) -> Iterator[p4r.Entity]:
-    """Requests for every counter. BMv2's P4Runtime server cannot read registers."""
+    """Return read requests for all counters. BMv2's P4Runtime server cannot read registers."""
     info = pipeline.schema.p4info
     for counter in info.counters:
         yield p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter.preamble.id))
@@ -157,7 +157,7 @@ def _counters(pipeline: Pipeline) -> Iterator[p4r.Entity]:
 
 
 def _count(entity: p4r.Entity) -> p4r.Entity:
-    """Without what servers may give or leave out: the action of a direct counter's entry, and the order of its key."""
+    """Return the entity without optional parts: the action of a direct counter's entry, and the order of its key."""
     if entity.HasField("direct_counter_entry"):
         entry = entity.direct_counter_entry.table_entry
         entry.ClearField("action")

@@ -1,8 +1,9 @@
-"""Holds the compiler and the switch against p4c's own samples, and says of each sample that does not pass why.
+"""Test the compiler and the switch with p4c's own samples, and give a reason for each failure.
 
-Needs P4C, a checkout of github.com/p4lang/p4c (not built). Where P4C_BM2 (p4c-bm2-ss) and BMV2 (simple_switch_grpc) are
-named or on PATH, every STF test also runs with p4c's compiler and on BMv2. Writes counts to build/conformance/result.json
-and renews docs/conformance.md. Fails if a sample fails that explained.toml does not explain, or passes though it does.
+Needs P4C, a checkout of github.com/p4lang/p4c, which need not be built. If P4C_BM2 (p4c-bm2-ss) and BMV2
+(simple_switch_grpc) are set or on PATH, every STF test also runs with p4c's compiler and on BMv2. Writes counts to
+build/conformance/result.json and updates docs/conformance.md. Fails if a sample fails without a reason in
+explained.toml, or passes although it has one.
 
 Examples:
   make conformance P4C=../p4c
@@ -16,7 +17,6 @@ import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -26,7 +26,7 @@ from rich.table import Table
 
 import explained
 import report
-from checks import Check, Checks, Outcome
+from checks import Check, Checks, Finished
 from corpus import Corpus, CorpusError
 from explained import ExplainedError
 from peers import Peers
@@ -34,24 +34,6 @@ from tools import ROOT, Compiler, ToolError, own
 
 BUILD = ROOT / "build" / "conformance"
 WORKERS = 2
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A check with what became of its samples, in their order."""
-
-    check: Check
-    outcomes: list[Outcome]
-
-    def failed(self) -> list[Outcome]:
-        return [outcome for outcome in self.outcomes if not outcome.passed]
-
-    def surprises(self, reasons: dict[str, str], only: str | None) -> list[str]:
-        """What explained.toml did not foresee."""
-        failed = {outcome.name: outcome.seen for outcome in self.failed()}
-        unexplained = [f"{name}: {seen}" for name, seen in failed.items() if name not in reasons]
-        stale = [name for name in reasons if name not in failed and only in (None, name)]
-        return unexplained + [f"{name}: passes, or is no sample any more: remove it from explained.toml" for name in stale]
 
 
 def run(checks: list[Check], corpus: Corpus, only: str | None, console: Console) -> list[Finished]:
@@ -88,7 +70,7 @@ def show(finished: list[Finished], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="NAME", help="only this sample, in every check that has it; nothing is written")
+    parser.add_argument("--only", metavar="NAME", help="run only this sample, in all checks that use it; does not write files")
     args = parser.parse_args()
     console = Console(stderr=True, highlight=False)
     try:
@@ -104,12 +86,12 @@ def measure(only: str | None, console: Console) -> int:
     (BUILD / "peers").mkdir(exist_ok=True)
     checks = Checks(compiler, own("SOFTSWITCH_STF", "softswitch-stf"), BUILD / "samples")
     peers = Peers.find(corpus, checks, BUILD / "peers")
-    for absent in peers.absent():
-        console.print(absent)
+    for message in peers.missing():
+        console.print(message)
     reasons = explained.load()
     finished = run(checks.all() + peers.checks(), corpus, only, console)
     if not finished:
-        raise CorpusError(f"no sample is called {only}; names are paths below testdata/p4_16_samples, without .p4")
+        raise CorpusError(f"unknown sample {only}: use a path below testdata/p4_16_samples, without .p4")
     show(finished, console)
     surprises = 0
     for done in finished:
@@ -121,10 +103,10 @@ def measure(only: str | None, console: Console) -> int:
         result = counts(finished)
         (BUILD / "result.json").write_text(json.dumps({**result, "unexplained": surprises, "p4c": corpus.version}, indent=2) + "\n")
         ours, theirs = finished[: len(checks.all())], finished[len(checks.all()) :]
-        report.renew(report.conformance(corpus, ours, reasons, result) | peers.report(result, report.rest(theirs, reasons)))
-        console.print(f"written to {_short(BUILD / 'result.json')} and {_short(report.PAGE)}")
+        report.renew(report.conformance(corpus, ours, reasons, result) | peers.report(result, report.failures(theirs, reasons)))
+        console.print(f"written: {_short(BUILD / 'result.json')} and {_short(report.PAGE)}")
     if surprises:
-        console.print(f"{surprises} not as conformance/explained.toml has it", style="red")
+        console.print(f"{surprises} outcomes contradict conformance/explained.toml", style="red")
     return 1 if surprises else 0
 
 

@@ -1,5 +1,7 @@
-"""STF, p4c's simple test framework, over P4Runtime: for switches that cannot be had in process. Of its statements, those
-that p4c's samples for v1model use."""
+"""Runs tests of STF, p4c's simple test framework, over P4Runtime, for switches outside this process.
+
+It supports the statements that p4c's samples for v1model use.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,17 @@ from wire import Field, MatchType
 ADD = re.compile(r"(?P<table>\S+)\s+(?:(?P<priority>\d+)\s+)?(?P<key>(?:\S+:\S+\s+)*)(?P<action>\S+?)\s*\((?P<args>[^)]*)\)")
 SET_DEFAULT = re.compile(r"(?P<table>\S+)\s+(?P<action>\S+?)\s*\((?P<args>[^)]*)\)")
 DIGIT = {"0x": 4, "0o": 3, "0b": 1}
-"""Bits that a digit stands for."""
+"""Bits per digit, by base."""
 
 Named = TypeVar("Named", p4i.Table, p4i.Action)
 
 
 class StfError(Exception):
-    """The test cannot be run, and why."""
+    """The reason why a test cannot be run."""
 
 
 async def differences(target: Target, pipeline: Pipeline, test: Path) -> list[str]:
-    """Runs a test; what was not as it expects."""
+    """Run a test, and return the differences from its expectations."""
     async with target.running(pipeline) as switch:
         script = _Script(pipeline.schema.p4info, switch)
         for number, text in enumerate(read(test).splitlines(), 1):
@@ -81,7 +83,7 @@ class _Script:
                 self.groups[group] += [(port, instance) for port in ports]
                 await self.write(p4r.Update.MODIFY, wire.multicast_group(group, self.groups[group]))
             case "wait":
-                pass  # every packet has met its fate before the next statement
+                pass  # all packets are processed before the next statement
             case _:
                 raise StfError("is not known to this runner")
 
@@ -100,7 +102,7 @@ class _Script:
             field = _key_field(table, name)
             key[field.id] = _field(field, value)
         call = p4r.TableAction(action=self.call(table, found["action"], found["args"]))
-        # P4Runtime has no priority 0.
+        # P4Runtime priorities start at 1.
         return wire.entry(table, key, call, int(found["priority"] or 0) + 1)
 
     def default(self, text: str) -> p4r.TableEntry:
@@ -118,7 +120,7 @@ class _Script:
         return wire.action(info, [int(values[param.name], 0) for param in info.params])
 
     def differences(self) -> Iterator[str]:
-        """As p4c's driver compares: port by port, in order; what leaves by a port that the test does not name is not looked at."""
+        """Compare as p4c's driver does: port by port, in order. Ports that the test does not name are ignored."""
         for port in sorted(self.ports):
             expected, sent = self.expected[port], self.sent[port]
             if any(not pattern for _, pattern in expected):
@@ -132,11 +134,11 @@ class _Script:
 
 
 def _by_name(named: Iterable[Named], name: str) -> Named:
-    """The one of this name, or else the only one whose name ends so."""
+    """Return the object with this name or, without one, the only object whose name ends with it."""
     every = list(named)
     found = [each for each in every if each.preamble.name == name] or [each for each in every if each.preamble.name.endswith(name)]
     if len(found) != 1:
-        raise StfError(f"{len(found)} tables or actions are called {name}")
+        raise StfError(f"{len(found)} tables or actions match {name}")
     return found[0]
 
 
@@ -146,7 +148,7 @@ def _key_field(table: p4i.Table, name: str) -> p4i.MatchField:
     for field in table.match_fields:
         if field.name in ends or any(field.name.endswith(f".{end}") for end in ends):
             return field
-    raise StfError(f"table {table.preamble.name} has no key {name}")
+    raise StfError(f"unknown key {name} of table {table.preamble.name}")
 
 
 def _anything(field: p4i.MatchField) -> Field | None:

@@ -1,4 +1,4 @@
-"""A switch under test: its P4Runtime server, and packets over gRPC, in batches that end when every packet has met its fate."""
+"""A switch under test: its P4Runtime server, and packets over gRPC, in batches that end when all packets are processed."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ _messages, _services = grpc.protos_and_services(_PROTO)
 _CONNECT = 20.0
 _TIMEOUT = 60.0
 _SILENCE = 120.0
-"""Seconds without an answer, in which a switch that recirculates on a busy machine may still be at work."""
+"""Seconds to wait for an answer; generous, for a switch that recirculates on a busy machine."""
 
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 Packet = tuple[int, bytes]
-"""Port and frame."""
+"""A port and a frame."""
 
 
 class TargetError(Exception):
-    """A switch does not start, has died, or does not answer."""
+    """The switch did not start, has exited, or does not answer."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A switch that serves P4Runtime, and packets as proto/dataplane.proto has it."""
+    """A switch with P4Runtime and the packet service of proto/dataplane.proto."""
 
     name: str
     binary: Path
     before: tuple[str, ...] = ()
-    """Arguments before the servers' addresses."""
+    """Arguments in front of the servers' addresses."""
 
     @contextlib.asynccontextmanager
     async def running(self, pipeline: Pipeline) -> AsyncIterator[Running]:
-        """Started, with this program."""
+        """Start the switch with this program."""
         control, data = _free_port(), _free_port()
         servers = ["--grpc-server-addr", f"127.0.0.1:{control}", "--dp-grpc-server-addr", f"127.0.0.1:{data}"]
-        # BMv2 names files after the device, so that each needs a number of its own.
+        # BMv2 names files after the device, so each switch needs a unique id.
         command = [str(self.binary), "--device-id", str(control), *self.before, *servers]
         with tempfile.TemporaryDirectory(prefix="frontage-conformance-") as folder:
             log = Path(folder) / "log"
@@ -85,7 +85,7 @@ class Running:
         self._data: Any = _services.DataplaneInterfaceStub(data)
 
     async def write(self, updates: Sequence[p4r.Update]) -> dict[int, str]:
-        """One request; gives what was refused and why, by position."""
+        """Send one request; return the errors of refused updates, by position."""
         election_id = p4r.Uint128(low=self.session.election_id)
         request = p4r.WriteRequest(device_id=self.session.device_id, election_id=election_id, updates=updates)
         try:
@@ -104,7 +104,7 @@ class Running:
         return [entity async for response in self.control.Read(request, timeout=_TIMEOUT) for entity in response.entities]
 
     async def ready(self) -> None:
-        """Waits until packets are taken, which BMv2 does some time after it accepts connections."""
+        """Wait until the switch accepts packets; BMv2 accepts connections earlier."""
         while True:
             try:
                 await self.packets([])
@@ -116,7 +116,7 @@ class Running:
                 return
 
     async def packets(self, packets: Iterable[Packet]) -> list[list[Packet]]:
-        """Sends these in order, and gives for each what left because of it."""
+        """Send these packets in order, and return the resulting packets of each."""
         batch = list(packets)
         device = self.session.device_id
 

@@ -14,7 +14,7 @@ MatchType = p4i.MatchField.MatchType
 
 @dataclass(frozen=True)
 class Field:
-    """What a key's field must be: ``a`` alone; ``a`` under mask, or with prefix length, or up to ``b``."""
+    """The match of a key field: ``a`` alone, or ``a`` with mask or prefix length ``b``, or the range from ``a`` to ``b``."""
 
     a: int
     b: int | None = None
@@ -25,7 +25,7 @@ def needs_priority(table: p4i.Table) -> bool:
 
 
 def match(info: p4i.MatchField, field: Field | None) -> p4r.FieldMatch | None:
-    """None stands for "anything", which P4Runtime leaves out."""
+    """Build a match; None means "anything", which P4Runtime omits."""
     if field is None:
         return None
     ones = (1 << info.bitwidth) - 1
@@ -76,7 +76,7 @@ def clone_session(number: int, ports: Sequence[int]) -> p4r.Entity:
 
 
 def multicast_group(number: int, replicas: Sequence[tuple[int, int]]) -> p4r.Entity:
-    """Replicas are port and instance."""
+    """Build replicas from pairs of port and instance."""
     entity = p4r.Entity()
     group = entity.packet_replication_engine_entry.multicast_group_entry
     group.multicast_group_id = number

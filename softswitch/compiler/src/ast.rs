@@ -1,7 +1,7 @@
 //! The syntax tree, as parsed.
 //!
-//! Every declaration, expression and type reference carries a [`NodeId`] that is unique in the
-//! program; later stages hang what they learn (types, resolved names) on these ids.
+//! Every declaration, expression and type reference has a [`NodeId`] that is unique in the
+//! program; later stages attach their results (types, resolved names) to these ids.
 
 mod expr;
 mod visit;
@@ -123,7 +123,7 @@ pub enum DeclKind {
 }
 
 impl DeclKind {
-    /// Whether the declaration's name is one of a type.
+    /// Returns true if the declaration's name is a type.
     pub fn is_type(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The options, as p4c-bm2-ss has them.
+//! The command line, which follows p4c-bm2-ss.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub struct Cli {
     /// The program; core.p4 and v1model.p4 are built in.
     pub program: PathBuf,
 
-    /// Write the BMv2 JSON to this file, or into this folder under the program's name.
+    /// Write the BMv2 JSON to this file, or to this folder under the program's name.
     #[arg(short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -26,7 +26,7 @@ pub struct Cli {
     #[arg(long = "p4runtime-files", value_name = "FILES", value_delimiter = ',')]
     pub p4runtime_files: Vec<PathBuf>,
 
-    /// Write the P4Info to this file, in the format that --p4runtime-format names.
+    /// Write the P4Info to this file, in the format of --p4runtime-format.
     #[arg(long = "p4runtime-file", value_name = "FILE")]
     p4runtime_file: Option<PathBuf>,
 
@@ -38,7 +38,7 @@ pub struct Cli {
     )]
     pub entries_files: Vec<PathBuf>,
 
-    /// Write the entries to this file, in the format that --p4runtime-format names.
+    /// Write the entries to this file, in the format of --p4runtime-format.
     #[arg(long = "p4runtime-entries-file", value_name = "FILE")]
     entries_file: Option<PathBuf>,
 
@@ -46,7 +46,7 @@ pub struct Cli {
     #[arg(long = "p4runtime-format", value_name = "FORMAT", default_value = "binary", value_parser = ["binary", "json", "text"])]
     format: String,
 
-    /// Look for included files in this folder.
+    /// Search included files in this folder.
     #[arg(short = 'I', value_name = "DIR")]
     pub include: Vec<PathBuf>,
 
@@ -58,19 +58,19 @@ pub struct Cli {
     #[arg(short = 'U', value_name = "NAME")]
     pub undefine: Vec<String>,
 
-    /// Show no warnings, or none of these kinds; a warning says its kind.
+    /// Suppress all warnings, or those of these kinds; each warning names its kind.
     #[arg(long = "Wdisable", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     disable: Vec<String>,
 
-    /// Show warnings of these kinds, whatever --Wdisable and --Werror say of all.
+    /// Show warnings of these kinds, even if --Wdisable or --Werror applies to all.
     #[arg(long = "Wwarn", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     warn: Vec<String>,
 
-    /// Take all warnings for errors, or those of these kinds.
+    /// Treat all warnings as errors, or those of these kinds.
     #[arg(long = "Werror", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     error: Vec<String>,
 
-    /// Pass externs that v1model does not have on to the target.
+    /// Pass externs that v1model does not declare to the target.
     #[arg(long)]
     pub emit_externs: bool,
 
@@ -90,7 +90,7 @@ pub struct Cli {
     pub ignored: Ignored,
 }
 
-/// Options of p4c that say how it works, not what it makes.
+/// Options of p4c that do not affect its output.
 #[derive(clap::Args)]
 pub struct Ignored {
     #[arg(long = "Winfo", hide = true, num_args = 0..=1, require_equals = true)]
@@ -145,7 +145,7 @@ impl Cli {
         let named = |path: &'a PathBuf| match Format::of(path) {
             Some(format) => Ok((path.as_path(), format)),
             None => Err(format!(
-                "{}: the name must end in .txtpb, .txt, .json or .bin",
+                "{}: unknown extension: use .txtpb, .txt, .json or .bin",
                 path.display()
             )),
         };
@@ -156,7 +156,7 @@ impl Cli {
     }
 }
 
-/// What the options say of warnings: of those for the same kind the last counts.
+/// Returns the policy for warnings; the last option for a kind wins.
 pub fn policy(matches: &ArgMatches) -> Policy {
     let mut given = Vec::new();
     for (option, action) in [
@@ -176,7 +176,7 @@ pub fn policy(matches: &ArgMatches) -> Policy {
     let mut policy = Policy::default();
     for (_, action, kinds) in given {
         match (&**kinds, action) {
-            // Alone it makes warnings of messages that this compiler has not.
+            // Alone, it turns messages that this compiler does not have into warnings.
             ("", Action::Warn) => {}
             ("", action) => policy.set(None, action),
             (kinds, action) => kinds

@@ -1,4 +1,4 @@
-//! Source files, positions in them, and the messages that point at them.
+//! Source files, positions in them, and messages about them.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ pub use warning::{Action, Policy, Warning};
 
 mod warning;
 
-/// A stretch of one source file, as byte offsets.
+/// A range of one source file, in byte offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     pub file: u32,
@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The smallest span covering both; `other` is ignored if it lies in another file.
+    /// Returns the smallest span that covers both; ignores `other` if it is in another file.
     pub fn to(self, other: Span) -> Span {
         if self.file != other.file {
             return self;
@@ -43,7 +43,7 @@ pub struct SourceMap {
     files: RefCell<Vec<Rc<SourceFile>>>,
 }
 
-/// A position as people count it: both numbers start at 1.
+/// A position for display: line and column start at 1.
 pub struct LineCol {
     pub file: String,
     pub line: u32,
@@ -72,7 +72,7 @@ impl SourceMap {
         self.files.borrow()[id as usize].clone()
     }
 
-    /// The source text under `span`.
+    /// Returns the source text of `span`.
     pub fn snippet(&self, span: Span) -> String {
         let file = self.file(span.file);
         file.text
@@ -109,7 +109,7 @@ impl SourceMap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Error,
-    /// The program is right, but the target cannot do it: an error of which P4Info knows nothing.
+    /// The program is valid, but the target does not support it: there is no JSON, but P4Info.
     Unsupported,
     Warning(Warning),
 }
@@ -120,14 +120,14 @@ pub struct Diagnostic {
     pub severity: Severity,
     pub span: Option<Span>,
     pub message: String,
-    /// What the author can do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// Nobody reads more, and a generated program may have one in every line.
+/// Maximum number of messages, because a generated program may have one in every line.
 const MAX_MESSAGES: usize = 1000;
 
-/// Lines are shown up to this number of characters.
+/// Maximum length of a displayed source line, in characters.
 const MAX_SHOWN: usize = 400;
 
 /// Collects messages; shared by all stages of one compilation.
@@ -148,7 +148,7 @@ impl Diagnostics {
         if list.len() >= MAX_MESSAGES {
             return;
         }
-        // The same complaint about the same place, reached by two ways, is one complaint.
+        // Two stages may report the same fault at the same place.
         if list
             .iter()
             .any(|d| d.severity == severity && d.span == span && d.message == message)
@@ -176,7 +176,7 @@ impl Diagnostics {
         );
     }
 
-    /// Something that the language allows and the target cannot do.
+    /// Reports a feature of P4 that the target does not support.
     pub fn unsupported(&self, span: Span, message: impl Into<String>) {
         self.push(Severity::Unsupported, Some(span), message.into(), None);
     }
@@ -191,7 +191,7 @@ impl Diagnostics {
         self.push(Severity::Unsupported, Some(span), message.into(), hint);
     }
 
-    /// An error about the compilation as a whole.
+    /// Reports an error about the compilation as a whole.
     pub fn error_global(&self, message: impl Into<String>, hint: Option<String>) {
         self.push(Severity::Error, None, message.into(), hint);
     }
@@ -222,6 +222,7 @@ impl Diagnostics {
         self.push(severity, Some(span), message, hint);
     }
 
+    /// Returns true if there is any error: the program is invalid, or the target does not support it.
     pub fn has_errors(&self) -> bool {
         self.error_count() > 0
     }
@@ -234,8 +235,8 @@ impl Diagnostics {
             .count()
     }
 
-    /// Whether the program itself is wrong, whatever the target can do.
-    pub fn has_mistakes(&self) -> bool {
+    /// Returns true if the program is invalid on every target.
+    pub fn is_invalid_program(&self) -> bool {
         let list = self.list.borrow();
         list.iter().any(|d| d.severity == Severity::Error)
     }
@@ -244,7 +245,7 @@ impl Diagnostics {
         self.list.borrow().clone()
     }
 
-    /// All messages as text for a terminal, in the order in which they were found.
+    /// Formats all messages for a terminal, in the order in which they were found.
     pub fn render(&self, sources: &SourceMap) -> String {
         let mut out = String::new();
         for d in self.list.borrow().iter() {

@@ -1,9 +1,53 @@
-//! A compiler for P4_16 programs of the v1model architecture: emits the JSON that BMv2's
-//! `simple_switch` loads, and the P4Info that P4Runtime controllers read.
+//! A compiler for P4_16 programs of the v1model architecture.
 //!
-//! The stages, each in a module of its own: preprocessor ([`pp`]) and lexer ([`token`]), parser
-//! ([`parse`]), name resolution and types ([`check`]), data flow ([`flow`]), lowering to a flat program ([`lower`],
-//! [`ir`]), and the two outputs ([`bmv2`], [`p4info`]).
+//! It writes the JSON that BMv2's `simple_switch` loads, and the P4Info that P4Runtime controllers read. [`compile`] runs
+//! the stages in order:
+//!
+//! | module | stage | result |
+//! |---|---|---|
+//! | [`pp`], [`token`] | preprocessor on tokens; every token keeps its own source position | tokens |
+//! | [`parse`] | recursive descent; knows which names are types; resynchronises after errors | [`ast::Program`] |
+//! | [`check`] | name resolution, types, inference, implicit conversions | [`types::Typed`], by [`ast::NodeId`] |
+//! | [`flow`] | data flow; warnings only | |
+//! | [`lower`] | instantiation, constant evaluation, inlining | [`ir::Lowered`] |
+//! | [`bmv2`] | BMv2 JSON | [`Output::json`] |
+//! | [`p4info`] | P4Info, and the tables' entries | [`Output::p4info`], [`Output::entries`] |
+//!
+//! # Invariants
+//!
+//! - Every stage reports to one [`Diagnostics`] and continues after errors. The next stage runs only if the program is
+//!   valid so far ([`Diagnostics::is_invalid_program`]), so later stages need not handle invalid programs.
+//! - If a valid program needs a feature that the target lacks, there is no JSON, but there is P4Info, as in p4c
+//!   ([`Diagnostics::unsupported`]).
+//! - The syntax tree does not change after parsing. All later results refer to it by node id.
+//! - Ids and names in P4Info follow p4c, so that P4Info of both compilers is interchangeable.
+//!
+//! # The lowered program
+//!
+//! [`ir::Lowered`] is flat: generics, nested types, calls and compile-time values are gone. A program consists of
+//!
+//! - *storage*: header instances, stacks and unions; all local variables and metadata are fields of one header,
+//!   `scalars`;
+//! - *parser states*, each with straight-line statements and one select;
+//! - one list of *statements* ([`ir::St`]) per control, whose expressions ([`ir::Ex`]) read fields, and whose jumps leave
+//!   labelled blocks;
+//! - *tables* with keys, actions and entries, and *objects*, the instances of externs.
+//!
+//! # How to add an extern
+//!
+//! 1. Declare it in `p4include/v1model.p4`.
+//! 2. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs`, usually to one primitive of
+//!    the target.
+//! 3. If it has instances, emit them in `bmv2/objects.rs`, and add its name to the list of known externs there. If
+//!    controllers access it, add it to `p4info/object.rs`.
+//! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/load/action.rs` loads it, `machine.rs` runs it.
+//!    Native code leaves unknown steps to the interpreter.
+//! 5. Add a program to `tests/programs`, whose golden output `tests/golden` contains, and a test of its packets to the
+//!    pipeline.
+//!
+//! An extern that only the target knows needs none of this: with [`Options::emit_externs`], its calls become primitives
+//! of the same name.
+#![forbid(unsafe_code)]
 
 mod ast;
 mod bmv2;
@@ -25,36 +69,36 @@ use std::{io, thread};
 use diag::{Diagnostics, SourceMap};
 pub use p4info::Format;
 
-/// What to compile, and how.
+/// Options of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where `#include` looks, after the folder of the including file.
+    /// Folders of include files, searched after the including file's own folder.
     pub include_dirs: Vec<PathBuf>,
-    /// Macros that are defined from the start, or not: a later one replaces an earlier one.
+    /// Predefined macros, in order; `None` undefines.
     pub defines: Vec<(String, Option<String>)>,
-    /// Take externs that v1model does not declare for operations that the target has.
+    /// Pass externs that v1model does not declare to the target.
     pub emit_externs: bool,
-    /// Make no P4Info: what the control plane could not tell apart or has no width for is no mistake then.
+    /// Omit P4Info, and the checks that only P4Info needs (unique names, known widths).
     pub without_p4info: bool,
 }
 
 /// The result of a compilation.
 pub struct Output {
-    /// BMv2 JSON; none if the target cannot do what the program wants, as errors tell.
+    /// BMv2 JSON; `None` if the target does not support the program, with errors that say why.
     pub json: Option<serde_json::Value>,
-    /// P4Info in the text format of protocol buffers; empty if none is wanted.
+    /// P4Info in the text format of protocol buffers; empty if it was not requested.
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
 }
 
-/// Deeply nested programs recurse; a main thread's stack is too small for the worst of them.
+/// Stack size in bytes for the recursion over deeply nested programs, which can exceed a main thread's stack.
 const STACK: usize = 256 << 20;
 
-/// Runs what compiles on a stack that is large enough; the inner error is its panic.
+/// Runs a function on a stack that is large enough for any program. The inner error is its panic.
 ///
 /// # Errors
-/// If there can be no thread for it.
+/// If the thread cannot be started.
 pub fn on_deep_stack<T: Send + 'static>(
     f: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<thread::Result<T>> {
@@ -62,8 +106,8 @@ pub fn on_deep_stack<T: Send + 'static>(
     Ok(worker.join())
 }
 
-/// Compiles one program; `None` if it is wrong, as `diags` tells. P4Info is of the language, not of the target: as with
-/// p4c, it is there also if the target cannot run the program.
+/// Compiles one program; returns `None` if it is invalid, with errors in `diags`. As with p4c, P4Info does not depend on the
+/// target: it is present even if the target does not support the program.
 pub fn compile(
     name: &str,
     text: String,
@@ -84,15 +128,15 @@ pub fn compile(
         return None;
     }
     let typed = check::check(&program, diags);
-    if diags.has_mistakes() {
+    if diags.is_invalid_program() {
         return None;
     }
     flow::warn(&typed, diags, sources);
-    if diags.has_mistakes() {
+    if diags.is_invalid_program() {
         return None;
     }
     let lowered = lower::lower(&typed, diags, sources, options.emit_externs);
-    if diags.has_mistakes() {
+    if diags.is_invalid_program() {
         return None;
     }
     let json = (!diags.has_errors()).then(|| bmv2::emit(name, &lowered, diags, sources));
@@ -101,7 +145,7 @@ pub fn compile(
     } else {
         p4info::emit(&typed, &lowered, diags)
     };
-    if diags.has_mistakes() {
+    if diags.is_invalid_program() {
         return None;
     }
     let json = json.filter(|_| !diags.has_errors());

@@ -77,7 +77,7 @@ fn run(cli: &Cli, policy: Policy) -> ExitCode {
     let result = compile(&name, text, &options, &sources, &diags);
     eprint!("{}", diags.render(&sources));
     let Some(output) = result else {
-        eprintln!("{} error(s); nothing was written", diags.error_count());
+        eprintln!("{} error(s); no files were written", diags.error_count());
         return ExitCode::FAILURE;
     };
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();

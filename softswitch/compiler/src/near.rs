@@ -1,6 +1,6 @@
-//! Names that may be meant: "did you mean".
+//! Suggestions of similar names: "did you mean".
 
-/// The known name that is most like `name`, if one is like it; of equals the first of the alphabet.
+/// Returns the known name most similar to `name`, if one is similar; among equals the first in alphabetical order.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (distance(name, known), known))
@@ -9,12 +9,12 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, known)| known)
 }
 
-/// The hint that goes with the message that there is no such name.
+/// Returns the hint for a message about an unknown name.
 pub(crate) fn did_you_mean(near: &str) -> String {
     format!("did you mean '{near}'?")
 }
 
-/// Edit distance.
+/// Returns the edit distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

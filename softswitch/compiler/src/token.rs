@@ -179,7 +179,7 @@ impl Lexer<'_> {
             }
             None => {
                 self.pos = self.bytes.len();
-                self.push(start, Tok::Bad("comment without end"));
+                self.push(start, Tok::Bad("unterminated comment"));
             }
         }
     }
@@ -196,7 +196,7 @@ impl Lexer<'_> {
         while self.pos < self.bytes.len() && self.bytes[self.pos] != b'"' {
             if self.bytes[self.pos] == b'\n' {
                 if !lines {
-                    return Tok::Bad("string without end");
+                    return Tok::Bad("unterminated string");
                 }
                 self.pos += 1;
                 self.directive_in_string();
@@ -206,7 +206,7 @@ impl Lexer<'_> {
             self.pos += if escaped { 2 } else { 1 };
         }
         if self.pos >= self.bytes.len() {
-            return Tok::Bad("string without end");
+            return Tok::Bad("unterminated string");
         }
         self.pos += 1;
         Tok::Str(self.text[from..self.pos - 1].into())

@@ -204,7 +204,7 @@ fn p4info_is_written_in_the_format_of_the_files_name() {
     assert!(!unknown.status.success());
     let message = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(
-        message.contains("info.xml: the name must end in .txtpb, .txt, .json or .bin"),
+        message.contains("info.xml: unknown extension: use .txtpb, .txt, .json or .bin"),
         "{message}"
     );
     std::fs::remove_dir_all(dir).expect("the folder can be removed");

@@ -67,7 +67,7 @@ fn types() {
     expect(
         "apply { hdr.h.a = hdr.h.b; }",
         "10:19",
-        "type bit<8> wanted, bit<16> found",
+        "expected type bit<8>, found bit<16>",
     );
     expect(
         "apply { hdr.h.a = hdr.h.a + hdr.h.b; }",
@@ -77,7 +77,7 @@ fn types() {
     expect(
         "apply { if (hdr.h.a) {} }",
         "10:13",
-        "type bool wanted, bit<8> found",
+        "expected type bool, found bit<8>",
     );
     expect(
         "apply { hdr.h.a = (bit<8>)hdr.h; }",
@@ -87,12 +87,12 @@ fn types() {
     expect(
         "apply { hdr.h.b[20:16] = 1; }",
         "10:9",
-        "bits [20:16] are outside of bit<16>",
+        "bits [20:16] are out of range for bit<16>",
     );
     expect(
         "apply { hdr.s[5].a = 1; }",
         "10:15",
-        "index 5 is outside of the stack of 2 elements",
+        "index 5 is out of range for a stack of 2 elements",
     );
     expect("apply { hdr.h.a = 8w1 / 0; }", "10:25", "division by zero");
 }
@@ -121,7 +121,7 @@ fn tables() {
     expect(
         "action a() {} table t { key = { hdr.h.a: sometimes; } actions = { a; } } apply { t.apply(); }",
         "10:42",
-        "'sometimes' is not a match kind",
+        "unknown match kind 'sometimes'",
     );
     expect(
         "action a() {} action b() {} table t { key = { hdr.h.a: exact; } actions = { a; } default_action = b; } apply { t.apply(); }",
@@ -150,7 +150,7 @@ fn calls() {
     expect(
         "register<bit<8>>(4) r; apply { r.read(meta.m); }",
         "10:32",
-        "no argument for parameter 'index'",
+        "missing argument for parameter 'index'",
     );
 }
 
@@ -161,12 +161,12 @@ fn declarations() {
         (
             "typedef int t;\nstruct s { _ x; }",
             "2:12",
-            "'_' can only stand for a type argument",
+            "'_' is allowed only as a type argument",
         ),
         (
             "header h<T> { T x; }\ntypedef h<int> t;",
             "2:9",
-            "h<int> cannot be: its field 'x' would be of type int",
+            "h<int> is invalid: its field 'x' would have type int",
         ),
         (
             "extern e<T> { e(); }\ne<e<bit<8>>>() x;",
@@ -181,12 +181,12 @@ fn declarations() {
         (
             "extern e { void m(); void m(); }",
             "1:27",
-            "'m' is declared twice with the same parameters",
+            "duplicate declaration of 'm' with the same parameters",
         ),
         (
             "enum bit<8> e { A = 300 }",
             "1:21",
-            "300 is outside of the underlying type bit<8>",
+            "300 does not fit the underlying type bit<8>",
         ),
         (
             "parser p() { state x {} }",
@@ -206,7 +206,7 @@ fn declarations() {
         (
             "@a[1] @a[2] const bit<8> x = 1;",
             "1:7",
-            "annotation @a is there twice, once with [ ]",
+            "duplicate annotation @a: an annotation with [ ] must be unique",
         ),
         (
             "const bit<8> y = 8w1;\n@a[k = {1, 2}] const bit<8> x = 1;",
@@ -221,7 +221,7 @@ fn declarations() {
         (
             "struct s { bit<8> x; }\nextern void f(in s x);\ncontrol c(in tuple<bit<8>> t) { apply { f(t); } }",
             "3:43",
-            "type s wanted, tuple<bit<8>> found",
+            "expected type s, found tuple<bit<8>>",
         ),
         (
             "action a() {}\ncontrol c() { apply { a<bit<8>>(); } }",
@@ -236,7 +236,7 @@ fn declarations() {
         (
             "error { E }\ncontrol c(in error x) { apply {} }\nparser p(in error e) { state start { transition select(e) { _: accept; } } }",
             "3:56",
-            "error cannot be selected on",
+            "error cannot be a select key",
         ),
     ] {
         let (_, messages) = common::compile_text("t.p4", text);
@@ -296,7 +296,7 @@ fn what_the_target_cannot_do_is_an_error() {
     expect(
         "action a() {} table t { actions = { a; } } apply { for (bit<8> i = 0; i < hdr.h.a; i = i + 1) { t.apply(); } }",
         "10:52",
-        "a loop whose number of rounds is only known at run time cannot apply tables",
+        "a loop whose number of iterations is known only at run time cannot apply tables",
     );
 }
 
@@ -307,7 +307,7 @@ fn cases_of_a_select_fit_its_keys() {
                 transition select(hdr.h.a, hdr.h.b) {\n(1, 2): accept;\n1: reject;\n} } }\n";
     let messages = common::compile_text("t.p4", text).1;
     assert!(
-        messages.contains("t.p4:6:12: error: 2 values wanted, one given"),
+        messages.contains("t.p4:6:12: error: 2 values expected, one given"),
         "{messages}"
     );
 }
@@ -344,7 +344,7 @@ fn blocks_are_constructed_where_they_may_be() {
 fn default_values_of_parameters_are_for_calls() {
     let table = "action a(bit<8> x = 5) { hdr.h.a = x; }\ntable t { key = { hdr.h.a: exact; } actions = { a; }";
     let entry = format!("{table} const entries = {{ 1: a(); }} }} apply {{ t.apply(); }}");
-    expect(&entry, "11:75", "no argument for parameter x");
+    expect(&entry, "11:75", "missing argument for parameter x");
     assert_eq!(
         ingress(&format!("{table} }} apply {{ t.apply(); a(); }}")),
         ""

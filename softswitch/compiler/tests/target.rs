@@ -22,11 +22,11 @@ fn pipelines_have_operations_of_their_own() {
     for (call, at) in [
         (
             "recirculate_preserving_field_list(1)",
-            "this 'recirculate_preserving_field_list' belongs into egress",
+            "this 'recirculate_preserving_field_list' is allowed only in egress",
         ),
         (
             "clone(CloneType.E2E, 5)",
-            "this 'clone' belongs into egress",
+            "this 'clone' is allowed only in egress",
         ),
         (
             "mark_to_drop()",
@@ -34,7 +34,7 @@ fn pipelines_have_operations_of_their_own() {
         ),
         (
             "hash(meta.m, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9)",
-            "a list, a struct or a header expected",
+            "expected a list, a struct or a header",
         ),
         ("digest(1, hdr.h)", "a digest of a header"),
     ] {
@@ -71,12 +71,12 @@ fn externs_and_their_tables() {
         "direct_counter(CounterType.bytes) d; table t { actions = { NoAction; } counters = d; }\n\
          table u { actions = { NoAction; } counters = d; } apply { t.apply(); u.apply(); }",
         "11:46",
-        "this belongs to another table already",
+        "this already belongs to another table",
     );
     expect(
         "@name(\"x\") counter(4, CounterType.bytes) c;\n@name(\"x\") counter(4, CounterType.bytes) d; apply { c.count(0); d.count(0); }",
         "11:12",
-        "another object has the name 'I.x' already",
+        "another object already has the name 'I.x'",
     );
     expect(
         &format!("{table} const entries = {{ priority = 3: 5: NoAction(); }} }} {apply}"),
@@ -128,7 +128,7 @@ fn numbers_have_a_largest_width() {
     for (body, at) in [
         (
             "apply { bit<2049> x = 0; }",
-            "10:13: error: 2049 is not a valid size here",
+            "10:13: error: 2049 is not a valid size",
         ),
         (
             "apply { bit<2048> x = 0; meta.m = (x ++ x)[7:0]; }",
@@ -154,7 +154,7 @@ fn tables_give_their_actions_numbers() {
         expect(
             &format!("{action}{table}"),
             "10:10",
-            "parameter 'x' of an action in a table is no number",
+            "parameter 'x' of an action in a table must be a number",
         );
     }
     let own = "action a(in bool x) { if (x) { meta.m = 1; } }\ntable t { actions = { a(true); } } apply { t.apply(); }";
@@ -171,12 +171,12 @@ fn actions_of_one_name_are_a_matter_of_the_control_plane() {
     expect(
         &format!("{actions}{each}"),
         "11:19",
-        "the control plane's name 'I.x' is taken by another action",
+        "another action already has the control-plane name 'I.x'",
     );
     assert_eq!(without_p4info(&format!("{actions}{each}")), "");
     let messages = without_p4info(&format!("{actions}{both}"));
     assert!(
-        messages.contains("t.p4:11:19: error: the table has another action 'I.x' already"),
+        messages.contains("t.p4:11:19: error: the table already has another action 'I.x'"),
         "{messages}"
     );
 
@@ -185,7 +185,7 @@ fn actions_of_one_name_are_a_matter_of_the_control_plane() {
     expect(
         key,
         "11:19",
-        "the control plane knows no numbers for the values of this enum",
+        "the values of this enum do not have numbers for the control plane",
     );
     assert_eq!(without_p4info(key), "");
 }

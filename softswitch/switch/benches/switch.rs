@@ -1,11 +1,11 @@
-//! Packets between veth pairs and table writes over gRPC, of softswitch or of another program with its
+//! Measures packets between veth pairs and table writes over gRPC, with softswitch or another program with its
 //! options (`simple_switch_grpc`). Prints one JSON object per figure. Needs root.
 //!
 //! ```text
 //! cargo bench -p softswitch --bench switch -- [--switch PATH] [--seconds N]
 //! ```
 
-#[allow(dead_code, reason = "it uses a part")]
+#[allow(dead_code, reason = "only a part is used")]
 #[path = "../tests/switch/common/mod.rs"]
 mod common;
 
@@ -24,11 +24,11 @@ use softswitch::port::{Transmit, Transmitter};
 use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
 use softswitch::proto::p4::v1::{self as p4, update::Type};
 
-/// Entries written, in batches.
+/// Number of entries written, in batches.
 const ENTRIES: u64 = 60_000;
 const BATCH: u64 = 1_000;
 
-/// Bytes of the frames sent.
+/// Length in bytes of the sent frames.
 const FRAME: usize = 64;
 
 #[derive(Debug, Parser)]
@@ -36,10 +36,10 @@ struct Args {
     /// The program to measure [default: softswitch]
     #[arg(long, default_value = env!("CARGO_BIN_EXE_softswitch"))]
     switch: PathBuf,
-    /// How long to send
+    /// Duration of sending, in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// Given by `cargo bench`
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -48,9 +48,9 @@ fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let mut world = World::create(&args).await?;
-        world.table_writes().await?;
-        world.forwarding(Duration::from_secs(args.seconds)).await
+        let mut testbed = Testbed::create(&args).await?;
+        testbed.table_writes().await?;
+        testbed.forwarding(Duration::from_secs(args.seconds)).await
     })
 }
 
@@ -61,8 +61,8 @@ fn report(name: &str, value: f64, unit: &str) {
     );
 }
 
-/// Two hosts and the switch between them.
-struct World {
+/// Two hosts and a switch between them.
+struct Testbed {
     name: String,
     switch: Child,
     controller: Controller,
@@ -76,7 +76,7 @@ fn ip(args: &str) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-impl World {
+impl Testbed {
     async fn create(args: &Args) -> anyhow::Result<Self> {
         let name = format!("swbench{}", std::process::id());
         for part in ["s", "a", "b"] {
@@ -104,7 +104,7 @@ impl World {
         let client = loop {
             match P4RuntimeClient::connect(address.clone()).await {
                 Ok(client) => break client,
-                Err(e) if begin.elapsed() > common::PATIENCE => return Err(e.into()),
+                Err(e) if begin.elapsed() > common::TEST_TIMEOUT => return Err(e.into()),
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
@@ -181,7 +181,7 @@ impl World {
         })
     }
 
-    /// Packets that host b has received.
+    /// Returns the number of packets that host b has received.
     fn received(&self) -> anyhow::Result<u64> {
         let json = ip(&format!("-n {}b -s -j link show e0", self.name))?;
         let json: serde_json::Value = serde_json::from_slice(&json)?;
@@ -191,9 +191,9 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
-        // Whatever has failed, nothing may be left behind.
+        // Clean up after any failure.
         let _ = self.switch.kill();
         let _ = self.switch.wait();
         for part in ["s", "a", "b"] {

@@ -1,4 +1,4 @@
-//! Expressions and type references.
+//! Expressions and type references of the syntax tree.
 
 use std::rc::Rc;
 

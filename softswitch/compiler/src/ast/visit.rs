@@ -1,4 +1,4 @@
-//! Visits of all expressions.
+//! Traversal of all expressions.
 
 use super::{DeclKind, Expr, ExprKind, Stmt, StmtKind};
 

@@ -1,4 +1,4 @@
-//! Actions: statements become a list of primitive operations, branches become jumps in it.
+//! Emits actions: statements become a list of primitive operations, and branches become jumps in it.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use super::Emitter;
 use crate::diag::Span;
 use crate::ir::{Arg, HeaderRef, Label, Scalar, St, StKind};
 
-/// A list of operations with jumps whose goals may not be known yet.
+/// A list of operations with jumps whose targets may not be known yet.
 #[derive(Default)]
 struct Code {
     ops: Vec<Value>,
-    /// Operations to be patched: index of the operation and the goal.
+    /// Operations to patch: index of the operation, and the target.
     jumps: Vec<(usize, Goal)>,
     places: HashMap<Goal, usize>,
     next: u32,
@@ -120,7 +120,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The operation for a statement without branches.
+    /// Returns the operation for a statement without branches.
     pub(super) fn primitive(&self, s: &St) -> Option<Value> {
         let (op, parameters): (&str, Vec<Value>) = match &s.kind {
             StKind::Assign(l, r) => {
@@ -191,7 +191,7 @@ impl Emitter<'_> {
 
     pub(super) fn arg(&self, op: &str, a: &Arg) -> Value {
         match a {
-            // These two take a Boolean as a number.
+            // These two expect a Boolean as a number.
             Arg::Ex(e) if matches!(op, "assert" | "assume") => {
                 let number = json!({"op": "b2d", "left": null, "right": self.boolean(e)});
                 let value = json!({"type": "expression", "value": number});

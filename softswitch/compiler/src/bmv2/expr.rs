@@ -1,6 +1,6 @@
-//! Expressions.
+//! Emits expressions.
 //!
-//! The target computes with numbers of any size, so results are cut to their width here. Booleans
+//! The target computes with unbounded numbers, so results are truncated to their width here. Booleans
 //! and data are different kinds there: a Boolean in storage is a bit that `d2b` and `b2d` convert.
 
 use num_bigint::BigInt;
@@ -11,7 +11,7 @@ use super::Emitter;
 use crate::ast::{BinOp, UnOp};
 use crate::ir::{Ex, HeaderRef, Scalar};
 
-/// A constant, padded to whole bytes of its width.
+/// Formats a constant, padded to whole bytes of its width.
 pub(super) fn hexstr(v: &BigInt, width: u32) -> Value {
     json!({"type": "hexstr", "value": hex(v, width)})
 }
@@ -30,7 +30,7 @@ fn masked(v: Value, width: u32) -> Value {
     op("&", v, hexstr(&((BigInt::one() << width) - 1), width))
 }
 
-/// Cuts a computed number to its type.
+/// Truncates a computed number to its type.
 fn cut(v: Value, ty: Scalar) -> Value {
     match ty {
         Scalar::Int(w) => op("two_comp_mod", v, width_constant(w)),
@@ -43,13 +43,13 @@ fn width_constant(w: u32) -> Value {
 }
 
 impl Emitter<'_> {
-    /// An argument of an operation: simple values as they are, the rest as an expression.
+    /// Emits an argument of an operation: simple values directly, others as an expression.
     pub(super) fn parameter(&self, e: &Ex) -> Value {
         if let Ex::Param(i, _) = e {
             return json!({"type": "runtime_data", "value": i});
         }
         let v = self.data(e);
-        // Fields of `stack.last` are known in expressions only, and so are converted parameters.
+        // Fields of `stack.last` and converted parameters are allowed only in expressions.
         let wrapped = v["type"] == "expression"
             || v["type"] == "local"
             || v["type"] == "stack_field"
@@ -91,7 +91,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The expression as a number.
+    /// Emits the expression as a number.
     pub(super) fn data(&self, e: &Ex) -> Value {
         match e {
             Ex::Field { header, field, .. } => json!({"type": "field", "value": [header, field]}),
@@ -205,7 +205,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The expression as a Boolean.
+    /// Emits the expression as a Boolean.
     pub(super) fn boolean(&self, e: &Ex) -> Value {
         match e {
             Ex::Const(..) => json!({"type": "bool", "value": e.as_bool().unwrap_or(false)}),

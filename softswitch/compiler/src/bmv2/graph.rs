@@ -1,5 +1,5 @@
-//! Control flow: the target runs a graph whose nodes are tables and conditions. Other statements
-//! are put into actions of tables without a key.
+//! Emits control flow: the target runs a graph whose nodes are tables and conditions. Other statements
+//! become actions of tables without a key.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::ir::{Ex, Label, SCALARS, Scalar, St, StKind, Then};
 /// Name of a node; `None` ends the pipeline.
 type Next = Option<String>;
 
-/// What follows a table, by outcome.
+/// The successor of a table, by outcome.
 #[derive(Clone, PartialEq)]
 pub(super) enum After {
     Always(Next),
@@ -27,11 +27,11 @@ struct Graph {
     tables: Vec<Value>,
     conditionals: Vec<Value>,
     labels: HashMap<Label, Next>,
-    /// How often each table of the program is applied.
+    /// Number of places at which each table is applied.
     sites: HashMap<usize, usize>,
-    /// Outcomes of the sites of tables that are applied several times.
+    /// Outcomes at the sites of tables that are applied several times.
     after: HashMap<usize, Vec<(usize, After)>>,
-    /// Tables already given a node.
+    /// Tables that already have a node.
     placed: HashMap<usize, After>,
 }
 
@@ -138,8 +138,8 @@ impl Emitter<'_> {
             StKind::Loop { .. } => {
                 self.diags.unsupported_hint(
                     s.span,
-                    "a loop whose number of rounds is only known at run time cannot apply tables or return here on this target",
-                    "give it a constant number of rounds",
+                    "a loop whose number of iterations is known only at run time cannot apply tables or return here on this target",
+                    "use a constant number of iterations",
                 );
                 next
             }
@@ -159,7 +159,7 @@ impl Emitter<'_> {
             g.placed.insert(table, after);
             return Some(name);
         }
-        // Applied in several places: a variable remembers which one this is.
+        // Applied in several places: a variable stores the current one.
         let list = g.after.entry(table).or_default();
         if let Some((_, known)) = list.first()
             && list.len() == 1
@@ -194,7 +194,7 @@ impl Emitter<'_> {
         self.hidden_table(g, &[set], Some(name))
     }
 
-    /// The node of a table that is applied in several places: what follows depends on the place.
+    /// Emits the node of a table that is applied in several places: its successor depends on the place.
     fn place_shared(&mut self, g: &mut Graph, table: usize) {
         let sites = g.after.get(&table).cloned().unwrap_or_default();
         let all_same = sites.windows(2).all(|w| w[0].1 == w[1].1);
@@ -206,8 +206,8 @@ impl Emitter<'_> {
             if sites.iter().any(|(_, a)| matches!(a, After::Actions(_))) {
                 self.diags.unsupported_hint(
                     self.ir.tables[table].decl.name.span,
-                    "this table is applied both for its hit and for the action it ran, which this target cannot tell apart",
-                    "use one of the two in all places",
+                    "this table is used with both its hit and its action_run, which this target cannot distinguish",
+                    "use the same one in all places",
                 );
             }
             let pick = |hit: bool| -> Vec<(usize, Next)> {
@@ -274,7 +274,7 @@ impl Emitter<'_> {
     }
 
     fn conditional(&mut self, g: &mut Graph, cond: &Ex, yes: Next, no: Next, span: Span) -> String {
-        // `!x` is `x` with the ways exchanged.
+        // `!x` is `x` with exchanged branches.
         if let Ex::Unary(UnOp::Not, inner, _) = cond {
             return self.conditional(g, inner, no, yes, span);
         }
@@ -290,7 +290,7 @@ impl Emitter<'_> {
         name
     }
 
-    /// A table without a key that runs the statements.
+    /// Emits a table without a key that runs the statements.
     fn hidden_table(&mut self, g: &mut Graph, stmts: &[St], next: Next) -> String {
         let span = stmts.first().map(|s| s.span).unwrap_or_default();
         let line = self.sources.line_col(span).line;
@@ -320,7 +320,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether the statement can be part of an action. Loops must be, with all that jumps out of them.
+/// Returns true if the statement can be part of an action. Loops must be, with all jumps out of them.
 fn is_simple(s: &St) -> bool {
     match &s.kind {
         StKind::Exit | StKind::Leave(_) | StKind::If(..) | StKind::Apply { .. } => false,
@@ -339,7 +339,7 @@ fn has_loop(s: &St) -> bool {
     }
 }
 
-/// Whether it applies no table and jumps to labels inside it only.
+/// Returns true if it does not apply tables and jumps only to its own labels.
 fn closed(s: &St, labels: &mut Vec<Label>) -> bool {
     match &s.kind {
         StKind::Apply { .. } => false,

@@ -1,5 +1,5 @@
-//! BMv2 JSON: what `simple_switch` loads. The format is described in the documentation of
-//! behavioral-model, `JSON_format.md`; the version emitted is 2.23.
+//! Emits BMv2 JSON, for `simple_switch`. The documentation of behavioral-model describes the format in
+//! `JSON_format.md`; the emitted version is 2.23.
 
 mod action;
 mod expr;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::diag::{Diagnostics, SourceMap, Span};
 use crate::ir::{Ex, Lowered, ObjectArg, StKind};
 
-/// The JSON for a lowered program; problems go to `diags`.
+/// Emits the JSON for a lowered program; reports errors to `diags`.
 pub fn emit(program: &str, ir: &Lowered, diags: &Diagnostics, sources: &SourceMap) -> Value {
     let mut e = Emitter {
         ir,
@@ -36,13 +36,13 @@ pub(crate) struct Emitter<'a> {
     ir: &'a Lowered<'a>,
     diags: &'a Diagnostics,
     sources: &'a SourceMap,
-    /// Actions in order of their ids; those of the program come first.
+    /// Actions in order of their ids; the program's own come first.
     actions: Vec<Value>,
     next_table: usize,
     next_conditional: usize,
     next_profile: usize,
     used_names: HashMap<String, usize>,
-    /// Variables that the backend itself needs: name and width.
+    /// Variables of the back end: name and width.
     extra_scalars: Vec<(String, u32)>,
 }
 
@@ -125,7 +125,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Where something comes from, for the target's traces.
+    /// Emits a source position, for the target's traces.
     fn source(&self, span: Span) -> Value {
         let at = self.sources.line_col(span);
         let text = self.sources.snippet(span);
@@ -138,7 +138,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// A name that nothing else has.
+    /// Returns a unique name.
     fn fresh_name(&mut self, base: &str) -> String {
         if !self.used_names.contains_key(base) {
             self.used_names.insert(base.to_string(), 0);
@@ -170,7 +170,7 @@ impl Emitter<'_> {
                     self.diags.unsupported_hint(
                         s.span,
                         "this cannot be used in a deparser on this target",
-                        "a deparser is a list of emit calls; decide in egress, with setInvalid(), what is sent",
+                        "use emit calls only; remove headers in egress, with setInvalid()",
                     );
                 }
                 _ => primitives.extend(self.primitive(s)),
@@ -199,7 +199,7 @@ fn both(a: &Ex, b: &Ex) -> Ex {
     }
 }
 
-/// A compile-time number among an instance's arguments.
+/// Returns a compile-time number among an instance's arguments.
 fn int(args: &[ObjectArg], i: usize) -> Value {
     use num_traits::ToPrimitive;
     match args.get(i) {
@@ -215,7 +215,7 @@ fn member(args: &[ObjectArg], i: usize) -> Value {
     }
 }
 
-/// The names under which `simple_switch` looks for the fields of standard metadata.
+/// The names that `simple_switch` uses for the fields of standard metadata.
 fn field_aliases() -> Value {
     const ALIASES: &[(&str, &str)] = &[
         ("queueing_metadata", "enq_timestamp"),

@@ -1,4 +1,4 @@
-//! Checksums, counters, meters and foreign externs.
+//! Emits checksums, counters, meters and foreign externs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Emitter, both, int, member};
 use crate::ir::{Ex, ObjectArg, St, StKind};
 
 impl Emitter<'_> {
-    /// Calculations of hashes come first, then those of checksums.
+    /// Emits the calculations: first those of hashes, then those of checksums.
     pub(super) fn checksums(&mut self) -> (Vec<Value>, Vec<Value>) {
         let ir = self.ir;
         let mut calculations = Vec::new();
@@ -70,12 +70,12 @@ impl Emitter<'_> {
                     self.checksum_list(inner, when, calculations, checksums)
                 }
                 StKind::Leave(_) => {}
-                // Validity of locals that nobody reads.
+                // The validity of unused locals.
                 StKind::SetValid(_, false) => {}
                 _ => self.diags.unsupported_hint(
                     s.span,
                     "this cannot be used in a checksum control on this target",
-                    "only calls of verify_checksum and update_checksum can be",
+                    "use only calls of verify_checksum and update_checksum",
                 ),
             }
         }
@@ -109,7 +109,7 @@ impl Emitter<'_> {
             .filter(move |(_, o)| o.extern_name == name && !o.name.is_empty())
     }
 
-    /// Name of the table that uses a direct counter or meter.
+    /// Returns the name of the table that uses a direct counter or meter.
     pub(super) fn bound_table(&self, object: usize) -> Option<&str> {
         self.ir
             .tables
@@ -187,7 +187,7 @@ impl Emitter<'_> {
         out
     }
 
-    /// Instances of externs that v1model does not declare.
+    /// Emits instances of externs that v1model does not declare.
     pub(super) fn extern_instances(&self) -> Vec<Value> {
         const KNOWN: [&str; 8] = [
             "counter",

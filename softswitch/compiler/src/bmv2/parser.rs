@@ -1,4 +1,4 @@
-//! Parsers.
+//! Emits parsers.
 
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
@@ -8,7 +8,7 @@ use super::Emitter;
 use super::expr::hexstr;
 use crate::ir::{Ex, HeaderRef, KeySet, ParserState, St, StKind, Target};
 
-/// More transitions than this for one case means that its ranges are not meant for a select.
+/// Maximum number of transitions for the ranges of one case.
 const MAX_ALTERNATIVES: usize = 4096;
 
 impl Emitter<'_> {
@@ -104,7 +104,7 @@ impl Emitter<'_> {
             if sets.iter().any(|k| matches!(k, KeySet::Set(_))) {
                 self.diags.unsupported_hint(
                     s.span,
-                    "a value set must stand for all keys of the select on this target",
+                    "on this target, a value set must cover all keys of the select",
                     "declare it as a value set of a tuple of all the keys",
                 );
                 continue;
@@ -158,7 +158,7 @@ fn ones(width: u32) -> BigInt {
     (BigInt::one() << width) - 1
 }
 
-/// The set as values with masks; a range becomes the prefixes that cover it.
+/// Converts a set to values with masks; a range becomes the prefixes that cover it.
 fn masks(set: &KeySet, width: u32) -> Vec<(BigInt, BigInt)> {
     match set {
         KeySet::Any | KeySet::Set(_) => vec![(BigInt::zero(), BigInt::zero())],

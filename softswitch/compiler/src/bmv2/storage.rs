@@ -1,4 +1,4 @@
-//! Headers, stacks, unions, value sets and registers.
+//! Emits headers, stacks, unions, value sets and registers.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn field(name: &str, ty: Scalar) -> Value {
     }
 }
 
-/// Fields of metadata, padded to whole bytes.
+/// Emits fields of metadata, padded to whole bytes.
 fn padded(mut fields: Vec<Value>, bits: u32) -> Vec<Value> {
     if !bits.is_multiple_of(8) {
         fields.push(json!(["_padding", 8 - bits % 8, false]));
@@ -83,7 +83,7 @@ impl Emitter<'_> {
             .iter()
             .enumerate()
             .map(|(id, s)| {
-                // Header 0 is the variables.
+                // Header 0 contains the variables.
                 let ids: Vec<usize> = s.elements.iter().map(|h| h + 1).collect();
                 json!({
                     "name": s.name,

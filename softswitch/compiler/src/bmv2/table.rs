@@ -1,4 +1,4 @@
-//! Tables of the program and their action profiles.
+//! Emits the program's tables and their action profiles.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use super::graph::After;
 use super::{Emitter, int, member};
 use crate::ir::{Ex, KeyMatch, ObjectArg, Table};
 
-/// The order of the values decides which kind the whole table has.
+/// The match kinds in ascending order: a table has the highest kind of its keys.
 const KINDS: [&str; 4] = ["exact", "lpm", "ternary", "range"];
 
-/// The target knows no `optional`; it is a ternary match with an all-or-nothing mask.
+/// Maps `optional`, which the target lacks, to a ternary match with an all-or-nothing mask.
 fn target_kind(match_kind: &str) -> &str {
     if match_kind == "optional" {
         "ternary"
@@ -122,7 +122,7 @@ impl Emitter<'_> {
             self.diags.unsupported_hint(
                 t.decl.name.span,
                 format!(
-                    "table '{}' has {prefixes} lpm keys; this target allows one",
+                    "table '{}' has {prefixes} lpm keys: this target allows one",
                     t.name
                 ),
                 "make the others ternary",
@@ -132,7 +132,7 @@ impl Emitter<'_> {
     }
 
     fn entries(&self, t: &Table) -> Value {
-        // The target prefers the smallest number; the program may prefer the largest.
+        // On the target the smallest number wins; in the program the largest may win.
         let mut order: Vec<BigInt> = t
             .entries
             .iter()
@@ -196,7 +196,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Profiles of the tables of one pipeline.
+    /// Emits the action profiles of one pipeline's tables.
     pub(super) fn action_profiles(&mut self, placed: &HashMap<usize, After>) -> Vec<Value> {
         let mut seen = Vec::new();
         let mut out = Vec::new();

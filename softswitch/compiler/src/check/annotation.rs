@@ -1,10 +1,10 @@
-//! Annotations: what the language and v1model ask of those that they know.
+//! Checks annotations that the language or v1model defines.
 
 use super::Checker;
 use crate::ast::{Annotation, AnnotationBody, BinOp, Expr, ExprKind, RawToken};
 use crate::types::Type;
 
-/// Annotations that are only there or not.
+/// Annotations without arguments.
 const WITHOUT_ARGUMENTS: [&str; 12] = [
     "atomic",
     "defaultonly",
@@ -30,7 +30,10 @@ impl<'a> Checker<'a> {
             if again {
                 self.error(
                     a.span,
-                    format!("annotation @{} is there twice, once with [ ]", a.name.name),
+                    format!(
+                        "duplicate annotation @{}: an annotation with [ ] must be unique",
+                        a.name.name
+                    ),
                 );
             }
             self.annotation(a);
@@ -43,7 +46,7 @@ impl<'a> Checker<'a> {
             AnnotationBody::KeyValue(pairs) => {
                 for (i, (key, e)) in pairs.iter().enumerate() {
                     if pairs[..i].iter().any(|(k, _)| k.name == key.name) {
-                        self.error(key.span, format!("key '{}' is given twice", key.name));
+                        self.error(key.span, format!("duplicate key '{}'", key.name));
                     }
                     self.structured_value(e);
                 }
@@ -53,7 +56,7 @@ impl<'a> Checker<'a> {
                 "name" | "deprecated" => self.wants_string(a),
                 "pkginfo" => self.diags.error_hint(
                     a.span,
-                    "annotation @pkginfo has no content",
+                    "annotation @pkginfo is empty",
                     "write @pkginfo(name=\"...\", version=\"...\")",
                 ),
                 _ => {}
@@ -103,8 +106,8 @@ impl<'a> Checker<'a> {
             }
             "p4runtime_translation" if !is_translation(raw) => self.diags.error_hint(
                 a.span,
-                "these are no arguments of @p4runtime_translation",
-                "write (\"uri\", bit<W>), (\"uri\", string) or (\"uri\", W), W being a number",
+                "invalid arguments of @p4runtime_translation",
+                "write (\"uri\", bit<W>), (\"uri\", string) or (\"uri\", W), where W is a number",
             ),
             _ if WITHOUT_ARGUMENTS.contains(&name) && !raw.is_empty() => {
                 self.error(a.span, format!("annotation @{name} takes no arguments"));
@@ -129,7 +132,7 @@ fn is_structured(a: &Annotation) -> bool {
     )
 }
 
-/// A string, or the name of one; nothing was parsed if the text is no expression.
+/// Returns true for a string or the name of one; the list is empty if the text could not be parsed.
 fn may_be_string(exprs: &[Expr]) -> bool {
     match exprs {
         [] => true,
@@ -138,7 +141,7 @@ fn may_be_string(exprs: &[Expr]) -> bool {
     }
 }
 
-/// A string, or several joined.
+/// Returns true for a string, or several joined ones.
 fn is_string(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Str(_) => true,

@@ -1,4 +1,4 @@
-//! Arguments of calls: matched with parameters, type arguments inferred.
+//! Checks arguments of calls: matches them with parameters, and infers type arguments.
 
 use super::Checker;
 use super::call::{Target, is_optional};
@@ -18,7 +18,7 @@ impl<'a> Checker<'a> {
             self.error(
                 e.span,
                 format!(
-                    "{} type arguments wanted, {} given",
+                    "{} type arguments expected, {} given",
                     t.tparams.len(),
                     targs.len()
                 ),
@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
                 if self.is_control_or_parser(&ty) {
                     self.error(
                         a.expr.span,
-                        format!("an argument cannot be a {}", self.show(&ty)),
+                        format!("an argument of type {} is not allowed", self.show(&ty)),
                     );
                 }
             }
@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
         if let Type::Open(_) = self.resolve(&ret) {
             self.diags.error_hint(
                 e.span,
-                "the type of what this returns cannot be inferred",
+                "the return type cannot be inferred",
                 "write the type arguments: f<...>(...)",
             );
             return Type::Unknown;
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         self.resolve(&ret)
     }
 
-    /// Type parameters of which nothing is known before the arguments are looked at.
+    /// Creates inference variables for the type parameters.
     pub(super) fn open_arguments(&self, known: &[(NodeId, Type)]) -> Vec<(NodeId, Type)> {
         known
             .iter()
@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// What the arguments say of the type parameters must be a type that a program can write.
+    /// Checks that inferred type arguments are types that a program can write.
     pub(super) fn inferred_usably(
         &self,
         params: &[Param],
@@ -101,13 +101,13 @@ impl<'a> Checker<'a> {
                 ),
                 Type::Record(_) => self.diags.error_hint(
                     span,
-                    "the struct that this list is of cannot be inferred",
+                    "the struct type of this list cannot be inferred",
                     "write a cast: (S) { ... }",
                 ),
                 Type::Str if p.dir != Direction::None => {
                     self.error(
                         span,
-                        "a string can only be given to a parameter without a direction",
+                        "a string is allowed only for a directionless parameter",
                     );
                 }
                 _ => {}
@@ -115,7 +115,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Default values stand for missing arguments in inference, too.
+    /// Uses default values for missing arguments in inference, too.
     pub(super) fn infer_from_defaults(
         &mut self,
         params: &[Param],
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         span: Span,
     ) {
         for (p, (_, t)) in tparams.iter().zip(known) {
-            // Nobody asks for the type of what is left out.
+            // The type of an omitted argument does not matter.
             let left_out = params
                 .iter()
                 .any(|q| is_optional(q) && has_variable(&self.type_of(q.ty.id), p.id));
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What has no direction is given when the program is compiled.
+    /// Checks that arguments of directionless parameters are known at compile time.
     fn constant_arguments(&mut self, params: &[Param], args: &[Arg], map: &[Option<usize>]) {
         for (p, k) in params.iter().zip(map) {
             let (Direction::None, Some(k)) = (p.dir, k) else {
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
     ) -> Vec<Option<usize>> {
         let named = args.iter().filter(|a| a.name.is_some()).count();
         if named > 0 && named < args.len() {
-            self.error(span, "either all arguments are named or none");
+            self.error(span, "either all arguments must be named, or none");
         }
         let mut taken = vec![false; args.len()];
         let mut map = Vec::new();
@@ -208,7 +208,10 @@ impl<'a> Checker<'a> {
                     self.argument(&args[k].expr, p.dir, &want);
                 }
                 None if p.default.is_none() && !is_optional(p) => {
-                    self.error(span, format!("no argument for parameter '{}'", p.name.name));
+                    self.error(
+                        span,
+                        format!("missing argument for parameter '{}'", p.name.name),
+                    );
                 }
                 None => {}
             }
@@ -222,13 +225,13 @@ impl<'a> Checker<'a> {
                         .iter()
                         .any(|b| b.name.as_ref().is_some_and(|m| m.name == n.name)) =>
                 {
-                    self.error(n.span, format!("argument '{}' is given twice", n.name));
+                    self.error(n.span, format!("duplicate argument '{}'", n.name));
                 }
-                Some(n) => self.error(n.span, format!("there is no parameter '{}'", n.name)),
+                Some(n) => self.error(n.span, format!("unknown parameter '{}'", n.name)),
                 None => self.error(
                     a.expr.span,
                     format!(
-                        "{} arguments wanted, {} given{}",
+                        "{} arguments expected, {} given{}",
                         params.len(),
                         args.len(),
                         if what.is_empty() {
@@ -245,9 +248,9 @@ impl<'a> Checker<'a> {
 
     pub(super) fn argument(&mut self, a: &'a Expr, dir: Direction, want: &Type) {
         if matches!(a.kind, ExprKind::DontCare) {
-            // `_`: no interest in what an out parameter gives.
+            // `_` discards the value of an out parameter.
             if dir != Direction::Out && dir != Direction::None {
-                self.error(a.span, "'_' can only stand for an 'out' argument");
+                self.error(a.span, "'_' is allowed only as an 'out' argument");
             }
             self.set_type(a.id, want.clone());
             return;
@@ -259,7 +262,7 @@ impl<'a> Checker<'a> {
         ) {
             self.error(
                 a.span,
-                format!("an argument cannot be a {}", self.show(&got)),
+                format!("an argument of type {} is not allowed", self.show(&got)),
             );
             return;
         }
@@ -272,7 +275,7 @@ impl<'a> Checker<'a> {
                     self.error(
                         a.span,
                         format!(
-                            "type {} wanted for an out or inout argument, {} found",
+                            "expected type {} for an out or inout argument, found {}",
                             self.show(want),
                             self.show(&got)
                         ),

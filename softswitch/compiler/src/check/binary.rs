@@ -1,4 +1,4 @@
-//! Binary operators.
+//! Checks binary operators.
 
 use num_traits::{Signed, Zero};
 
@@ -43,10 +43,8 @@ impl<'a> Checker<'a> {
                     (Type::Bit(a) | Type::SInt(a), Type::Bit(b) | Type::SInt(b))
                         if a + b > MAX_WIDTH =>
                     {
-                        let message = format!(
-                            "{} bits are more than the {MAX_WIDTH} that there can be",
-                            a + b
-                        );
+                        let message =
+                            format!("{} bits exceed the maximum width of {MAX_WIDTH}", a + b);
                         self.error(e.span, message);
                         Type::Unknown
                     }
@@ -57,7 +55,7 @@ impl<'a> Checker<'a> {
                     (Type::Int, _) | (_, Type::Int) => {
                         self.diags.error_hint(
                             e.span,
-                            "the width of a part of ++ is unknown",
+                            "the width of an operand of ++ is unknown",
                             "write a width, for example 8w1",
                         );
                         Type::Unknown
@@ -69,7 +67,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The operand's type, with a serialisable enum taken for its underlying type.
+    /// Returns the operand's type; for a serializable enum, its underlying type.
     fn operand(&mut self, x: &'a Expr) -> Type {
         let t = self.expr(x, None);
         self.plain(x, t)
@@ -161,13 +159,13 @@ impl<'a> Checker<'a> {
         if let (Type::Bit(w) | Type::SInt(w), Some(Const::Int(v, _))) = (&tl, self.const_value(r))
             && v >= (*w).into()
         {
-            let message = format!("a shift of {w} bits by {v} leaves none of them");
+            let message = format!("a shift of {w} bits by {v} removes all bits");
             self.diags.warn(Warning::Overflow, e.span, message);
         }
         match (&tl, &tr) {
             (Type::Unknown, _) | (_, Type::Unknown) => Type::Unknown,
             (Type::Bit(_) | Type::SInt(_), Type::Bit(_) | Type::Int) => tl,
-            // Not negative, as it is known.
+            // Checked above: not negative.
             (Type::Bit(_) | Type::SInt(_), Type::SInt(_)) if self.const_value(r).is_some() => tl,
             (Type::Int, Type::Bit(_) | Type::SInt(_) | Type::Int)
                 if self.const_value(r).is_some() =>
@@ -189,7 +187,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether two known numbers make one that is too large to be worked out.
+    /// Returns true if the result of two known numbers is too large to compute.
     fn too_big(&mut self, op: BinOp, l: &Expr, r: &Expr) -> bool {
         match (self.const_value(l), self.const_value(r)) {
             (Some(Const::Int(a, _)), Some(Const::Int(b, _))) => {
@@ -241,7 +239,7 @@ impl<'a> Checker<'a> {
         if let (Type::Record(_), Type::Record(_)) = (&tl, &tr) {
             self.diags.error_hint(
                 e.span,
-                "the struct that these lists are of is unknown",
+                "the struct type of these lists is unknown",
                 "write a cast: (S) { ... }",
             );
         } else if self.common(l, &tl, r, &tr, None).is_none() {

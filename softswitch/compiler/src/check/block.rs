@@ -1,4 +1,4 @@
-//! Parsers and controls.
+//! Checks parsers and controls.
 
 use super::{Checker, Context};
 use crate::ast::{ControlDecl, Decl, Param, ParserDecl, TypeParam};
@@ -20,7 +20,7 @@ impl<'a> Checker<'a> {
                     ..Context::default()
                 },
             );
-            // States can be used before they are declared, so they are no names of the scope.
+            // States can be used before their declaration, so they are not names of the scope.
             c.scoped(|c| {
                 p.locals.iter().for_each(|l| c.local(l));
                 c.parser_states(d, p);
@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
         self.open.pop();
     }
 
-    /// The parameters of types, of `apply` and of the constructor.
+    /// Declares the type parameters and the parameters of `apply` and of the constructor.
     fn all_params(
         &mut self,
         types: &'a [TypeParam],

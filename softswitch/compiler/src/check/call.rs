@@ -1,17 +1,17 @@
-//! Calls: functions, methods, actions, constructors and built-in methods.
+//! Checks calls of functions, methods, actions, constructors and built-in methods.
 
 use super::Checker;
 use crate::ast::{Arg, DeclKind, Expr, ExprKind, NodeId, Param, TypeRef};
 use crate::diag::{Span, Warning};
 use crate::types::{CallInfo, Callee, Def, Type};
 
-/// What is needed to check the arguments of one candidate.
+/// A candidate of a call, with the data for checking its arguments.
 pub(super) struct Target<'a> {
     pub(super) callee: Callee,
     pub(super) tparams: Vec<NodeId>,
     pub(super) params: &'a [Param],
     pub(super) ret: Type,
-    /// Already known type arguments, of the owner.
+    /// Known type arguments of the owner.
     pub(super) known: Vec<(NodeId, Type)>,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
             return ret;
         }
         if &*d.name.name == "verify" && body.is_none() && !self.context.in_parser {
-            self.error(e.span, "verify() can only be called in a parser");
+            self.error(e.span, "verify() can be called only in a parser");
         }
         let target = Target {
             callee: Callee::Function(id),
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
     pub(super) fn ambiguous(&self, span: Span) {
         self.diags.error_hint(
             span,
-            "several declarations of this name fit the call",
+            "the call is ambiguous: several declarations match",
             "name the arguments: f(parameter = ...)",
         );
     }
@@ -269,7 +269,7 @@ pub(super) fn is_optional(p: &Param) -> bool {
     p.annos.iter().any(|a| &*a.name.name == "optional")
 }
 
-/// Whether the arguments fit by number and name.
+/// Returns true if the arguments fit by number and name.
 pub(super) fn fits(params: &[Param], args: &[Arg]) -> bool {
     if args.len() > params.len() {
         return false;

@@ -8,7 +8,7 @@ use super::Checker;
 use crate::ast::{BinOp, DeclKind, Expr, ExprKind, UnOp};
 use crate::types::Type;
 
-/// Longer intermediate results than this are not computed.
+/// Maximum size in bits of an intermediate result.
 const MAX_BITS: u64 = 1 << 17;
 
 /// A compile-time value.
@@ -19,7 +19,7 @@ pub enum Const {
     Str(String),
 }
 
-/// The value as the type holds it: modulo its width.
+/// Returns the value modulo the type's width.
 pub fn wrap(v: &BigInt, ty: &Type) -> BigInt {
     match ty {
         Type::Bit(w) => v.mod_floor(&(BigInt::one() << *w)),
@@ -48,7 +48,7 @@ fn saturate(v: BigInt, ty: &Type) -> BigInt {
     v.clamp(min, max)
 }
 
-/// `l op r` on integers of type `ty` (for comparisons the operands' type).
+/// Computes `l op r` on integers of type `ty` (for comparisons, the operands' type).
 pub fn fold_binary(op: BinOp, l: &BigInt, r: &BigInt, ty: &Type) -> Option<Const> {
     let int = |v: BigInt| Some(Const::Int(wrap(&v, ty), ty.clone()));
     match op {
@@ -87,7 +87,7 @@ pub fn fold_binary(op: BinOp, l: &BigInt, r: &BigInt, ty: &Type) -> Option<Const
 }
 
 impl<'a> Checker<'a> {
-    /// The value of an already checked expression, if it is known at compile time.
+    /// Returns the value of a checked expression, if it is known at compile time.
     pub(super) fn const_value(&mut self, e: &Expr) -> Option<Const> {
         let value = self.const_raw(e)?;
         match self.coercions.get(&e.id).map(|t| self.resolve(t)) {
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The value before it is converted to the type that its surroundings want.
+    /// Returns the value before its implicit conversion.
     pub(super) fn const_raw(&mut self, e: &Expr) -> Option<Const> {
         let ty = self.type_of(e.id);
         if ty.is_unknown() {
@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A field of a constant struct.
+    /// Evaluates a field of a constant struct.
     fn const_member(&mut self, base: &Expr, name: &str) -> Option<Const> {
         if name == "size"
             && let Type::Stack(_, n) = self.type_of(base.id)
@@ -226,7 +226,7 @@ impl<'a> Checker<'a> {
         self.const_cast(v, &fields[index].1)
     }
 
-    /// `x.minSizeInBits()` and its like, which depend on the type alone.
+    /// Evaluates `x.minSizeInBits()` and the like, which depend only on the type.
     fn const_builtin(&mut self, callee: &Expr) -> Option<Const> {
         let ExprKind::Member(base, name) = &callee.kind else {
             return None;

@@ -1,4 +1,4 @@
-//! Constructor calls.
+//! Checks constructor calls.
 
 use super::Checker;
 use super::call::{Target, fits};
@@ -58,7 +58,7 @@ impl<'a> Checker<'a> {
         self.finish_call(e, target, Vec::new(), args)
     }
 
-    /// The constructor call of a declaration `type(args) name;`.
+    /// Checks the constructor call of a declaration `type(args) name;`.
     pub(super) fn instance(&mut self, instance: &'a Decl, ty_ref: &'a TypeRef, args: &'a [Arg]) {
         let span = ty_ref.span;
         let ty = self.type_of(instance.id);
@@ -145,7 +145,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// Whether the value is constant, or made of parameters of the constructor around.
+    /// Returns true if the value is constant, or consists of parameters of the enclosing constructor.
     pub(super) fn known_at_compile_time(&mut self, e: &Expr) -> bool {
         if self.type_of(e.id).is_unknown() || self.const_value(e).is_some() {
             return true;
@@ -169,7 +169,7 @@ impl<'a> Checker<'a> {
         known
     }
 
-    /// What is applied by the name of its type is constructed without arguments.
+    /// Checks that a block applied by the name of its type has a constructor without parameters.
     pub(super) fn needs_no_arguments(&self, ty: &Type, span: Span) {
         let Type::Named(id, _) = ty else { return };
         let params = match self.decl(*id).map(|d| &d.kind) {
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A control or parser cannot contain itself.
+    /// Checks that a control or parser does not contain itself.
     pub(super) fn not_open(&self, id: NodeId, span: Span) {
         if self.open.contains(&id) {
             self.error(span, "this contains itself");

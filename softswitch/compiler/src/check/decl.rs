@@ -1,10 +1,10 @@
-//! Declarations.
+//! Checks declarations.
 
 use super::{Checker, Const};
 use crate::ast::{CompositeKind, Decl, DeclKind, Direction, Method, Param};
 use crate::types::Type;
 
-/// From the first version of v1model to the last.
+/// The versions of v1model.
 const V1MODEL_VERSIONS: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
 impl<'a> Checker<'a> {
@@ -13,7 +13,7 @@ impl<'a> Checker<'a> {
             DeclKind::Errors(names) => {
                 for n in names {
                     if self.errors.contains(&n.name) {
-                        self.error(n.span, format!("error '{}' is declared twice", n.name));
+                        self.error(n.span, format!("duplicate error '{}'", n.name));
                         continue;
                     }
                     self.errors.push(n.name.clone());
@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
             DeclKind::MatchKinds(names) => {
                 for n in names {
                     if self.match_kinds.contains(&n.name) {
-                        self.error(n.span, format!("match kind '{}' is declared twice", n.name));
+                        self.error(n.span, format!("duplicate match kind '{}'", n.name));
                         continue;
                     }
                     self.match_kinds.push(n.name.clone());
@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A declaration in any scope.
+    /// Checks a declaration in any scope.
     pub(super) fn local(&mut self, d: &'a Decl) {
         self.annotations(&d.annos);
         match &d.kind {
@@ -52,7 +52,7 @@ impl<'a> Checker<'a> {
                 if self.is_object(&t) {
                     self.error(
                         d.span,
-                        format!("a constant of type {} cannot be", self.show(&t)),
+                        format!("a constant cannot have type {}", self.show(&t)),
                     );
                 }
                 self.complete(&t, ty.span);
@@ -81,8 +81,8 @@ impl<'a> Checker<'a> {
                 {
                     self.diags.error_hint(
                         d.span,
-                        "nothing can be instantiated here",
-                        "do it among the declarations of the block",
+                        "instantiation is not allowed here",
+                        "move it to the declarations of the block",
                     );
                 }
                 if self.context_is_global() && self.is_control_or_parser(&t) {
@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
                     self.diags.error_hint(
                         t.span,
                         format!("'type' cannot rename {}", self.show(&base)),
-                        "only bit<>, int<>, bool and other such types; a typedef can be of any type",
+                        "use bit<>, int<>, bool or a similar type, or a typedef, which accepts any type",
                     );
                 }
                 self.declare(&d.name, d.id);
@@ -171,7 +171,10 @@ impl<'a> Checker<'a> {
                 if header || matches!(elem, Type::Int | Type::Void | Type::Str | Type::Varbit(_)) {
                     self.error(
                         ty.span,
-                        format!("a value set of {} cannot be", self.show(&elem)),
+                        format!(
+                            "a value set cannot have elements of type {}",
+                            self.show(&elem)
+                        ),
                     );
                 }
                 let t = self.expr(size, None);
@@ -211,7 +214,7 @@ impl<'a> Checker<'a> {
             self.diags.error_hint(
                 m.name.span,
                 format!(
-                    "'{}' is declared twice with the same parameters",
+                    "duplicate declaration of '{}' with the same parameters",
                     m.name.name
                 ),
                 "overloads differ in the number or the names of their parameters",
@@ -234,7 +237,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `@optional` is for what the program does not define itself: externs, packages, types of blocks.
+    /// Checks that `@optional` is used only for externs, packages and types of blocks.
     pub(super) fn none_optional(&self, params: &[Param]) {
         for p in params.iter().filter(|p| super::call::is_optional(p)) {
             self.error(
@@ -244,7 +247,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Versions are dates, of which v1model knows those of its changes.
+    /// Checks `__v1model_version`, which is the date of a change of v1model.
     fn v1model_version(&mut self, e: &crate::ast::Expr) {
         let known = match self.const_raw(e) {
             Some(Const::Int(v, _)) => {
@@ -255,8 +258,8 @@ impl<'a> Checker<'a> {
         if !known {
             self.diags.error_hint(
                 e.span,
-                "V1MODEL_VERSION is not a version of v1model",
-                "the first is 20180101, the last 20200408",
+                "unknown V1MODEL_VERSION",
+                "use a version from 20180101 to 20200408",
             );
         }
     }
@@ -323,7 +326,7 @@ impl<'a> Checker<'a> {
         } else if bad {
             self.error(
                 d.span,
-                format!("a variable of type {} cannot be", self.show(&t)),
+                format!("a variable cannot have type {}", self.show(&t)),
             );
         }
     }

@@ -1,10 +1,10 @@
-//! The entries that a program gives its tables.
+//! Checks the entries of tables.
 
 use super::Checker;
 use crate::ast::TableDecl;
 
 impl<'a> Checker<'a> {
-    /// Priorities are for keys that several entries may match; if any entry has one, the first has.
+    /// Checks priorities: only keys that several entries may match have them, and if an entry has one, the first must.
     pub(super) fn priorities(&self, t: &TableDecl, entries: &crate::ast::Entries) {
         let needed = t
             .keys
@@ -12,9 +12,9 @@ impl<'a> Checker<'a> {
             .flatten()
             .any(|k| matches!(&*k.match_kind.name, "ternary" | "range" | "optional"));
         let why = if entries.is_const {
-            "const entries have no priorities: the first that matches counts"
+            "const entries cannot have priorities: the first match wins"
         } else {
-            "entries of this table need no priority: its keys match at most one"
+            "entries of this table do not need a priority: at most one of them matches"
         };
         for e in entries.list.iter().filter(|_| entries.is_const || !needed) {
             if let Some(p) = &e.priority {
@@ -29,8 +29,8 @@ impl<'a> Checker<'a> {
         {
             self.diags.error_hint(
                 first.span,
-                "the first entry has no priority, although others have",
-                "give it one: priority=N: ...; later ones can go on from it",
+                "the first entry needs a priority, because others have one",
+                "write priority=N: ...; later entries can continue from it",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Checks expressions.
 
 use super::Checker;
 use crate::ast::{CompositeKind, Expr, ExprKind, UnOp};
@@ -6,8 +6,8 @@ use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
-    /// Checks `e`; `want` is what the surroundings would like, which gives untyped lists their
-    /// type. The result may still need [`Self::expect`].
+    /// Checks `e`; `want` is the type that the context prefers, which untyped lists take.
+    /// The result may still need [`Self::expect`].
     pub(super) fn expr(&mut self, e: &'a Expr, want: Option<&Type>) -> Type {
         let want = want.map(|t| self.resolve(t));
         let ty = self.expr_inner(e, want.as_ref());
@@ -15,7 +15,7 @@ impl<'a> Checker<'a> {
         ty
     }
 
-    /// Checks `e` and insists on type `want`.
+    /// Checks that `e` has type `want`.
     pub(super) fn expr_as(&mut self, e: &'a Expr, want: &Type) {
         let ty = self.expr(e, Some(want));
         self.expect(e, &ty, want);
@@ -26,7 +26,7 @@ impl<'a> Checker<'a> {
             ExprKind::Int { value, width } => match width {
                 None => Type::Int,
                 Some((w, _)) if *w > super::typeref::MAX_WIDTH => {
-                    self.error(e.span, format!("{w} bits are too many"));
+                    self.error(e.span, format!("a width of {w} bits is too large"));
                     Type::Unknown
                 }
                 Some((w, signed)) => {
@@ -43,14 +43,14 @@ impl<'a> Checker<'a> {
                         );
                     }
                     if *signed && *w == 0 {
-                        self.error(e.span, "a signed number has one bit at least");
+                        self.error(e.span, "a signed number needs at least one bit");
                         return Type::Unknown;
                     }
                     if *signed && *w < 2 {
                         self.diags.warn(
                             Warning::Overflow,
                             e.span,
-                            format!("int<{w}> holds no positive number"),
+                            format!("int<{w}> cannot represent positive numbers"),
                         );
                     }
                     if *signed {
@@ -102,10 +102,7 @@ impl<'a> Checker<'a> {
                 }
                 Some(t) => t.clone(),
                 None => {
-                    self.error(
-                        e.span,
-                        "'...' stands for a default value, but of what type?",
-                    );
+                    self.error(e.span, "the type of the default value '...' is unknown");
                     Type::Unknown
                 }
             },
@@ -116,14 +113,14 @@ impl<'a> Checker<'a> {
                     other => other.cloned(),
                 };
                 let (ta, tb) = (self.expr(a, inner.as_ref()), self.expr(b, inner.as_ref()));
-                // Bits of a serialisable enum are masked as its underlying type.
+                // A mask applies to the underlying type of a serializable enum.
                 let (ta, tb) = (self.plain(a, ta), self.plain(b, tb));
                 let both = self.common(a, &ta, b, &tb, inner.as_ref());
                 let Some(ty) = both else {
                     self.error(
                         e.span,
                         format!(
-                            "both ends of a set need one type, found {} and {}",
+                            "both operands of a set must have the same type, found {} and {}",
                             self.show(&ta),
                             self.show(&tb)
                         ),
@@ -135,7 +132,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// One type for two expressions, converting untyped numbers.
+    /// Returns the common type of two expressions, converting untyped numbers.
     pub(super) fn common(
         &mut self,
         a: &Expr,
@@ -156,12 +153,12 @@ impl<'a> Checker<'a> {
             }
             return Some(Type::Int);
         }
-        // A number is given to a new type, but it is not one of its values.
+        // A number can be converted to a new type, but is not one of its values.
         let mixed = |x: &Type, y: &Type| *x == Type::Int && self.newtype_base(y).is_some();
         if mixed(&ta, &tb) || mixed(&tb, &ta) {
             return None;
         }
-        // Beside a number, a member of an enum is one, too.
+        // Next to a number, a member of an enum counts as a number.
         let other = if ta == Type::Int { &tb } else { &ta };
         if (ta == Type::Int || tb == Type::Int)
             && let Some(base) = self.enum_underlying(other)

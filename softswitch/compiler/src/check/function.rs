@@ -1,4 +1,4 @@
-//! Functions and actions, with their parameters.
+//! Checks functions and actions, with their parameters.
 
 use super::{Checker, Context};
 use crate::ast::{Block, Decl, DeclKind, Direction, Param, Signature, Stmt, StmtKind, TypeParam};
@@ -47,7 +47,7 @@ impl<'a> Checker<'a> {
             }
             if let Some(def) = &p.default {
                 if self.context.in_package {
-                    // Fits or not where the package's type arguments are known.
+                    // Checked later, when the package's type arguments are known.
                     self.expr(def, Some(&t));
                 } else {
                     self.expr_as(def, &t);

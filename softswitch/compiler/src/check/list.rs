@@ -1,4 +1,4 @@
-//! Lists, records and casts.
+//! Checks lists, records and casts.
 
 use super::Checker;
 use crate::ast::{CompositeKind, Expr, Ident};
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         if !enough {
             self.error(
                 e.span,
-                format!("{} values wanted, {} given", wanted.len(), items.len()),
+                format!("{} values expected, {} given", wanted.len(), items.len()),
             );
             items.iter().for_each(|i| {
                 self.expr(i, None);
@@ -65,7 +65,7 @@ impl<'a> Checker<'a> {
     ) -> Type {
         for (i, (name, _)) in fields.iter().enumerate() {
             if fields[..i].iter().any(|(n, _)| n.name == name.name) {
-                self.error(name.span, format!("field '{}' is given twice", name.name));
+                self.error(name.span, format!("duplicate field '{}'", name.name));
             }
         }
         let wanted = want.and_then(|t| self.fields(t));
@@ -102,14 +102,14 @@ impl<'a> Checker<'a> {
                 self.diags.error_hint(
                     e.span,
                     format!("no value for {}", missing.join(", ")),
-                    "give one, or end the list with ... for default values",
+                    "add it, or end the list with ... for default values",
                 );
             }
         }
         want.clone()
     }
 
-    /// Explicit casts.
+    /// Checks explicit casts.
     pub(super) fn cast(&mut self, e: &Expr, x: &Expr, from: &Type, to: &Type) {
         let (from, to) = (self.resolve(from), self.resolve(to));
         if self.convert(x, &from, &to) {
@@ -129,7 +129,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn castable(&mut self, from: &Type, to: &Type) -> bool {
-        // Between a new type and what it renames there is one step, and a number takes any.
+        // A cast may go one step between a new type and the type that it renames; a number may take any number of steps.
         if let Some(base) = self.newtype_base(to) {
             return *from == base || *from == Type::Int && self.castable(from, &base);
         }
@@ -153,10 +153,10 @@ impl<'a> Checker<'a> {
             (Type::Bit(a), Type::SInt(b)) | (Type::SInt(a), Type::Bit(b)) => a == b,
             (Type::Bit(1), Type::Bool) | (Type::Bool, Type::Bit(1)) => true,
             (Type::Int, Type::Bit(_) | Type::SInt(_) | Type::Bool | Type::Int) => true,
-            // Exact until it is cast back.
+            // Unbounded until it is cast back.
             (Type::Bit(_) | Type::SInt(_), Type::Int) => true,
             (Type::Unknown | Type::Open(_), _) | (_, Type::Unknown | Type::Open(_)) => true,
-            // A type parameter is checked when it is known.
+            // A type parameter is checked when its type is known.
             (Type::Var(_), _) | (_, Type::Var(_)) => true,
             (a, b) => a == b,
         }

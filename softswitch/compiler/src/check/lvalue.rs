@@ -1,11 +1,11 @@
-//! What may be assigned to.
+//! Checks targets of assignments.
 
 use super::Checker;
 use crate::ast::{DeclKind, Direction, Expr, ExprKind};
 use crate::types::{Def, Type};
 
 impl Checker<'_> {
-    /// Whether the (checked) expression names storage that may be written; says why if not.
+    /// Checks that the (checked) expression names writable storage; the error says why not.
     pub(super) fn lvalue(&self, e: &Expr) -> Result<(), String> {
         match &e.kind {
             ExprKind::Name { name, .. } => {

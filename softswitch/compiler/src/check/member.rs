@@ -1,4 +1,4 @@
-//! Names, members of values and types, and elements of stacks and tuples.
+//! Checks names, members of values and types, and elements of stacks and tuples.
 
 use num_traits::{Signed, ToPrimitive};
 
@@ -52,7 +52,7 @@ impl<'a> Checker<'a> {
             self.diags.unsupported_hint(
                 base.span,
                 "the next header of a stack has no value before it is extracted",
-                "read 'last', which is the one extracted before",
+                "read 'last', the previously extracted header",
             );
         }
         match &ty {
@@ -65,7 +65,7 @@ impl<'a> Checker<'a> {
                     if !self.context.in_subject {
                         self.error(
                             name.span,
-                            "'action_run' can only be the subject of a switch statement",
+                            "'action_run' is allowed only as the subject of a switch statement",
                         );
                     }
                     return Type::ActionRun(*t);
@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
                     if !self.context.in_parser {
                         self.error(
                             name.span,
-                            format!("'{}' of a stack can only be used in a parser", name.name),
+                            format!("'{}' of a stack is allowed only in a parser", name.name),
                         );
                     }
                     return (**elem).clone();
@@ -86,7 +86,7 @@ impl<'a> Checker<'a> {
                     if !self.context.in_parser {
                         self.error(
                             name.span,
-                            "'lastIndex' of a stack can only be used in a parser",
+                            "'lastIndex' of a stack is allowed only in a parser",
                         );
                     }
                     return Type::Bit(32);
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
         Type::Unknown
     }
 
-    /// Whether the expression is `stack.next` of a stack of headers.
+    /// Returns true if the expression is `stack.next` of a stack of headers.
     fn is_next_header(&self, e: &Expr) -> bool {
         let ExprKind::Member(stack, name) = &e.kind else {
             return false;
@@ -218,7 +218,7 @@ impl<'a> Checker<'a> {
                 {
                     self.error(
                         index.span,
-                        format!("index {v} is outside of the stack of {n} elements"),
+                        format!("index {v} is out of range for a stack of {n} elements"),
                     );
                 }
                 *elem
@@ -228,7 +228,10 @@ impl<'a> Checker<'a> {
                 Some(i) => {
                     self.error(
                         index.span,
-                        format!("the tuple has {} items, no item {i}", items.len()),
+                        format!(
+                            "index {i} is out of range for a tuple of {} items",
+                            items.len()
+                        ),
                     );
                     Type::Unknown
                 }
@@ -249,7 +252,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Methods of every type with a fixed layout.
+/// The methods of all types with a fixed layout.
 pub(super) fn is_size_method(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Method calls: of externs, blocks, tables, headers and stacks.
+//! Checks method calls of externs, blocks, tables, headers and stacks.
 
 use super::Checker;
 use super::call::{Target, fits};
@@ -31,7 +31,7 @@ impl<'a> Checker<'a> {
                 if self.context.in_action || !self.context.in_control {
                     self.error(
                         e.span,
-                        "a table can only be applied in the body of a control",
+                        "a table can be applied only in the body of a control",
                     );
                 }
                 self.calls.insert(
@@ -135,7 +135,7 @@ impl<'a> Checker<'a> {
                     }
                     Some(DeclKind::Parser(p)) if name == "apply" => {
                         if !self.context.in_parser {
-                            self.error(e.span, "a parser can only be applied in a parser");
+                            self.error(e.span, "a parser can be applied only in a parser");
                         }
                         let known = p
                             .tparams
@@ -189,7 +189,7 @@ impl<'a> Checker<'a> {
         Type::Unknown
     }
 
-    /// What the packet's methods ask of their types.
+    /// Checks the type arguments of the packet's methods.
     pub(super) fn packet_call(&mut self, e: &Expr, owner: &str, method: &str, args: &'a [Arg]) {
         if owner != "packet_in" {
             return;
@@ -202,7 +202,10 @@ impl<'a> Checker<'a> {
                 if t == Type::Void || !fixed {
                     self.error(
                         e.span,
-                        format!("{} has no fixed size to look ahead", self.show(&t)),
+                        format!(
+                            "lookahead needs a type of fixed size, not {}",
+                            self.show(&t)
+                        ),
                     );
                 }
             }
@@ -219,7 +222,7 @@ impl<'a> Checker<'a> {
         if self.composite_kind(&ty) != Some(CompositeKind::Header) {
             self.error(
                 first.expr.span,
-                format!("a header is needed here, not {}", self.show(&ty)),
+                format!("expected a header, found {}", self.show(&ty)),
             );
             return;
         }
@@ -249,7 +252,7 @@ impl<'a> Checker<'a> {
         if varbit && args.len() == 1 {
             self.diags.error_hint(
                 first.expr.span,
-                "the length of the header's varbit field is not given",
+                "missing length of the header's varbit field",
                 "add it, in bits, as the second argument",
             );
         } else if !varbit && args.len() == 2 {

@@ -1,6 +1,6 @@
 //! Name resolution and type checking.
 //!
-//! Walks the program once in order, as P4 requires declaration before use, and fills a [`Typed`].
+//! Visits the program once in order, because P4 requires declaration before use, and fills a [`Typed`].
 
 mod annotation;
 mod arguments;
@@ -61,22 +61,22 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
     c.finish(program)
 }
 
-/// Where the statement at hand stands.
+/// The context of the current statement.
 #[derive(Clone, Default)]
 struct Context {
-    /// Return type of the function around; `None` outside of functions.
+    /// Return type of the enclosing function; `None` outside functions.
     returns: Option<Type>,
     in_action: bool,
     in_parser: bool,
     in_control: bool,
     in_loop: bool,
-    /// Among statements, as against declarations.
+    /// In statements, not in declarations.
     in_body: bool,
     /// In the expression of a switch.
     in_subject: bool,
     /// Inside a table declaration.
     in_table: bool,
-    /// Among the parameters of a package.
+    /// In the parameters of a package.
     in_package: bool,
     /// In the signature of an extern's method.
     in_method: bool,
@@ -94,14 +94,14 @@ pub(crate) struct Checker<'a> {
     match_kinds: Vec<Name>,
     /// Innermost last; several ids for overloaded functions.
     scopes: Vec<HashMap<Name, Vec<NodeId>>>,
-    /// What inference variables stand for.
+    /// Values of the inference variables.
     infer: Vec<Option<Type>>,
     context: Context,
     used: HashSet<NodeId>,
     consts: HashMap<NodeId, Option<Const>>,
     /// Controls and parsers whose declaration is not complete.
     open: Vec<NodeId>,
-    /// How many fields structs have, those inside of them included.
+    /// Number of fields of structs, including nested ones.
     parts: HashMap<NodeId, u64>,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Checker<'a> {
         r
     }
 
-    /// Makes a name known in the current scope; complains if it is taken there.
+    /// Declares a name in the current scope; reports a duplicate.
     fn declare(&mut self, name: &Ident, id: NodeId) {
         self.declare_overload(name, id, false);
     }
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A parameter must not be hidden by a declaration among statements; other names may be.
+    /// Checks that a declaration in statements does not hide a parameter; other names may be hidden.
     fn shadowing(&self, name: &Ident, id: NodeId) {
         let outer = self.scopes[..self.scopes.len() - 1]
             .iter()
@@ -234,7 +234,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// All declarations that a name can mean, innermost scope first found.
+    /// Returns the declarations of a name in the innermost scope that has any.
     fn lookup(&self, name: &str, global: bool) -> Option<&Vec<NodeId>> {
         if global {
             return self.scopes[0].get(name);

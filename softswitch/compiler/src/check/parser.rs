@@ -1,4 +1,4 @@
-//! Parsers: states, transitions, select expressions.
+//! Checks parsers: states, transitions, select expressions.
 
 use super::Checker;
 use crate::ast::{Decl, Expr, ExprKind, Ident, ParserDecl, State, Transition};
@@ -14,17 +14,14 @@ impl<'a> Checker<'a> {
                 self.error(s.name.span, format!("state '{}' is built in", s.name.name));
             }
             if p.states[..i].iter().any(|o| o.name.name == s.name.name) {
-                self.error(
-                    s.name.span,
-                    format!("state '{}' is declared twice", s.name.name),
-                );
+                self.error(s.name.span, format!("duplicate state '{}'", s.name.name));
             }
         }
         if !start {
             self.diags.error_hint(
                 d.name.span,
                 format!("parser '{}' has no state 'start'", d.name.name),
-                "parsing begins in a state of that name",
+                "parsing starts in the state 'start'",
             );
         }
         for s in &p.states {
@@ -63,11 +60,11 @@ impl<'a> Checker<'a> {
                             "write it, for example 8w1",
                         );
                     } else if !ok {
-                        self.error(k.span, format!("{} cannot be selected on", self.show(t)));
+                        self.error(k.span, format!("{} cannot be a select key", self.show(t)));
                     }
                 }
                 for case in cases {
-                    // A case that does not fit is a mistake of the whole: the keys may be wrong, too.
+                    // A mismatch is reported for the whole select, because the keys may be wrong, too.
                     self.keyset(&case.keyset, &types, Some(*span));
                     self.target(p, &case.target);
                 }
@@ -82,14 +79,14 @@ impl<'a> Checker<'a> {
             let names: Vec<&str> = p.states.iter().map(|s| &*s.name.name).collect();
             self.diags.error_hint(
                 target.span,
-                format!("there is no state '{}'", target.name),
+                format!("unknown state '{}'", target.name),
                 format!("states: accept, reject, {}", names.join(", ")),
             );
         }
     }
 
-    /// A keyset against the types of the keys; also used for table entries. What does not fit is
-    /// shown at `whole`, or else where it stands.
+    /// Checks a keyset against the types of the keys; also used for table entries. Mismatches are
+    /// reported at `whole`, if given.
     pub(super) fn keyset(&mut self, e: &'a Expr, keys: &[Type], whole: Option<Span>) {
         if matches!(e.kind, ExprKind::Default | ExprKind::DontCare) {
             self.set_type(e.id, Type::Any);
@@ -101,7 +98,7 @@ impl<'a> Checker<'a> {
             if items.len() != keys.len() {
                 self.error(
                     whole.unwrap_or(e.span),
-                    format!("{} values wanted, {} given", keys.len(), items.len()),
+                    format!("{} values expected, {} given", keys.len(), items.len()),
                 );
                 return;
             }
@@ -142,12 +139,12 @@ impl<'a> Checker<'a> {
         if !ok {
             self.error(
                 whole.unwrap_or(e.span),
-                format!("{} values wanted, one given", keys.len()),
+                format!("{} values expected, one given", keys.len()),
             );
         }
     }
 
-    /// Types of the fields, those of structs inside included.
+    /// Returns the types of the fields, including nested ones.
     fn flat_types(&self, ty: &Type) -> Vec<Type> {
         match self.fields(ty) {
             Some(fields) => fields
@@ -181,7 +178,7 @@ impl<'a> Checker<'a> {
                 }
             }
             _ => {
-                // A value set of a struct with one field stands for that field.
+                // A value set of a struct with one field is equivalent to that field.
                 if let Type::Set(t) = &got
                     && let Some(f) = self.fields(t)
                     && f.len() == 1
@@ -201,7 +198,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether `accept` or `reject` can be reached from `start`.
+/// Returns true if `accept` or `reject` can be reached from `start`.
 fn ends(p: &ParserDecl) -> bool {
     let mut todo = vec!["start"];
     let mut seen: Vec<&str> = Vec::new();
@@ -217,7 +214,7 @@ fn ends(p: &ParserDecl) -> bool {
             return true;
         };
         match &s.transition {
-            // No transition is one to reject, and so is a select that nothing matches.
+            // A missing transition, and a select without a match, lead to reject.
             Transition::Missing => return true,
             Transition::Direct(t) => todo.push(&t.name),
             Transition::Select { cases, .. } => {

@@ -1,4 +1,4 @@
-//! Bits out of numbers: `x[hi:lo]` and `x[lo +: width]`.
+//! Checks bit slices: `x[hi:lo]` and `x[lo +: width]`.
 
 use num_traits::{Signed, ToPrimitive};
 
@@ -20,7 +20,7 @@ impl<'a> Checker<'a> {
             other => {
                 self.error(
                     base.span,
-                    format!("bits cannot be taken out of {}", self.show(&other)),
+                    format!("bits cannot be sliced from {}", self.show(&other)),
                 );
                 return Type::Unknown;
             }
@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
             (Some(_), Some(_)) if l > h => {
                 self.error(
                     e.span,
-                    format!("bits [{h}:{l}]: the left one must not be below the right one"),
+                    format!("bits [{h}:{l}]: the left index must not be less than the right one"),
                 );
                 Type::Unknown
             }
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
                 self.error(
                     e.span,
                     format!(
-                        "bits [{h}:{l}] are outside of {}",
+                        "bits [{h}:{l}] are out of range for {}",
                         self.show(&self.type_of(base.id))
                     ),
                 );
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
         ) {
             self.error(
                 base.span,
-                format!("bits cannot be taken out of {}", self.show(&ty)),
+                format!("bits cannot be sliced from {}", self.show(&ty)),
             );
         }
         if let (Some(Const::Int(l, _)), Type::Bit(n) | Type::SInt(n)) =
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
                 self.error(
                     lo.span,
                     format!(
-                        "bits from {l} up to {top} are outside of {}",
+                        "bits from {l} up to {top} are out of range for {}",
                         self.show(&ty)
                     ),
                 );

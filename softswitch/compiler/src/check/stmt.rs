@@ -1,4 +1,4 @@
-//! Statements.
+//! Checks statements.
 
 use super::{Checker, Const};
 use crate::ast::{BinOp, Block, Expr, ExprKind, Stmt, StmtKind, SwitchCase};
@@ -72,7 +72,7 @@ impl<'a> Checker<'a> {
             StmtKind::ForIn { var, over, body } => self.scoped(|c| c.for_in(var, over, body)),
             StmtKind::Break | StmtKind::Continue => {
                 if !self.context.in_loop {
-                    self.error(s.span, "'break' and 'continue' can only be used in a loop");
+                    self.error(s.span, "'break' and 'continue' are allowed only in a loop");
                 }
             }
         }
@@ -108,14 +108,14 @@ impl<'a> Checker<'a> {
                 if !self.unify(&t, &declared) {
                     self.error(
                         over.span,
-                        format!("elements of type {} wanted", self.show(&declared)),
+                        format!("expected elements of type {}", self.show(&declared)),
                     );
                 }
             }
             Type::Tuple(_) | Type::Unknown => {}
             other => self.error(
                 over.span,
-                format!("a loop cannot run over {}", self.show(&other)),
+                format!("a loop cannot iterate over {}", self.show(&other)),
             ),
         }
         self.set_type(var.id, declared);
@@ -188,11 +188,11 @@ impl<'a> Checker<'a> {
             }
             (Some(Type::Void), Some(v)) => {
                 self.expr(v, None);
-                self.error(v.span, "the function returns nothing");
+                self.error(v.span, "the function does not return a value");
             }
             (None, Some(v)) => {
                 self.expr(v, None);
-                self.error(v.span, "a value can only be returned from a function");
+                self.error(v.span, "a value can be returned only from a function");
             }
             (Some(ty), Some(v)) => self.expr_as(v, &ty),
             (Some(ty), None) => self.error(
@@ -219,7 +219,7 @@ impl<'a> Checker<'a> {
                     let key = self.switch_label(&ty, label);
                     if let Some(key) = key {
                         if seen.contains(&key) {
-                            self.error(label.span, format!("case '{key}' is there twice"));
+                            self.error(label.span, format!("duplicate case '{key}'"));
                         }
                         seen.push(key);
                     }
@@ -243,22 +243,22 @@ impl<'a> Checker<'a> {
         {
             self.error(
                 subject.span,
-                format!("a switch over {} cannot be", self.show(&ty)),
+                format!("a switch cannot be on {}", self.show(&ty)),
             );
         }
         if self.context.in_action && matches!(ty, Type::ActionRun(_)) {
             self.error(
                 subject.span,
-                "a table can only be applied in the body of a control",
+                "a table can be applied only in the body of a control",
             );
         }
     }
 
-    /// Checks one label; returns a text that equals that of an equal label.
+    /// Checks one label; returns a text that is the same for equal labels.
     fn switch_label(&mut self, subject: &Type, label: &'a Expr) -> Option<String> {
         if let Type::ActionRun(table) = subject {
             let ExprKind::Name { name, .. } = &label.kind else {
-                self.error(label.span, "an action of the table wanted here");
+                self.error(label.span, "expected an action of the table");
                 return None;
             };
             let id = self.lookup(name, false).and_then(|v| v.first().copied());

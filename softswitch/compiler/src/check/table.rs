@@ -1,4 +1,4 @@
-//! Tables.
+//! Checks tables.
 
 use super::{Checker, Const};
 use crate::ast::{ActionRef, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
@@ -6,7 +6,7 @@ use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
-    /// The actions that a table lists, in order.
+    /// Returns the actions that a table lists, in order.
     pub(super) fn table_actions(&self, table: NodeId) -> Vec<NodeId> {
         let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else {
             return Vec::new();
@@ -18,7 +18,7 @@ impl<'a> Checker<'a> {
             .collect()
     }
 
-    /// The action that a (checked) action reference or call names.
+    /// Returns the action that a (checked) action reference or call names.
     fn action_id(&self, e: &Expr) -> Option<NodeId> {
         match &e.kind {
             ExprKind::Name { .. } => self.names.get(&e.id).copied(),
@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
             let ty = self.resolve(&ty);
             if self.const_value(&k.expr).is_some() {
                 self.diags
-                    .warn(Warning::Mismatch, k.expr.span, "a key that is constant");
+                    .warn(Warning::Mismatch, k.expr.span, "constant key");
             }
             let ok = matches!(
                 ty,
@@ -61,15 +61,15 @@ impl<'a> Checker<'a> {
             if !names_itself(&k.expr) && !k.annos.iter().any(|a| &*a.name.name == "name") {
                 self.diags.error_hint(
                     k.expr.span,
-                    "this key has no name that the control plane could use",
-                    "give it one: ... : exact @name(\"...\");",
+                    "this key needs a name for the control plane",
+                    "add a name: ... : exact @name(\"...\");",
                 );
             }
             if !self.match_kinds.contains(&k.match_kind.name) {
                 let known: Vec<&str> = self.match_kinds.iter().map(|n| &**n).collect();
                 self.diags.error_hint(
                     k.match_kind.span,
-                    format!("'{}' is not a match kind", k.match_kind.name),
+                    format!("unknown match kind '{}'", k.match_kind.name),
                     format!("known: {}", known.join(", ")),
                 );
             }
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
             {
                 self.error(
                     def.expr.span,
-                    "the default action must come after the list of actions",
+                    "the default action must follow the list of actions",
                 );
             }
             self.action_use(d.id, &def.expr, "default action");
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
             if t.keys.iter().flatten().next().is_some_and(|k| {
                 k.expr.span.lo > entries.span.lo && k.expr.span.file == entries.span.file
             }) {
-                self.error(entries.span, "the entries must come after the key");
+                self.error(entries.span, "the entries must follow the key");
             }
             self.priorities(t, entries);
             for e in &entries.list {
@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
             if t.properties[..i].iter().any(|q| q.name.name == p.name.name) {
                 self.error(
                     p.name.span,
-                    format!("table property '{}' is given twice", p.name.name),
+                    format!("duplicate table property '{}'", p.name.name),
                 );
             }
             let ty = self.expr(&p.value, None);
@@ -147,7 +147,7 @@ impl<'a> Checker<'a> {
         self.context.in_table = before;
     }
 
-    /// The action must not be restricted in the action list.
+    /// Checks that the action is not restricted in the action list.
     fn not_annotated(&self, t: &TableDecl, e: &Expr, annotation: &str) {
         let id = self.action_id(e);
         let listed = t
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The first `n` arguments must be those of the action list.
+    /// Checks that the first `n` arguments equal those of the action list.
     fn bound_arguments_agree(&mut self, table: NodeId, action: NodeId, e: &Expr, n: usize) {
         let Some(DeclKind::Table(t)) = self.decl(table).map(|d| &d.kind) else {
             return;
@@ -182,13 +182,13 @@ impl<'a> Checker<'a> {
             if !same_expression(&w.expr, &h.expr) {
                 self.error(
                     h.expr.span,
-                    "this is not the argument that the action list binds",
+                    "the argument differs from the one in the action list",
                 );
             }
         }
     }
 
-    /// A table without a default action does `NoAction`.
+    /// Sets `NoAction` as the default action of a table without one.
     fn no_action_needed(&mut self, t: &TableDecl) {
         if t.default_action.is_some() {
             return;
@@ -203,8 +203,8 @@ impl<'a> Checker<'a> {
         if !matches!(&d.kind, DeclKind::Action { params, .. } if params.is_empty()) {
             self.diags.error_hint(
                 d.name.span,
-                "'NoAction' must be an action without parameters: it is the default action of tables",
-                "core.p4 declares it",
+                "'NoAction' must be an action without parameters, because it is the default action of tables",
+                "include core.p4, which declares it",
             );
         }
     }
@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
         for (i, a) in list.iter().enumerate() {
             let id = self.action_id(&a.expr);
             if id.is_some() && list[..i].iter().any(|b| self.action_id(&b.expr) == id) {
-                self.error(a.expr.span, "the action is listed twice");
+                self.error(a.expr.span, "duplicate action");
             }
         }
     }
@@ -224,7 +224,7 @@ impl<'a> Checker<'a> {
         let ty = self.expr(&a.expr, None);
         let Type::Action(id) = ty else {
             if !ty.is_unknown() {
-                self.error(a.expr.span, "an action wanted here");
+                self.error(a.expr.span, "expected an action");
             }
             return;
         };
@@ -242,14 +242,14 @@ impl<'a> Checker<'a> {
                 self.diags.error_hint(
                     a.expr.span,
                     format!("parameter '{}' with a direction must be bound in the action list", p.name.name),
-                    "write the argument here, or drop the direction to let the control plane give it",
+                    "write the argument here, or remove the direction so that the control plane sets it",
                 );
             }
             if p.dir == Direction::None && has {
                 self.error(
                     a.expr.span,
                     format!(
-                        "parameter '{}' is given by the control plane and cannot be bound here",
+                        "the control plane sets parameter '{}', so it cannot be bound here",
                         p.name.name
                     ),
                 );
@@ -257,7 +257,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A default action or an entry's action: must be listed, and give every argument.
+    /// Checks a default action or an entry's action: it must be listed and have all arguments.
     fn action_use(&mut self, table: NodeId, e: &'a Expr, what: &str) {
         let ty = self.expr(e, None);
         let Type::Action(id) = ty else {
@@ -300,7 +300,7 @@ impl<'a> Checker<'a> {
         let missing: Vec<&str> = params
             .iter()
             .enumerate()
-            // A default value is for calls: the control plane gives all of its arguments.
+            // Default values apply only to calls: the control plane must set all of its arguments.
             .filter(|(i, p)| {
                 given.get(*i).copied().flatten().is_none()
                     && (p.default.is_none() || p.dir == Direction::None)
@@ -310,13 +310,13 @@ impl<'a> Checker<'a> {
         if !missing.is_empty() {
             self.error(
                 e.span,
-                format!("no argument for parameter {}", missing.join(", ")),
+                format!("missing argument for parameter {}", missing.join(", ")),
             );
         }
     }
 }
 
-/// Whether two expressions are written alike.
+/// Returns true if two expressions have the same text.
 fn same_expression(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
         (ExprKind::Name { name: x, .. }, ExprKind::Name { name: y, .. }) => x == y,
@@ -340,7 +340,7 @@ fn same_expression(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// Whether the control plane's name for the key follows from the expression.
+/// Returns true if the expression implies the control plane's name for the key.
 fn names_itself(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::Bool(_) => true,

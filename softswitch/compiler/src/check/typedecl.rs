@@ -1,10 +1,10 @@
-//! Declarations of types: structs, headers, unions, enums.
+//! Checks declarations of types: structs, headers, unions, enums.
 
 use super::{Checker, Const, wrap};
 use crate::ast::{CompositeKind, Decl, DeclKind, TypeParam};
 use crate::types::Type;
 
-/// A bound on the fields of a struct, against those that double themselves.
+/// Maximum number of fields of a struct, including nested ones, against exponential growth.
 const MAX_PARTS: u64 = 1 << 16;
 
 impl<'a> Checker<'a> {
@@ -24,7 +24,7 @@ impl<'a> Checker<'a> {
                 if fields[..i].iter().any(|g| g.name.name == f.name.name) {
                     c.error(
                         f.name.span,
-                        format!("field '{}' is declared twice", f.name.name),
+                        format!("duplicate field '{}'", f.name.name),
                     );
                 }
                 c.field_type(kind, f, &t);
@@ -33,7 +33,7 @@ impl<'a> Checker<'a> {
                 if parts > MAX_PARTS {
                     c.error(
                         f.name.span,
-                        format!("with this field there are more than {MAX_PARTS} fields"),
+                        format!("with this field, there are more than {MAX_PARTS} fields, including nested ones"),
                     );
                     c.set_type(f.ty.id, Type::Unknown);
                     c.set_type(f.id, Type::Unknown);
@@ -69,14 +69,14 @@ impl<'a> Checker<'a> {
         self.error(
             f.name.span,
             format!(
-                "field '{}' of type {} cannot be in a {what}",
+                "field '{}' of type {} is not allowed in a {what}",
                 f.name.name,
                 self.show(t)
             ),
         );
     }
 
-    /// Whether a struct, header or union can have a field of the type.
+    /// Returns true if a struct, header or union can have a field of the type.
     pub(super) fn field_allowed(&self, kind: CompositeKind, t: &Type) -> bool {
         let t = self.resolve(t);
         let named = match &t {
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
                 CompositeKind::Header,
                 Type::Bit(_) | Type::SInt(_) | Type::Varbit(_) | Type::Bool,
             ) => true,
-            // A struct in a header is made of what can be in a header.
+            // A struct in a header may contain only types that a header may contain.
             (CompositeKind::Header, _) if inner == Some(CompositeKind::Struct) => self
                 .fields(&t)
                 .unwrap_or_default()
@@ -150,10 +150,7 @@ impl<'a> Checker<'a> {
                     {
                         self.error(
                             v.span,
-                            format!(
-                                "{value} is outside of the underlying type {}",
-                                self.show(&t)
-                            ),
+                            format!("{value} does not fit the underlying type {}", self.show(&t)),
                         );
                     }
                     if self.const_value(v).is_none() && !self.type_of(v.id).is_unknown() {
@@ -167,7 +164,7 @@ impl<'a> Checker<'a> {
                     self.expr(v, None);
                     self.diags.error_hint(
                         v.span,
-                        "an enum without an underlying type has no values",
+                        "members of an enum without an underlying type cannot have values",
                         "write enum bit<8> ...",
                     );
                 }

@@ -1,4 +1,4 @@
-//! From type references to types.
+//! Resolves type references to types.
 
 use std::ops::RangeInclusive;
 
@@ -9,23 +9,23 @@ use crate::ast::{CompositeKind, DeclKind, Expr, NodeId, TypeRef, TypeRefKind};
 use crate::diag::Span;
 use crate::types::{Def, Type};
 
-/// Wider integers than this are refused, as p4c does.
+/// Maximum width of an integer, as in p4c.
 pub(super) const MAX_WIDTH: u32 = 2048;
 
-/// Elements of a stack and bits of a varbit.
+/// Maximum number of elements of a stack, and of bits of a varbit.
 const MAX_SIZE: u32 = 1 << 16;
 
 impl<'a> Checker<'a> {
     pub(super) fn type_ref(&mut self, t: &'a TypeRef) -> Type {
         if matches!(t.kind, TypeRefKind::DontCare) {
-            self.error(t.span, "'_' can only stand for a type argument");
+            self.error(t.span, "'_' is allowed only as a type argument");
             self.set_type(t.id, Type::Unknown);
             return Type::Unknown;
         }
         self.type_arg(t)
     }
 
-    /// A type argument, which may be left open.
+    /// Resolves a type argument, which may be `_`.
     pub(super) fn type_arg(&mut self, t: &'a TypeRef) -> Type {
         let ty = self.type_ref_inner(t);
         self.set_type(t.id, ty.clone());
@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
                 let types: Vec<Type> = items.iter().map(|i| self.type_arg(i)).collect();
                 for (i, t) in items.iter().zip(&types) {
                     if *t == Type::Void || self.is_object(t) {
-                        self.error(i.span, format!("{} cannot be in a tuple", self.show(t)));
+                        self.error(i.span, format!("a tuple cannot contain {}", self.show(t)));
                     }
                 }
                 Type::Tuple(types)
@@ -78,8 +78,8 @@ impl<'a> Checker<'a> {
                 if !ok {
                     self.diags.error_hint(
                         t.span,
-                        format!("a stack of {} cannot be", self.show(&elem)),
-                        "only headers and header unions can be in a stack",
+                        format!("a stack cannot contain {}", self.show(&elem)),
+                        "use headers or header unions",
                     );
                     return Type::Unknown;
                 }
@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
             return Type::Unknown;
         }
         if args.is_empty() && wanted > 0 {
-            // Left open: to be inferred where that is possible.
+            // Without type arguments: inferred where that is possible.
             let args = (0..wanted).map(|_| self.fresh()).collect();
             return Type::Named(id, args);
         }
@@ -151,7 +151,7 @@ impl<'a> Checker<'a> {
         Type::Named(id, args)
     }
 
-    /// The innermost type of that name, behind what is no type; or else what else has the name.
+    /// Returns the innermost type of that name or, without one, another declaration of that name.
     fn lookup_type(&self, name: &str, global: bool) -> Option<NodeId> {
         let scopes = if global {
             &self.scopes[..1]
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
         found.find(is_type).or(nearest)
     }
 
-    /// What a generic type asks of its type arguments.
+    /// Checks the type arguments of a generic type.
     fn specialised(&mut self, id: NodeId, args: &[Type], span: Span) {
         let Some(d) = self.decl(id) else { return };
         let name = &d.name.name;
@@ -191,7 +191,7 @@ impl<'a> Checker<'a> {
                 self.error(
                     span,
                     format!(
-                        "{} cannot be: its field '{field}' would be of type {}",
+                        "{} is invalid: its field '{field}' would have type {}",
                         self.show(&ty),
                         self.show(&t)
                     ),
@@ -200,7 +200,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether declaration `id` has a part in the type: itself, in its arguments, or in the
+    /// Returns true if declaration `id` occurs in the type: itself, in its arguments, or in the
     /// parameters of a control or parser.
     pub(super) fn mentions(&self, ty: &Type, id: NodeId) -> bool {
         match self.resolve(ty) {
@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether values of the type are instances: externs, controls, parsers, packages.
+    /// Returns true if values of the type are instances: externs, controls, parsers, packages.
     pub(super) fn is_object(&self, ty: &Type) -> bool {
         let Type::Named(id, _) = self.resolve(ty) else {
             return false;
@@ -249,7 +249,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Parameters of anything but a package are no controls or parsers; those of constructors may be of such a type.
+    /// Checks that only parameters of packages, and of constructors, are controls or parsers.
     pub(super) fn no_blocks(&self, params: &[crate::ast::Param], types: bool) {
         for p in params {
             let t = self.type_of(p.ty.id);
@@ -259,7 +259,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Complains about a generic type without its type arguments.
+    /// Reports a generic type without type arguments.
     pub(super) fn complete(&self, ty: &Type, span: Span) {
         let Type::Named(_, args) = self.resolve(ty) else {
             return;
@@ -268,14 +268,11 @@ impl<'a> Checker<'a> {
             .iter()
             .any(|a| matches!(self.resolve(a), Type::Open(_)))
         {
-            self.error(
-                span,
-                format!("the type arguments of {} are missing", self.show(ty)),
-            );
+            self.error(span, format!("missing type arguments of {}", self.show(ty)));
         }
     }
 
-    /// Complains about the bare name of a generic type; arguments that are left open are none.
+    /// Reports the bare name of a generic type, even if its arguments could be inferred.
     pub(super) fn bare_generic(&self, t: &TypeRef, ty: &Type) {
         if matches!(&t.kind, TypeRefKind::Named { args, .. } if args.is_empty()) {
             self.complete(ty, t.span);
@@ -291,8 +288,8 @@ impl<'a> Checker<'a> {
             Some(Const::Int(v, _)) => match v.to_u32() {
                 Some(w) if allowed.contains(&w) => Some(w),
                 _ => {
-                    let message = format!("{v} is not a valid size here");
-                    let hint = format!("it may be {} to {}", allowed.start(), allowed.end());
+                    let message = format!("{v} is not a valid size");
+                    let hint = format!("use a size from {} to {}", allowed.start(), allowed.end());
                     self.diags.error_hint(e.span, message, hint);
                     None
                 }

@@ -11,7 +11,7 @@ impl Checker<'_> {
         Type::Open(self.infer.len() as u32 - 1)
     }
 
-    /// The type with everything inferred so far filled in.
+    /// Returns the type with all inferred variables replaced.
     pub(super) fn resolve(&self, ty: &Type) -> Type {
         match ty {
             Type::Open(v) => match &self.infer[*v as usize] {
@@ -45,7 +45,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Makes the two types equal, if that can be.
+    /// Makes the two types equal, if possible.
     pub(super) fn unify(&mut self, a: &Type, b: &Type) -> bool {
         let (a, b) = (self.resolve(a), self.resolve(b));
         if a == b {
@@ -73,12 +73,12 @@ impl Checker<'_> {
         }
     }
 
-    /// A control or parser against a control or parser *type*: the parameters must agree.
+    /// Unifies a control or parser with a control or parser *type*: the parameters must agree.
     fn unify_blocks(&mut self, a: &Type, b: &Type) -> bool {
         let (Some(pa), Some(pb)) = (self.block_params(a), self.block_params(b)) else {
             return false;
         };
-        // What has a default value may be missing on the other side.
+        // A parameter with a default value may be missing on the other side.
         let common = pa.len().min(pb.len());
         pa[common..].iter().chain(&pb[common..]).all(|p| p.2)
             && pa
@@ -87,7 +87,7 @@ impl Checker<'_> {
                 .all(|((da, ta, _), (db, tb, _))| da == db && self.unify(ta, tb))
     }
 
-    /// Direction and type of each parameter, and whether it has a default value.
+    /// Returns direction and type of each parameter, and true if it has a default value.
     fn block_params(&mut self, ty: &Type) -> Option<Vec<(crate::ast::Direction, Type, bool)>> {
         let Type::Named(id, args) = ty else {
             return None;
@@ -119,7 +119,7 @@ impl Checker<'_> {
         )
     }
 
-    /// The fields of a struct, header or union type.
+    /// Returns the fields of a struct, header or union type.
     pub(super) fn fields(&self, ty: &Type) -> Option<Vec<(Name, Type)>> {
         self.defs.fields(&self.resolve(ty), |id| self.type_of(id))
     }
@@ -128,7 +128,7 @@ impl Checker<'_> {
         self.defs.composite_kind(&self.resolve(ty))
     }
 
-    /// The underlying type of a serialisable enum.
+    /// Returns the underlying type of a serializable enum.
     pub(super) fn enum_underlying(&self, ty: &Type) -> Option<Type> {
         let Type::Named(id, _) = self.resolve(ty) else {
             return None;
@@ -149,7 +149,7 @@ impl Checker<'_> {
         matches!(self.decl(id).map(|d| &d.kind), Some(DeclKind::Enum { .. }))
     }
 
-    /// The type that a `type T new` stands for.
+    /// Returns the type that a `type T new` renames.
     pub(super) fn newtype_base(&self, ty: &Type) -> Option<Type> {
         let Type::Named(id, _) = self.resolve(ty) else {
             return None;
@@ -160,7 +160,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a value of type `from` may be used where `to` is wanted; records the conversion.
+    /// Returns true if a value of type `from` may be used as `to`; records the conversion.
     pub(super) fn convert(&mut self, e: &Expr, from: &Type, to: &Type) -> bool {
         let (from, to) = (self.resolve(from), self.resolve(to));
         if from == to || from.is_unknown() || to.is_unknown() {
@@ -175,7 +175,7 @@ impl Checker<'_> {
                 return self.convert(e, &from, inner);
             }
             (Type::Set(_), _) => false,
-            // Only a written list becomes a struct or header; a tuple that is stored does not.
+            // Only a list expression converts to a struct or header; a stored tuple does not.
             (Type::Tuple(_), Type::Named(..)) if !matches!(e.kind, ExprKind::List { .. }) => false,
             _ => self.implicit(&from, &to) || self.unify(&from, &to),
         };
@@ -266,7 +266,7 @@ impl Checker<'_> {
             (Type::Named(..), Type::Bit(_) | Type::SInt(_)) => {
                 self.enum_underlying(from).is_some_and(|u| u == *to)
             }
-            // A number without a width takes any type made of bits.
+            // A number without a width converts to any type made of bits.
             (Type::Int, Type::Named(..)) => match self.newtype_base(to) {
                 Some(base) => self.implicit(from, &base),
                 None => false,
@@ -275,12 +275,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Like [`Self::convert`], complaining if it cannot be.
+    /// Converts like [`Self::convert`], and reports an error if that is not possible.
     pub(super) fn expect(&mut self, e: &Expr, from: &Type, to: &Type) {
         self.expect_at(e.span, e, from, to);
     }
 
-    /// Like [`Self::expect`], complaining about another place.
+    /// Converts like [`Self::expect`], and reports errors at another place.
     pub(super) fn expect_at(&mut self, at: Span, e: &Expr, from: &Type, to: &Type) {
         if !self.convert(e, from, to) {
             let (f, t) = (self.resolve(from), self.resolve(to));
@@ -305,7 +305,7 @@ impl Checker<'_> {
                 }
                 _ => None,
             };
-            let message = format!("type {} wanted, {} found", self.show(&t), self.show(&f));
+            let message = format!("expected type {}, found {}", self.show(&t), self.show(&f));
             match hint {
                 Some(h) => self.diags.error_hint(at, message, h),
                 None => self.error(at, message),

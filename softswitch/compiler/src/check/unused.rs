@@ -1,11 +1,11 @@
-//! Warnings of declarations that nothing refers to.
+//! Warns of unused declarations.
 
 use super::Checker;
 use crate::ast::{Annotation, AnnotationBody, Decl, DeclKind, Program, Stmt, StmtKind};
 use crate::diag::Warning;
 
 impl<'a> Checker<'a> {
-    /// Warns of what is unused in the program's own file; what it includes is shared with others.
+    /// Warns of unused declarations in the program's own file, but not in included ones, which other programs share.
     pub(super) fn warn_unused(&self, program: &'a Program) {
         let Some(last) = program.decls.last() else {
             return;
@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
                 format!("{what}'{}' is unused", d.name.name),
             );
         }
-        // Like p4c of actions only: what a control or function takes may be as others want it.
+        // Only for actions, as in p4c: the parameters of a control or function may follow an interface.
         let params = match &d.kind {
             DeclKind::Action { params, .. } => &params[..],
             _ => &[],
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// `const bool _ = static_assert(...)` is there for its check.
+/// Excludes `const bool _ = static_assert(...)`, which is declared for its check.
 fn is_assertion(e: &crate::ast::Expr) -> bool {
     let mut found = false;
     e.visit(&mut |x| {

@@ -1,4 +1,4 @@
-//! Abstract methods of externs, which instances implement.
+//! Checks implementations of abstract methods of externs.
 
 use super::Checker;
 use crate::ast::{Decl, DeclKind};
@@ -58,7 +58,7 @@ impl<'a> Checker<'a> {
                 self.error(
                     m.name.span,
                     format!(
-                        "'{}' is not declared like this in {}",
+                        "the signature of '{}' differs from its declaration in {}",
                         m.name.name,
                         self.show(ty)
                     ),

@@ -1,31 +1,31 @@
-//! The kinds of warnings, and what becomes of each.
+//! The kinds of warnings, and the action for each.
 
 use std::collections::HashMap;
 
-/// What a warning is about, by the names that p4c has for it.
+/// The kind of a warning, with p4c's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
     Deprecated,
     Duplicate,
     Ignored,
     Invalid,
-    /// A field of a header that may not be valid.
+    /// A field of a header that may be invalid.
     InvalidHeader,
     Mismatch,
     Overflow,
     Shadow,
-    /// An out parameter that may have no value.
+    /// An out parameter that may be uninitialized.
     UninitializedOut,
-    /// A value that may not be set.
+    /// A value that may be uninitialized.
     UninitializedUse,
     Unknown,
-    /// What the target does otherwise than the program says.
+    /// A feature in which the target deviates from the program.
     Unsupported,
     Unused,
 }
 
 impl Warning {
-    /// The name, as `--Wdisable` takes it.
+    /// Returns the name, for `--Wdisable` and the like.
     pub fn name(self) -> &'static str {
         match self {
             Warning::Deprecated => "deprecated",
@@ -45,17 +45,17 @@ impl Warning {
     }
 }
 
-/// What becomes of a warning.
+/// The action for a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     Ignore,
     #[default]
     Warn,
-    /// Take it for an error.
+    /// Treat it as an error.
     Error,
 }
 
-/// What becomes of the warnings of one compilation.
+/// The actions for the warnings of one compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     all: Action,
@@ -63,8 +63,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// For the kind of this name, or for all that no call names; the last call for the same counts. Other kinds than
-    /// those of [`Warning`] are p4c's, which this compiler has no warnings of.
+    /// Sets the action for the kind with this name, or the default; the last call wins. Unknown names are kinds of p4c that
+    /// this compiler does not have.
     pub fn set(&mut self, kind: Option<&str>, action: Action) {
         match kind {
             Some(kind) => {

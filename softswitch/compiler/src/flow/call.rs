@@ -179,10 +179,10 @@ impl<'a> Flow<'_, 'a> {
         from.outside_headers(&mut |slot| outside |= self.state.is_unset(slot));
         if !outside && self.state.has_unset(from) {
             let message = format!(
-                "'{}' may be given back with fields that are uninitialized",
+                "'{}' may be returned with uninitialized fields",
                 p.name.name
             );
-            let hint = "set all of it on every way to the end";
+            let hint = "set all of it on every path to the end";
             self.warn(Warning::UninitializedUse, p.name.span, message, hint);
         }
     }

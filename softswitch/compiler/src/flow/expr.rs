@@ -132,7 +132,7 @@ impl<'a> Flow<'_, 'a> {
             Validity::Maybe => "may not be valid",
         };
         let message = format!("header '{}' {what} here", self.text(header.span));
-        let hint = "ask with isValid(), or make it valid before";
+        let hint = "check isValid(), or make it valid before";
         self.warn(Warning::InvalidHeader, header.span, message, hint);
     }
 
@@ -175,7 +175,7 @@ impl<'a> Flow<'_, 'a> {
             Warning::UninitializedUse,
             e.span,
             message,
-            "give it a value on every way that leads here",
+            "assign a value on every path to this point",
         );
     }
 

@@ -177,7 +177,7 @@ impl<'a> Flow<'_, 'a> {
                     "out parameter '{}' may be uninitialized when '{}' ends",
                     p.name.name, name.name
                 ),
-                "set all of it on every way to the end",
+                "set all of it on every path to the end",
             );
         }
     }

@@ -162,20 +162,20 @@ impl<'a> Lower<'a> {
                 let ty = s.type_of(p.ty.id);
                 if matches!(ty, Type::Bool | Type::Error | Type::Varbit(_)) {
                     let message = format!(
-                        "parameter '{}' of an action in a table is no number",
+                        "parameter '{}' of an action in a table must be a number",
                         p.name.name
                     );
-                    let hint = "tables of this target give numbers only: take a bit<>";
+                    let hint = "tables of this target support numbers only: use a bit<>";
                     s.diags.unsupported_hint(p.span, message, hint);
                 }
                 let Some(scalar) = s.scalar_of(&ty) else {
                     s.diags.error_hint(
                         p.span,
                         format!(
-                            "parameter '{}' of an action has no scalar type",
+                            "parameter '{}' of an action must have a scalar type",
                             p.name.name
                         ),
-                        "give its fields one by one",
+                        "pass its fields one by one",
                     );
                     continue;
                 };

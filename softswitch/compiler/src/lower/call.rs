@@ -16,10 +16,7 @@ impl<'a> Lower<'a> {
             return Val::Unit;
         };
         if self.depth > MAX_INLINE_DEPTH {
-            self.error(
-                e.span,
-                "calls are nested too deep: does something call itself?",
-            );
+            self.error(e.span, "calls are nested too deeply: check for recursion");
             return Val::Unit;
         }
         if !self.grow() {

@@ -158,7 +158,7 @@ impl<'a> Lower<'a> {
             let name = table.decl.name.span;
             self.diags.error_hint(
                 name,
-                "the priorities of this table's entries run below zero",
+                "the priorities of this table's entries become negative",
                 "raise the first one, or lower priority_delta",
             );
         }

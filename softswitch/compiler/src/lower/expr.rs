@@ -52,7 +52,7 @@ impl<'a> Lower<'a> {
             _ => {
                 if !self.diags.has_errors() {
                     self.diags
-                        .error(self.span, "a value of a single field is needed here");
+                        .error(self.span, "expected a value of a single field");
                 }
                 Ex::bit(0, 1)
             }

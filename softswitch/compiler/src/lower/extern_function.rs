@@ -117,8 +117,8 @@ impl<'a> Lower<'a> {
             other => {
                 self.diags.unsupported_hint(
                     d.name.span,
-                    format!("extern function {other} is not known to this target"),
-                    "the externs of v1model.p4 can be used; --emit-externs passes others on",
+                    format!("unknown extern function {other}"),
+                    "use the externs of v1model.p4, or pass this one to the target with --emit-externs",
                 );
             }
         }
@@ -146,8 +146,8 @@ impl<'a> Lower<'a> {
         if matches!(data, Val::Scalar(_) | Val::Int(_)) {
             self.diags.unsupported_hint(
                 e.span,
-                "a list, a struct or a header expected",
-                "put the value into braces",
+                "expected a list, a struct or a header",
+                "enclose the value in braces",
             );
         }
         data
@@ -161,7 +161,10 @@ impl<'a> Lower<'a> {
             .last()
             .map_or(Type::Unknown, |(_, t)| self.subst(t));
         if self.kind_of(&ty) == Some(crate::ast::CompositeKind::Header) {
-            self.unsupported(e.span, "a digest of a header: give a struct or a list");
+            self.unsupported(
+                e.span,
+                "a digest cannot contain a header: use a struct or a list",
+            );
         }
         // The target reads the fields when the pipeline is done: keep what they are now.
         let elements = self

@@ -48,7 +48,7 @@ impl<'a> Lower<'a> {
         } else if matches!(place, Val::Struct(_) | Val::Header(_) | Val::Tuple(_)) {
             self.error(
                 self.span,
-                "only values of a single field can be stored here",
+                "only a value of a single field can be stored here",
             );
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Lower<'a> {
     pub(super) fn only_in_egress(&self, egress: bool, span: crate::diag::Span, what: &str) {
         if self.in_egress != egress {
             let wanted = if egress { "egress" } else { "ingress" };
-            self.unsupported(span, format!("this '{what}' belongs into {wanted}"));
+            self.unsupported(span, format!("this '{what}' is allowed only in {wanted}"));
         }
     }
 
@@ -286,8 +286,8 @@ impl<'a> Lower<'a> {
             (owner, method) => {
                 self.diags.unsupported_hint(
                     m.name.span,
-                    format!("method {method} of extern {owner} is not known to this target"),
-                    "the externs of v1model.p4 can be used; --emit-externs passes others on",
+                    format!("unknown method {method} of extern {owner}"),
+                    "use the externs of v1model.p4, or pass this one to the target with --emit-externs",
                 );
             }
         }

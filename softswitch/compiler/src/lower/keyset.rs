@@ -82,7 +82,7 @@ impl<'a> Lower<'a> {
             ("range", KeySet::Value(v)) => KeyMatch::Range(v.clone(), v),
             ("range", KeySet::Range(a, b)) => {
                 if a > b {
-                    self.error(e.span, "no value is in this range");
+                    self.error(e.span, "the range is empty");
                 }
                 KeyMatch::Range(a, b)
             }
@@ -98,7 +98,7 @@ impl<'a> Lower<'a> {
             _ => {
                 self.error(
                     e.span,
-                    format!("this set does not fit a key that is matched {kind}"),
+                    format!("this set is not valid for a key of match kind {kind}"),
                 );
                 KeyMatch::Exact(BigInt::zero())
             }

@@ -60,7 +60,10 @@ impl<'a> Lower<'a> {
                 }
                 rounds += 1;
                 if rounds > MAX_ROUNDS {
-                    s.error(span, format!("the loop has more than {MAX_ROUNDS} rounds"));
+                    s.error(
+                        span,
+                        format!("the loop has more than {MAX_ROUNDS} iterations"),
+                    );
                     break;
                 }
                 s.round(leave, next, body);
@@ -167,7 +170,10 @@ impl<'a> Lower<'a> {
                 let mut list = Vec::new();
                 while i <= b {
                     if list.len() >= MAX_ROUNDS {
-                        self.error(span, format!("the loop has more than {MAX_ROUNDS} rounds"));
+                        self.error(
+                            span,
+                            format!("the loop has more than {MAX_ROUNDS} iterations"),
+                        );
                         return;
                     }
                     list.push(Val::Scalar(fold::constant(&i, scalar)));
@@ -181,7 +187,7 @@ impl<'a> Lower<'a> {
                     .map(|i| self.stack_element(&s, &Ex::bit(i, 32)))
                     .collect(),
                 _ => {
-                    self.error(over.span, "a loop cannot run over this");
+                    self.error(over.span, "a loop cannot iterate over this");
                     return;
                 }
             },

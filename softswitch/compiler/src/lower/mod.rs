@@ -193,7 +193,7 @@ impl<'a> Lower<'a> {
         if self.size == MAX_SIZE + 1 {
             self.diags.error(
                 self.span,
-                "the program is too large once all calls are inlined",
+                "the program is too large after inlining all calls",
             );
         }
         self.size <= MAX_SIZE

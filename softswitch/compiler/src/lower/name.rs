@@ -134,7 +134,10 @@ impl<'a> Lower<'a> {
                 {
                     self.error(
                         index.span,
-                        format!("index {v} is outside of the stack of {} elements", s.size),
+                        format!(
+                            "index {v} is out of range for a stack of {} elements",
+                            s.size
+                        ),
                     );
                     return self.stack_element(s, &Ex::bit(0, 32));
                 }

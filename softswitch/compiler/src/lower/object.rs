@@ -338,10 +338,10 @@ impl<'a> Lower<'a> {
                     Warning::Unsupported,
                     f.name.span,
                     format!(
-                        "the target matches '{}' exactly, as it does every field of a value set",
+                        "the target supports only exact match for '{}', as for every field of a value set",
                         f.name.name
                     ),
-                    "leave the annotation out",
+                    "remove the annotation",
                 );
             }
         }

@@ -147,8 +147,8 @@ impl<'a> Lower<'a> {
             return Val::Scalar(tmp);
         }
         if let Type::Tuple(items) = ty {
-            let hint = "give the parts names: declare a struct";
-            let message = "a tuple cannot be looked ahead on this target";
+            let hint = "declare a struct, which names the parts";
+            let message = "lookahead of a tuple is not supported on this target";
             self.diags.unsupported_hint(e.span, message, hint);
             return Val::Tuple(items.iter().map(|t| self.lookahead(t, offset, e)).collect());
         }
@@ -156,7 +156,7 @@ impl<'a> Lower<'a> {
             return Val::Tuple((0..*n).map(|_| self.lookahead(elem, offset, e)).collect());
         }
         let Some(fields) = self.fields_of(ty) else {
-            self.error(e.span, "this type cannot be looked ahead");
+            self.error(e.span, "lookahead of this type is not possible");
             return Val::Unit;
         };
         let fields = fields

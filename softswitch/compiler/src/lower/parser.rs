@@ -164,7 +164,7 @@ impl<'a> Lower<'a> {
             self.diags.warn_hint(
                 Warning::Unsupported,
                 target.span,
-                "the target knows no transition to 'reject': the packet is accepted",
+                "the target does not support transitions to 'reject': the packet is accepted",
                 "call verify(false, error.NoMatch) before, and drop packets with a parser_error",
             );
         }
@@ -194,7 +194,10 @@ impl<'a> Lower<'a> {
         match items.first().map(|e| self.eval(e)) {
             Some(Val::ValueSet(i)) => vec![KeySet::Set(self.ir.value_sets[i].name.clone())],
             _ => {
-                self.error(keyset.span, "the number of values does not fit the keys");
+                self.error(
+                    keyset.span,
+                    "the number of values differs from the number of keys",
+                );
                 Vec::new()
             }
         }

@@ -38,8 +38,8 @@ impl<'a> Lower<'a> {
         if package_name != "V1Switch" || targs.len() != 2 {
             self.diags.error_hint(
                 main.span,
-                format!("'main' is a {package_name}, which this compiler does not know"),
-                "it compiles programs for the v1model architecture: V1Switch(...) main;",
+                format!("unsupported package {package_name} of 'main'"),
+                "this compiler supports the v1model architecture: V1Switch(...) main;",
             );
             return;
         }
@@ -154,7 +154,7 @@ impl<'a> Lower<'a> {
             if o.extern_name == "direct_meter" && o.meter_target.is_some() && !attached {
                 self.diags.unsupported_hint(
                     o.span,
-                    format!("direct meter '{}' belongs to no table", o.name),
+                    format!("direct meter '{}' does not belong to a table", o.name),
                     "name it in a table's property: meters = ...",
                 );
             }

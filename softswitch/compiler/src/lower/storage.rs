@@ -234,8 +234,8 @@ impl<'a> Lower<'a> {
             };
             self.diags.unsupported_hint(
                 span,
-                format!("header {name} has {bits} bits, and this target takes whole bytes only"),
-                "add a field for the rest",
+                format!("header {name} has {bits} bits, but this target needs whole bytes"),
+                "add a padding field",
             );
         }
         self.ir.storage.header_types.push(HeaderType {

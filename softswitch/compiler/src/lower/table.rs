@@ -117,10 +117,10 @@ impl<'a> Lower<'a> {
                 };
                 if self.ir.tables[index].actions.iter().any(same) {
                     let message = format!(
-                        "the table has another action '{}' already",
+                        "the table already has another action '{}'",
                         actions[action].name
                     );
-                    let hint = "give one of the two another @name";
+                    let hint = "change the @name of one of them";
                     let named = self
                         .t
                         .defs
@@ -285,7 +285,7 @@ impl<'a> Lower<'a> {
                         .iter()
                         .any(|t| t.counter == Some(o) || t.meter == Some(o))
                     {
-                        self.error(p.value.span, "this belongs to another table already");
+                        self.error(p.value.span, "this already belongs to another table");
                     }
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
@@ -293,8 +293,8 @@ impl<'a> Lower<'a> {
                             Some(name) => self.ir.objects[o].name = name,
                             None => self.diags.error_hint(
                                 p.name.span,
-                                format!("the {} of the table has no name", p.name.name),
-                                "the control plane needs one: write @name(\"...\") before it",
+                                format!("the {} of the table needs a name", p.name.name),
+                                "write @name(\"...\") before it, for the control plane",
                             ),
                         }
                     }
@@ -333,8 +333,8 @@ impl<'a> Lower<'a> {
                 self.diags.warn_hint(
                     Warning::Unsupported,
                     self.ir.tables[index].decl.name.span,
-                    "the target runs no default action in a table with an action profile",
-                    "run the action where the table is applied, if nothing matches",
+                    "the target does not run default actions in a table with an action profile",
+                    "run the action after apply(), on a miss",
                 );
             }
             let selector = self.ir.objects[o].extern_name == "action_selector";

@@ -98,7 +98,7 @@ impl<'a> Lower<'a> {
                             self.error(
                                 l.name.span,
                                 format!(
-                                    "the control plane's name '{name}' is taken by another table"
+                                    "another table already has the control-plane name '{name}'"
                                 ),
                             );
                         }

@@ -49,7 +49,7 @@ impl Emitter<'_> {
             },
             None => self.diags.error(
                 e.span,
-                "structured annotation must be compile-time constant values",
+                "values of a structured annotation must be known at compile time",
             ),
         }
         m

@@ -115,10 +115,10 @@ impl<'a> Emitter<'a> {
         for a in &ir.visible_actions {
             if !names.insert(&a.name) {
                 let message = format!(
-                    "the control plane's name '{}' is taken by another action",
+                    "another action already has the control-plane name '{}'",
                     a.name
                 );
-                let hint = "give one of the two another @name";
+                let hint = "change the @name of one of them";
                 self.diags.error_hint(a.decl.name.span, message, hint);
             }
             self.add_symbol(Kind::Action, &a.name, &a.decl.annos);
@@ -131,8 +131,9 @@ impl<'a> Emitter<'a> {
         for (o, kind) in self.all_objects() {
             let o = &ir.objects[o];
             if !names.insert((kind, &o.name)) {
-                let message = format!("another object has the name '{}' already", o.name);
-                let hint = "the control plane could not tell them apart: give this another @name";
+                let message = format!("another object already has the name '{}'", o.name);
+                let hint =
+                    "the control plane could not distinguish them: change the @name of this one";
                 self.diags.error_hint(o.span, message, hint);
             }
             self.add_symbol(kind, &o.name, o.annos);
@@ -176,7 +177,7 @@ impl<'a> Emitter<'a> {
         };
         if let Err(span) = self.symbols.add(kind, name, id) {
             self.diags
-                .error(span, "this @id is already taken by another object");
+                .error(span, "another object already has this @id");
         }
     }
 

@@ -77,7 +77,7 @@ impl<'a> Emitter<'a> {
             }
             if self.is_plain_enum(&key.ty) {
                 let hint = "give the enum an underlying type: enum bit<8> ...";
-                let message = "the control plane knows no numbers for the values of this enum";
+                let message = "the values of this enum do not have numbers for the control plane";
                 self.diags.error_hint(k.expr.span, message, hint);
             }
             if let Some(kind) = match_type(&key.match_kind) {

@@ -224,13 +224,13 @@ impl Parser<'_> {
             // The mistake is usually at the end of what came before.
             self.diags.error_hint(
                 self.span(),
-                format!("syntax error: {wanted} expected, {found} found"),
+                format!("syntax error: expected {wanted}, found {found}"),
                 "is a ';' missing before this?",
             );
         } else {
             self.diags.error(
                 self.span(),
-                format!("syntax error: {wanted} expected, {found} found"),
+                format!("syntax error: expected {wanted}, found {found}"),
             );
         }
         Failed
@@ -250,7 +250,7 @@ impl Parser<'_> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             self.depth -= 1;
-            return Err(self.fail(self.span(), "the program is nested too deep"));
+            return Err(self.fail(self.span(), "the program is nested too deeply"));
         }
         Ok(())
     }

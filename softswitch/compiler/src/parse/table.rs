@@ -54,7 +54,7 @@ impl Parser<'_> {
             if set {
                 p.fail(
                     name.span,
-                    format!("table property '{}' is given twice", name.name),
+                    format!("duplicate table property '{}'", name.name),
                 );
             }
         };
@@ -131,7 +131,7 @@ impl Parser<'_> {
     fn action_call(&mut self) -> PResult<Expr> {
         let name = self.primary()?;
         if !matches!(name.kind, ExprKind::Name { .. }) {
-            return Err(self.fail(name.span, "syntax error: the name of an action expected"));
+            return Err(self.fail(name.span, "syntax error: expected the name of an action"));
         }
         if !self.at("(") {
             return Ok(name);

@@ -201,7 +201,7 @@ impl Preprocessor<'_> {
         match rest.first().map(|t| &t.tok) {
             Some(Tok::Ident(name)) => self.macros.contains_key(name),
             _ => {
-                self.diags.error(span, "a macro name is needed here");
+                self.diags.error(span, "expected a macro name");
                 false
             }
         }
@@ -238,7 +238,7 @@ impl Preprocessor<'_> {
         if self.depth >= MAX_INCLUDE_DEPTH {
             self.diags.error_hint(
                 span,
-                format!("'{name}' is included too deep"),
+                format!("'{name}' is included too deeply"),
                 "the files probably include each other: guard them with #ifndef",
             );
             return;

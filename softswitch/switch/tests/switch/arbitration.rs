@@ -1,4 +1,4 @@
-//! Controllers over real gRPC: primary and backups, roles, what each may do.
+//! Controllers over real gRPC: primary, backups, roles and their permissions.
 
 use crate::common::{Controller, DEVICE, TestSwitch, features, uint128};
 use p4::stream_message_request::Update as ToSwitch;
@@ -18,7 +18,7 @@ async fn next_notice(controller: &mut Controller) -> (Code, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_highest_election_id_writes_and_the_others_are_told() {
+async fn highest_election_id_writes_and_others_are_notified() {
     let switch = TestSwitch::start(0, &[]).await;
     let mut a = Controller::open(switch.connect().await).await;
     let mut b = Controller::open(switch.connect().await).await;
@@ -36,7 +36,7 @@ async fn the_highest_election_id_writes_and_the_others_are_told() {
         Code::PermissionDenied
     );
 
-    // The primary disconnects: nobody is, until someone claims its id or a higher one.
+    // The primary disconnects: there is no primary until a controller claims its id or a higher one.
     drop(b);
     assert_eq!(next_notice(&mut a).await, (Code::NotFound, 6));
     assert_eq!(
@@ -45,13 +45,13 @@ async fn the_highest_election_id_writes_and_the_others_are_told() {
     );
     assert_eq!(code(&a.arbitrate(6).await), Code::Ok);
     a.write(vec![]).await.unwrap();
-    // Everyone may read.
+    // All controllers may read.
     let mut reader = Controller::open(switch.connect().await).await;
     assert!(reader.read(p4::CounterEntry::default()).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_arbitration_ends_the_stream_with_its_code() {
+async fn invalid_arbitration_ends_stream_with_status() {
     let switch = TestSwitch::start(0, &[]).await;
     let _primary = switch.controller().await;
     let other_device = p4::MasterArbitrationUpdate {
@@ -75,7 +75,7 @@ async fn bad_arbitration_ends_the_stream_with_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_checked_in_the_order_of_the_specification() {
+async fn requests_are_checked_in_specified_order() {
     let switch = TestSwitch::start(0, &[]).await;
     let mut controller = switch.controller().await;
     let request = |device_id, role: &str, election| p4::WriteRequest {
@@ -96,7 +96,7 @@ async fn requests_are_checked_in_the_order_of_the_specification() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_primary_sends_packets() {
+async fn only_primary_sends_packets() {
     let (switch, _primary) = TestSwitch::with_features(1, &[]).await;
     let mut backup = Controller::open(switch.connect().await).await;
     let packet = p4::PacketOut {

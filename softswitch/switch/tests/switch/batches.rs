@@ -78,7 +78,7 @@ fn direct_meter(of: p4::TableEntry, packets: i64) -> p4::DirectMeterEntry {
     }
 }
 
-/// All that the batches here change.
+/// Returns all entities that the batches of this file change.
 async fn state(c: &mut Controller) -> Vec<p4::Entity> {
     let requests = vec![
         p4::TableEntry {
@@ -106,7 +106,7 @@ async fn state(c: &mut Controller) -> Vec<p4::Entity> {
     c.read_all(requests).await.unwrap().0
 }
 
-/// Updates that depend on each other, one of each kind at least, and none of which fails.
+/// Returns valid updates that depend on each other, at least one of each kind.
 fn dependent() -> Vec<p4::Update> {
     let default = p4::TableEntry {
         is_default_action: true,
@@ -138,7 +138,7 @@ fn dependent() -> Vec<p4::Update> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_is_applied_if_nothing_fails() {
+async fn atomic_batch_applies_all_valid_updates() {
     for atomicity in ALL_OR_NONE {
         let (_switch, mut c) = start().await;
         c.write_batch(atomicity, dependent()).await.unwrap();
@@ -149,10 +149,10 @@ async fn all_is_applied_if_nothing_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_applied_if_anything_fails() {
+async fn atomic_batch_applies_nothing_after_failure() {
     for atomicity in ALL_OR_NONE {
         for (failing, code) in [
-            // Found with nothing but P4Info, and found only when it is applied.
+            // One fault that P4Info reveals, and one that is found only when the update is applied.
             (
                 update(Insert, l2(1, 3, "forward", &[512])),
                 Code::OutOfRange,
@@ -174,7 +174,7 @@ async fn nothing_is_applied_if_anything_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_there_before_is_restored() {
+async fn failed_batch_restores_previous_state() {
     let (_switch, mut c) = start().await;
     c.write(dependent()).await.unwrap();
     let before = state(&mut c).await;
@@ -204,10 +204,10 @@ async fn what_was_there_before_is_restored() {
     assert_eq!(state(&mut c).await, before);
 }
 
-/// A frame's destination is rewritten by `routes`, and `l2` sends it to port 2 if it knows that
-/// destination; batches change both. Seen by half, the frame would go back to port 1.
+/// The table `routes` rewrites a frame's destination, and `l2` sends the frame to port 2 if it knows that
+/// destination. Batches change both tables. With half a batch, the frame would return to port 1.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_packet_sees_half_a_batch() {
+async fn packets_never_see_partial_batch() {
     let (switch, mut c) = start().await;
     let via = |dst: u64| {
         let action = direct("route", &[dst, 1]);
@@ -249,7 +249,7 @@ async fn no_packet_sees_half_a_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_atomicity_is_refused() {
+async fn unknown_atomicity_is_refused() {
     let (_switch, mut c) = start().await;
     let request = p4::WriteRequest {
         device_id: crate::common::DEVICE,

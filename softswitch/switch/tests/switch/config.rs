@@ -20,7 +20,7 @@ async fn get(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_pipeline_clients_are_told_so() {
+async fn requests_without_pipeline_fail_with_known_message() {
     let switch = TestSwitch::start(0, &[]).await;
     let mut controller = switch.controller().await;
     let write = controller.write(vec![]).await.unwrap_err();
@@ -42,7 +42,7 @@ async fn without_a_pipeline_clients_are_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_set_is_given_back() {
+async fn config_reads_back_as_set() {
     let (_switch, mut controller) = TestSwitch::with_features(0, &[]).await;
     let config = features::config();
     let empty = p4::ForwardingPipelineConfig {
@@ -75,7 +75,7 @@ async fn what_was_set_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_configs_are_refused_and_change_nothing() {
+async fn invalid_config_is_refused_and_changes_nothing() {
     let (_switch, mut controller) = TestSwitch::with_features(0, &[]).await;
     controller
         .insert(features::l2(1, 2, "forward", &[3]))
@@ -136,7 +136,7 @@ async fn bad_configs_are_refused_and_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verify_changes_nothing_and_commit_clears() {
+async fn verify_changes_nothing_and_commit_clears_state() {
     let (_switch, mut controller) = TestSwitch::with_features(0, &[]).await;
     let all = || features::entry("l2", &[], None);
     controller
@@ -156,7 +156,7 @@ async fn verify_changes_nothing_and_commit_clears() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_saved_config_takes_writes_and_packets_follow_at_commit() {
+async fn saved_config_accepts_writes_and_commit_switches_packets() {
     let (switch, mut controller) = TestSwitch::with_features(2, &[]).await;
     let none_saved = controller.config(Action::Commit, None).await.unwrap_err();
     assert_eq!(none_saved.code(), Code::NotFound);
@@ -168,7 +168,7 @@ async fn a_saved_config_takes_writes_and_packets_follow_at_commit() {
         .config(Action::VerifyAndSave, Some(features::config()))
         .await
         .unwrap();
-    // This goes to the saved config, while packets still use the old one.
+    // This write changes the saved config, while packets still use the old one.
     controller
         .insert(features::l2(1, 2, "forward", &[2]))
         .await
@@ -187,7 +187,7 @@ async fn a_saved_config_takes_writes_and_packets_follow_at_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reconciling_keeps_the_forwarding_state() {
+async fn reconcile_keeps_forwarding_state() {
     let (_switch, mut controller) = TestSwitch::with_features(0, &[]).await;
     let register = |data| p4::RegisterEntry {
         register_id: features::register("scratch"),
@@ -256,7 +256,7 @@ async fn reconciling_keeps_the_forwarding_state() {
     assert_eq!(controller.read_one(missed(None)).await, counter);
     assert_eq!(controller.read_one(constant(None)).await, of_constant);
 
-    // A program without what the state needs: refused, and all stays.
+    // A program without a needed object is refused, and the state stays.
     let mut smaller = features::config();
     smaller
         .p4info
@@ -279,7 +279,7 @@ async fn reconciling_keeps_the_forwarding_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn capabilities() {
+async fn capabilities_report_api_version() {
     let switch = TestSwitch::start(0, &[]).await;
     let mut client = switch.connect().await;
     let response = client

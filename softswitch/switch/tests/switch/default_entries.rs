@@ -28,12 +28,12 @@ fn default(table: &str, action: Option<p4::TableAction>) -> p4::TableEntry {
     }
 }
 
-/// What the table `routes` begins with.
+/// Returns the initial default entry of the table `routes`.
 fn initial() -> p4::TableEntry {
     default("routes", direct("route_drop", &[]))
 }
 
-/// The default entry of `routes`, and its direct resources.
+/// Returns the default entry of `routes` with its direct resources.
 async fn read(c: &mut Controller) -> p4::TableEntry {
     let asking = p4::TableEntry {
         counter_data: Some(Default::default()),
@@ -59,7 +59,7 @@ fn meter(table_entry: p4::TableEntry, config: Option<p4::MeterConfig>) -> p4::Di
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_written_and_read_with_the_entry() {
+async fn direct_resources_are_written_and_read_with_default_entry() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let none = p4::TableEntry {
         counter_data: Some(Default::default()),
@@ -74,7 +74,7 @@ async fn they_are_written_and_read_with_the_entry() {
     };
     c.modify(full.clone()).await.unwrap();
     assert_eq!(read(&mut c).await, full);
-    // They are given only when asked for.
+    // They are returned only on request.
     let plain = p4::TableEntry {
         counter_data: None,
         meter_config: None,
@@ -82,14 +82,14 @@ async fn they_are_written_and_read_with_the_entry() {
     };
     let unasked = c.read_table(default("routes", None)).await;
     assert_eq!(unasked, std::slice::from_ref(&plain));
-    // A change without them leaves the counter, and makes everything green.
+    // A modification without them keeps the counter, and makes all packets green.
     c.modify(plain).await.unwrap();
     let green = p4::TableEntry {
         meter_config: None,
         ..full.clone()
     };
     assert_eq!(read(&mut c).await, green);
-    // Without an action, the entry returns to what it was at first, but for what is given.
+    // Without an action, the entry returns to its initial state, except for the given resources.
     c.modify(full.clone()).await.unwrap();
     c.modify(default("routes", None)).await.unwrap();
     assert_eq!(read(&mut c).await, none);
@@ -107,7 +107,7 @@ async fn they_are_written_and_read_with_the_entry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_written_and_read_by_themselves() {
+async fn direct_resources_are_written_and_read_on_their_own() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let of = || default("routes", None);
     c.modify(counter(of(), Some(COUNT))).await.unwrap();
@@ -118,10 +118,10 @@ async fn they_are_written_and_read_by_themselves() {
     let metered = meter(initial(), Some(RATES)).entity();
     assert_eq!(c.read_one(counter(of(), None)).await, counted);
     assert_eq!(c.read_one(meter(of(), None)).await, metered);
-    // A wildcard stands for entries with a key, or for default entries.
+    // A wildcard selects either entries with a key or default entries.
     c.insert(route(0x0a00_0000, 8, 1)).await.unwrap();
     let of_entry = |entity: &p4::Entity| !format!("{entity:?}").contains("is_default_action: true");
-    // Another table has counters of two constant entries.
+    // Another table has counters for its two constant entries.
     for (all, counted) in [
         (p4::TableEntry::default(), 3),
         (entry("routes", &[], None), 1),
@@ -146,7 +146,7 @@ async fn they_are_written_and_read_by_themselves() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[allow(deprecated)]
-async fn reads_are_filtered_as_those_of_other_entries() {
+async fn reads_of_default_entries_are_filtered() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let written = p4::TableEntry {
         metadata: "m".into(),
@@ -177,7 +177,7 @@ async fn reads_are_filtered_as_those_of_other_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_direct_resources_are_refused() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let of = || default("routes", None);
     let with_match = p4::TableEntry {
@@ -223,9 +223,9 @@ async fn what_makes_no_sense_is_refused() {
     assert_eq!(read(&mut c).await.counter_data, Some(Default::default()));
 }
 
-/// As those of constant tables' entries.
+/// As for the entries of constant tables.
 #[tokio::test(flavor = "multi_thread")]
-async fn those_of_constant_default_entries_are_written_by_themselves() {
+async fn direct_resources_of_constant_default_entry_are_writable() {
     let switch = TestSwitch::start(0, &[]).await;
     let mut c = switch.controller().await;
     let mut config = features::config();
@@ -252,7 +252,7 @@ async fn those_of_constant_default_entries_are_written_by_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_that_miss_are_counted() {
+async fn misses_are_counted() {
     let (switch, mut c) = TestSwitch::with_features(2, &[]).await;
     let via = default("routes", direct("route", &[9, 2]));
     c.modify(via).await.unwrap();
@@ -269,18 +269,18 @@ async fn packets_that_miss_are_counted() {
         };
         assert_eq!(read(&mut c).await.counter_data, Some(expected));
     }
-    // One that hits is not.
+    // Hits are not counted there.
     c.insert(route(0x0a00_0000, 8, 2)).await.unwrap();
     switch.wires[0].send(&frame);
     switch.wires[1].receive();
     assert_eq!(read(&mut c).await.counter_data.unwrap().packet_count, 3);
-    // A new program begins anew.
+    // A new program starts at 0.
     c.set_pipeline(features::config()).await.unwrap();
     assert_eq!(read(&mut c).await.counter_data, Some(Default::default()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_not_those_of_an_entry_that_matches_anything() {
+async fn default_entry_differs_from_match_all_entry() {
     let (_switch, mut c) = TestSwitch::with_features(0, &[]).await;
     let any = entry("routes", &[], direct("route_drop", &[]));
     c.insert(any.clone()).await.unwrap();

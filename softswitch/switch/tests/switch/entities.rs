@@ -14,7 +14,7 @@ async fn start() -> (TestSwitch, Controller) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_and_groups() {
+async fn members_and_groups_are_written_and_read() {
     let (_switch, mut c) = start().await;
     for id in 1..=3 {
         c.insert(member(id, id.into())).await.unwrap();
@@ -63,7 +63,7 @@ async fn members_and_groups() {
     );
     c.modify(group(7, &[(1, 2), (3, 1)])).await.unwrap();
 
-    // What is in use cannot be deleted.
+    // Objects in use cannot be deleted.
     c.insert(spread(1, ActionKind::ActionProfileGroupId(7)))
         .await
         .unwrap();
@@ -129,7 +129,7 @@ async fn one_shot_action_sets_are_read_back_as_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counters() {
+async fn counters_are_written_and_read() {
     let (_switch, mut c) = start().await;
     let cell = |index: Option<i64>, packets| p4::CounterEntry {
         counter_id: features::counter("port_counter"),
@@ -176,7 +176,7 @@ async fn counters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn direct_counters_and_meters() {
+async fn direct_counters_and_meters_are_written_and_read() {
     let (_switch, mut c) = start().await;
     let count = p4::CounterData {
         byte_count: 100,
@@ -196,7 +196,7 @@ async fn direct_counters_and_meters() {
         ..plain.clone()
     };
     c.insert(full.clone()).await.unwrap();
-    // Direct resources are given only when asked for.
+    // Direct resources are returned only on request.
     let key = p4::TableEntry {
         action: None,
         ..plain.clone()
@@ -231,11 +231,11 @@ async fn direct_counters_and_meters() {
         data: Some(more),
     };
     assert_eq!(read, expected.entity());
-    // An unset configuration is the default one: all green.
+    // Without a configuration, all packets are green.
     c.modify(meter(None)).await.unwrap();
     assert_eq!(c.read_table(asking.clone()).await[0].meter_config, None);
     c.modify(meter(Some(rates))).await.unwrap();
-    // Modifying the entry without a meter resets it, and leaves the counter.
+    // A modification of the entry without a meter resets the meter, and keeps the counter.
     c.modify(plain.clone()).await.unwrap();
     let after = c.read_table(asking).await.remove(0);
     assert_eq!((after.meter_config, after.counter_data), (None, Some(more)));
@@ -257,13 +257,13 @@ async fn direct_counters_and_meters() {
         c.modify(without).await.unwrap_err().0,
         Code::InvalidArgument
     );
-    // With those of another table's two constant entries.
+    // Including another table's two constant entries.
     let all = p4::DirectCounterEntry::default();
     assert_eq!(c.read(all).await.unwrap().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn meters() {
+async fn meters_are_written_and_read() {
     let (_switch, mut c) = start().await;
     let cell = |index: Option<i64>, config| p4::MeterEntry {
         meter_id: features::meter("port_meter"),
@@ -355,7 +355,7 @@ async fn registers_are_read_and_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn multicast_groups_and_clone_sessions() {
+async fn multicast_groups_and_clone_sessions_are_written_and_read() {
     let (_switch, mut c) = start().await;
     for make in [features::multicast_group, features::clone_session] {
         let first = make(5, vec![replica(1, 0), replica(2, 0), replica(2, 1)]);
@@ -397,7 +397,7 @@ async fn multicast_groups_and_clone_sessions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn value_sets() {
+async fn value_sets_are_written_and_read() {
     let (_switch, mut c) = start().await;
     let set = |values: &[u64]| {
         let members = values.iter().map(|v| p4::ValueSetMember {
@@ -439,7 +439,7 @@ async fn value_sets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn digest_configurations() {
+async fn digest_configurations_are_written_and_read() {
     let (_switch, mut c) = start().await;
     let digest = |size| p4::DigestEntry {
         digest_id: features::digest("learn_t"),

@@ -1,4 +1,4 @@
-//! What a running switch shows of its packets: traces and captures.
+//! Traces and captures of a running switch.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::features::{self, frame, l2};
-use crate::common::{Controller, PATIENCE, TestSwitch};
+use crate::common::{Controller, TEST_TIMEOUT, TestSwitch};
 use nix::sched::{CloneFlags, setns};
 use softswitch::port::capture;
 use softswitch::switch::Config;
 use softswitch::trace::{TraceFormat, TraceLog};
 
-/// A switch on which frames from 2 to 1 go from port 1 to port 2.
+/// Starts a switch that forwards frames to address 2 to port 2.
 async fn forwarding(configure: impl FnOnce(Config) -> Config) -> (TestSwitch, Controller) {
     let switch = TestSwitch::start_with(2, &[], configure).await;
     let mut controller = switch.controller().await;
@@ -31,7 +31,7 @@ fn traced(format: TraceFormat, path: &Path) -> impl FnOnce(Config) -> Config {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_as_json_has_a_line_for_each_pass() {
+async fn json_trace_has_one_line_per_pass() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let (switch, _controller) = forwarding(traced(TraceFormat::Json, &path)).await;
@@ -56,7 +56,7 @@ async fn a_trace_as_json_has_a_line_for_each_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_as_text_has_a_paragraph_for_each_packet() {
+async fn text_trace_has_one_paragraph_per_packet() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let (switch, _controller) = forwarding(traced(TraceFormat::Text, &path)).await;
@@ -78,7 +78,7 @@ async fn a_trace_as_text_has_a_paragraph_for_each_packet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_that_cannot_be_written_is_counted_and_stops_nothing() {
+async fn unwritable_trace_is_counted_and_switch_continues() {
     let full = traced(TraceFormat::Text, Path::new("/dev/full"));
     let (switch, _controller) = forwarding(full).await;
     for _ in 0..3 {
@@ -101,7 +101,7 @@ fn captured(dir: &Path) -> impl FnOnce(Config) -> Config {
     }
 }
 
-/// The frames' bytes, as tcpdump reads them; none where there is no tcpdump.
+/// Reads the frames of a capture with tcpdump; `None` if tcpdump is not installed.
 fn tcpdump(path: &Path) -> Option<Vec<String>> {
     let output = Command::new("tcpdump")
         .args(["-nn", "-t", "-xx", "-r"])
@@ -158,7 +158,7 @@ async fn captures_can_be_read_while_the_switch_runs() {
 }
 
 #[test]
-fn a_capture_that_cannot_be_begun_names_its_file() {
+fn error_of_unwritable_capture_names_file() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", dir.path().join("wire1_in.pcap")).unwrap();
     let (receiver, _, _wire) = crate::common::port::pair();
@@ -167,7 +167,7 @@ fn a_capture_that_cannot_be_begun_names_its_file() {
     assert!(error.contains("wire1_in.pcap: No space left"), "{error}");
 }
 
-/// A network namespace with two ends of a veth pair; veth2 has the address 10.9.0.1.
+/// A network namespace with both ends of a veth pair; veth2 has the address 10.9.0.1.
 struct Namespace(String);
 
 impl Namespace {
@@ -187,7 +187,7 @@ impl Namespace {
         namespace
     }
 
-    /// Sends a UDP datagram out by veth2, that is, in by veth1.
+    /// Sends a UDP datagram through veth2, which veth1 receives.
     fn send(&self) {
         let path = format!("/run/netns/{}", self.0);
         std::thread::scope(|scope| {
@@ -212,7 +212,7 @@ fn ip(args: &str) {
 }
 
 #[test]
-fn the_options_trace_and_capture_a_real_interface() {
+fn options_trace_and_capture_real_interface() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: network namespaces need root");
         return;
@@ -244,7 +244,7 @@ fn the_options_trace_and_capture_a_real_interface() {
     let mut lines = BufReader::new(switch.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "ready"));
     namespace.send();
-    // The kernel sends packets of its own there as well.
+    // The kernel also sends packets there.
     let traced = |text: &str| {
         let mut paragraphs = text.split("\n\n");
         paragraphs.any(|p| p.contains("dst = 0x0a090002") && p.contains("  dropped by I.drop"))
@@ -258,7 +258,7 @@ fn the_options_trace_and_capture_a_real_interface() {
         if traced(&text) && captured {
             break;
         }
-        assert!(begin.elapsed() < PATIENCE, "{text}");
+        assert!(begin.elapsed() < TEST_TIMEOUT, "{text}");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(dir.path().join("veth1_out.pcap").exists());

@@ -1,4 +1,4 @@
-//! All of the switch's tests in one program: each links the whole switch, at length.
+//! All tests of the switch in one program, because linking the switch takes long.
 
 mod common;
 

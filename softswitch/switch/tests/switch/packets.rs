@@ -1,4 +1,4 @@
-//! Packets through a switch whose ports end in the test, and what controllers hear of them.
+//! Packets through a switch whose ports' other ends are in the test, and the messages to controllers.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
 use softswitch::proto::p4::v1 as p4;
 
-/// Long enough for a packet that is on its way to arrive.
+/// Time after which a packet in flight has certainly arrived.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// Time stamps of the `probe` header, of frames of its type.
+/// EtherType of frames with a `probe` header, which contains time stamps.
 const PROBE: u16 = 0x88b5;
 
 fn metadata(values: &[(u32, &'static [u8])]) -> Vec<p4::PacketMetadata> {
@@ -39,14 +39,14 @@ async fn frames_are_forwarded_unchanged_and_counted() {
         switch.wires[0].send(&sent);
         assert_eq!(switch.wires[2].receive(), sent);
     }
-    // Nothing for this address: dropped by default, to port 0, which does not exist.
+    // There is no entry for this address: the default action sends it to port 0, which does not exist.
     switch.wires[0].send(&frame(9, 1, 0x1234, b""));
     let counter = p4::CounterEntry {
         counter_id: features::counter("port_counter"),
         index: Some(p4::Index { index: 1 }),
         data: None,
     };
-    let deadline = Instant::now() + crate::common::PATIENCE;
+    let deadline = Instant::now() + crate::common::TEST_TIMEOUT;
     loop {
         let read = controller.read_one(counter).await;
         let expected = p4::CounterEntry {
@@ -72,7 +72,7 @@ async fn frames_are_forwarded_unchanged_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn multicast_and_clones() {
+async fn multicast_and_clone_copies_leave_through_their_ports() {
     let (switch, mut controller) = TestSwitch::with_features(3, &[]).await;
     let group = features::multicast_group(4, vec![replica(2, 0), replica(3, 0)]);
     controller.insert(group).await.unwrap();
@@ -130,7 +130,7 @@ async fn packets_to_and_from_controllers_carry_their_metadata() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn digests_are_listed_acknowledged_and_not_repeated() {
+async fn digests_are_listed_and_acknowledged_ones_not_repeated() {
     let (switch, mut controller) = TestSwitch::with_features(2, &[]).await;
     let digest_id = features::digest("learn_t");
     let config = p4::digest_entry::Config {
@@ -138,7 +138,7 @@ async fn digests_are_listed_acknowledged_and_not_repeated() {
         max_list_size: 2,
         ack_timeout_ns: 3_600_000_000_000,
     };
-    // Before it is enabled, nothing is sent.
+    // A digest that is not enabled is not sent.
     switch.wires[0].send(&frame(9, 99, 0x1234, b""));
     tokio::time::sleep(A_WHILE).await;
     controller
@@ -166,7 +166,7 @@ async fn digests_are_listed_acknowledged_and_not_repeated() {
     };
     assert_eq!(full.data[0].data, Some(Data::Struct(learned)));
 
-    // A single one comes after the time-out.
+    // A single message is sent after the time-out.
     let sent = Instant::now();
     switch.wires[1].send(&frame(9, 3, 0x1234, b""));
     let single = next_list().await;
@@ -174,7 +174,7 @@ async fn digests_are_listed_acknowledged_and_not_repeated() {
     assert!(sent.elapsed() >= Duration::from_millis(50));
     assert!(single.list_id > full.list_id);
 
-    // What is not acknowledged is not repeated; what is acknowledged is.
+    // An unacknowledged message is not repeated; an acknowledged one is sent again.
     let ack = p4::DigestListAck {
         digest_id,
         list_id: full.list_id,
@@ -226,14 +226,14 @@ async fn idle_entries_are_reported_until_they_are_hit() {
             break;
         }
         assert!(
-            hit.elapsed() < crate::common::PATIENCE,
-            "the hit is not seen"
+            hit.elapsed() < crate::common::TEST_TIMEOUT,
+            "the switch did not record the hit"
         );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_spaces_frames_exactly_and_egress_sees_the_queue() {
+async fn link_spaces_frames_exactly_and_egress_sees_queue() {
     // 1,000 bytes take 160 ms at 50 kbit/s.
     let (switch, mut controller) =
         TestSwitch::with_features(2, &["2:rate=50kbit,queue-packets=5,delay=10ms"]).await;
@@ -260,9 +260,9 @@ async fn a_link_spaces_frames_exactly_and_egress_sees_the_queue() {
         elapsed >= Duration::from_millis(6 * 160 + 10),
         "{elapsed:?}"
     );
-    // The first is taken at once, then the queue holds 5, and 4 are dropped.
+    // The first is sent at once, the queue holds 5, and 4 are dropped.
     assert_eq!(depths, [(0, 0), (0, 4), (1, 3), (2, 2), (3, 1), (4, 0)]);
-    // Departures are 160 ms apart, whatever the time at which each was enqueued (in microseconds).
+    // Departures are 160 ms apart and do not depend on the time of enqueueing (in microseconds).
     let departures: Vec<_> = deltas
         .iter()
         .map(|(enqueued, waited)| enqueued + waited)
@@ -294,7 +294,7 @@ async fn urgent_packets_overtake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_go_on_during_bulk_writes_and_new_programs() {
+async fn packets_are_forwarded_during_bulk_writes_and_new_programs() {
     let (switch, mut controller) = TestSwitch::with_features(2, &["2:rate=10mbit"]).await;
     let rule = || l2(1, 2, "forward", &[2]);
     controller.insert(rule()).await.unwrap();
@@ -308,7 +308,7 @@ async fn packets_go_on_during_bulk_writes_and_new_programs() {
         let mut received = 0;
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {
             wires[0].send(&frame(2, 1, 0x1234, &[5; 100]));
-            // Every frame is either whole or not there at all.
+            // Every frame is either complete or missing.
             if let Some(frame) = wires[1].receive_within(Duration::from_millis(50)) {
                 assert_eq!(frame.len(), 114);
                 received += 1;

@@ -1,4 +1,4 @@
-//! The program as its users run it: options, output, signals, exit status.
+//! The program `softswitch`: options, output, signals, exit status.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn program(args: &[&str]) -> Command {
     command
 }
 
-/// A running program, and the lines it printed until it was ready.
+/// A running program, and the lines that it printed until it was ready.
 struct Running {
     child: Child,
     lines: Vec<String>,
@@ -50,7 +50,7 @@ impl Running {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Exit status and standard error.
+    /// Waits for the end, and returns exit status and standard error.
     fn end(mut self) -> (Option<i32>, String) {
         let mut stderr = String::new();
         self.child
@@ -64,7 +64,7 @@ impl Running {
 }
 
 #[test]
-fn it_prints_its_address_and_ends_on_signals() {
+fn program_prints_address_and_ends_on_signals() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let running = Running::start(&["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:0"]);
         let address = running.value("grpc-server-addr");
@@ -77,7 +77,7 @@ fn it_prints_its_address_and_ends_on_signals() {
 }
 
 #[test]
-fn metrics_and_a_summary_on_demand() {
+fn program_serves_metrics_and_prints_summary_on_signal() {
     let running = Running::start(&[
         "--no-p4",
         "--metrics-addr",
@@ -103,7 +103,7 @@ fn metrics_and_a_summary_on_demand() {
     );
     assert!(get("/").starts_with("HTTP/1.1 404 "));
     running.signal(Signal::SIGUSR1);
-    // It is still there.
+    // The switch is still running.
     assert!(get("/metrics").starts_with("HTTP/1.1 200 "));
     running.signal(Signal::SIGTERM);
     let (status, stderr) = running.end();
@@ -112,7 +112,7 @@ fn metrics_and_a_summary_on_demand() {
 }
 
 #[test]
-fn a_unix_socket_is_removed_at_the_end_and_a_stale_one_replaced() {
+fn unix_socket_is_removed_at_exit_and_stale_one_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("switch.sock");
     let address = format!("unix:{}", path.display());
@@ -136,7 +136,7 @@ fn a_unix_socket_is_removed_at_the_end_and_a_stale_one_replaced() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_option_or_file() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let occupied = occupied.local_addr().unwrap().to_string();
     let broken = tempfile::NamedTempFile::new().unwrap();

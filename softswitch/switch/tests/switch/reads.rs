@@ -1,4 +1,4 @@
-//! Reads (P4Runtime specification, sections "Wildcard Reads", "Read RPC", and those of each entity).
+//! Reads (P4Runtime specification, sections "Wildcard Reads", "Read RPC", and the sections on the entities).
 
 use crate::common::features::{self, direct, entry, exact, lpm, optional, replica, route};
 use crate::common::{Controller, IntoEntity, TestSwitch, error_details};
@@ -17,7 +17,7 @@ async fn refused(c: &mut Controller, request: impl IntoEntity) -> Code {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn id_0_reads_all_objects_of_a_kind_and_others_must_be_in_p4info() {
+async fn id_0_reads_all_objects_and_other_ids_must_be_in_p4info() {
     let (_switch, mut c) = start().await;
     let index = Some(p4::Index { index: 1 });
     let unknown = 0x00ff_ffff;
@@ -106,9 +106,9 @@ async fn id_0_reads_all_objects_of_a_kind_and_others_must_be_in_p4info() {
     }
 }
 
-/// There are no externs with entries of their own: all of them are none, and each is unknown.
+/// v1model does not have extern entries: a wildcard gives an empty result, and every id is unknown.
 #[tokio::test(flavor = "multi_thread")]
-async fn externs() {
+async fn extern_entries_are_not_supported() {
     let (_switch, mut c) = start().await;
     let all = p4::ExternEntry::default();
     assert_eq!(c.read(all).await.unwrap(), []);
@@ -152,7 +152,7 @@ async fn entries_are_found_by_match_and_priority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_for_entries_must_make_sense() {
+async fn invalid_entry_reads_are_refused() {
     let (_switch, mut c) = start().await;
     let default = p4::TableEntry {
         is_default_action: true,
@@ -215,9 +215,9 @@ async fn requests_for_entries_must_make_sense() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_since_the_last_hit_is_given_when_asked_for() {
+async fn time_since_last_hit_is_returned_on_request() {
     let (_switch, mut c) = start().await;
-    // Even of an entry that never expires.
+    // Also for an entry that never expires.
     let seen = entry("seen", &[exact(5)], direct("NoAction", &[]));
     c.insert(seen.clone()).await.unwrap();
     let asking = p4::TableEntry {
@@ -232,7 +232,7 @@ async fn time_since_the_last_hit_is_given_when_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn direct_resources_of_one_entry_of_a_table_and_of_all() {
+async fn direct_resources_are_read_by_entry_by_table_and_all() {
     let (_switch, mut c) = start().await;
     for n in [1, 2] {
         c.insert(route(n << 24, 8, 1)).await.unwrap();
@@ -245,7 +245,7 @@ async fn direct_resources_of_one_entry_of_a_table_and_of_all() {
     for (request, expected) in [
         (of(Some(one)), 1),
         (of(Some(entry("routes", &[], None))), 2),
-        // With those of the two constant entries.
+        // Including the two constant entries.
         (of(Some(p4::TableEntry::default())), 4),
         (of(None), 4),
     ] {
@@ -294,7 +294,7 @@ async fn replication_is_read_by_kind_by_id_and_whole() {
         (ask(None), vec![group.clone(), session.clone()]),
         (ask(all_groups), vec![group]),
         (ask(all_sessions), vec![session.clone()]),
-        // Only the id counts.
+        // Only the id matters.
         (
             features::clone_session(1, vec![replica(9, 9)]),
             vec![session],
@@ -311,7 +311,7 @@ async fn replication_is_read_by_kind_by_id_and_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn default_entries_of_tables_with_a_selector_are_constant() {
+async fn default_entry_of_table_with_selector_is_constant() {
     let (_switch, mut c) = start().await;
     let default = p4::TableEntry {
         is_default_action: true,

@@ -1,17 +1,17 @@
-//! Frames between two interfaces by their rings, without a switch. Needs root; says so without it.
+//! Frames between two interfaces through their rings, without a switch. Skipped, with a message, without root.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::common::PATIENCE;
+use crate::common::TEST_TIMEOUT;
 use crate::common::features::frame;
 use crate::common::network::{ip, with_veths};
 use softswitch::port::{PortError, Receive, Receiver, Transmit, Transmitter};
 
-/// Of the tests' frames; the kernel sends others of its own.
+/// EtherType of the tests' frames, because the kernel sends other frames, too.
 const TYPE: u16 = 0x88b6;
 
-/// Frames that a receiver holds.
+/// Capacity of a receiver in frames.
 const HELD: u32 = 4096;
 
 fn numbered(n: u32, len: usize) -> Vec<u8> {
@@ -20,12 +20,12 @@ fn numbered(n: u32, len: usize) -> Vec<u8> {
     frame(2, 1, TYPE, &payload)
 }
 
-/// The frames of a test that arrive until there are so many.
+/// Receives this many frames of a test.
 fn receive(receiver: &mut Receiver, count: usize) -> VecDeque<Vec<u8>> {
     let (begin, mut frames) = (Instant::now(), VecDeque::new());
     while frames.len() < count {
         assert!(
-            begin.elapsed() < PATIENCE,
+            begin.elapsed() < TEST_TIMEOUT,
             "{} of {count} frames",
             frames.len()
         );
@@ -42,14 +42,14 @@ fn receive(receiver: &mut Receiver, count: usize) -> VecDeque<Vec<u8>> {
 }
 
 #[test]
-fn frames_of_all_lengths_arrive_whole_and_in_order() {
+fn frames_of_all_lengths_arrive_intact_and_in_order() {
     with_veths(1, || {
         for end in ["p1", "e1"] {
             ip(&format!("link set {end} mtu 9000"));
         }
         let mut receiver = Receiver::open("p1").unwrap();
         let mut transmitter = Transmitter::open("e1").unwrap();
-        // Below and above what fits into a slot, mixed.
+        // Frames that fit into a slot and longer ones, mixed.
         let lengths = [46, 1500, 9000, 1947, 4, 1948, 2000, 8999, 60];
         let sent: Vec<_> = (0..3000)
             .map(|n| numbered(n, lengths[n as usize % lengths.len()]))
@@ -69,7 +69,7 @@ fn frames_of_all_lengths_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn vlan_tags_are_where_they_were() {
+fn vlan_tags_are_preserved() {
     with_veths(1, || {
         let mut receiver = Receiver::open("p1").unwrap();
         let mut transmitter = Transmitter::open("e1").unwrap();
@@ -85,7 +85,7 @@ fn vlan_tags_are_where_they_were() {
 }
 
 #[test]
-fn what_the_mtu_forbids_is_counted() {
+fn frames_above_mtu_are_counted() {
     with_veths(1, || {
         let mut receiver = Receiver::open("p1").unwrap();
         let mut transmitter = Transmitter::open("e1").unwrap();
@@ -100,11 +100,11 @@ fn what_the_mtu_forbids_is_counted() {
 }
 
 #[test]
-fn what_nobody_takes_is_dropped_and_counted() {
+fn frames_beyond_ring_capacity_are_dropped_and_counted() {
     with_veths(1, || {
         ip("link set e1 down");
         let mut receiver = Receiver::open("p1").unwrap();
-        // The kernel has nothing to say to an end without addresses.
+        // Without addresses, the kernel does not send frames of its own.
         ip("link set e1 addrgenmode none");
         ip("link set p1 addrgenmode none");
         ip("link set e1 up");
@@ -128,7 +128,7 @@ fn what_nobody_takes_is_dropped_and_counted() {
         );
         assert_eq!(receiver.drops(), 1000);
         assert_eq!(receiver.drops(), 0);
-        // The room is there again.
+        // The ring has room again.
         transmitter.send(&numbered(1, 60));
         assert_eq!(transmitter.flush().sent, 1);
         assert!(receive(&mut receiver, 1) == [numbered(1, 60)]);
@@ -136,7 +136,7 @@ fn what_nobody_takes_is_dropped_and_counted() {
 }
 
 #[test]
-fn an_interface_that_is_down_or_gone_is_told_apart() {
+fn interface_down_and_interface_gone_are_distinguished() {
     with_veths(1, || {
         let mut transmitter = Transmitter::open("e1").unwrap();
         let mut send = || {
@@ -160,10 +160,10 @@ fn an_interface_that_is_down_or_gone_is_told_apart() {
 }
 
 #[test]
-fn what_a_queueing_discipline_refuses_is_skipped() {
+fn frames_refused_by_queueing_discipline_are_skipped() {
     with_veths(1, || {
         let mut receiver = Receiver::open("p1").unwrap();
-        // A queue of ten small frames behind a link that takes a second for each.
+        // A queue of ten small frames on a link that needs a second per frame.
         let tc = "qdisc add dev e1 root tbf rate 1kbit burst 200 limit 1000";
         let status = std::process::Command::new("tc")
             .args(tc.split_whitespace())

@@ -1,4 +1,4 @@
-//! Whatever controllers send, the switch answers, and what it refuses changes nothing.
+//! The switch answers arbitrary messages of controllers, and refused ones change nothing.
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use softswitch::p4rt::device::Device;
 use softswitch::p4rt::stream;
 use softswitch::proto::p4::v1 as p4;
 
-/// One valid update of each kind.
+/// Returns one valid update of each kind.
 static CORPUS: LazyLock<Vec<p4::Update>> = LazyLock::new(|| {
     let index = Some(p4::Index { index: 1 });
     let member = p4::ActionProfileMember {
@@ -154,7 +154,7 @@ fn deployment() -> Deployment {
     Deployment::new(features::config(), &Target::default()).unwrap()
 }
 
-/// Changes to bytes: at a place, what is overwritten, inserted or cut.
+/// Mutations of bytes: a position, and bytes to overwrite, insert or cut.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
     prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 1..6)
 }
@@ -202,7 +202,7 @@ fn read_everything(deployment: &Deployment) -> Vec<p4::Entity> {
 }
 
 #[test]
-fn the_corpus_is_valid() {
+fn unmodified_updates_are_valid() {
     let results = deployment().write(&CORPUS, ContinueOnError, 0);
     for (update, result) in CORPUS.iter().zip(results) {
         assert_eq!(result, Ok(()), "{update:?}");
@@ -213,7 +213,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn mutated_updates_are_answered_and_a_refused_one_changes_nothing(
+    fn refused_mutated_update_changes_nothing(
         batch in prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..12),
     ) {
         let deployment = deployment();
@@ -231,14 +231,14 @@ proptest! {
             if let Err(error) = result {
                 prop_assert_eq!(before, after, "{:?} was refused: {}", update, error);
             }
-            // As a read request it is answered too.
+            // It is also answered as a read request.
             deployment.read(update.entity.as_slice(), 0);
         }
     }
 
     // Section "Batch Atomicity".
     #[test]
-    fn an_atomic_batch_changes_all_or_nothing(
+    fn atomic_batch_changes_all_or_nothing(
         batch in prop::collection::vec((any::<prop::sample::Index>(), mutations(), 0..4), 1..24),
         begin_full: bool,
     ) {
@@ -252,7 +252,7 @@ proptest! {
                 mutate(&mut bytes, mutations);
             }
             let mut update = p4::Update::decode(&bytes[..]).ok()?;
-            // Of any type, so that what is there is changed and deleted too.
+            // Of any type, so that existing entities are modified and deleted, too.
             match kind {
                 1 => update.set_type(Type::Modify),
                 2 => update.set_type(Type::Delete),
@@ -297,9 +297,9 @@ proptest! {
     }
 }
 
-/// Requests and stream messages straight to the device, in one thread.
+/// Sends requests and stream messages directly to the device, in one thread.
 #[test]
-fn a_device_needs_neither_sockets_nor_a_runtime() {
+fn device_works_without_sockets_or_runtime() {
     use p4::stream_message_request::Update as ToSwitch;
     let (events, _events) = tokio::sync::mpsc::channel(1);
     let setup = Setup {
@@ -349,7 +349,7 @@ fn a_device_needs_neither_sockets_nor_a_runtime() {
     device.close_stream(client);
     assert!(
         device.write(&write).is_err(),
-        "there is no primary any more"
+        "there is no longer a primary"
     );
 }
 
@@ -385,7 +385,7 @@ async fn random_stream_messages_do_not_stop_the_switch() {
     for message in messages {
         controller.send(message).await;
     }
-    // An empty message ends the stream, and only that.
+    // An empty message ends only its stream.
     controller
         .to_switch
         .send(p4::StreamMessageRequest::default())

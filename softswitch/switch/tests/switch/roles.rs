@@ -20,17 +20,17 @@ fn arbitration(role: &str, election_id: Option<u64>) -> p4::MasterArbitrationUpd
     }
 }
 
-/// A controller of a role, and what it was told at first.
+/// Connects a controller of a role, and returns the code of its first notification.
 async fn join(switch: &TestSwitch, role: &str, election_id: Option<u64>) -> (Controller, Code) {
     let mut controller = Controller::open(switch.connect().await).await;
     let update = arbitration(role, election_id);
     controller.send(ToSwitch::Arbitration(update)).await;
-    let (code, _) = told(&mut controller, role).await;
+    let (code, _) = next_notification(&mut controller, role).await;
     (controller, code)
 }
 
-/// The next notification: its code and election id.
-async fn told(controller: &mut Controller, role: &str) -> (Code, Option<u64>) {
+/// Returns code and election id of the next notification.
+async fn next_notification(controller: &mut Controller, role: &str) -> (Code, Option<u64>) {
     match controller.receive().await.unwrap() {
         FromSwitch::Arbitration(update) => {
             assert_eq!(update.device_id, DEVICE);
@@ -66,7 +66,7 @@ async fn each_role_has_its_own_primary_and_election_ids() {
     assert_eq!(write(&mut a, "a", 9).await, Ok(()));
     assert_eq!(write(&mut b, "b", 1).await, Ok(()));
     default.write(vec![]).await.unwrap();
-    // All of device, role and election id say who writes.
+    // Device, role and election id together identify the writer.
     for (role, election_id, expected) in [
         ("a", 1, Code::PermissionDenied),
         ("b", 9, Code::PermissionDenied),
@@ -93,9 +93,12 @@ async fn each_role_has_its_own_primary_and_election_ids() {
         let packet = controller.receive().await.unwrap();
         assert!(matches!(packet, FromSwitch::Packet(_)), "{packet:?}");
     }
-    // When a primary leaves, its role is told, and only that.
+    // When a primary leaves, only the controllers of its role are notified.
     drop(a);
-    assert_eq!(told(&mut standby, "a").await, (Code::NotFound, Some(9)));
+    assert_eq!(
+        next_notification(&mut standby, "a").await,
+        (Code::NotFound, Some(9))
+    );
     assert_eq!(
         write(&mut standby, "a", 9).await,
         Err(Code::PermissionDenied)
@@ -104,16 +107,19 @@ async fn each_role_has_its_own_primary_and_election_ids() {
     standby
         .send(ToSwitch::Arbitration(arbitration("a", Some(9))))
         .await;
-    assert_eq!(told(&mut standby, "a").await, (Code::Ok, Some(9)));
+    assert_eq!(
+        next_notification(&mut standby, "a").await,
+        (Code::Ok, Some(9))
+    );
     assert_eq!(write(&mut standby, "a", 9).await, Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_without_election_id_is_never_primary() {
+async fn controller_without_election_id_is_never_primary() {
     let switch = TestSwitch::start(0, &[]).await;
     let (mut first, code) = join(&switch, "", None).await;
     assert_eq!(code, Code::NotFound);
-    // Two may be without, and zero is an election id like others.
+    // Several controllers may have no election id, and zero is a normal election id.
     let (_second, code) = join(&switch, "", None).await;
     assert_eq!(code, Code::NotFound);
     let (mut zero, code) = join(&switch, "", Some(0)).await;
@@ -128,14 +134,14 @@ async fn a_controller_without_election_id_is_never_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_of_arbitration_end_the_stream_that_makes_them_and_no_other() {
+async fn arbitration_error_ends_only_its_own_stream() {
     let switch = TestSwitch::start(0, &[]).await;
     let (mut primary, _) = join(&switch, "a", Some(5)).await;
     let mut configured = arbitration("a", Some(6));
     configured.role.as_mut().unwrap().config = Some(prost_types::Any::default());
     for (first, second, expected) in [
         (None, arbitration("a", Some(5)), Code::InvalidArgument),
-        // No scheme of role configurations has been agreed upon.
+        // Role configurations are not supported.
         (None, configured.clone(), Code::InvalidArgument),
         (Some(4), configured, Code::InvalidArgument),
         (Some(4), arbitration("b", Some(4)), Code::FailedPrecondition),
@@ -164,7 +170,7 @@ async fn errors_of_arbitration_end_the_stream_that_makes_them_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_are_told_when_a_primary_renews_or_steps_down() {
+async fn all_are_notified_when_primary_renews_or_steps_down() {
     let switch = TestSwitch::start(0, &[]).await;
     let (mut a, _) = join(&switch, "r", Some(5)).await;
     let (mut b, _) = join(&switch, "r", Some(3)).await;
@@ -179,15 +185,21 @@ async fn all_are_told_when_a_primary_renews_or_steps_down() {
     ] {
         a.send(ToSwitch::Arbitration(arbitration("r", election_id)))
             .await;
-        assert_eq!(told(&mut a, "r").await, to_a);
-        assert_eq!(told(&mut b, "r").await, to_b);
+        assert_eq!(next_notification(&mut a, "r").await, to_a);
+        assert_eq!(next_notification(&mut b, "r").await, to_b);
     }
-    // Below the highest id ever, nobody is primary; and only who asked is told.
+    // With an id below the highest one so far, there is no primary, and only the requesting controller is notified.
     b.send(ToSwitch::Arbitration(arbitration("r", Some(7))))
         .await;
-    assert_eq!(told(&mut b, "r").await, (Code::NotFound, Some(8)));
+    assert_eq!(
+        next_notification(&mut b, "r").await,
+        (Code::NotFound, Some(8))
+    );
     b.send(ToSwitch::Arbitration(arbitration("r", Some(8))))
         .await;
-    assert_eq!(told(&mut b, "r").await, (Code::Ok, Some(8)));
-    assert_eq!(told(&mut a, "r").await, (Code::AlreadyExists, Some(8)));
+    assert_eq!(next_notification(&mut b, "r").await, (Code::Ok, Some(8)));
+    assert_eq!(
+        next_notification(&mut a, "r").await,
+        (Code::AlreadyExists, Some(8))
+    );
 }

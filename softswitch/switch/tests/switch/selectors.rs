@@ -10,7 +10,7 @@ use softswitch::proto::p4::config::v1 as cfg;
 use softswitch::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// A switch with two ports, and features.p4 whose selector is otherwise described in P4Info.
+/// Starts a switch with two ports and features.p4, with changed P4Info of the selector.
 async fn start(describe: impl Fn(&mut cfg::ActionProfile)) -> (TestSwitch, Controller) {
     let switch = TestSwitch::start(2, &[]).await;
     let mut c = switch.controller().await;
@@ -29,7 +29,7 @@ async fn delete_members(c: &mut Controller) {
     }
 }
 
-/// A group of members 1, 2, ... with these weights.
+/// Returns a group of members 1, 2, ... with these weights.
 fn weighted(id: u32, max_size: i32, weights: &[i32]) -> p4::ActionProfileGroup {
     let members: Vec<_> = (1..).zip(weights.iter().copied()).collect();
     p4::ActionProfileGroup {
@@ -59,7 +59,7 @@ async fn refused(c: &mut Controller, entity: impl IntoEntity) -> Code {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_shots_and_members_are_not_mixed() {
+async fn one_shot_sets_and_members_cannot_be_mixed() {
     let (_switch, mut c) = start(|_| {}).await;
     let mixed = refused(&mut c, one_shot(1, action_set(&[1]))).await;
     assert_eq!(mixed, Code::InvalidArgument, "with members");
@@ -79,10 +79,10 @@ async fn one_shots_and_members_are_not_mixed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn action_sets_are_read_back_as_they_were_written() {
+async fn action_sets_read_back_as_written() {
     let (_switch, mut c) = start(|_| {}).await;
     delete_members(&mut c).await;
-    // The same action twice is not one with the sum of weights; the members' order stays.
+    // Two equal actions are not merged, and the members keep their order.
     let mut set = action_set(&[3, 1, 2]);
     set.set_action_selection_mode(ActionSelectionMode::Hash);
     set.set_size_semantics(SizeSemantics::SumOfMembers);
@@ -99,11 +99,11 @@ async fn action_sets_are_read_back_as_they_were_written() {
     let watch = action_profile_action::WatchKind::WatchPort(vec![0, 0, 2].into());
     padded.action_profile_actions[1].watch_kind = Some(watch);
     c.modify(one_shot(1, padded)).await.unwrap();
-    // A MODIFY without action leaves it.
+    // A MODIFY without action keeps the action set.
     let without = entry("spread", &[exact(1)], None);
     c.modify(without.clone()).await.unwrap();
     assert_eq!(c.read_table(without).await, [one_shot(1, set.clone())]);
-    // No members or groups appear.
+    // The set does not create visible members or groups.
     let all = p4::ActionProfileMember::default();
     assert_eq!(c.read(all).await.unwrap(), []);
     let all = p4::ActionProfileGroup::default();
@@ -120,7 +120,7 @@ async fn action_sets_are_read_back_as_they_were_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn max_size_is_within_max_group_size() {
+async fn max_size_must_not_exceed_max_group_size() {
     let (_switch, mut c) = start(|p| p.max_group_size = 4).await;
     for max_size in [-1, 0, 5] {
         let code = refused(&mut c, weighted(1, max_size, &[1])).await;
@@ -149,8 +149,8 @@ async fn max_size_is_within_max_group_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sizes_are_sums_of_weights_or_of_members() {
-    // All groups together have the selector's size.
+async fn size_counts_weights_or_members() {
+    // The selector's size limits the sum over all groups.
     let (_switch, mut c) = start(|p| p.size = 10).await;
     c.insert(weighted(1, 0, &[4, 4])).await.unwrap();
     let full = refused(&mut c, weighted(2, 0, &[3])).await;
@@ -204,7 +204,7 @@ async fn weights_may_be_disallowed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watch_ports_are_ports_of_the_device() {
+async fn watch_port_must_be_a_port_of_the_device() {
     let (_switch, mut c) = start(|_| {}).await;
     #[allow(deprecated)]
     let old = |port| Some(WatchKind::Watch(port));

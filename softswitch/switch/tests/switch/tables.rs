@@ -1,4 +1,4 @@
-//! Table entries: what is accepted, what is refused and how, what is read back.
+//! Table entries: valid and refused writes, and reads.
 
 use crate::common::features::{
     self, direct, entry, exact, l2, lpm, optional, range, route, ternary,
@@ -20,7 +20,7 @@ fn acl(priority: i32, fields: &[features::Match]) -> p4::TableEntry {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_is_read_back() {
+async fn entries_read_back_as_written() {
     let (_switch, mut controller) = start().await;
     #[allow(deprecated)]
     let entries = [
@@ -46,7 +46,7 @@ async fn what_is_written_is_read_back() {
         },
     ];
     for mut entry in entries {
-        // A prefix of length 0 matches anything, so that it is left out.
+        // A prefix of length 0 matches anything, so it is omitted.
         entry.r#match.retain(|m| {
             !matches!(&m.field_match_type,
             Some(p4::field_match::FieldMatchType::Lpm(lpm)) if lpm.prefix_len == 0)
@@ -64,7 +64,7 @@ async fn what_is_written_is_read_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn byte_strings_of_any_length_are_accepted_and_read_back_canonical() {
+async fn byte_strings_read_back_in_canonical_form() {
     let (_switch, mut controller) = start().await;
     let canonical = l2(1, 0x0200, "forward", &[2]);
     let mut padded = canonical.clone();
@@ -84,7 +84,7 @@ async fn byte_strings_of_any_length_are_accepted_and_read_back_canonical() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn insert_modify_delete() {
+async fn entry_can_be_inserted_modified_and_deleted() {
     let (_switch, mut controller) = start().await;
     let first = l2(1, 2, "forward", &[2]);
     assert_eq!(
@@ -122,13 +122,13 @@ async fn insert_modify_delete() {
         controller.read_table(entry("l2", &[], None)).await,
         [expected]
     );
-    // Only the key counts when deleting.
+    // For a deletion, only the key matters.
     controller.delete(l2(1, 2, "forward", &[])).await.unwrap();
     assert_eq!(controller.read_table(entry("l2", &[], None)).await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
+async fn invalid_entry_is_refused_with_specified_code_and_changes_nothing() {
     let (_switch, mut controller) = start().await;
     let good = || l2(1, 2, "forward", &[2]);
     let mut unknown_table = good();
@@ -179,7 +179,7 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
         ("missing parameter", l2(1, 2, "forward", &[]), Invalid),
         ("unknown parameter", unknown_param, Invalid),
         (
-            "too wide a parameter",
+            "parameter too wide",
             l2(1, 2, "forward", &[512]),
             OutOfRange,
         ),
@@ -203,7 +203,7 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
             entry("l2", &[exact(1)], direct("drop", &[])),
             Invalid,
         ),
-        ("too wide a value", l2(512, 2, "drop", &[]), OutOfRange),
+        ("value too wide", l2(512, 2, "drop", &[]), OutOfRange),
         ("empty value", empty_value, OutOfRange),
         (
             "wrong kind of match",
@@ -211,18 +211,14 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
             Invalid,
         ),
         (
-            "priority where none is",
+            "priority in table without priorities",
             p4::TableEntry {
                 priority: 1,
                 ..good()
             },
             Invalid,
         ),
-        (
-            "no priority where one is needed",
-            acl(0, &[None, None, None]),
-            Invalid,
-        ),
+        ("missing priority", acl(0, &[None, None, None]), Invalid),
         ("negative priority", acl(-1, &[None, None, None]), Invalid),
         (
             "bits outside the mask",
@@ -284,7 +280,7 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
             Invalid,
         ),
         (
-            "direct counter of a table without",
+            "direct counter in table without one",
             p4::TableEntry {
                 counter_data: Some(Default::default()),
                 ..good()
@@ -292,7 +288,7 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
             Invalid,
         ),
         (
-            "direct meter of a table without",
+            "direct meter in table without one",
             p4::TableEntry {
                 meter_config: Some(Default::default()),
                 ..good()
@@ -323,11 +319,15 @@ async fn bad_entries_are_refused_with_the_right_code_and_change_nothing() {
         )])
         .await
         .unwrap();
-    assert_eq!(entries.len(), 2, "only the constant entries: {entries:?}");
+    assert_eq!(
+        entries.len(),
+        2,
+        "expected only the constant entries: {entries:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_goes_on_after_errors_and_reports_each_update() {
+async fn batch_continues_after_errors_and_reports_each_update() {
     let (_switch, mut controller) = start().await;
     let updates = vec![
         update(Type::Insert, l2(1, 1, "forward", &[2])),
@@ -359,7 +359,7 @@ async fn a_batch_goes_on_after_errors_and_reports_each_update() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_table_says_so_and_keeps_what_it_has() {
+async fn full_table_refuses_insert_and_keeps_entries() {
     let (_switch, mut controller) = start().await;
     for priority in 1..=8 {
         controller
@@ -388,7 +388,7 @@ async fn a_full_table_says_so_and_keeps_what_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn default_entries() {
+async fn default_entry_can_be_modified_and_reset() {
     let (_switch, mut controller) = start().await;
     let default = |table, action| p4::TableEntry {
         is_default_action: true,
@@ -402,7 +402,7 @@ async fn default_entries() {
     let drop = default("acl", direct("drop", &[]));
     controller.modify(drop.clone()).await.unwrap();
     assert_eq!(controller.read_table(default("acl", None)).await, [drop]);
-    // Without an action, it returns to the program's.
+    // Without an action, it returns to the program's default action.
     controller.modify(default("acl", None)).await.unwrap();
     assert_eq!(controller.read_table(default("acl", None)).await, [initial]);
     let constant = controller
@@ -444,7 +444,7 @@ async fn default_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn constant_entries_are_read_but_not_written() {
+async fn constant_entries_are_read_only() {
     let (_switch, mut controller) = start().await;
     let read = controller.read_table(entry("constant", &[], None)).await;
     assert_eq!(read.len(), 2);
@@ -461,7 +461,7 @@ async fn constant_entries_are_read_but_not_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_are_filtered() {
+async fn reads_filter_by_match_action_and_table() {
     let (_switch, mut controller) = start().await;
     for priority in 1..=3 {
         let entry = p4::TableEntry {
@@ -507,7 +507,7 @@ async fn reads_are_filtered() {
     assert_eq!(count(&mut controller, by_action).await, 1);
     let absent = acl(7, &[None, None, optional(6)]);
     assert_eq!(count(&mut controller, absent).await, 0);
-    // Table 0 is all tables; the two constant entries are among them.
+    // Table 0 selects all tables, including the two constant entries.
     assert_eq!(count(&mut controller, p4::TableEntry::default()).await, 6);
     let unknown = p4::TableEntry {
         table_id: 0x0200_4444,
@@ -518,7 +518,7 @@ async fn reads_are_filtered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_with_one_bad_request_gives_the_rest() {
+async fn read_with_one_invalid_request_returns_the_rest() {
     let (_switch, mut controller) = start().await;
     controller.insert(l2(1, 2, "forward", &[2])).await.unwrap();
     let request = p4::ReadRequest {
@@ -543,7 +543,7 @@ async fn a_read_with_one_bad_request_gives_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_tables_are_written_fast_and_read_in_several_messages() {
+async fn large_table_is_written_fast_and_read_in_several_messages() {
     let (_switch, mut controller) = start().await;
     const ENTRIES: u64 = 20_000;
     for first in (0..ENTRIES).step_by(2000) {

@@ -1,4 +1,4 @@
-//! A switch with several packet threads between veth pairs. Needs root; says so without it.
+//! A switch with several packet threads between veth pairs. Skipped, with a message, without root.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::features::{self, frame, l2};
 use crate::common::network::with_veths;
-use crate::common::{Controller, DEVICE, IntoEntity, PATIENCE, update};
+use crate::common::{Controller, DEVICE, IntoEntity, TEST_TIMEOUT, update};
 use p4::update::Type;
 use softswitch::address::Address;
 use softswitch::dataplane::PortSetup;
@@ -21,11 +21,11 @@ use tokio::runtime::Runtime;
 const PORTS: u32 = 4;
 const IPV4: u16 = 0x0800;
 
-/// Frames of a flow that are on their way at most: those of all flows fit into the kernel's queue of
-/// 1,000 frames a processor between the ends of veths (`net.core.netdev_max_backlog`).
+/// Maximum number of frames of a flow in flight. The frames of all flows fit into the kernel's queue of
+/// 1,000 frames per processor between the ends of veths (`net.core.netdev_max_backlog`).
 const WINDOW: u32 = 64;
 
-/// Starts a switch at `p1`, `p2`, ..., with as many threads as ports, and makes its program `features.p4`.
+/// Starts a switch at `p1`, `p2`, ..., with one thread per port and the program `features.p4`.
 async fn start(links: &[&str]) -> (Switch, Controller) {
     let links: Vec<PortLink> = links.iter().map(|l| l.parse().unwrap()).collect();
     let ports = (1..=PORTS).map(|number| PortSetup {
@@ -61,25 +61,25 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Frames from one port to another, by a destination address of their own.
+/// Frames from one port to another, with their own destination address.
 struct Flow {
     from: u32,
     to: u32,
     arrived: AtomicU32,
 }
 
-/// The number of a frame of a flow, behind addresses and type.
+/// Returns the sequence number of a flow's frame, which follows addresses and type.
 fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[14..18].try_into().unwrap())
 }
 
 #[test]
-fn flows_keep_their_order_and_lose_nothing() {
+fn flows_keep_order_without_loss() {
     const TYPE: u16 = 0x88b6;
     const FRAMES: u32 = 5_000;
     with_veths(PORTS as usize, || {
         let runtime = Runtime::new().unwrap();
-        // Every port sends to every other; one of them behind a link, whose frames a timer sends.
+        // Every port sends to every other port; one port has a link, whose frames a timer sends.
         let (switch, mut controller) =
             runtime.block_on(start(&["4:rate=1gbit,queue=4MB,delay=1ms"]));
         let pairs = (1..=PORTS).flat_map(|from| (1..=PORTS).map(move |to| (from, to)));
@@ -101,7 +101,7 @@ fn flows_keep_their_order_and_lose_nothing() {
             );
             runtime.block_on(controller.insert(rule)).unwrap();
         }
-        // All are open before the first frame is sent.
+        // All sockets are open before the first frame is sent.
         let ends: Vec<_> = (1..=PORTS)
             .map(|port| format!("e{port}"))
             .map(|name| {
@@ -129,7 +129,10 @@ fn flows_keep_their_order_and_lose_nothing() {
                         }
                         assert_eq!(transmitter.flush().busy, 0);
                         std::thread::yield_now();
-                        assert!(begin.elapsed() < 3 * PATIENCE, "port {port} sent {sent:?}");
+                        assert!(
+                            begin.elapsed() < 3 * TEST_TIMEOUT,
+                            "port {port} sent {sent:?}"
+                        );
                     }
                 });
                 scope.spawn(move || {
@@ -148,8 +151,8 @@ fn flows_keep_their_order_and_lose_nothing() {
                         });
                         std::thread::yield_now();
                         assert!(
-                            begin.elapsed() < 3 * PATIENCE,
-                            "to port {port}: frames are lost"
+                            begin.elapsed() < 3 * TEST_TIMEOUT,
+                            "frames to port {port} are lost"
                         );
                     }
                 });
@@ -159,7 +162,7 @@ fn flows_keep_their_order_and_lose_nothing() {
     });
 }
 
-/// An IPv4 frame to 10.0.0.1 as far as the program looks.
+/// Returns an IPv4 frame to 10.0.0.1, as far as the program parses it.
 fn packet() -> Vec<u8> {
     let mut header = vec![0; 46];
     header[0] = 0x45;
@@ -168,13 +171,13 @@ fn packet() -> Vec<u8> {
 }
 
 #[test]
-fn a_batch_of_updates_is_seen_whole_by_all_threads() {
+fn all_threads_see_batch_atomically() {
     const ROUNDS: u64 = 300;
     with_veths(PORTS as usize, || {
         let runtime = Runtime::new().unwrap();
         let (switch, mut controller) = runtime.block_on(start(&[]));
-        // The route gives a packet a destination, for which there is a rule in only one version; without
-        // it, the packet leaves by the wrong port.
+        // The route sets a packet's destination, for which a rule exists in only one version of the tables; without
+        // a rule, the packet leaves through the wrong port.
         const WRONG: u64 = 4;
         let route = |version| p4::TableEntry {
             action: features::direct("route", &[version, WRONG]),
@@ -228,15 +231,15 @@ fn a_batch_of_updates_is_seen_whole_by_all_threads() {
             for version in 3..3 + ROUNDS {
                 runtime.block_on(controller.write(batch(version))).unwrap();
             }
-            // Packets came all the while, or the test has shown nothing.
+            // Without a continuous stream of packets, the test would be void.
             let begin = Instant::now();
-            while arrived.load(Ordering::Relaxed) < 1000 && begin.elapsed() < PATIENCE {
+            while arrived.load(Ordering::Relaxed) < 1000 && begin.elapsed() < TEST_TIMEOUT {
                 std::thread::sleep(Duration::from_millis(1));
             }
             done.store(true, Ordering::Relaxed);
         });
         assert!(arrived.into_inner() >= 1000, "packets do not arrive");
-        assert_eq!(astray.into_inner(), 0, "packets have met half a batch");
+        assert_eq!(astray.into_inner(), 0, "packets have seen a partial batch");
         runtime.block_on(switch.stop());
     });
 }

@@ -104,7 +104,7 @@ fn hop(name: &str, port: u8) -> p4::TableEntry {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_is_read_back() {
+async fn translated_entities_read_back_as_written() {
     let (_switch, mut c) = start().await;
     let all_ones = [0xff; 4];
     let range = |low: &[u8], high: &[u8]| {
@@ -140,7 +140,7 @@ async fn what_is_written_is_read_back() {
         assert_eq!(c.read_table(entry.clone()).await, [entry]);
     }
     for (bad, code) in [
-        // Masks, prefixes and bounds other than all or nothing cannot be translated.
+        // Partial masks, prefixes and bounds cannot be translated.
         (
             entry(
                 "routes",
@@ -165,7 +165,7 @@ async fn what_is_written_is_read_back() {
             ),
             Code::Unimplemented,
         ),
-        // No such port in the data plane.
+        // The data plane does not have this port.
         (
             entry("hops", 0, &[(1, exact(b"c"))], "forward", &[&[2, 0]]),
             Code::OutOfRange,
@@ -180,7 +180,7 @@ async fn what_is_written_is_read_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_digests_and_registers_carry_names() {
+async fn packets_digests_and_registers_use_translated_values() {
     let (switch, mut c) = start().await;
     c.insert(route(1, "a router")).await.unwrap();
     c.insert(hop("a router", 2)).await.unwrap();
@@ -225,10 +225,10 @@ async fn packets_digests_and_registers_carry_names() {
     assert_eq!(
         read,
         register(2, Some("0")).entity(),
-        "a number without name"
+        "a number without a name"
     );
 
-    // A route to the CPU, which has the highest port numbers of the controller's too.
+    // A route to the CPU, which also has the controller's highest port number.
     let cpu = CPU_PORT.to_be_bytes();
     let to_cpu = entry("hops", 0, &[(1, exact(b"cpu"))], "forward", &[&cpu[2..]]);
     c.insert(to_cpu).await.unwrap();

@@ -1,4 +1,4 @@
-//! The program between veth pairs, in network namespaces of its own. Needs root; says so without it.
+//! The program between veth pairs, in its own network namespaces. Skipped, with a message, without root.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::features::{self, l2};
-use crate::common::{Controller, PATIENCE};
+use crate::common::{Controller, TEST_TIMEOUT};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
@@ -18,8 +18,8 @@ use tokio::sync::{Mutex, MutexGuard};
 const A: &str = "10.1.0.1";
 const B: &str = "10.1.0.2";
 
-/// Two hosts, and a switch between them with ports 1 and 2.
-struct World {
+/// Two hosts and a switch with ports 1 and 2 between them.
+struct Testbed {
     name: String,
     switch: Child,
     controller: Controller,
@@ -38,11 +38,11 @@ fn ip(args: &str) {
     );
 }
 
-impl World {
-    /// None, with the reason printed, where it cannot be.
+impl Testbed {
+    /// Creates the testbed; returns `None`, with a message, without root.
     async fn create(links: &[&str]) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // One at a time, so that none takes another's processor time.
+        // One testbed at a time, so that tests do not compete for processors.
         static ALONE: Mutex<()> = Mutex::const_new(());
         if !nix::unistd::geteuid().is_root() {
             eprintln!("skipped: network namespaces need root");
@@ -120,7 +120,7 @@ impl World {
         })
     }
 
-    /// Runs something in a host's namespace; sockets made there stay there.
+    /// Runs a function in a host's namespace; its sockets stay in the namespace.
     fn within<R: Send>(&self, host: &str, f: impl FnOnce() -> R + Send) -> R {
         let path = format!("/run/netns/{}{host}", self.name);
         std::thread::scope(|scope| {
@@ -132,7 +132,7 @@ impl World {
         })
     }
 
-    /// Ends the switch; gives what it printed.
+    /// Stops the switch and returns its output.
     fn stop(&mut self) -> String {
         kill(Pid::from_raw(self.switch.id() as i32), Signal::SIGTERM).unwrap();
         let mut stderr = String::new();
@@ -147,9 +147,9 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
-        // Without the switch and the namespaces, their veths are gone too.
+        // The veths disappear with the switch and the namespaces.
         let _ = self.switch.kill();
         let _ = self.switch.wait();
         for part in ["s", "a", "b"] {
@@ -159,11 +159,13 @@ impl Drop for World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tcp_with_all_offloads_on() {
-    let Some(mut world) = World::create(&[]).await else {
+async fn tcp_works_with_all_offloads_on() {
+    let Some(mut testbed) = Testbed::create(&[]).await else {
         return;
     };
-    let listener = world.within("b", || TcpListener::bind((B, 5001))).unwrap();
+    let listener = testbed
+        .within("b", || TcpListener::bind((B, 5001)))
+        .unwrap();
     let data: Vec<u8> = (0..20_000_000u32).map(|n| (n / 7) as u8).collect();
     let expected = data.clone();
     let receiver = std::thread::spawn(move || {
@@ -174,37 +176,39 @@ async fn tcp_with_all_offloads_on() {
             .0
             .read_to_end(&mut received)
             .unwrap();
-        assert!(received == expected, "received what was not sent");
+        assert!(received == expected, "received data differ from sent data");
     });
-    let mut sender = world.within("a", || TcpStream::connect((B, 5001))).unwrap();
+    let mut sender = testbed
+        .within("a", || TcpStream::connect((B, 5001)))
+        .unwrap();
     sender.write_all(&data).unwrap();
     drop(sender);
     receiver.join().unwrap();
-    let summary = world.stop();
+    let summary = testbed.stop();
     assert!(!summary.contains("too_long"), "{summary}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rated_link_achieves_its_rate_within_a_percent() {
+async fn link_achieves_its_rate_within_one_percent() {
     const RATE: f64 = 10e6;
     // UDP, IPv4 and Ethernet headers around each datagram.
     const FRAME: usize = 1400 + 8 + 20 + 14;
-    // Three seconds of the link, queued at once: a sender that does not get to run in time leaves no gaps, and what
-    // a busy machine delays at either end is little of it.
+    // Three seconds of traffic, queued at once: a delayed sender does not leave gaps, and delays on a busy machine are
+    // small in comparison.
     const FRAMES: usize = 2600;
-    let Some(world) = World::create(&["2:rate=10mbit,queue=4MB,delay=2ms"]).await else {
+    let Some(testbed) = Testbed::create(&["2:rate=10mbit,queue=4MB,delay=2ms"]).await else {
         return;
     };
-    let receiver = world.within("b", || UdpSocket::bind((B, 5000))).unwrap();
-    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
-    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    // What arrives while this process does not run must not be lost.
+    let receiver = testbed.within("b", || UdpSocket::bind((B, 5000))).unwrap();
+    let sender = testbed.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    receiver.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    // Frames that arrive while this process does not run must not be lost.
     setsockopt(&receiver, RcvBufForce, &(16 << 20)).unwrap();
     let begin = Instant::now();
     for sent in 0..FRAMES {
         sender.send_to(&[0; 1400], (B, 5000)).unwrap();
         if sent % 100 == 0 {
-            // What the switch has not taken yet must fit its ring.
+            // Frames that the switch has not yet read must fit into its ring.
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -218,23 +222,23 @@ async fn a_rated_link_achieves_its_rate_within_a_percent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_interface_is_reported_and_survived() {
-    let Some(mut world) = World::create(&[]).await else {
+async fn switch_reports_and_survives_deleted_interface() {
+    let Some(mut testbed) = Testbed::create(&[]).await else {
         return;
     };
-    let name = world.name.clone();
+    let name = testbed.name.clone();
     ip(&format!("-n {name}s link del p2"));
-    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    let sender = testbed.within("a", || UdpSocket::bind((A, 0))).unwrap();
     for _ in 0..10 {
         sender.send_to(b"into the void", (B, 5000)).unwrap();
     }
-    world
+    testbed
         .controller
         .insert(l2(1, 77, "forward", &[1]))
         .await
         .unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    let output = world.stop();
+    let output = testbed.stop();
     assert!(
         output.contains("port 2 (p2): the interface is gone"),
         "{output}"
@@ -243,13 +247,13 @@ async fn a_deleted_interface_is_reported_and_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interface_may_go_down_and_come_up_again() {
-    let Some(mut world) = World::create(&[]).await else {
+async fn interface_works_after_down_and_up() {
+    let Some(mut testbed) = Testbed::create(&[]).await else {
         return;
     };
-    let name = world.name.clone();
-    let receiver = world.within("b", || UdpSocket::bind((B, 5000))).unwrap();
-    let sender = world.within("a", || UdpSocket::bind((A, 0))).unwrap();
+    let name = testbed.name.clone();
+    let receiver = testbed.within("b", || UdpSocket::bind((B, 5000))).unwrap();
+    let sender = testbed.within("a", || UdpSocket::bind((A, 0))).unwrap();
     ip(&format!("-n {name}s link set p2 down"));
     sender.send_to(b"lost", (B, 5000)).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -266,9 +270,9 @@ async fn an_interface_may_go_down_and_come_up_again() {
             break;
         }
         assert!(
-            begin.elapsed() < PATIENCE,
-            "nothing arrives after the interface is up"
+            begin.elapsed() < TEST_TIMEOUT,
+            "no frame arrives after the interface is up"
         );
     }
-    world.stop();
+    testbed.stop();
 }

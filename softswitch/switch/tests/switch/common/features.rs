@@ -1,4 +1,4 @@
-//! The program `tests/programs/features.p4`, and entities of it.
+//! The program `tests/programs/features.p4`, and its entities.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -46,7 +46,7 @@ ids! {
     register: registers, value_set: value_sets, digest: digests,
 }
 
-/// Fields in the order of the key, each as one of the functions below makes it.
+/// The match of one field, from one of the functions below.
 pub type Match = Option<p4::field_match::FieldMatchType>;
 
 fn bytes(value: u64) -> prost::bytes::Bytes {
@@ -128,7 +128,7 @@ pub fn entry(name: &str, fields: &[Match], action: Option<p4::TableAction>) -> p
     }
 }
 
-/// Forwards by port and destination address.
+/// Returns an entry of `l2`, which forwards by port and destination address.
 pub fn l2(port: u64, dst: u64, action: &str, params: &[u64]) -> p4::TableEntry {
     entry("l2", &[exact(port), exact(dst)], direct(action, params))
 }
@@ -141,7 +141,7 @@ pub fn route(dst: u64, prefix_len: i32, port: u64) -> p4::TableEntry {
     )
 }
 
-/// A member of `balancer` that forwards to a port.
+/// Returns a member of `balancer` that forwards to a port.
 pub fn member(id: u32, port: u64) -> p4::ActionProfileMember {
     p4::ActionProfileMember {
         action_profile_id: profile("balancer"),
@@ -150,7 +150,7 @@ pub fn member(id: u32, port: u64) -> p4::ActionProfileMember {
     }
 }
 
-/// A group of `balancer`, of these members with their weights.
+/// Returns a group of `balancer` with these members and weights.
 pub fn group(id: u32, members: &[(u32, i32)]) -> p4::ActionProfileGroup {
     let members = members
         .iter()
@@ -167,7 +167,7 @@ pub fn group(id: u32, members: &[(u32, i32)]) -> p4::ActionProfileGroup {
     }
 }
 
-/// An entry of the table of `balancer`.
+/// Returns an entry of the table that uses `balancer`.
 pub fn spread(class: u64, kind: p4::table_action::Type) -> p4::TableEntry {
     let action = p4::TableAction { r#type: Some(kind) };
     entry("spread", &[exact(class)], Some(action))
@@ -203,7 +203,7 @@ pub fn clone_session(id: u32, replicas: Vec<p4::Replica>) -> p4::PacketReplicati
     }
 }
 
-/// An Ethernet frame.
+/// Returns an Ethernet frame.
 pub fn frame(dst: u64, src: u64, ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     frame.extend(&dst.to_be_bytes()[2..]);

@@ -1,5 +1,5 @@
-//! A switch within the test's process: controllers reach it over gRPC, and its ports end in sockets
-//! instead of network interfaces.
+//! A switch in the test's process: controllers connect over gRPC, and its ports are sockets instead of network
+//! interfaces.
 
 pub mod features;
 pub mod network;
@@ -23,8 +23,8 @@ use tonic::{Code, Status, Streaming};
 
 pub use port::Wire;
 
-/// Generous, for slow machines; every wait ends as soon as there is something.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum duration of a wait; generous, for slow machines. Waits end as soon as the event occurs.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const DEVICE: u64 = 1;
 pub const CPU_PORT: u32 = 510;
@@ -38,12 +38,12 @@ pub struct TestSwitch {
 }
 
 impl TestSwitch {
-    /// A switch with ports 1, 2, ... and these links (as `--link` has them).
+    /// Starts a switch with ports 1, 2, ... and these links (in the syntax of `--link`).
     pub async fn start(ports: u32, links: &[&str]) -> Self {
         Self::start_with(ports, links, |config| config).await
     }
 
-    /// The same, configured further.
+    /// Starts a switch with a changed configuration.
     pub async fn start_with(
         ports: u32,
         links: &[&str],
@@ -84,7 +84,7 @@ impl TestSwitch {
         client.unwrap().max_decoding_message_size(4 << 20)
     }
 
-    /// A controller that is primary.
+    /// Connects a primary controller.
     pub async fn controller(&self) -> Controller {
         let mut controller = Controller::open(self.connect().await).await;
         let update = controller.arbitrate(1).await;
@@ -92,7 +92,7 @@ impl TestSwitch {
         controller
     }
 
-    /// A primary controller that has set the program `features.p4`.
+    /// Connects a primary controller and sets the program `features.p4`.
     pub async fn with_features(ports: u32, links: &[&str]) -> (Self, Controller) {
         let switch = Self::start(ports, links).await;
         let mut controller = switch.controller().await;
@@ -114,7 +114,7 @@ impl Controller {
         Self::open_with(client, None).await
     }
 
-    /// Begins with a message, as some servers answer the stream only then.
+    /// Opens a stream with a first message, because some servers answer only then.
     pub async fn open_with(
         mut client: Client,
         first: Option<p4::stream_message_request::Update>,
@@ -142,7 +142,7 @@ impl Controller {
     }
 
     pub async fn receive(&mut self) -> Result<p4::stream_message_response::Update, Status> {
-        let message = tokio::time::timeout(PATIENCE, self.from_switch.message()).await;
+        let message = tokio::time::timeout(TEST_TIMEOUT, self.from_switch.message()).await;
         let message = message.expect("no message in time")?;
         Ok(message.expect("the stream has ended").update.unwrap())
     }
@@ -196,7 +196,7 @@ impl Controller {
         self.client.write(request).await.map(drop)
     }
 
-    /// Writes a batch; gives the error of each update, if any failed.
+    /// Writes a batch; returns the error of each update if any failed.
     pub async fn write_batch(
         &mut self,
         atomicity: p4::write_request::Atomicity,
@@ -225,7 +225,7 @@ impl Controller {
         self.one(p4::update::Type::Delete, entity).await
     }
 
-    /// Writes one update; gives its own error.
+    /// Writes one update; returns its error.
     pub async fn one(
         &mut self,
         action: p4::update::Type,
@@ -251,7 +251,7 @@ impl Controller {
             .map(|(entities, _)| entities)
     }
 
-    /// Entities, and how many messages they came in.
+    /// Reads entities; also returns the number of response messages.
     pub async fn read_all(
         &mut self,
         entities: Vec<p4::Entity>,
@@ -286,7 +286,7 @@ impl Controller {
     }
 }
 
-/// The errors of a failed batch: code and message of each update.
+/// Returns the errors of a failed batch: code and message of each update.
 pub fn error_details(status: &Status) -> Vec<(Code, String)> {
     let details = rpc::Status::decode(status.details()).unwrap();
     assert_eq!(details.code, status.code() as i32);
@@ -310,7 +310,7 @@ pub fn update(action: p4::update::Type, entity: impl IntoEntity) -> p4::Update {
     }
 }
 
-/// Entities of one kind, as an [`p4::Entity`].
+/// Conversion of an entity of one kind to [`p4::Entity`].
 pub trait IntoEntity {
     fn entity(self) -> p4::Entity;
 }
@@ -336,7 +336,7 @@ into_entity! {
     DirectMeterEntry, RegisterEntry, ValueSetEntry, PacketReplicationEngineEntry, DigestEntry, ExternEntry,
 }
 
-/// P4Info from its text form.
+/// Parses P4Info in text form.
 pub fn p4info(text: &str) -> P4Info {
     let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     let files = protox::compile(["p4/config/v1/p4info.proto"], [proto]).unwrap();

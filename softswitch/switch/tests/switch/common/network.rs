@@ -1,10 +1,10 @@
-//! A network namespace for one test, with veth pairs in it. It ends with the test's threads.
+//! A network namespace with veth pairs for one test. It disappears with the test's threads.
 
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
 
-/// Runs a test with veth pairs `pN` and `eN` for each port, where N is 1, 2, ...; says so where it cannot.
+/// Runs a test with a veth pair `pN` and `eN` per port, where N is 1, 2, ...; skips it, with a message, without root.
 pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: network namespaces need root");
@@ -12,7 +12,7 @@ pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
     }
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // Threads and programs started from here are in it, too.
+            // New threads and programs inherit the namespace.
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             for n in 1..=pairs {
                 ip(&format!("link add p{n} type veth peer name e{n}"));

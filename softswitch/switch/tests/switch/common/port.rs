@@ -1,4 +1,4 @@
-//! A port whose wire ends in the test.
+//! A port whose other end is in the test.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use softswitch::port::{Flushed, PortError, Receive, Transmit};
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 pub struct TestReceiver {
     socket: UnixDatagram,
@@ -40,9 +40,9 @@ impl Wire {
         self.0.send(frame).unwrap();
     }
 
-    /// The next frame that leaves by the port.
+    /// Receives the next frame that the port sends.
     pub fn receive(&self) -> Vec<u8> {
-        self.receive_within(PATIENCE).expect("no frame in time")
+        self.receive_within(TEST_TIMEOUT).expect("no frame in time")
     }
 
     pub fn receive_within(&self, time: Duration) -> Option<Vec<u8>> {
