@@ -187,11 +187,11 @@ pub struct Entry {
     pub matches: Vec<KeyMatch>,
     pub action: usize,
     pub args: Vec<BigInt>,
-    /// The control plane may not change it.
+    /// True if the control plane may not change it.
     pub is_const: bool,
-    /// As written, if it is.
+    /// The explicit priority, if any.
     pub priority: Option<BigInt>,
-    /// `@priority(n)`: the target's own numbering, smallest first.
+    /// `@priority(n)`: the target's numbering, smallest first.
     pub annotated_priority: Option<BigInt>,
     pub span: Span,
 }
@@ -237,7 +237,7 @@ pub struct Object<'a> {
     pub targs: Vec<Type>,
     pub annos: &'a [crate::ast::Annotation],
     pub span: Span,
-    /// Where a direct meter's colour goes.
+    /// The field for a direct meter's colour.
     pub meter_target: Option<Ex>,
 }
 
@@ -307,13 +307,13 @@ pub struct Calculation {
 pub struct VisibleAction<'a> {
     pub name: String,
     pub decl: &'a Decl,
-    /// Some table lists it; otherwise its parameters are the business of the program alone.
+    /// True if a table lists it; otherwise the control plane cannot set its parameters.
     pub in_table: bool,
 }
 
 #[derive(Default)]
 pub struct Lowered<'a> {
-    /// What the control plane sees, in program order: actions, and indices of the rest.
+    /// The objects visible to the control plane, in program order: actions, and indices of the others.
     pub visible_actions: Vec<VisibleAction<'a>>,
     pub visible_tables: Vec<usize>,
     pub visible_objects: Vec<usize>,
@@ -338,7 +338,7 @@ pub struct Lowered<'a> {
     pub named_widths: std::collections::HashMap<NodeId, u32>,
     /// Values of the members of serialisable enums.
     pub enum_values: std::collections::HashMap<NodeId, BigInt>,
-    /// Something in the program makes P4Info have a `type_info`, be it empty.
+    /// True if P4Info must have a `type_info`, even an empty one.
     pub has_type_info: bool,
     /// The instance `main`.
     pub package: Option<&'a Decl>,

@@ -15,14 +15,14 @@ pub enum Tok {
     Int {
         value: BigInt,
         width: Option<(u32, bool)>,
-        /// As written: P4Info repeats annotations word for word.
+        /// The literal's text, because P4Info copies annotations verbatim.
         text: Rc<str>,
     },
-    /// String literal, without its quotes but otherwise as written.
+    /// String literal, verbatim, without its quotes.
     Str(Rc<str>),
     /// Operator or punctuation.
     P(&'static str),
-    /// Text that is no token; an error only if it reaches the parser.
+    /// Invalid text; an error only if it reaches the parser.
     Bad(&'static str),
     Eof,
 }
@@ -37,8 +37,8 @@ pub struct Token {
     pub glued: bool,
 }
 
-/// Longest first, so that the first match is the right one. `>>` is left out on purpose: it also
-/// closes two type argument lists, so the parser joins two glued `>`.
+/// Longest first, so that the first match is the right one. `>>` is missing on purpose: it also
+/// closes two type argument lists, so the parser joins two adjacent `>`.
 const PUNCTUATION: &[&str] = &[
     "|+|=", "|-|=", "&&&", "...", "++=", "<<=", "|+|", "|-|", "&&", "||", "==", "!=", "<=", ">=",
     "<<", "++", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "..", "##", "{", "}", "(", ")",
@@ -142,7 +142,7 @@ impl Lexer<'_> {
         self.out
     }
 
-    /// A name, which a backslash at the end of a line does not end.
+    /// Reads a name, which may continue after a backslash at the end of a line.
     fn word(&mut self) -> Rc<str> {
         let start = self.pos;
         loop {
@@ -184,8 +184,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Backslashes stay, as they do in P4Info. Where an argument begins, a string may span lines;
-    /// elsewhere a lone quote is more likely prose in a part that the preprocessor skips.
+    /// Reads a string. Backslashes are kept, as in P4Info. At the beginning of an argument, a string may span lines;
+    /// elsewhere a single quote is more likely prose in a part that the preprocessor skips.
     fn string(&mut self) -> Tok {
         let from = self.pos + 1;
         let lines = matches!(
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_carry_width_and_sign() {
+    fn numbers_have_width_and_sign() {
         assert_eq!(
             toks("8w0xF_F 4s7 0b101"),
             vec![
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_angles_stay_apart() {
+    fn closing_angles_are_separate_tokens() {
         assert_eq!(
             toks("a>>b"),
             vec![
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_text_is_a_token_not_a_panic() {
+    fn invalid_text_becomes_a_token() {
         assert!(matches!(toks("\"abc")[0], Tok::Bad(_)));
         assert!(matches!(toks("/* abc")[0], Tok::Bad(_)));
         assert!(matches!(toks("0x")[0], Tok::Bad(_)));

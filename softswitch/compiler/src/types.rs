@@ -7,7 +7,7 @@ use crate::check::Const;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// The type of something already complained about: compatible with everything.
+    /// The type of an expression with a reported error; compatible with all types.
     Unknown,
     Void,
     Bool,
@@ -24,16 +24,16 @@ pub enum Type {
     Tuple(Vec<Type>),
     /// `list<T>`
     List(Box<Type>),
-    /// Type of `{ x = a, ... }` before it is given to something.
+    /// Type of `{ x = a, ... }` before its conversion.
     Record(Vec<(Name, Type)>),
-    /// Type of `{#}` before it is given to something.
+    /// Type of `{#}` before its conversion.
     InvalidHeader,
     /// Type of `_`, `default` and `...`.
     Any,
     Stack(Box<Type>, u32),
-    /// A type parameter of the declaration at hand.
+    /// A type parameter of the current declaration.
     Var(NodeId),
-    /// To be inferred.
+    /// An inference variable.
     Open(u32),
     Set(Box<Type>),
     /// The name of a type, used in an expression.
@@ -47,7 +47,7 @@ pub enum Type {
     Callable,
 }
 
-/// What a node id stands for.
+/// The declaration behind a node id.
 #[derive(Clone, Copy)]
 pub enum Def<'a> {
     Decl(&'a Decl),
@@ -209,7 +209,7 @@ impl<'a> Defs<'a> {
     }
 }
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Callee {
     /// Function or extern function.
@@ -230,22 +230,22 @@ pub enum Callee {
 #[derive(Clone, Debug)]
 pub struct CallInfo {
     pub callee: Callee,
-    /// What the callee's (and its owner's) type parameters stand for.
+    /// Type arguments of the callee and its owner.
     pub targs: Vec<(NodeId, Type)>,
-    /// For each parameter the index of its argument; `None`: take the default.
+    /// For each parameter, the index of its argument; `None` for the default value.
     pub args: Vec<Option<usize>>,
 }
 
-/// What the checker learnt.
+/// The checker's results.
 pub struct Typed<'a> {
     pub program: &'a ast::Program,
     pub defs: Defs<'a>,
     /// By node id: type of an expression, type reference, variable, parameter or field.
     pub types: Vec<Option<Type>>,
-    /// Name expressions: the declaration that they mean.
+    /// Declarations of name expressions.
     pub names: HashMap<NodeId, NodeId>,
     pub calls: HashMap<NodeId, CallInfo>,
-    /// Expressions whose value is implicitly converted.
+    /// Implicit conversions of expressions.
     pub coercions: HashMap<NodeId, Type>,
     /// Conditions of statements and indices that are known at compile time.
     pub constants: HashMap<NodeId, Const>,
@@ -277,7 +277,7 @@ impl Type {
         matches!(self, Type::Unknown)
     }
 
-    /// Replaces type parameters by what `map` gives for them.
+    /// Replaces type parameters by the types in `map`.
     pub fn substitute(&self, map: &dyn Fn(NodeId) -> Option<Type>) -> Type {
         let list = |v: &Vec<Type>| v.iter().map(|t| t.substitute(map)).collect();
         match self {
@@ -298,8 +298,8 @@ impl Type {
         }
     }
 
-    /// What a generic type's arguments add to its name for the target and the control plane: p4c
-    /// makes `S<bit<8>>` the type `S_bit8`.
+    /// Returns the suffix of a generic type's name for the target and the control plane: p4c
+    /// names `S<bit<8>>` `S_bit8`.
     pub fn arguments_suffix(args: &[Type], defs: &Defs) -> String {
         args.iter()
             .map(|t| {
@@ -309,7 +309,7 @@ impl Type {
             .collect()
     }
 
-    /// The type as P4 would write it.
+    /// Formats the type in P4 syntax.
     pub fn show(&self, defs: &Defs) -> String {
         let list = |v: &[Type]| {
             v.iter()

@@ -1,4 +1,4 @@
-//! Compiled programs do what the language says: they run in the pipeline, packet by packet.
+//! Runs compiled programs in the pipeline, and checks their packets against the language's semantics.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn result(pipeline: &mut Pipeline, op: u8, a: u32, b: u32) -> u32 {
 }
 
 #[test]
-fn instances_have_registers_tables_and_constants_of_their_own() {
+fn instances_have_separate_registers_tables_and_constants() {
     let mut p = load("instances");
     // Level 1: 0 + 5 + 1 = 6; level 2: 0 + 6 + 10 = 16.
     assert_eq!(result(&mut p, 1, 5, 0), 16);
@@ -71,13 +71,13 @@ fn instances_have_registers_tables_and_constants_of_their_own() {
 }
 
 #[test]
-fn an_instance_applied_in_several_places_works_on_each_argument() {
+fn instance_applied_in_several_places_uses_each_argument() {
     let mut p = load("instances");
     assert_eq!(calculate(&mut p, 8, 3, 5), Some((26, 6, 20)));
 }
 
 #[test]
-fn exit_in_an_action_of_a_table_copies_out() {
+fn exit_in_table_action_copies_out() {
     let mut p = load("instances");
     // Outputs are copied back in order, so the second one stays; exit skips what follows.
     assert_eq!(result(&mut p, 7, 0, 1), 5);
@@ -85,7 +85,7 @@ fn exit_in_an_action_of_a_table_copies_out() {
 }
 
 #[test]
-fn resubmission_keeps_the_annotated_fields_only() {
+fn resubmission_preserves_only_annotated_fields() {
     let mut p = load("instances");
     assert_eq!(result(&mut p, 9, 7, 9), 7);
 }
@@ -98,7 +98,7 @@ fn functions_are_inlined_by_value() {
 }
 
 #[test]
-fn loops_with_known_and_unknown_rounds() {
+fn loops_run_with_known_and_unknown_iterations() {
     let mut p = load("language");
     let fixed = (1 + 2 + 4) + ((1 + 2 + 3) << 8);
     assert_eq!(result(&mut p, 2, 7, 100), fixed + (4 << 16));
@@ -107,7 +107,7 @@ fn loops_with_known_and_unknown_rounds() {
 }
 
 #[test]
-fn signed_and_saturating_arithmetic() {
+fn signed_and_saturating_arithmetic_is_correct() {
     let mut p = load("language");
     let minus_four = -4i32 as u32;
     assert_eq!(result(&mut p, 3, minus_four, 1), (-2i32) as u32 + 1);
@@ -137,7 +137,7 @@ fn actions_copy_in_and_out_and_return_early() {
 }
 
 #[test]
-fn structs_and_tuples() {
+fn structs_and_tuples_are_copied_by_value() {
     let mut p = load("language");
     assert_eq!(result(&mut p, 7, 30, 100), 70);
 }
@@ -166,7 +166,7 @@ fn stacks_are_filled_by_a_loop_in_a_subparser() {
 }
 
 #[test]
-fn options_of_variable_length() {
+fn variable_length_options_are_extracted_and_emitted() {
     let mut p = load("parsing");
     let answer = send(&mut p, &[2, 3, 0xa, 0xb, 0xc, 1, 2, 3]).expect("an answer");
     assert_eq!(answer, [2, 3, 0xaa, 0xa, 0xb, 0xc, 0, 0, 3]);
@@ -204,7 +204,7 @@ fn value_sets_are_filled_at_run_time() {
 }
 
 #[test]
-fn externs_run() {
+fn externs_compute_expected_values() {
     let mut p = load("externs");
     let (result, _, _) = calculate(&mut p, 2, 1, 2).expect("an answer");
     // CRC-32 of 00 00 00 01, 01, 02.
@@ -217,12 +217,16 @@ fn externs_run() {
 }
 
 #[test]
-fn a_range_may_be_known_at_run_time_only() {
+fn loop_range_may_be_known_only_at_run_time() {
     let mut p = load("corners");
     let mut sum = |low, high| send(&mut p, &[1, low, high, 0]).expect("an answer")[1];
     assert_eq!(sum(5, 9), 5 + 6 + 8 + 9);
     assert_eq!(sum(9, 5), 0);
-    assert_eq!(sum(254, 255), 254, "the largest value ends it, too");
+    assert_eq!(
+        sum(254, 255),
+        254,
+        "the loop ends at the largest value, too"
+    );
     assert_eq!(sum(60, 90), 60 + 61);
 }
 
@@ -232,18 +236,18 @@ fn elements_are_extracted_by_a_computed_index() {
     let answer = send(&mut p, &[2, 9, 0, 0, 8, 0, 5]).expect("an answer");
     assert_eq!(answer, [2, 0, 0, 0, 8, 0, 5]);
     let answer = send(&mut p, &[2, 9, 0, 0, 8, 8, 8, 8]).expect("an answer");
-    assert_eq!(answer[1], 1, "there is no fourth element");
+    assert_eq!(answer[1], 1, "the stack does not have a fourth element");
 }
 
 #[test]
-fn constants_are_given_to_parameters_and_new_types() {
+fn constants_convert_to_parameters_and_new_types() {
     let mut p = load("corners");
     assert_eq!(send(&mut p, &[3, 5, 0, 127]), Some(vec![3, 15, 0x40, 128]));
     assert_eq!(send(&mut p, &[3, 5, 1, 0xff]), Some(vec![3, 15, 5, 0]));
 }
 
 #[test]
-fn the_next_header_of_a_stack_is_written_whole() {
+fn next_header_of_stack_can_be_assigned() {
     let mut p = small(
         "p.extract(hdr.s.next); hdr.s.next = hdr.h;",
         "apply { hdr.s[1].b = 9; }",
@@ -257,7 +261,7 @@ fn the_next_header_of_a_stack_is_written_whole() {
 }
 
 #[test]
-fn of_entries_with_the_same_keys_the_first_counts() {
+fn first_of_entries_with_same_keys_wins() {
     for kind in ["exact", "lpm"] {
         let ingress = format!(
             "action set(bit<8> b) {{ hdr.h.b = b; }}\n\

@@ -81,7 +81,7 @@ fn writes_nothing_if_there_is_an_error() {
 }
 
 #[test]
-fn takes_the_command_lines_of_p4c() {
+fn accepts_command_lines_of_p4c() {
     let dir = folder("habits");
     let path = |name: &str| dir.join(name).display().to_string();
     let program = common::tests_dir().join("programs/router.p4");
@@ -104,7 +104,7 @@ fn takes_the_command_lines_of_p4c() {
     );
     // In a folder, the JSON has the name of the program.
     let json = std::fs::read_to_string(path("router.json")).expect("the JSON is there");
-    assert!(!json.contains("0x00c0"), "-U takes the macro away");
+    assert!(!json.contains("0x00c0"), "-U must undefine the macro");
     let text = std::fs::read_to_string(path("info")).expect("the P4Info is there");
     assert!(text.contains("p4.config.v1.P4Info"));
     let text = std::fs::read_to_string(entries).expect("the entries are there");
@@ -113,7 +113,7 @@ fn takes_the_command_lines_of_p4c() {
 }
 
 #[test]
-fn warnings_can_be_errors_or_nothing() {
+fn warnings_can_be_errors_or_suppressed() {
     let dir = folder("warnings");
     let program = dir.join("warn.p4");
     let router = common::tests_dir().join("programs/router.p4");
@@ -129,7 +129,7 @@ fn warnings_can_be_errors_or_nothing() {
 }
 
 #[test]
-fn says_which_file_it_cannot_read() {
+fn error_names_unreadable_file() {
     let out = run(&["/nowhere/at/all.p4"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("/nowhere/at/all.p4"));
@@ -141,9 +141,9 @@ fn help_has_an_example() {
     assert!(String::from_utf8_lossy(&out.stdout).contains("Example:"));
 }
 
-/// P4Info is the language's: as with p4c, it is there though the target cannot run the program.
+/// As with p4c, P4Info does not depend on the target.
 #[test]
-fn what_only_the_target_cannot_do_still_has_p4info() {
+fn program_unsupported_by_target_still_has_p4info() {
     let dir = folder("unsupported");
     let path = |name: &str| dir.join(name).display().to_string();
     let (program, json, info) = (path("router.p4"), path("out.json"), path("out.txtpb"));
@@ -156,7 +156,7 @@ fn what_only_the_target_cannot_do_still_has_p4info() {
     let out = run(&["-o", &json, "--p4runtime-files", &info, &program]);
     assert!(!out.status.success());
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(said.contains("whole bytes only"), "{said}");
+    assert!(said.contains("needs whole bytes"), "{said}");
     assert!(!std::path::Path::new(&json).exists());
     let info = std::fs::read_to_string(info).expect("the P4Info is there");
     assert!(info.contains("name: \"RouterIngress.routes\""));
@@ -164,7 +164,7 @@ fn what_only_the_target_cannot_do_still_has_p4info() {
 }
 
 #[test]
-fn p4info_is_written_in_the_format_of_the_files_name() {
+fn p4info_format_follows_file_name() {
     let dir = folder("formats");
     let path = |name: &str| dir.join(name).display().to_string();
     let router = common::tests_dir()
@@ -194,7 +194,7 @@ fn p4info_is_written_in_the_format_of_the_files_name() {
     assert_eq!(
         read("one"),
         binary,
-        "binary is what --p4runtime-file is without a format"
+        "--p4runtime-file without a format must be binary"
     );
     let entries: serde_json::Value =
         serde_json::from_slice(&read("entries.json")).expect("it is JSON");
@@ -211,7 +211,7 @@ fn p4info_is_written_in_the_format_of_the_files_name() {
 }
 
 #[test]
-fn warnings_are_chosen_by_their_kind() {
+fn warnings_are_selected_by_kind() {
     let dir = folder("kinds");
     let program = dir.join("t.p4");
     let text = std::fs::read_to_string(common::tests_dir().join("programs/router.p4"))

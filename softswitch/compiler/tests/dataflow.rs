@@ -1,11 +1,11 @@
-//! Warnings of values that may be read before they are set, of headers that may not be valid and of out parameters.
+//! Data-flow warnings: uninitialized values, invalid headers and out parameters.
 
 mod common;
 
 use softswitch_p4c::compile;
 use softswitch_p4c::diag::{Action, Diagnostics, Policy, SourceMap};
 
-/// The warnings of one kind as line and column; the line counts from `text`, which begins at line `first`.
+/// Returns the warnings of one kind as line and column; lines count from `first`.
 fn places(messages: &str, kind: &str, first: usize) -> Vec<String> {
     let tag = format!(" [--Wwarn={kind}]");
     let place = |line: &str| {
@@ -41,7 +41,7 @@ const HEADER: &str = "invalid-header";
 const OUT: &str = "uninitialized-out-param";
 
 #[test]
-fn values_are_set_before_they_are_used() {
+fn warns_of_uninitialized_values() {
     for statements in [
         "bit<8> x = 1; meta.m = x;",
         "bit<8> x; x = 1; meta.m = x;",
@@ -85,7 +85,7 @@ fn values_are_set_before_they_are_used() {
 }
 
 #[test]
-fn loops_are_followed_to_the_end() {
+fn loops_are_analysed_to_a_fixed_point() {
     let twice =
         "bit<8> x; bit<8> y = 1;\nfor (bit<8> i in 1..4) {\nif (i > 1) { meta.m = x; }\nx = i; }";
     assert_eq!(of(USE, twice), ["3:23"]);
@@ -99,7 +99,7 @@ fn loops_are_followed_to_the_end() {
 }
 
 #[test]
-fn headers_are_valid_where_their_fields_are() {
+fn warns_of_fields_of_invalid_headers() {
     for statements in [
         "hdr.h.a = 1;",
         "h_t t; t.setValid(); t.a = 1;",
@@ -149,7 +149,7 @@ fn headers_are_valid_where_their_fields_are() {
 }
 
 #[test]
-fn actions_and_controls_are_followed_where_they_are_used() {
+fn actions_are_analysed_at_their_calls() {
     let action = "action a(inout h_t t) {\nt.a = 1; }\naction b() { hdr.h.setInvalid(); }\n";
     assert!(of_control(HEADER, &format!("{action}apply {{ a(hdr.h); b(); }}")).is_empty());
     let invalid = format!("{action}apply {{ b(); a(hdr.h); }}");
@@ -165,7 +165,7 @@ fn actions_and_controls_are_followed_where_they_are_used() {
     };
     assert_eq!(of_control(HEADER, &table("hdr.h.a = 1;")), ["5:1"]);
     assert!(of_control(HEADER, &table("hdr.h.setValid(); hdr.h.a = 1;")).is_empty());
-    // Which action runs is up to the entries.
+    // The entries determine which action runs.
     let may = "action n() {} action b() { hdr.h.setInvalid(); }\ntable t { actions = { n; b; } default_action = n(); }\n";
     assert!(of_control(HEADER, &format!("{may}apply {{ t.apply(); hdr.h.a = 1; }}")).is_empty());
     let set = "action n() {} action b(out bit<8> x) { x = 1; }\n\
@@ -174,7 +174,7 @@ fn actions_and_controls_are_followed_where_they_are_used() {
 }
 
 #[test]
-fn controls_are_followed_into_controls() {
+fn controls_are_analysed_at_their_calls() {
     let of_program = |sub: &str, ingress: &str| {
         let text = common::program(ingress).replace("control I(", &format!("{sub}\ncontrol I("));
         places(&common::compile_text("t.p4", &text).1, HEADER, 9)
@@ -184,14 +184,14 @@ fn controls_are_followed_into_controls() {
     assert_eq!(of_program(sub, used), ["5:1"]);
     let invalid = "S() s; apply { hdr.h.setInvalid(); s.apply(hdr.h); }";
     assert_eq!(of_program(sub, invalid), ["2:1"]);
-    // Of a control that is not known before it is given, it is taken that it sets all.
+    // A control that is a constructor argument is assumed to set everything.
     let given = "control T(inout h_t t);\ncontrol S(inout h_t t)(T inner) { apply { t.setInvalid(); inner.apply(t);\nt.a = 1; } }\n\
                  control N(inout h_t t) { apply { } }";
     assert!(of_program(given, "S(N()) s; apply { s.apply(hdr.h); }").is_empty());
 }
 
 #[test]
-fn parser_states_are_followed_from_all_sides() {
+fn parser_states_merge_all_predecessors() {
     let states = |a: &str| {
         format!(
             "bit<8> x;\nstate start {{ transition select(meta.m) {{ 1: a; default: b; }} }}\n\
@@ -215,7 +215,7 @@ fn parser_states_are_followed_from_all_sides() {
 }
 
 #[test]
-fn out_parameters_are_set() {
+fn warns_of_uninitialized_out_parameters() {
     let unset = |body: &str| {
         let action =
             format!("action a(in bit<8> i,\nout bit<8> x) {{ {body} }}\napply {{ a(1, meta.m); }}");
@@ -240,7 +240,7 @@ fn out_parameters_are_set() {
     ] {
         assert_eq!(unset(body), ["2:12"], "{body}");
     }
-    // A header has a value: it is not valid. That its fields have none once it is shows where it is given back.
+    // An out header is initialized as invalid. If it becomes valid, the warning about its fields is at the call.
     let header = "action a(out h_t x) { x.setValid(); x.a = 1; }\napply { a(hdr.h); }";
     assert!(of_control(OUT, header).is_empty());
     assert_eq!(of_control(USE, header), ["1:18"]);
@@ -248,7 +248,7 @@ fn out_parameters_are_set() {
 }
 
 #[test]
-fn programs_without_end_are_given_up() {
+fn analysis_of_exploding_programs_stops() {
     let mut actions = "action a0(inout bit<8> x) { x = x + 1; }\n".to_string();
     for i in 1..40 {
         let below = i - 1;
@@ -256,7 +256,7 @@ fn programs_without_end_are_given_up() {
     }
     let loops = "for (bit<8> i in 1..4) { ".repeat(60) + "meta.m = 1;" + &"}".repeat(60);
     for statements in ["a39(meta.m);", &loops] {
-        // What comes first is said, as an error, so that no later stage tries.
+        // The first finding is reported, as an error, so that later stages do not run.
         let body = format!("{actions}apply {{ bit<8> x; meta.m = x; {statements} }}");
         let mut policy = Policy::default();
         policy.set(Some(USE), Action::Error);

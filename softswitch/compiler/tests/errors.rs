@@ -1,16 +1,16 @@
-//! Mistakes are found, all of them, where they are.
+//! Errors of programs: all are reported, at the right place.
 
 mod common;
 
 use common::{expect, ingress};
 
 #[test]
-fn the_frame_itself_is_correct() {
+fn frame_of_test_programs_is_valid() {
     assert_eq!(ingress("apply {}"), "");
 }
 
 #[test]
-fn names() {
+fn reports_unknown_and_duplicate_names() {
     expect("apply { hdr.h.x = 1; }", "10:15", "h_t has no field 'x'");
     expect(
         "apply { nothing = 1; }",
@@ -30,7 +30,7 @@ fn names() {
 }
 
 #[test]
-fn a_misspelt_type_is_shown_with_what_it_may_mean() {
+fn misspelt_type_has_a_suggestion() {
     for (body, at, wrong, right) in [
         (
             "action a(haeder_t h) {} apply {}",
@@ -63,7 +63,7 @@ fn a_misspelt_type_is_shown_with_what_it_may_mean() {
 }
 
 #[test]
-fn types() {
+fn reports_type_errors() {
     expect(
         "apply { hdr.h.a = hdr.h.b; }",
         "10:19",
@@ -98,7 +98,7 @@ fn types() {
 }
 
 #[test]
-fn directions() {
+fn reports_writes_against_parameter_directions() {
     expect(
         "action f(in bit<8> x) { x = 1; } apply { f(1); }",
         "10:25",
@@ -117,7 +117,7 @@ fn directions() {
 }
 
 #[test]
-fn tables() {
+fn reports_errors_in_tables() {
     expect(
         "action a() {} table t { key = { hdr.h.a: sometimes; } actions = { a; } } apply { t.apply(); }",
         "10:42",
@@ -136,7 +136,7 @@ fn tables() {
 }
 
 #[test]
-fn calls() {
+fn reports_errors_in_calls() {
     expect(
         "apply { hdr.h.setValid(1); }",
         "10:9",
@@ -154,9 +154,9 @@ fn calls() {
     );
 }
 
-/// Mistakes of whole declarations; the program needs no `main` for them to be found.
+/// These errors are found without a `main`.
 #[test]
-fn declarations() {
+fn reports_errors_in_declarations() {
     for (text, at, message) in [
         (
             "typedef int t;\nstruct s { _ x; }",
@@ -249,13 +249,13 @@ fn declarations() {
 }
 
 #[test]
-fn every_independent_mistake_is_reported() {
+fn all_independent_errors_are_reported() {
     let messages = ingress("apply {\n hdr.h.a = true;\n undeclared();\n hdr.h.b = hdr.h.a;\n }");
     assert_eq!(messages.matches(": error: ").count(), 3, "{messages}");
 }
 
 #[test]
-fn syntax_errors_do_not_hide_each_other() {
+fn all_syntax_errors_are_reported() {
     let messages = ingress("apply {\n hdr.h.a = ;\n meta.m = 1 +;\n }");
     assert!(
         messages.contains("t.p4:11:12: error: syntax error"),
@@ -268,7 +268,7 @@ fn syntax_errors_do_not_hide_each_other() {
 }
 
 #[test]
-fn a_message_shows_the_line_and_a_caret() {
+fn message_shows_line_and_caret() {
     let messages = ingress("apply { hdr.h.a = hdr.h.b; }");
     assert!(
         messages.contains(
@@ -279,7 +279,7 @@ fn a_message_shows_the_line_and_a_caret() {
 }
 
 #[test]
-fn the_preprocessor_points_at_its_own_mistakes() {
+fn preprocessor_errors_have_positions() {
     let (_, messages) = common::compile_text("t.p4", "#include \"missing.p4\"\n#if 1\n");
     assert!(
         messages.contains("t.p4:1:1: error: cannot find the included file 'missing.p4'"),
@@ -292,7 +292,7 @@ fn the_preprocessor_points_at_its_own_mistakes() {
 }
 
 #[test]
-fn what_the_target_cannot_do_is_an_error() {
+fn unsupported_features_are_errors() {
     expect(
         "action a() {} table t { actions = { a; } } apply { for (bit<8> i = 0; i < hdr.h.a; i = i + 1) { t.apply(); } }",
         "10:52",
@@ -301,7 +301,7 @@ fn what_the_target_cannot_do_is_an_error() {
 }
 
 #[test]
-fn cases_of_a_select_fit_its_keys() {
+fn select_cases_must_match_keys() {
     let text = "#include <core.p4>\nheader h_t { bit<8> a; bit<8> b; }\nstruct headers { h_t h; }\n\
                 parser P(packet_in p, out headers hdr) {\nstate start {\n\
                 transition select(hdr.h.a, hdr.h.b) {\n(1, 2): accept;\n1: reject;\n} } }\n";
@@ -313,7 +313,7 @@ fn cases_of_a_select_fit_its_keys() {
 }
 
 #[test]
-fn numbers_without_a_width() {
+fn numbers_without_width_need_a_context() {
     let unknown = "the width of the two results is unknown";
     expect("apply { meta.m = hdr.h.c ? 1 : 2; }", "10:18", unknown);
     expect(
@@ -325,7 +325,7 @@ fn numbers_without_a_width() {
 }
 
 #[test]
-fn blocks_are_constructed_where_they_may_be() {
+fn blocks_are_constructed_only_in_allowed_places() {
     let text = "#include <core.p4>\ncontrol s(inout bit<8> x)(bit<8> k) { apply { x = k; } }\n\
                 parser P(packet_in p) {\ns(1) c;\nstate start { transition accept; } }\n\
                 control I(inout bit<8> x) { apply {\ns.apply(x); } }\n";
@@ -341,7 +341,7 @@ fn blocks_are_constructed_where_they_may_be() {
 }
 
 #[test]
-fn default_values_of_parameters_are_for_calls() {
+fn default_values_apply_only_to_calls() {
     let table = "action a(bit<8> x = 5) { hdr.h.a = x; }\ntable t { key = { hdr.h.a: exact; } actions = { a; }";
     let entry = format!("{table} const entries = {{ 1: a(); }} }} apply {{ t.apply(); }}");
     expect(&entry, "11:75", "missing argument for parameter x");
@@ -352,7 +352,7 @@ fn default_values_of_parameters_are_for_calls() {
 }
 
 #[test]
-fn unused_parameters_of_actions_are_warned_of() {
+fn warns_of_unused_action_parameters() {
     let body = "action a(in bit<8> x,\nbit<8> y, @noWarn(\"unused\") bit<8> z) { meta.m = x; }\n\
                 table t { actions = { a(1); } } apply { t.apply(); }";
     let messages = ingress(body);
@@ -364,7 +364,7 @@ fn unused_parameters_of_actions_are_warned_of() {
 }
 
 #[test]
-fn blocks_are_given_to_constructors_only() {
+fn only_constructors_take_blocks() {
     let text = |parameters: &str| {
         format!(
             "parser Type();\nparser Other{parameters} {{ state start {{ transition accept; }} }}"

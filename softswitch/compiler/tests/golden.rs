@@ -1,5 +1,5 @@
-//! The outputs for the programs in `tests/programs`, so that every change of them shows in review.
-//! `UPDATE_GOLDEN=1 cargo test -p softswitch-p4c --test golden` accepts what the compiler says now.
+//! Compares the outputs for the programs in `tests/programs` with recorded ones, so that a review shows every change.
+//! `UPDATE_GOLDEN=1 cargo test -p softswitch-p4c --test golden` records the current outputs.
 
 mod common;
 
@@ -20,13 +20,13 @@ fn check(name: &str, extension: &str, actual: &str) {
         .position(|(a, b)| a != b);
     assert!(
         expected == actual,
-        "{} differs from line {} on; run with UPDATE_GOLDEN=1 if that is meant",
+        "{} differs from line {} on: if that is intended, run with UPDATE_GOLDEN=1",
         path.display(),
         difference.unwrap_or_else(|| expected.lines().count().min(actual.lines().count())) + 1
     );
 }
 
-/// Where a line of a program came from changes too easily to be worth comparing.
+/// Removes source positions, which change too often.
 fn without_sources(v: &mut serde_json::Value) {
     match v {
         serde_json::Value::Object(o) => {

@@ -1,4 +1,4 @@
-//! What P4Info says of a program, and of its tables' entries.
+//! P4Info of programs, and the entries of their tables.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn says(text: &str, wanted: &str) {
 const TABLE: &str = "action set(bit<16> b) { hdr.h.b = b; }";
 
 #[test]
-fn annotations_are_repeated_word_for_word() {
+fn annotations_are_copied_verbatim() {
     let out = compile(
         "",
         "@plain() @numbers(0x10, 8w3) action a() { } \
@@ -38,7 +38,7 @@ fn annotations_are_repeated_word_for_word() {
 }
 
 #[test]
-fn a_string_of_several_lines_is_preprocessed() {
+fn multiline_string_is_preprocessed() {
     let out = compile(
         "#define LIMIT 7",
         "\n@check(\"\n    // less than LIMIT\n    a   < LIMIT;\n#if LIMIT > 9\n    a > 1;\n#endif\n\") \
@@ -49,7 +49,7 @@ fn a_string_of_several_lines_is_preprocessed() {
 }
 
 #[test]
-fn a_line_marker_in_a_string_does_not_end_it() {
+fn line_marker_does_not_end_string() {
     let out = compile(
         "",
         "\n@check(\"\n    a > 1;\n# 9 \" t . p4 \"\n    a < 5;\n\") \
@@ -60,7 +60,7 @@ fn a_line_marker_in_a_string_does_not_end_it() {
 }
 
 #[test]
-fn structured_annotations_hold_values() {
+fn structured_annotations_contain_values() {
     let out = compile(
         "const int SIZE = 3;",
         "@limits[SIZE * 2, 1 == 2, \"x\" ++ \"y\"] action a() { } \
@@ -74,7 +74,7 @@ fn structured_annotations_hold_values() {
 }
 
 #[test]
-fn a_controller_header_is_flat() {
+fn controller_header_is_flattened() {
     let out = compile(
         "struct inner_t { bit<7> x; bit<1> y; }\n\
          @controller_header(\"packet_in\") header in_t { inner_t i; bit<8> z; }",
@@ -89,7 +89,7 @@ fn a_controller_header_is_flat() {
 }
 
 #[test]
-fn unnamed_digests_are_numbered_apart_from_named_ones() {
+fn unnamed_digests_are_numbered_separately() {
     let out = compile(
         "struct pair_t<T> { T x; T y; }",
         "apply { pair_t<bit<8>> q = { 1, 2 }; digest(1, q); digest(2, { hdr.h.a, hdr.h.b }); }",
@@ -99,7 +99,7 @@ fn unnamed_digests_are_numbered_apart_from_named_ones() {
 }
 
 #[test]
-fn code_after_an_exit_counts_and_a_branch_never_taken_does_not() {
+fn code_after_exit_is_visible_but_dead_branch_is_not() {
     let out = compile(
         "",
         "action late() { hdr.h.a = 1; } action never() { hdr.h.a = 2; } apply { \
@@ -110,7 +110,7 @@ fn code_after_an_exit_counts_and_a_branch_never_taken_does_not() {
 }
 
 #[test]
-fn a_table_of_size_zero_has_the_usual_size() {
+fn table_of_size_zero_gets_default_size() {
     let table =
         "table t { key = { hdr.h.a: exact; } actions = { set; } size = 0; } apply { t.apply(); }";
     says(
@@ -120,7 +120,7 @@ fn a_table_of_size_zero_has_the_usual_size() {
 }
 
 #[test]
-fn constant_entries_have_falling_priorities() {
+fn constant_entries_have_decreasing_priorities() {
     let table = "table t { key = { hdr.h.a: ternary; } actions = { set; } \
                  const entries = { 1 &&& 3: set(5); _: set(6); } } apply { t.apply(); }";
     let entries = compile("", &format!("{TABLE} {table}")).entries;
@@ -136,7 +136,7 @@ fn constant_entries_have_falling_priorities() {
 }
 
 #[test]
-fn entries_come_in_the_order_of_their_priorities() {
+fn entries_are_in_order_of_priority() {
     let table = "table t { key = { hdr.h.a: ternary; } actions = { set; } largest_priority_wins = false; \
                  entries = { priority = 9: 1: set(1); const priority = 4: 2: set(2); } } apply { t.apply(); }";
     let entries = flat(&compile("", &format!("{TABLE} {table}")).entries);
@@ -148,7 +148,7 @@ fn entries_come_in_the_order_of_their_priorities() {
 }
 
 #[test]
-fn conditions_that_cannot_hold_are_not_seen() {
+fn branches_of_false_conditions_are_omitted() {
     let out = compile(
         "",
         "action never() { hdr.h.a = 2; } apply { \
@@ -158,7 +158,7 @@ fn conditions_that_cannot_hold_are_not_seen() {
 }
 
 #[test]
-fn the_target_takes_converted_arguments_and_assertions() {
+fn target_accepts_converted_arguments_and_assertions() {
     let out = compile(
         "",
         "action pick(bit<8> base) { hash(hdr.h.b, HashAlgorithm.crc16, (bit<16>) base, { hdr.h.a }, 32w8); } \
@@ -173,7 +173,7 @@ fn the_target_takes_converted_arguments_and_assertions() {
 }
 
 #[test]
-fn macros_take_any_number_of_arguments() {
+fn macros_may_be_variadic() {
     let out = compile(
         "#define TABLE(n, ...) @name(#n) __VA_ARGS__ table t\n\
          enum bit<8> kind_t { A = 1 }",
@@ -185,7 +185,7 @@ fn macros_take_any_number_of_arguments() {
 }
 
 #[test]
-fn parameters_of_actions_have_the_names_that_they_are_given() {
+fn action_parameters_use_name_annotations() {
     let out = compile(
         "",
         "action set(@name(\"value\") bit<16> v) { hdr.h.b = v; } \

@@ -1,4 +1,4 @@
-//! No input makes the compiler panic or hang.
+//! Arbitrary input must not make the compiler panic or hang.
 
 mod common;
 
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let text = format!(
         "const bit<8> x = {}1{};",
         "(".repeat(50_000),
@@ -114,14 +114,14 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn a_program_that_instantiates_itself_is_refused() {
+fn recursive_instantiation_is_rejected() {
     let text = "control c() { c() again; apply { again.apply(); } }";
     survives(text.to_string());
 }
 
-/// Small programs that stand for huge ones.
+/// Small programs that expand to huge ones.
 #[test]
-fn what_grows_without_bounds_is_refused() {
+fn exploding_programs_are_rejected() {
     let macros: String = (0..40)
         .map(|i| format!("#define A{} A{i} A{i}\n", i + 1))
         .collect();
@@ -164,9 +164,9 @@ fn what_grows_without_bounds_is_refused() {
     }
 }
 
-/// The same of what runs.
+/// Small statements that expand to huge ones.
 #[test]
-fn what_is_inlined_without_bounds_is_refused() {
+fn exploding_inlining_is_rejected() {
     let actions: String = (1..40)
         .map(|i| {
             format!(
@@ -182,7 +182,7 @@ fn what_is_inlined_without_bounds_is_refused() {
     ] {
         let messages = common::ingress(&body);
         assert!(
-            messages.contains("too large once all calls are inlined"),
+            messages.contains("too large after inlining all calls"),
             "{messages}"
         );
     }

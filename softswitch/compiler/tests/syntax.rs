@@ -88,12 +88,12 @@ fn apply(apply: &str) -> Parts<'_> {
 }
 
 #[test]
-fn the_frame_itself_is_correct() {
+fn frame_of_test_programs_is_valid() {
     accepted(Parts::default());
 }
 
 #[test]
-fn a_width_is_any_expression_without_greater() {
+fn width_may_be_any_expression_without_greater_than() {
     accepted(apply(
         "bit<4 * 2> x = 1; bit<(3 > 2 ? 8 : 4)> y = x; meta.m = y;",
     ));
@@ -102,7 +102,7 @@ fn a_width_is_any_expression_without_greater() {
 }
 
 #[test]
-fn a_size_may_follow_the_name() {
+fn stack_size_may_follow_name() {
     accepted(Parts {
         control: "h_t more[2];",
         apply: "more[1].setValid(); more[1].a = 3; hdr.h.a = more[1].a;",
@@ -111,7 +111,7 @@ fn a_size_may_follow_the_name() {
 }
 
 #[test]
-fn dots_are_a_default_value() {
+fn dots_mean_default_value() {
     accepted(apply(
         "metadata x = ...; bit<8> y = ...; x = { m = ... }; meta.m = x.m + y;",
     ));
@@ -119,7 +119,7 @@ fn dots_are_a_default_value() {
 }
 
 #[test]
-fn annotations_stand_before_blocks_and_declarations() {
+fn annotations_precede_blocks_and_declarations() {
     accepted(apply("switch (meta.m) { 1: @here { } default: { } }"));
     accepted(apply("@here { meta.m = 1; }"));
     refused(16, apply("@here if (true) { }"));
@@ -127,7 +127,7 @@ fn annotations_stand_before_blocks_and_declarations() {
 }
 
 #[test]
-fn commas_separate() {
+fn commas_separate_items() {
     refused(14, control("action a(bit<8> x,) { }"));
     refused(
         16,
@@ -141,7 +141,7 @@ fn commas_separate() {
 }
 
 #[test]
-fn enums_have_members_and_all_or_none_have_values() {
+fn enum_members_all_have_values_or_none() {
     refused(3, top("enum e { }"));
     refused(3, top("enum bit<8> e { A = 1, B }"));
     refused(3, top("enum e { A = 1 }"));
@@ -149,7 +149,7 @@ fn enums_have_members_and_all_or_none_have_values() {
 }
 
 #[test]
-fn parsers_end_with_their_states() {
+fn states_come_last_in_parsers() {
     refused(8, parser("state other { transition accept; } bit<8> late;"));
     refused(8, parser("action a() { }"));
     refused(
@@ -162,7 +162,7 @@ fn parsers_end_with_their_states() {
 }
 
 #[test]
-fn tables_have_properties_in_their_order() {
+fn table_properties_have_a_fixed_syntax() {
     refused(14, control("table t { }"));
     refused(14, control("table t { actions = { NoAction; }; }"));
     refused(14, control("table t { const actions = { NoAction; } }"));
@@ -170,21 +170,21 @@ fn tables_have_properties_in_their_order() {
 }
 
 #[test]
-fn declarations_are_no_statements() {
+fn declaration_cannot_be_a_branch() {
     refused(16, apply("if (true) bit<8> x;"));
     refused(16, apply("for (bit<8> i in 8w1..2) const bit<8> x = 1;"));
 }
 
 #[test]
-fn words_of_the_language_are_no_names() {
+fn keywords_cannot_be_names() {
     refused(16, apply("hdr.h.default = 1;"));
     refused(3, top("apply f(in bit<8> x) { }"));
 }
 
 #[test]
-fn a_type_is_declared_before_its_use() {
+fn types_must_be_declared_before_use() {
     refused(3, top("struct early { late x; } struct late { bit<8> y; }"));
-    // The parameter hides the type from the body, not from the parameter after it.
+    // The parameter hides the type in the body, but not for the following parameter.
     accepted(top(
         "bit<8> f(in bit<8> h_t2, in bit<8> y) { return h_t2 + y; }",
     ));
@@ -194,14 +194,14 @@ fn a_type_is_declared_before_its_use() {
 }
 
 #[test]
-fn the_end_is_missed_on_the_last_line_that_has_something() {
+fn missing_end_is_reported_on_last_nonempty_line() {
     let text = "#include <core.p4>\nstruct s {\n    bit<8> x;\n\n\n";
     let messages = common::compile_text("t.p4", text).1;
     assert!(messages.starts_with("t.p4:3:"), "{messages}");
 }
 
 #[test]
-fn the_invalid_header_is_one_token() {
+fn invalid_header_is_one_token() {
     accepted(apply("hdr.h = {#};"));
     refused(16, apply("hdr.h = { # };"));
 }

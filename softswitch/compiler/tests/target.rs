@@ -1,4 +1,4 @@
-//! What the target cannot do is refused where it stands.
+//! Features that the target does not support are reported at their place.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{expect, ingress, program};
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_p4c::{Options, compile};
 
-/// What the compiler says where no P4Info is wanted.
+/// Returns the compiler's messages without P4Info.
 fn without_p4info(body: &str) -> String {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let options = Options {
@@ -18,7 +18,7 @@ fn without_p4info(body: &str) -> String {
 }
 
 #[test]
-fn pipelines_have_operations_of_their_own() {
+fn operations_are_allowed_only_in_their_pipeline() {
     for (call, at) in [
         (
             "recirculate_preserving_field_list(1)",
@@ -45,7 +45,7 @@ fn pipelines_have_operations_of_their_own() {
 }
 
 #[test]
-fn externs_and_their_tables() {
+fn externs_check_their_tables() {
     let table = "table t { key = { hdr.h.a: exact; } actions = { NoAction; }";
     let used = "table t { key = { hdr.h.a: exact; } actions = { a; NoAction; } }";
     let apply = "apply { t.apply(); }";
@@ -86,7 +86,7 @@ fn externs_and_their_tables() {
 }
 
 #[test]
-fn headers_are_a_struct_of_headers() {
+fn headers_parameter_must_be_struct_of_headers() {
     let text = "#include <v1model.p4>\nheader h_t { bit<8> a; }\nstruct headers { h_t h; bit<8> b; }\nstruct metadata { }\n\
                 parser P(packet_in p,\nout headers hdr, inout metadata meta, inout standard_metadata_t std) {\n\
                 state start { transition accept; } }\n\
@@ -102,7 +102,7 @@ fn headers_are_a_struct_of_headers() {
 }
 
 #[test]
-fn elements_of_a_stack_in_a_parser() {
+fn stack_elements_in_parsers_are_restricted() {
     for (statement, at) in [
         (
             "m = s.next.a;",
@@ -124,7 +124,7 @@ fn elements_of_a_stack_in_a_parser() {
 }
 
 #[test]
-fn numbers_have_a_largest_width() {
+fn widths_are_limited() {
     for (body, at) in [
         (
             "apply { bit<2049> x = 0; }",
@@ -147,7 +147,7 @@ fn numbers_have_a_largest_width() {
 }
 
 #[test]
-fn tables_give_their_actions_numbers() {
+fn table_actions_take_only_numbers() {
     let table = "table t { actions = { a; } } apply { t.apply(); }";
     for ty in ["bool", "error", "varbit<8>"] {
         let action = format!("action a({ty} x) {{ }}\n");
@@ -162,7 +162,7 @@ fn tables_give_their_actions_numbers() {
 }
 
 #[test]
-fn actions_of_one_name_are_a_matter_of_the_control_plane() {
+fn duplicate_action_names_are_errors_only_with_p4info() {
     let actions =
         "@name(\"x\") action a() { meta.m = 1; }\n@name(\"x\") action b() { meta.m = 2; }\n";
     let each =

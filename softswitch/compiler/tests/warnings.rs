@@ -1,8 +1,8 @@
-//! What is not wrong but may not be meant.
+//! Warnings about valid but suspicious programs.
 
 mod common;
 
-/// Compiles a program with these declarations; the warnings of one kind, as line and column.
+/// Compiles a program with these declarations; returns the warnings of one kind as line and column.
 fn warnings(kind: &str, declarations: &str) -> Vec<String> {
     let text = format!(
         "header h_t {{ bit<8> a; }} struct s_t {{ bit<8> a; bit<8> b; }}\n{declarations}\n"
@@ -15,12 +15,12 @@ fn warnings(kind: &str, declarations: &str) -> Vec<String> {
 }
 
 #[test]
-fn shifts_leave_something() {
+fn warns_of_shifts_that_remove_all_bits() {
     let shifts = "const bit<8> X = 8w1 << 7;\nconst bit<8> Y = 8w1 << 8;\nconst int Z = 1 << 8;";
     assert_eq!(warnings("overflow", shifts), ["3:18"]);
 }
 
-/// Holds what the compiler says of a whole program against one warning at `line:column`, and nothing else of its kind.
+/// Checks that the compiler reports exactly one warning of a kind, at `line:column`.
 fn expect_one(messages: &str, at: &str, kind: &str) {
     let tag = format!(" [--Wwarn={kind}]");
     let said: Vec<&str> = messages
@@ -32,7 +32,7 @@ fn expect_one(messages: &str, at: &str, kind: &str) {
 }
 
 #[test]
-fn what_the_target_does_otherwise() {
+fn warns_of_deviations_of_the_target() {
     let parser = |body: &str| {
         let text = common::program("apply {}").replace("state start { transition accept; }", body);
         common::compile_text("t.p4", &text).1

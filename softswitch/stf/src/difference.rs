@@ -1,4 +1,4 @@
-//! What differs between the packets that were expected and those that came, for people to read.
+//! Differences between expected and received packets, as readable text.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -6,17 +6,17 @@ use softswitch_pipeline::{Outcome, Paragraphs, Step, Trace};
 
 use crate::pattern::Pattern;
 
-/// Bytes of a row.
+/// Bytes per row.
 const ROW: usize = 16;
 
-/// Something that is not as the script wants it.
+/// A difference from the script's expectations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The script's line that wants it, or that sent what nobody wants.
+    /// The script's line with the expectation, or of the packet that caused an unexpected one.
     pub line: usize,
-    /// What differs; the bytes are in further lines.
+    /// The difference; further lines contain the bytes.
     pub message: String,
-    /// What the packet went through; empty if no packet is to blame.
+    /// The packet's trace; empty if the difference is not about a packet.
     pub trace: String,
 }
 
@@ -29,17 +29,17 @@ impl Display for Difference {
 /// A packet that a script expects.
 pub(crate) struct Expected {
     pub(crate) line: usize,
-    /// The script's packets before it.
+    /// Number of the script's packets before it.
     pub(crate) after: u64,
-    /// None takes any packets.
+    /// `None` accepts any packet.
     pub(crate) pattern: Option<Pattern>,
 }
 
-/// A packet that came out.
+/// A packet that the program sent.
 pub(crate) struct Arrived {
-    /// The line of the packet that it comes from.
+    /// The script's line of the original packet.
     pub(crate) line: usize,
-    /// That packet's number.
+    /// Number of the original packet.
     pub(crate) packet: u64,
     pub(crate) frame: Vec<u8>,
 }
@@ -58,7 +58,10 @@ impl Difference {
             let Some(packet) = arrived.get(i) else {
                 list.push(Self {
                     line: e.line,
-                    message: format!("port {port}: no packet came\n{}", rows(Some(pattern), &[])),
+                    message: format!(
+                        "port {port}: no packet was sent\n{}",
+                        rows(Some(pattern), &[])
+                    ),
                     trace: trace_of(traces, e.after),
                 });
                 continue;
@@ -88,7 +91,7 @@ impl Difference {
             list.push(Self {
                 line: packet.line,
                 message: format!(
-                    "port {port}: a packet came that was not expected\n{}",
+                    "port {port}: unexpected packet\n{}",
                     rows(None, &packet.frame)
                 ),
                 trace: trace_of(traces, packet.packet),
@@ -106,7 +109,7 @@ fn trace_of(traces: &[Trace], packet: u64) -> String {
     text
 }
 
-/// The header that byte `at` belongs to, as the deparser tells it.
+/// Returns the header that byte `at` belongs to, from the deparser's trace.
 fn place(traces: &[Trace], port: u32, packet: &Arrived, at: usize) -> String {
     let length = packet.frame.len();
     let sent = traces
@@ -132,7 +135,7 @@ fn place(traces: &[Trace], port: u32, packet: &Arrived, at: usize) -> String {
     format!(" (byte {} of the payload)", at - first)
 }
 
-/// Expected and received bytes side by side, or those of one side; `^^` is below those that differ.
+/// Formats expected and received bytes side by side, or those of one side; `^^` marks differences.
 fn rows(pattern: Option<&Pattern>, frame: &[u8]) -> String {
     let len = frame.len().max(pattern.map_or(0, Pattern::len));
     let both = pattern.is_some() && !frame.is_empty();

@@ -1,4 +1,4 @@
-//! Table entries as STF writes them: names by suffix, wildcards in numbers.
+//! Table entries in STF's syntax: name suffixes, and wildcards in numbers.
 
 use softswitch_pipeline::{
     ActionCall, Entry, EntryAction, EntryKey, Info, MatchField, MatchKind, TableId, TableInfo,
@@ -9,7 +9,7 @@ use crate::script::{Call, number};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The table of this name, or the only one whose name ends so.
+/// Returns the table with this name, or the only one whose name ends with it.
 pub fn table_by_name(info: &Info, name: &str) -> Result<TableId> {
     if let Some(id) = info.table(name) {
         return Ok(id);
@@ -19,8 +19,8 @@ pub fn table_by_name(info: &Info, name: &str) -> Result<TableId> {
         .filter(|(_, t)| t.name.ends_with(name));
     match (ends.next(), ends.next()) {
         (Some((i, _)), None) => Ok(TableId(i)),
-        (None, _) => Err(format!("no table {name}")),
-        _ => Err(format!("several tables end in {name}")),
+        (None, _) => Err(format!("unknown table {name}")),
+        _ => Err(format!("ambiguous table {name}: several names end with it")),
     }
 }
 
@@ -29,10 +29,11 @@ pub fn action_call(info: &Info, table: &TableInfo, call: &Call) -> Result<Action
     let suffix = || table.actions.iter().find(|(n, _)| n.ends_with(&call.name));
     let (_, action) = exact
         .or_else(suffix)
-        .ok_or_else(|| format!("no action {}", call.name))?;
+        .ok_or_else(|| format!("unknown action {}", call.name))?;
     let arg = |(name, width): &(String, u32)| {
         let given = call.args.iter().find(|(n, _)| n == name);
-        let (_, value) = given.ok_or_else(|| format!("action {} lacks {name}", call.name))?;
+        let (_, value) =
+            given.ok_or_else(|| format!("action {}: missing parameter {name}", call.name))?;
         Ok(truncated(&value_of(value)?, *width))
     };
     let params = &info.actions[action.index()].params;
@@ -42,7 +43,7 @@ pub fn action_call(info: &Info, table: &TableInfo, call: &Call) -> Result<Action
     })
 }
 
-/// The low bits: BMv2 cuts what its CLI gives it.
+/// Returns the low bits, because BMv2 truncates the values of its CLI.
 fn truncated(v: &Value, width: u32) -> Value {
     if v.bits() <= width {
         return v.clone();
@@ -118,10 +119,10 @@ fn key_by_name(table: &TableInfo, name: &str) -> Result<usize> {
         .or_else(|| find(&|k| k == format!("{name}.$valid$") || k == format!("{name}$")))
         .or_else(|| find(&|k| k.ends_with(&format!(".{name}"))))
         .or_else(|| find(&|k| name.ends_with("valid") && k.ends_with("$valid$")))
-        .ok_or_else(|| format!("table {} has no key {name}", table.name))
+        .ok_or_else(|| format!("unknown key {name} of table {}", table.name))
 }
 
-/// Radix of a number's prefix: bits a digit and the digits.
+/// Splits a number's prefix: bits per digit, and the digits.
 fn digits(text: &str) -> Option<(u32, &str)> {
     let rest = text.get(2..)?;
     match &text[..2] {
@@ -197,7 +198,7 @@ fn match_field(kind: MatchKind, width: u32, text: &str) -> Result<MatchField> {
     })
 }
 
-/// A number whose `*` digits do not matter.
+/// Parses a number in which `*` matches any digit.
 fn wildcards(text: &str, width: u32) -> Result<(Value, Value)> {
     let Some((bits, digits)) = digits(text) else {
         return Ok((value_of(text)?, Value::ones(width)));

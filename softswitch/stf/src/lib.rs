@@ -1,7 +1,8 @@
-//! STF tests (p4c's simple test framework) on a pipeline, in process, with no interfaces.
+//! Runs STF tests (p4c's simple test framework) on a pipeline, in process, without interfaces.
 //!
-//! An STF file says what the control plane does (`add`, `setdefault`, `mirroring_add`, ...), which packets
-//! come in (`packet PORT HEX`) and which must go out (`expect PORT HEX`, `*` for any digit, `$` for the end).
+//! An STF file lists control-plane commands (`add`, `setdefault`, `mirroring_add`, ...), input packets
+//! (`packet PORT HEX`) and expected output packets (`expect PORT HEX`, with `*` for any digit and `$` for the end).
+#![forbid(unsafe_code)]
 
 mod difference;
 mod entries;

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use softswitch_stf::{Difference, load, parse, run};
 
-/// Runs an STF test on a P4 program, in process, with no interfaces, and says what differs.
+/// Run an STF test on a P4 program, in process, without interfaces, and print the differences.
 ///
-/// Ends with status 0 if nothing does, 1 if something does, 2 if the test could not be run.
+/// The exit status is 0 without differences, 1 with differences, and 2 if the test could not be run.
 #[derive(Parser)]
 #[command(
     name = "softswitch-stf",
@@ -22,11 +22,11 @@ struct Cli {
     /// The test
     test: PathBuf,
 
-    /// Also print what the packets went through that something is wrong with
+    /// Also print the traces of the packets that differ
     #[arg(long)]
     trace: bool,
 
-    /// Look for included files in this folder
+    /// Search included files in this folder
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
 
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let mut traced = Vec::new();
     for difference in &list {
         println!("{}:{difference}", cli.test.display());
-        // What one packet went through is told once.
+        // Each packet's trace is printed once.
         if cli.trace && !difference.trace.is_empty() && !traced.contains(&&difference.trace) {
             println!("{}", difference.trace);
             traced.push(&difference.trace);

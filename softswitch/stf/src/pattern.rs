@@ -1,15 +1,15 @@
 //! Expected packets.
 
-/// An expected packet: nibbles, of which some may be anything.
+/// An expected packet: nibbles, some of which are wildcards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
     nibbles: Vec<Option<u8>>,
-    /// The packet ends where the pattern does.
+    /// True if the packet must end with the pattern.
     exact: bool,
 }
 
 impl Pattern {
-    /// Hexadecimal digits, `*` for any, and `$` at the end of a packet that ends there.
+    /// Parses hexadecimal digits, with `*` for any digit, and `$` if the packet must end there.
     pub fn parse(text: &str) -> Result<Self, String> {
         let exact = text.ends_with('$');
         let nibbles = text.trim_end_matches('$').chars().map(|c| match c {
@@ -17,7 +17,7 @@ impl Pattern {
             c => c
                 .to_digit(16)
                 .map(|d| Some(d as u8))
-                .ok_or_else(|| format!("{c:?} is no hex digit")),
+                .ok_or_else(|| format!("invalid hex digit {c:?}")),
         });
         Ok(Self {
             nibbles: nibbles.collect::<Result<_, _>>()?,
@@ -25,12 +25,12 @@ impl Pattern {
         })
     }
 
-    /// The byte where a packet first differs; one behind the end of either, if one is too short.
+    /// Returns the index of the first different byte, or the length of the shorter one.
     pub fn differs_at(&self, packet: &[u8]) -> Option<usize> {
         (0..self.len().max(packet.len())).find(|&i| !self.agrees_at(i, packet))
     }
 
-    /// Whether byte `i` of a packet, or its absence, is as it should be.
+    /// Returns true if byte `i` of a packet, or its absence, matches.
     pub fn agrees_at(&self, i: usize, packet: &[u8]) -> bool {
         match (self.nibbles.chunks(2).nth(i), packet.get(i)) {
             (Some(want), Some(have)) => {
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// Byte `i` in two characters, `*` where anything will do; none behind the end.
+    /// Formats byte `i` in two characters, with `*` for wildcards; `None` behind the end.
     pub fn byte(&self, i: usize) -> Option<String> {
         let digits = self.nibbles.chunks(2).nth(i)?;
         let digit =
@@ -50,7 +50,7 @@ impl Pattern {
         Some(digits.iter().map(digit).collect())
     }
 
-    /// Bytes, of which the last may be half.
+    /// Returns the number of bytes; the last one may have only one nibble.
     pub fn len(&self) -> usize {
         self.nibbles.len().div_ceil(2)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_differ_where_a_digit_or_the_end_does() {
+    fn pattern_reports_first_different_digit_or_end() {
         let p = Pattern::parse("0**1ff$").unwrap();
         assert_eq!(p.differs_at(&[0x0f, 0xf1, 0xff]), None);
         assert_eq!(p.differs_at(&[0x0f, 0xf1, 0xff, 0]), Some(3));

@@ -1,26 +1,26 @@
-//! Programs, compiled from source if they are not yet.
+//! Loads programs, from P4 source or JSON.
 
 use std::path::{Path, PathBuf};
 
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_pipeline::Program;
 
-/// What became of a source.
+/// The result of a compilation.
 pub struct Compiled {
     /// The program, ready to run.
     pub program: Program,
-    /// The same as BMv2 JSON.
+    /// The program as BMv2 JSON.
     pub json: String,
-    /// Its P4Info as text.
+    /// The P4Info as text.
     pub p4info: String,
-    /// What the compiler warns of.
+    /// The compiler's warnings.
     pub warnings: String,
 }
 
-/// Compiles P4_16 (v1model). `name` is what messages call the file; `#include "..."` looks beside it.
+/// Compiles P4_16 (v1model). `name` is the file's name in messages; `#include "..."` searches its folder.
 ///
 /// # Errors
-/// What the compiler says, with file, line and the text there.
+/// The compiler's messages, with file, line and source text.
 pub fn compile(
     name: &str,
     text: String,
@@ -40,8 +40,8 @@ pub fn compile(
         (output, diags.render(&sources))
     });
     let (output, messages) = done
-        .map_err(|e| format!("{name}: no thread to compile it: {e}"))?
-        .map_err(|_| format!("{name}: the compiler failed"))?;
+        .map_err(|e| format!("{name}: cannot start a thread: {e}"))?
+        .map_err(|_| format!("{name}: the compiler panicked"))?;
     let refused = || messages.trim_end().to_owned();
     let output = output.ok_or_else(refused)?;
     let json = output.json.ok_or_else(refused)?.to_string();
@@ -56,7 +56,7 @@ pub fn compile(
 /// Loads BMv2 JSON (`.json`), or compiles any other file.
 ///
 /// # Errors
-/// The file cannot be read, compiled or loaded.
+/// If the file cannot be read, compiled or loaded.
 pub fn load(
     path: &Path,
     include_dirs: Vec<PathBuf>,

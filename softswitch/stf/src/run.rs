@@ -1,4 +1,4 @@
-//! Runs an STF script on a pipeline and compares what comes out.
+//! Runs an STF script on a pipeline and compares the output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ use crate::script::{Counted, Line, Statement};
 /// Time between packets.
 const PACKET_INTERVAL: Nanos = 1_000_000;
 
-/// Runs every statement of a script on a program without entries of its own making, and gives what differed.
+/// Runs a script on a program and returns the differences.
 ///
 /// # Errors
-/// A statement that cannot be done, with its line.
+/// A statement that cannot be executed, with its line.
 pub fn run(program: &Program, script: &[Line]) -> Result<Vec<Difference>> {
     let plain = Runner::run(program, script, false)?.differences();
     if plain.is_empty() {
         return Ok(plain);
     }
-    // The same again, to see how it came.
+    // Repeated with tracing, to explain the differences.
     let traced = Runner::run(program, script, true)?.differences();
     Ok(if traced.is_empty() { plain } else { traced })
 }
@@ -32,14 +32,14 @@ pub fn run(program: &Program, script: &[Line]) -> Result<Vec<Difference>> {
 struct Runner {
     pipeline: Pipeline,
     now: Nanos,
-    /// Packets of the script so far; a trace has the same numbers.
+    /// Number of packets of the script so far; a trace has the same numbers.
     packets: u64,
     arrived: BTreeMap<u32, Vec<Arrived>>,
     expected: BTreeMap<u32, Vec<Expected>>,
     ports: BTreeSet<u32>,
     nodes: Vec<(u16, Vec<u32>)>,
     groups: BTreeMap<u32, Vec<Replica>>,
-    /// Entries by the labels of the script.
+    /// Entries, by the script's labels.
     labels: BTreeMap<String, (TableId, EntryKey)>,
     traces: Vec<Trace>,
     differences: Vec<Difference>,
@@ -142,8 +142,8 @@ impl Runner {
             }
             Statement::NodeCreate { rid, ports } => self.nodes.push((*rid, ports.clone())),
             Statement::NodeAssociate { group, handle } => {
-                let (rid, ports) = self.nodes.get(*handle).ok_or("no such node")?;
-                let replicas = self.groups.get_mut(group).ok_or("no such group")?;
+                let (rid, ports) = self.nodes.get(*handle).ok_or("unknown node")?;
+                let replicas = self.groups.get_mut(group).ok_or("unknown group")?;
                 replicas.extend(ports.iter().map(|&port| Replica {
                     port,
                     instance: *rid,
@@ -156,7 +156,7 @@ impl Runner {
             Statement::RegisterWrite { name, index, value } => {
                 let id = info
                     .register(name)
-                    .ok_or_else(|| format!("no register {name}"))?;
+                    .ok_or_else(|| format!("unknown register {name}"))?;
                 self.pipeline
                     .set_register(id, *index, &Value::from(*value))
                     .map_err(text)?;
@@ -164,7 +164,7 @@ impl Runner {
             Statement::RegisterReset { name } => {
                 let id = info
                     .register(name)
-                    .ok_or_else(|| format!("no register {name}"))?;
+                    .ok_or_else(|| format!("unknown register {name}"))?;
                 self.pipeline.reset_register(id).map_err(text)?;
             }
             Statement::CounterWrite {
@@ -175,7 +175,7 @@ impl Runner {
             } => {
                 let id = info
                     .counter(name)
-                    .ok_or_else(|| format!("no counter {name}"))?;
+                    .ok_or_else(|| format!("unknown counter {name}"))?;
                 let value = CounterValue {
                     packets: *packets,
                     bytes: *bytes,
@@ -211,7 +211,7 @@ impl Runner {
     }
 
     fn counter(&self, info: &Info, name: &str, of: &Counted) -> Result<CounterValue> {
-        let none = || format!("no counter {name}({of})");
+        let none = || format!("unknown counter {name}({of})");
         match of {
             Counted::Index(index) => {
                 let id = info.counter(name).ok_or_else(none)?;
@@ -249,7 +249,7 @@ impl Runner {
         rates: &[(f64, u64)],
     ) -> Result<()> {
         let [(cir, cburst), (pir, pburst)] = rates else {
-            return Err("a meter has two rates".to_owned());
+            return Err("a meter needs two rates".to_owned());
         };
         let per_second = |r: f64| (r * 1e6) as u64;
         let config = Some(MeterConfig {
@@ -258,7 +258,7 @@ impl Runner {
             pir: per_second(*pir),
             pburst: *pburst,
         });
-        // A direct meter's entries are configured one by one; an array of them is left as it is.
+        // A direct meter is configured per entry, so a command for the whole array is ignored.
         let Some(id) = info.meter(name) else {
             return Ok(());
         };
@@ -286,7 +286,7 @@ impl Runner {
         for port in &self.ports {
             let arrived = self.arrived.get(port).map_or(&[][..], Vec::as_slice);
             let expected = self.expected.get(port).map_or(&[][..], Vec::as_slice);
-            // `expect PORT` alone takes whatever comes.
+            // `expect PORT` alone accepts any packets.
             if expected.iter().all(|e| e.pattern.is_some()) {
                 list.extend(Difference::of_port(*port, expected, arrived, &self.traces));
             }

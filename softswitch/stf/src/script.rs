@@ -1,10 +1,10 @@
-//! The statements of an STF file (p4c's simple test framework).
+//! Parses STF files (p4c's simple test framework).
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::pattern::Pattern;
 
-/// One statement, with the line it stands on.
+/// One statement, with its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub number: usize,
@@ -26,7 +26,7 @@ pub enum Statement {
         priority: Option<i32>,
         keys: Vec<(String, String)>,
         action: Call,
-        /// What the script calls the entry: `= A`.
+        /// The script's label of the entry: `= A`.
         label: Option<String>,
     },
     SetDefault {
@@ -47,7 +47,7 @@ pub enum Statement {
     GroupCreate {
         group: u32,
     },
-    /// Handles count from 0 in order of creation.
+    /// Handles count from 0, in order of creation.
     NodeCreate {
         rid: u16,
         ports: Vec<u32>,
@@ -82,15 +82,15 @@ pub enum Statement {
         index: Option<usize>,
         rates: Vec<(f64, u64)>,
     },
-    /// Nothing to do in process: waits, reads whose result nobody checks.
+    /// A statement without effect in process: waits, and reads without a check.
     Nothing,
 }
 
-/// What a counter counts for.
+/// The cell of a counter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counted {
     Index(usize),
-    /// The entry of this label: `$A`.
+    /// The entry with this label: `$A`.
     Entry(String),
 }
 
@@ -118,7 +118,7 @@ pub fn number(text: &str) -> Result<u64, String> {
         Some("0o" | "0O") => radix(&text[2..], 8),
         _ => text.parse(),
     };
-    parsed.map_err(|_| format!("{text:?} is not a number"))
+    parsed.map_err(|_| format!("invalid number {text:?}"))
 }
 
 /// Parses a file; an error names its line.
@@ -152,11 +152,11 @@ fn call(text: &str) -> Result<Call, String> {
     let args = text[open + 1..]
         .trim_end()
         .strip_suffix(')')
-        .ok_or("a parenthesis is not closed")?;
+        .ok_or("missing closing parenthesis")?;
     let pair = |arg: &str| {
         let (name, value) = arg
             .split_once(':')
-            .ok_or_else(|| format!("{arg:?} is not name:value"))?;
+            .ok_or_else(|| format!("invalid argument {arg:?}: expected name:value"))?;
         Ok((name.trim().to_owned(), value.trim().to_owned()))
     };
     let args = args.split(',').filter(|a| !a.trim().is_empty()).map(pair);
@@ -167,22 +167,27 @@ fn call(text: &str) -> Result<Call, String> {
 }
 
 fn add(rest: &str) -> Result<Statement, String> {
-    // The action is the last word before the parenthesis; an entry may be given a label behind it.
-    let end = rest.rfind(')').ok_or("the action is missing")?;
+    // The action is the last word before the parenthesis; an entry may have a label behind it.
+    let end = rest.rfind(')').ok_or("missing action")?;
     let (rest, behind) = rest.split_at(end + 1);
     let label = match behind.trim().split_once('=') {
         Some(("", label)) => Some(label.trim().to_owned()),
         None if behind.trim().is_empty() => None,
-        _ => return Err(format!("{:?} is no label; one is = NAME", behind.trim())),
+        _ => {
+            return Err(format!(
+                "invalid label {:?}: expected = NAME",
+                behind.trim()
+            ));
+        }
     };
     let open = rest.find('(').ok_or("an action needs parentheses")?;
     let start = rest[..open]
         .trim_end()
         .rfind(char::is_whitespace)
-        .ok_or("the table is missing")?;
+        .ok_or("missing table")?;
     let action = call(rest[start..].trim())?;
     let mut words = rest[..start].split_whitespace().peekable();
-    let table = words.next().ok_or("the table is missing")?.to_owned();
+    let table = words.next().ok_or("missing table")?.to_owned();
     let priority = match words.peek() {
         Some(w) if !w.contains(':') => Some(number(words.next().unwrap_or(""))? as i32),
         _ => None,
@@ -190,7 +195,7 @@ fn add(rest: &str) -> Result<Statement, String> {
     let key = |w: &str| {
         let (name, value) = w
             .split_once(':')
-            .ok_or_else(|| format!("{w:?} is not field:value"))?;
+            .ok_or_else(|| format!("invalid match {w:?}: expected field:value"))?;
         Ok((name.to_owned(), value.to_owned()))
     };
     let keys = words.map(key).collect::<Result<_, String>>()?;
@@ -203,10 +208,10 @@ fn add(rest: &str) -> Result<Statement, String> {
     })
 }
 
-/// `name(index) [bytes|packets order value]`, with `$label` of an entry for the index of its counter.
+/// Parses `name(index) [bytes|packets order value]`; the index may be an entry's `$label`.
 fn check_counter(rest: &str) -> Result<Statement, String> {
     let (name, rest) = rest.split_once('(').ok_or("expected counter(index)")?;
-    let (index, rest) = rest.split_once(')').ok_or("a parenthesis is not closed")?;
+    let (index, rest) = rest.split_once(')').ok_or("missing closing parenthesis")?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     let (bytes, order, value) = match words.as_slice() {
         [] => (false, "==", "0"),
@@ -230,10 +235,9 @@ fn rates(words: &[&str]) -> Result<Vec<(f64, u64)>, String> {
     let rate = |w: &&str| {
         let (rate, burst) = w
             .split_once(':')
-            .ok_or_else(|| format!("{w:?} is not rate:burst"))?;
+            .ok_or_else(|| format!("invalid rate {w:?}: expected rate:burst"))?;
         Ok((
-            rate.parse()
-                .map_err(|_| format!("{rate:?} is not a rate"))?,
+            rate.parse().map_err(|_| format!("invalid rate {rate:?}"))?,
             number(burst)?,
         ))
     };
@@ -247,7 +251,7 @@ fn statement(line: &str) -> Result<Statement, String> {
         words
             .get(i)
             .copied()
-            .ok_or_else(|| format!("{command} needs more words"))
+            .ok_or_else(|| format!("missing arguments of {command}"))
     };
     let num = |i: usize| number(word(i)?);
     Ok(match command {
@@ -272,7 +276,7 @@ fn statement(line: &str) -> Result<Statement, String> {
             let (table, action) = rest
                 .trim()
                 .split_once(char::is_whitespace)
-                .ok_or("the action is missing")?;
+                .ok_or("missing action")?;
             Statement::SetDefault {
                 table: table.to_owned(),
                 action: call(action)?,
@@ -339,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements() {
+    fn parses_statements() {
         let lines = parse(
             "# comment\n\
              packet 1 00 01 0203\n\

@@ -1,4 +1,4 @@
-//! The examples of docs/tracing.md are what the programs really say.
+//! Checks that the examples in docs/tracing.md are the programs' actual output.
 //!
 //! `UPDATE=1 cargo test -p softswitch-stf --test docs` rewrites them.
 
@@ -14,7 +14,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Puts `body` between the fence ```LANGUAGE after `from` and the next fence; gives where that is.
+/// Replaces the text between the fence ```LANGUAGE after `from` and the next fence by `body`; returns its end.
 fn replace(text: &mut String, from: usize, language: &str, body: &str) -> usize {
     let fence = format!("```{language}\n");
     let begin = from + text[from..].find(&fence).expect("the fence") + fence.len();
@@ -40,7 +40,7 @@ fn insert(p: &mut Pipeline, table: &str, field: MatchField, action: &str, args: 
 }
 
 #[test]
-fn tracing() {
+fn examples_of_tracing_page_are_up_to_date() {
     let source = read("../pipeline/tests/programs/router.p4");
     let program = compile("router.p4", source, Vec::new(), Vec::new());
     let program = program.unwrap_or_else(|e| panic!("{e}")).program;

@@ -1,4 +1,4 @@
-//! Scripts on a router: one that holds, and one of which nothing does.
+//! Scripts for a router: one that passes, and one in which every expectation fails.
 //!
 //! `UPDATE=1 cargo test -p softswitch-stf` rewrites the expected output.
 
@@ -20,7 +20,7 @@ fn stf(options: &[&str], program: &str, script: &str) -> Output {
 }
 
 #[test]
-fn a_script_that_holds_says_nothing() {
+fn passing_script_prints_nothing() {
     for program in ["router.p4", "router.json"] {
         let out = stf(&["--trace"], program, "router.stf");
         assert_eq!(String::from_utf8(out.stdout).unwrap(), "", "{program}");
@@ -46,12 +46,12 @@ fn differences_show_both_sides() {
 }
 
 #[test]
-fn the_trace_of_a_packet_is_shown_once_with_the_places_in_the_source() {
+fn trace_of_packet_is_printed_once_with_source_positions() {
     check(&["--trace"], "wrong-trace.txt");
 }
 
 #[test]
-fn what_cannot_be_run_is_said() {
+fn errors_name_file_and_line() {
     let dir = tempfile::tempdir().unwrap();
     let bad = dir.path().join("bad.stf");
     std::fs::write(&bad, "add I.route x:1 a()\n").unwrap();
@@ -59,7 +59,7 @@ fn what_cannot_be_run_is_said() {
     assert_eq!(out.status.code(), Some(2));
     let text = String::from_utf8(out.stderr).unwrap();
     assert!(
-        text.ends_with("bad.stf: line 1: no table I.route\n"),
+        text.ends_with("bad.stf: line 1: unknown table I.route\n"),
         "{text}"
     );
 
@@ -72,7 +72,7 @@ fn what_cannot_be_run_is_said() {
 }
 
 #[test]
-fn counters_of_entries_are_checked_by_their_labels() {
+fn entry_counters_are_checked_by_label() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("labels.stf");
     let entries = "add I.routes hdr.ipv4.dst:0x0a000000/8 I.set_next_hop(next_hop:1)\n\
@@ -99,7 +99,7 @@ fn counters_of_entries_are_checked_by_their_labels() {
         let (status, said) = run(&format!("check_counter {wrong} packets == 1\n"));
         assert_eq!(status, Some(2));
         assert!(
-            said.contains(&format!("line 6: no counter {wrong}")),
+            said.contains(&format!("line 6: unknown counter {wrong}")),
             "{said}"
         );
     }

@@ -1,4 +1,4 @@
-//! What becomes of headers that are assigned.
+//! Validity of assigned headers.
 
 use super::Flow;
 use super::layout::Place;
@@ -6,11 +6,11 @@ use super::state::Validity;
 use crate::ast::{CompositeKind, Expr, ExprKind};
 
 impl<'a> Flow<'_, 'a> {
-    /// The headers in `target` are as those in `value`.
+    /// Copies the validity of the headers in `value` to those in `target`.
     pub(super) fn assign(&mut self, target: &'a Expr, value: &'a Expr) {
         let places = self.places(target);
         if self.is_one_of(target) {
-            // Which one gets it is not known: the others stay as they are.
+            // The target is unknown, so the possible ones keep their state.
             let mut after = self.copy();
             std::mem::swap(&mut self.state, &mut after);
             places.iter().for_each(|p| self.take(p, value));
@@ -27,7 +27,7 @@ impl<'a> Flow<'_, 'a> {
         self.end_siblings(target);
     }
 
-    /// The headers in `header` become valid or not.
+    /// Sets the validity of the headers in `header`.
     pub(super) fn set_header(&mut self, header: &'a Expr, validity: Validity) {
         if self.is_one_of(header) && validity != Validity::Yes {
             return;
@@ -38,7 +38,7 @@ impl<'a> Flow<'_, 'a> {
         self.end_siblings(header);
     }
 
-    /// After one member of a union is set no other is valid.
+    /// Makes the other members of a union invalid.
     fn end_siblings(&mut self, member: &'a Expr) {
         let ExprKind::Member(base, name) = &member.kind else {
             return;
@@ -55,7 +55,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The headers in the place are as those in `value`.
+    /// Copies the validity of the headers in `value` to those in the place.
     pub(super) fn take(&mut self, place: &Place, value: &'a Expr) {
         if place.layout.headers == 0 || !self.step(place.layout.headers) {
             return;

@@ -1,4 +1,4 @@
-//! Calls, and tables with their actions.
+//! Analyses calls, and tables with their actions.
 
 use super::Flow;
 use super::layout::Place;
@@ -8,12 +8,12 @@ use crate::diag::Warning;
 use crate::lower::MAX_INLINE_DEPTH;
 use crate::types::{Callee, Def};
 
-/// The parameters, each with its argument.
+/// The parameters with their arguments.
 type Given<'a> = Vec<(&'a Param, Option<&'a Expr>)>;
 
-/// What a callee does.
+/// A callee's parameters and statements.
 struct Body<'a> {
-    /// The name of an action; the out parameters of others are looked at where they are walked by themselves.
+    /// The name of an action; the out parameters of other callees are checked in their own analysis.
     checked: Option<&'a Ident>,
     locals: &'a [Decl],
     block: &'a Block,
@@ -51,7 +51,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// What of a callee is walked where it is called.
+    /// Returns the part of a callee that is analysed at the call.
     fn body_of(&self, callee: &Callee) -> Option<Body<'a>> {
         let (Callee::Function(id) | Callee::Action(id) | Callee::Apply(id)) = callee else {
             return None;
@@ -94,7 +94,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// All that a parser or extern gives back is set and valid.
+    /// Marks all outputs of a parser or extern as initialized and valid.
     fn outputs(&mut self, given: &Given<'a>) {
         for arg in results(given) {
             self.walk_target(arg);
@@ -103,7 +103,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The expression gets a value.
+    /// Marks the expression as initialized.
     pub(super) fn write(&mut self, e: &'a Expr) {
         for place in self.places(e) {
             self.step(place.layout.values);
@@ -132,7 +132,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// Walks a body with what its parameters are given, and gives back what comes of them.
+    /// Analyses a body with its arguments, and copies the outputs back.
     fn run(&mut self, body: Body<'a>, given: &Given<'a>) {
         if self.depth == MAX_INLINE_DEPTH {
             self.steps = 0;
@@ -146,7 +146,7 @@ impl<'a> Flow<'_, 'a> {
             match arg {
                 _ if p.dir == Direction::Out => self.state.set_all(&place, Validity::No),
                 Some(arg) => self.take(&place, arg),
-                // The control plane gives it.
+                // The control plane sets it.
                 None => self.state.set_all(&place, Validity::Yes),
             }
         }
@@ -173,7 +173,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// Warns of fields of headers that an action gives back without a value.
+    /// Warns of uninitialized fields of headers that an action returns.
     fn result(&mut self, p: &Param, from: &Place) {
         let mut outside = false;
         from.outside_headers(&mut |slot| outside |= self.state.is_unset(slot));
@@ -187,13 +187,13 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The headers of an argument are as those of the parameter.
+    /// Copies the validity of a parameter's headers to its argument.
     fn give_back(&mut self, arg: &'a Expr, from: &Place) {
         let one_of = self.is_one_of(arg);
         for place in self.places(arg) {
             for i in 0..place.layout.headers {
                 let valid = self.state.validity(from.header + i);
-                // Which of several gets it is not known: the others stay as they are.
+                // The target is unknown, so the possible ones keep their state.
                 if !one_of || valid == Validity::Yes {
                     self.state.set_validity(place.header + i, valid);
                 }
@@ -208,7 +208,7 @@ impl<'a> Flow<'_, 'a> {
         let before = self.copy();
         t.keys.iter().flatten().for_each(|k| self.read(&k.expr));
         let ready = self.copy();
-        // Without a default action a packet that matches nothing goes on as it is.
+        // Without a default action, a miss does not change anything.
         let mut after = if t.default_action.is_none() {
             ready.clone()
         } else {
@@ -227,7 +227,7 @@ impl<'a> Flow<'_, 'a> {
         self.state = after;
     }
 
-    /// An action of a table's list: a name, or a call that gives its first arguments.
+    /// Analyses an action of a table's list: a name, or a call that binds its first arguments.
     fn listed_action(&mut self, e: &'a Expr) {
         if let ExprKind::Call { callee, args, .. } = &e.kind {
             return self.call(e, callee, args);

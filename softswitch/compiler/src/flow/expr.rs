@@ -1,4 +1,4 @@
-//! Expressions: what is read, and what they stand for.
+//! Analyses expressions: reads, and the places that they denote.
 
 use num_traits::ToPrimitive;
 
@@ -11,7 +11,7 @@ use crate::diag::Warning;
 use crate::types::Type;
 
 impl<'a> Flow<'_, 'a> {
-    /// All places that the expression may stand for: several where an index is not known, none of what is no variable.
+    /// Returns all places that the expression may denote: several if an index is unknown, none if it is not a variable.
     pub(super) fn places(&mut self, e: &'a Expr) -> Vec<Place> {
         match &e.kind {
             ExprKind::Name { .. } => {
@@ -54,7 +54,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// Whether the expression stands for one of several elements of a stack.
+    /// Returns true if the expression denotes one of several elements of a stack.
     pub(super) fn is_one_of(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Index(_, index) => self.index(index).is_none(),
@@ -66,7 +66,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The expression's value is used.
+    /// Analyses a read of the expression.
     pub(super) fn read(&mut self, e: &'a Expr) {
         if !self.step(1) {
             return;
@@ -95,8 +95,8 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The way to a part of a variable, up to the part: a header on it must be valid, and what is not part of the
-    /// variable, such as an index, is read.
+    /// Analyses the path to a part of a variable: headers on it must be valid, and expressions on it, such as an index, are
+    /// read.
     pub(super) fn walk_path(&mut self, e: &'a Expr) {
         match &e.kind {
             ExprKind::Name { .. } => {}
@@ -115,10 +115,10 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The expression is to get a value.
+    /// Analyses a write to the expression.
     pub(super) fn walk_target(&mut self, e: &'a Expr) {
         match &e.kind {
-            // The rest of it stays.
+            // The other bits do not change.
             ExprKind::Slice(base, ..) | ExprKind::PlusSlice(base, ..) => self.read(base),
             _ => self.walk_path(e),
         }
@@ -136,7 +136,7 @@ impl<'a> Flow<'_, 'a> {
         self.warn(Warning::InvalidHeader, header.span, message, hint);
     }
 
-    /// Of several headers one is enough.
+    /// Checks validity; of several possible headers, one valid header is enough.
     pub(super) fn combined(&self, slots: impl Iterator<Item = usize>) -> Validity {
         let mut found = None;
         for slot in slots {
@@ -179,7 +179,7 @@ impl<'a> Flow<'_, 'a> {
         );
     }
 
-    /// Of a union one member is enough.
+    /// Checks a union, of which one valid member is enough.
     fn lacks(&self, p: &Place) -> bool {
         match p.kind() {
             Some(CompositeKind::Union) => p.items().all(|member| self.state.has_unset(&member)),

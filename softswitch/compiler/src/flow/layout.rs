@@ -1,4 +1,4 @@
-//! Where the parts of variables are kept.
+//! The layout of variables in slots.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 use crate::ast::{CompositeKind, DeclKind, Name};
 use crate::types::{Type, Typed};
 
-/// Variables with more parts than this are not followed.
+/// Maximum number of parts of an analysed variable.
 const MAX_PARTS: usize = 1 << 14;
 
-/// How a type is laid out: a slot for each part that holds a value by itself, and one for each header.
+/// The layout of a type: one slot per scalar part, and one per header.
 pub struct Layout {
     pub shape: Shape,
     pub values: usize,
@@ -23,7 +23,7 @@ pub enum Shape {
     Stack(Rc<Layout>, usize),
 }
 
-/// A field or item, and where it begins in the whole.
+/// A field or item, with its offset.
 pub struct Part {
     name: Name,
     value: usize,
@@ -31,7 +31,7 @@ pub struct Part {
     layout: Rc<Layout>,
 }
 
-/// A variable or a part of it: its slots follow one another.
+/// A variable or a part of it: consecutive slots.
 #[derive(Clone)]
 pub struct Place {
     pub layout: Rc<Layout>,
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// The element of a stack, the item of a tuple or the field at this place of its type.
+    /// Returns the element of a stack, the item of a tuple or the field at this index.
     pub fn item(&self, index: usize) -> Option<Place> {
         match &self.layout.shape {
             Shape::Fields(_, parts) | Shape::Items(parts) => parts.get(index).map(|p| self.part(p)),
@@ -83,12 +83,12 @@ impl Place {
         }
     }
 
-    /// All that [`Self::item`] gives.
+    /// Returns all items, as [`Self::item`] does for one.
     pub fn items(&self) -> impl Iterator<Item = Place> {
         (0..).map_while(|i| self.item(i))
     }
 
-    /// The fields with their names.
+    /// Returns the fields with their names.
     pub fn fields(&self) -> Vec<(Name, Place)> {
         match &self.layout.shape {
             Shape::Fields(_, parts) => parts
@@ -106,7 +106,7 @@ impl Place {
         }
     }
 
-    /// Calls `f` on the slot of each value that is in no header.
+    /// Calls `f` on the slot of each value outside headers.
     pub fn outside_headers(&self, f: &mut dyn FnMut(usize)) {
         match &self.layout.shape {
             Shape::Value => f(self.value),
@@ -130,7 +130,7 @@ impl<'t, 'a> Layouts<'t, 'a> {
         Layouts { typed, known }
     }
 
-    /// None of what is no value or has too many parts.
+    /// Returns the layout of a type; `None` if it has no values or too many parts.
     pub fn of(&mut self, ty: &Type) -> Option<Rc<Layout>> {
         if let Some(known) = self.known.get(ty) {
             return known.clone();

@@ -1,11 +1,11 @@
-//! Data flow: warnings of values that may be read before they are set, of fields of headers that may not be valid, and
-//! of out parameters that may have no value at the end.
+//! Data-flow analysis: warns of values that may be uninitialized, of fields of headers that may be invalid, and of out
+//! parameters that may be uninitialized at the end.
 //!
-//! Each parser, control and function is walked by itself, in the order in which it runs: what it is given is taken to
-//! be set and valid, and so is what parsers and externs give back that it calls. Other controls, functions, actions and
-//! tables are walked once more where they are used, parsers and loops until nothing new comes to be known.
+//! Each parser, control and function is analysed by itself, in order of execution. Its inputs, and the outputs of parsers
+//! and externs that it calls, are assumed to be initialized and valid. Other controls, functions, actions and tables are
+//! analysed again at each use; parsers and loops, until a fixed point is reached.
 //!
-//! A header is taken for valid wherever the program has asked whether it is, for as long as the statement that asks.
+//! After the program has tested a header's validity, the header counts as valid for the rest of the testing statement.
 
 mod assign;
 mod call;
@@ -23,11 +23,11 @@ use crate::types::{Callee, Def, Type, Typed};
 use layout::{Layouts, Place};
 use state::{State, Validity};
 
-/// How many steps all walks may take, a copied slot being one: only programs that are made for it need more, of which
-/// nothing more is said then.
+/// Maximum number of steps of all analyses, including copied slots. Only artificial programs need more; their analysis
+/// stops without further warnings.
 const MAX_STEPS: usize = 5_000_000;
 
-/// Warns of what the program's data flow shows. The program has no mistakes.
+/// Analyses a valid program, and reports warnings.
 pub fn warn(typed: &Typed, diags: &Diagnostics, sources: &SourceMap) {
     let mut flow = Flow {
         typed,
@@ -52,7 +52,7 @@ pub fn warn(typed: &Typed, diags: &Diagnostics, sources: &SourceMap) {
     }
 }
 
-/// The functions that are called, and the controls and parsers that have instances.
+/// Returns the called functions, and the controls and parsers with instances.
 fn used(typed: &Typed) -> HashSet<NodeId> {
     let of_type = |id| match typed.type_of(id) {
         Type::Named(id, _) => Some(id),
@@ -73,41 +73,41 @@ fn used(typed: &Typed) -> HashSet<NodeId> {
     called.chain(instances).collect()
 }
 
-/// The walk through one block after the other.
+/// The state of the analysis.
 struct Flow<'t, 'a> {
     typed: &'t Typed<'a>,
     diags: &'t Diagnostics,
     sources: &'t SourceMap,
     layouts: Layouts<'t, 'a>,
-    /// All declarations that something refers to.
+    /// All used declarations.
     named: HashSet<NodeId>,
-    /// Kinds of warnings and places: one of a kind is enough at one place.
+    /// Reported kinds and places, to report each once.
     said: HashSet<(Warning, u32, u32)>,
-    /// Of variables and parameters; none of what has no storage.
+    /// Places of variables and parameters that have storage.
     places: HashMap<NodeId, Option<Place>>,
     /// The first free slots.
     next: (usize, usize),
     state: State,
-    /// What comes from the return statements of the action or function at hand, and from the block's exit statements.
+    /// States at the return statements of the current action or function, and at the block's exit statements.
     returns: State,
     exits: State,
     loops: Vec<stmt::Loop>,
-    /// Nothing is said before all ways to a point are known.
+    /// True while the analysis must not report, because not all paths to a point are known.
     silent: bool,
-    /// How many are left.
+    /// Number of remaining steps.
     steps: usize,
-    /// Of calls.
+    /// Depth of calls.
     depth: usize,
 }
 
 impl<'a> Flow<'_, 'a> {
-    /// Counts steps; false if there were too many.
+    /// Counts steps; returns false if there were too many.
     fn step(&mut self, count: usize) -> bool {
         self.steps = self.steps.saturating_sub(count);
         self.steps > 0
     }
 
-    /// A copy of the state, which counts.
+    /// Copies the state, which counts as steps.
     fn copy(&mut self) -> State {
         self.step(self.state.size());
         self.state.clone()
@@ -120,13 +120,13 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// The expression as it is written, in one line.
+    /// Returns the expression's source text in one line.
     fn text(&self, span: Span) -> String {
         let text = self.sources.snippet(span);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The place of a variable or parameter.
+    /// Returns the place of a variable or parameter.
     fn place(&mut self, id: NodeId, ty: &Type) -> Option<Place> {
         if let Some(known) = self.places.get(&id) {
             return known.clone();
@@ -149,7 +149,7 @@ impl<'a> Flow<'_, 'a> {
         self.place(p.id, &ty)
     }
 
-    /// The parameters as whoever calls gives them.
+    /// Returns the parameters in the state in which callers pass them.
     fn enter(&mut self, params: &[Param]) {
         for p in params {
             if let Some(place) = self.param(p).filter(|p| self.step(p.slots())) {
@@ -209,7 +209,7 @@ impl<'a> Flow<'_, 'a> {
         params.iter().for_each(|p| self.leave(&d.name, p));
     }
 
-    /// What parsers and controls declare.
+    /// Analyses the declarations of parsers and controls.
     fn locals(&mut self, locals: &'a [Decl]) {
         locals.iter().for_each(|d| self.declare(d));
     }

@@ -1,4 +1,4 @@
-//! Parsers: their states are walked until nothing new comes to be known at the beginning of any.
+//! Analyses parsers: their states, until the state information reaches a fixed point.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::state::State;
 use crate::ast::{self, ExprKind, ParserDecl, Transition};
 
 impl<'a> Flow<'_, 'a> {
-    /// Walks all states; in the end is known what is known where the parser ends.
+    /// Analyses all states; afterwards the current state is the one at the parser's end.
     pub(super) fn parser(&mut self, p: &'a ParserDecl) {
         self.locals(&p.locals);
         let states: HashMap<&str, &'a ast::State> =
@@ -62,7 +62,7 @@ impl<'a> Flow<'_, 'a> {
     }
 }
 
-/// Where a state leads to: a select that nothing matches leads to `reject`, and so does a missing transition.
+/// Returns the successors of a state. A select without a match and a missing transition lead to `reject`.
 fn targets(s: &ast::State) -> Vec<&str> {
     match &s.transition {
         Transition::Missing => vec!["reject"],

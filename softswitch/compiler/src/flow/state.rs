@@ -1,8 +1,8 @@
-//! What is known of variables at one point of the program.
+//! The known state of variables at one point of the program.
 
 use super::layout::Place;
 
-/// Whether a header is valid.
+/// The validity of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validity {
     Yes,
@@ -14,14 +14,14 @@ pub enum Validity {
 #[derive(Clone, Copy, Default)]
 struct Header {
     validity: Validity,
-    /// The program has asked whether it is valid, so that it is taken to know.
+    /// The program has tested its validity, so it counts as valid.
     asked: bool,
 }
 
-/// Slots that no statement has touched hold a value, and headers that may be valid.
+/// The state of all slots. Untouched slots are initialized, and their headers may be valid.
 #[derive(Clone, Default)]
 pub struct State {
-    /// Nothing comes here.
+    /// True if this point is unreachable.
     pub dead: bool,
     unset: Vec<bool>,
     headers: Vec<Header>,
@@ -35,12 +35,12 @@ impl State {
         }
     }
 
-    /// What it takes to copy the state.
+    /// Returns the cost of copying the state.
     pub fn size(&self) -> usize {
         self.unset.len() + self.headers.len()
     }
 
-    /// Says of all values in the place whether they may be without a value.
+    /// Marks all values in the place as possibly uninitialized, or not.
     pub fn mark(&mut self, place: &Place, unset: bool) {
         let end = place.value + place.layout.values;
         if self.unset.len() < end {
@@ -53,7 +53,7 @@ impl State {
         self.unset.get(slot).copied().unwrap_or(false)
     }
 
-    /// Whether any value in the place may be without a value.
+    /// Returns true if any value in the place may be uninitialized.
     pub fn has_unset(&self, place: &Place) -> bool {
         let end = self.unset.len().min(place.value + place.layout.values);
         self.unset
@@ -61,7 +61,7 @@ impl State {
             .is_some_and(|slots| slots.contains(&true))
     }
 
-    /// What the program may take for granted of the header of this slot.
+    /// Returns the known validity of the header in this slot.
     pub fn validity(&self, slot: usize) -> Validity {
         match self.headers.get(slot) {
             Some(h) if h.asked => Validity::Yes,
@@ -82,26 +82,26 @@ impl State {
         *self.header(slot) = Header { validity, asked };
     }
 
-    /// The same of all headers in the place.
+    /// Returns the known validity of all headers in the place.
     pub fn set_all(&mut self, place: &Place, validity: Validity) {
         (place.header..place.header + place.layout.headers)
             .for_each(|slot| self.set_validity(slot, validity));
     }
 
-    /// The program looks whether the headers in the place are valid.
+    /// Records a test of the validity of the headers in the place.
     pub fn ask(&mut self, place: &Place) {
         (place.header..place.header + place.layout.headers)
             .for_each(|slot| self.header(slot).asked = true);
     }
 
-    /// Forgets what was asked since `before`: it holds only for the statement that asked.
+    /// Discards tests since `before`, because they hold only for the testing statement.
     pub fn ask_as(&mut self, before: &State) {
         for (slot, h) in self.headers.iter_mut().enumerate() {
             h.asked = before.headers.get(slot).is_some_and(|b| b.asked);
         }
     }
 
-    /// Headers that were valid before stay so: which of a table's actions runs is up to its entries.
+    /// Keeps headers valid that were valid before, because the entries determine which of a table's actions runs.
     pub fn keep_valid(&mut self, before: &State) {
         for (h, before) in self.headers.iter_mut().zip(&before.headers) {
             if before.validity == Validity::Yes {
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    /// Takes in what another way brings to the same point; returns whether that changed anything.
+    /// Merges the state of another path to the same point; returns true if that changed anything.
     pub fn join(&mut self, other: &State) -> bool {
         if other.dead {
             return false;

@@ -1,4 +1,4 @@
-//! Statements and declarations.
+//! Analyses statements and declarations.
 
 use super::Flow;
 use super::state::{State, Validity};
@@ -6,7 +6,7 @@ use crate::ast::{Decl, DeclKind, Expr, Stmt, StmtKind, SwitchCase};
 use crate::check::Const;
 use crate::types::Type;
 
-/// What comes from the `break` and `continue` statements of a loop.
+/// The states at the `break` and `continue` statements of a loop.
 pub(super) struct Loop {
     breaks: State,
     continues: State,
@@ -95,7 +95,7 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
-    /// Nothing after this statement is reached; returns what it takes along.
+    /// Marks the following statements as unreachable; returns the state at this one.
     fn end(&mut self) -> State {
         self.step(self.state.size());
         std::mem::replace(&mut self.state, State::dead())
@@ -105,7 +105,7 @@ impl<'a> Flow<'_, 'a> {
         let DeclKind::Var { ty, init } = &d.kind else {
             return;
         };
-        // What nothing refers to is left out of the program, and its value with it.
+        // Unused declarations are omitted from the program, including their initial values.
         let init = init.as_ref().filter(|_| self.named.contains(&d.id));
         init.iter().for_each(|e| self.read(e));
         let ty = self.typed.type_of(ty.id);
@@ -159,7 +159,7 @@ impl<'a> Flow<'_, 'a> {
         self.state = after;
     }
 
-    /// Whether a case always applies: there is a default one, or one for each action of the table.
+    /// Returns true if a case always applies: there is a default case, or one for each action of the table.
     fn is_complete(&self, subject: &Expr, cases: &[SwitchCase]) -> bool {
         let actions = match self.typed.type_of(subject.id) {
             Type::ActionRun(table) => match self.typed.defs.get_decl(table).map(|d| &d.kind) {
@@ -173,8 +173,8 @@ impl<'a> Flow<'_, 'a> {
         cases.iter().any(|c| c.label.is_none()) || actions == Some(cases.len())
     }
 
-    /// Goes through a loop until nothing new is known, and once more to speak of it. A round returns what is known when
-    /// the loop ends before it.
+    /// Analyses a loop up to the fixed point, and once more to report warnings. `round` returns the state if the loop ends
+    /// before the iteration.
     fn rounds(&mut self, round: &mut dyn FnMut(&mut Self) -> State) {
         let outer = std::mem::replace(&mut self.silent, true);
         let mut start = self.copy();
@@ -190,7 +190,7 @@ impl<'a> Flow<'_, 'a> {
         self.state = self.round(round);
     }
 
-    /// One round; returns what is known after the loop.
+    /// Analyses one iteration; returns the state after the loop.
     fn round(&mut self, round: &mut dyn FnMut(&mut Self) -> State) -> State {
         self.loops.push(Loop {
             breaks: State::dead(),
@@ -203,7 +203,7 @@ impl<'a> Flow<'_, 'a> {
         end
     }
 
-    /// Where a round's `continue` statements lead.
+    /// Analyses the continuation of an iteration's `continue` statements.
     fn go_on(&mut self) {
         if let Some(l) = self.loops.last_mut() {
             let continues = std::mem::replace(&mut l.continues, State::dead());

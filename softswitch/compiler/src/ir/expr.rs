@@ -63,7 +63,7 @@ pub enum HeaderRef {
 }
 
 impl HeaderRef {
-    /// `stack.next` by its index: what the target wants of a header that is copied or set valid whole.
+    /// `stack.next` by its index, which the target needs if the header is copied or set valid.
     pub fn by_index(self) -> HeaderRef {
         let HeaderRef::Next(stack) = self else {
             return self;
@@ -83,7 +83,7 @@ pub enum Ex {
         field: String,
         ty: Scalar,
     },
-    /// Field of a header that is not known by name; `index` is its position in the header.
+    /// Field of a computed header; `index` is its position in the header.
     FieldOf {
         header: HeaderRef,
         field: String,
@@ -100,7 +100,7 @@ pub enum Ex {
     /// Run-time parameter of the action around.
     Param(usize, Scalar),
     Valid(HeaderRef),
-    /// Whether any member of the union is valid.
+    /// True if any member of the union is valid.
     UnionValid(String),
     Unary(UnOp, Box<Ex>, Scalar),
     Binary(BinOp, Box<Ex>, Box<Ex>, Scalar),

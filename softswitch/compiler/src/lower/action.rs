@@ -1,4 +1,4 @@
-//! Actions as tables use them.
+//! Lowers actions of tables.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::ir::{Action, Ex};
 use crate::types::{CallInfo, Type};
 
 impl<'a> Lower<'a> {
-    /// The frame that an action's body sees: that of the control that declares it.
+    /// Returns the frame of an action's body: the frame of the control that declares it.
     pub(super) fn action_frame(&self, id: NodeId) -> FrameRef {
         let mut frame = self.frame.clone();
         if let Some(b) = frame.block {
@@ -29,7 +29,7 @@ impl<'a> Lower<'a> {
         frame
     }
 
-    /// Storage that an action reaches without its parameters, in itself and what it calls.
+    /// Returns the storage that an action and its callees access other than by parameters.
     pub(super) fn action_places(&self, id: NodeId) -> HashSet<String> {
         let mut places = HashSet::new();
         let mut seen = vec![id];
@@ -64,7 +64,7 @@ impl<'a> Lower<'a> {
         places
     }
 
-    /// Remembers that the action is in use.
+    /// Records that the action is in use.
     pub(super) fn note_action(&mut self, d: &Decl, owner: &FrameRef, in_table: bool) {
         let name = self.action_name(d, owner);
         let block = self.frame.block;
@@ -83,7 +83,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Name of the action for the control plane.
+    /// Returns the action's name for the control plane.
     fn action_name(&self, d: &Decl, frame: &FrameRef) -> String {
         let local =
             super::object::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
@@ -94,7 +94,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The action that `e` (a name, or a call that binds arguments) stands for in a table.
+    /// Returns the action that `e` (a name, or a call that binds arguments) denotes in a table.
     pub(super) fn table_action(&mut self, e: &'a Expr) -> Option<(usize, NodeId)> {
         let (name, args, info): (&Expr, &'a [crate::ast::Arg], Option<&'a CallInfo>) = match &e.kind
         {
@@ -118,7 +118,7 @@ impl<'a> Lower<'a> {
         if let Some(i) = self.action_ids.get(&key) {
             return Some((*i, id));
         }
-        // Reserve the place first: the order of actions is that of their first use.
+        // Reserve the index first: actions are in order of first use.
         let index = self.ir.actions.len();
         self.ir.actions.push(Action {
             name: full,

@@ -1,4 +1,4 @@
-//! Assignment, and copies of values.
+//! Lowers assignments and copies of values.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use super::{Lower, fold};
 use crate::ir::{Ex, HeaderRef, Scalar, StKind};
 
 impl<'a> Lower<'a> {
-    /// `target = value`, taken apart where no single operation of the target does it.
+    /// Lowers `target = value`, in several operations if the target does not have a single one.
     pub(super) fn assign(&mut self, target: &Val, value: Val) {
-        // `{a, b} = {b, a}`: all of the right side is read before anything is written.
+        // `{a, b} = {b, a}`: the right side is read before the left side is written.
         let composite = matches!(
             value,
             Val::Struct(_) | Val::Tuple(_) | Val::HeaderLit { .. }
@@ -32,7 +32,7 @@ impl<'a> Lower<'a> {
                 };
                 self.assign_scalar(lhs, rhs);
             }
-            // The target copies named headers only; the last one of a stack is valid.
+            // The target copies named headers only; the last header of a stack is valid.
             (Val::Header(l), Val::Header(r))
                 if matches!(r.at, HeaderRef::Last(_) | HeaderRef::UnionLast { .. }) =>
             {
@@ -153,7 +153,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A copy of the value, safe from later writes.
+    /// Returns a copy of the value that later writes do not affect.
     pub(super) fn materialise(&mut self, v: Val) -> Val {
         if v.is_const() {
             return v;
@@ -198,7 +198,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Makes every header inside invalid.
+    /// Makes all headers in the value invalid.
     pub(super) fn invalidate(&mut self, v: &Val) {
         match v {
             Val::Header(h) => self.emit(StKind::SetValid(h.at.clone(), false)),
@@ -216,7 +216,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Names of all storage in a value; elements of a stack count as the whole stack.
+/// Returns the names of all storage in a value; elements of a stack count as the whole stack.
 pub(super) fn places(v: &Val) -> HashSet<String> {
     let mut set = HashSet::new();
     match v {

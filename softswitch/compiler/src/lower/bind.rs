@@ -1,7 +1,7 @@
 //! Binding of arguments to parameters.
 //!
-//! P4 copies arguments in and out. Where nobody can see the difference the parameter simply stands
-//! for the caller's storage.
+//! P4 copies arguments in and out. If that makes no difference, the parameter is an alias of
+//! the caller's storage.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::ast::{Arg, Direction, ExprKind, Param};
 use crate::ir::{Ex, StKind};
 use crate::types::CallInfo;
 
-/// What is left to do after the call: `target = parameter`.
+/// A copy to make after the call: `target = parameter`.
 #[derive(Clone)]
 pub(super) struct CopyOut {
     target: Val,
@@ -31,11 +31,11 @@ impl CopyOut {
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Binding {
-    /// The callee sees nothing of the caller but its parameters.
+    /// The callee accesses the caller's storage only by its parameters.
     Closed,
-    /// An action: its body may also reach this storage of its surroundings.
+    /// An action, whose body may also access this storage of its control.
     Open(HashSet<String>),
-    /// An instance applied in several places: parameters need storage of their own.
+    /// An instance applied in several places, whose parameters need separate storage.
     Shared,
 }
 
@@ -188,8 +188,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Runs a callee's body, and what its arguments need afterwards; an `exit` inside does the
-    /// latter, too.
+    /// Lowers a callee's body and the copies after it, which an `exit` in the body makes, too.
     pub(super) fn with_copies(&mut self, copies: Vec<CopyOut>, body: impl FnOnce(&mut Self)) {
         self.pending.push(copies);
         body(self);
@@ -234,7 +233,7 @@ impl<'a> Lower<'a> {
         flag
     }
 
-    /// An output's place is decided before the call: fixes computed stack indices.
+    /// Fixes computed stack indices of an output, whose place is determined before the call.
     fn fix_index(&mut self, v: Val) -> Val {
         use crate::ir::HeaderRef;
         match v {
@@ -295,8 +294,7 @@ fn reindex(v: Val, to: &Ex) -> Val {
     }
 }
 
-/// Whether every leaf names storage at a fixed place (or is constant), so that it costs nothing to
-/// read it several times.
+/// Returns true if all leaves are constants or storage at a fixed place, so that repeated reads are cheap.
 fn is_place(v: &Val) -> bool {
     match v {
         Val::HeaderLit { .. } => false,

@@ -1,4 +1,4 @@
-//! Calls.
+//! Lowers calls.
 
 use super::bind::Binding;
 use super::frame::Frame;
@@ -137,7 +137,7 @@ impl<'a> Lower<'a> {
         ret.unwrap_or(Val::Unit)
     }
 
-    /// Lowers a body whose `return` ends just the body.
+    /// Lowers a body whose `return` ends only the body.
     pub(super) fn body_with_return(&mut self, body: &'a Block, value: Option<Val>) {
         let label = self.label();
         self.returns.push(Return { label, value });
@@ -148,7 +148,7 @@ impl<'a> Lower<'a> {
         self.emit_labelled(label, stmts);
     }
 
-    /// An action that is called like a function.
+    /// Lowers an action that is called like a function.
     fn inline_action(&mut self, id: NodeId, info: &'a CallInfo, args: &'a [Arg]) {
         let Some(d) = self.t.defs.get_decl(id) else {
             return;
@@ -159,7 +159,7 @@ impl<'a> Lower<'a> {
         let seen = self.action_places(id);
         let (values, copies) = self.bind(params, info, args, &Binding::Open(seen), &d.name.name);
         let owner = self.action_frame(id);
-        // What only other actions call is theirs alone.
+        // An action called only by other actions is not visible to the control plane.
         if !self.in_action() && self.inlined_actions == 0 {
             self.note_action(d, &owner, false);
         }
@@ -174,7 +174,7 @@ impl<'a> Lower<'a> {
         self.inlined_actions -= 1;
     }
 
-    /// `instance.apply(...)` or `Type.apply(...)` of a control or parser.
+    /// Lowers `instance.apply(...)` or `Type.apply(...)` of a control or parser.
     fn apply_block(
         &mut self,
         e: &'a Expr,
@@ -188,7 +188,7 @@ impl<'a> Lower<'a> {
         };
         let (block, shared) = match self.eval(base) {
             Val::Block(b) => (b, self.is_shared(base)),
-            // Applied by the name of its type: an instance of its own.
+            // Applied by the name of its type: a separate instance.
             _ => match self.anonymous_block(e, decl, info) {
                 Some(b) => {
                     self.type_applied.push((self.frame.block, b));
@@ -232,7 +232,7 @@ impl<'a> Lower<'a> {
         Val::Unit
     }
 
-    /// Second call of an instance whose parameters have storage of their own.
+    /// Lowers a further call of an instance whose parameters have their own storage.
     fn rebind(
         &mut self,
         params: &'a [crate::ast::Param],
@@ -241,7 +241,7 @@ impl<'a> Lower<'a> {
         own: Vec<Val>,
     ) -> (Vec<Val>, Vec<super::bind::CopyOut>) {
         let (values, copies) = self.bind(params, info, args, &Binding::Shared, "arg");
-        // The copies made by `bind` go through fresh storage; move them into the instance's.
+        // The copies made by `bind` use fresh storage; move them to the instance's.
         let mut outs = Vec::new();
         for ((p, v), o) in params.iter().zip(&values).zip(&own) {
             if p.dir == crate::ast::Direction::Out {
@@ -257,7 +257,7 @@ impl<'a> Lower<'a> {
         (own, outs)
     }
 
-    /// Whether the instance is applied in several places with different arguments.
+    /// Returns true if the instance is applied in several places with different arguments.
     fn is_shared(&mut self, base: &'a Expr) -> bool {
         let Some(&id) = self.t.names.get(&base.id) else {
             return false;
@@ -282,7 +282,7 @@ impl<'a> Lower<'a> {
         sites.windows(2).any(|w| w[0] != w[1])
     }
 
-    /// Texts of the arguments of all calls `instance.apply(...)` below `s`.
+    /// Returns the argument texts of all calls `instance.apply(...)` below `s`.
     fn apply_sites(&self, s: &'a crate::ast::Stmt, instance: NodeId, out: &mut Vec<String>) {
         let one =
             |s: &'a crate::ast::Stmt, out: &mut Vec<String>| self.apply_sites(s, instance, out);
@@ -303,7 +303,7 @@ impl<'a> Lower<'a> {
                     .for_each(|b| b.stmts.iter().for_each(|s| one(s, out)));
             }
             StmtKind::For { body, .. } | StmtKind::ForIn { body, .. } => {
-                // Unrolled: the same arguments by text may be different storage.
+                // In an unrolled loop, equal argument texts may denote different storage.
                 let before = out.len();
                 one(body, out);
                 if out.len() > before {
@@ -338,7 +338,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A Boolean that tells whether the table hit, or the number of the action that ran.
+    /// Returns a Boolean for the table's hit, or the number of the action that ran.
     pub(super) fn apply_member(&mut self, base: &'a Expr, name: &str) -> Val {
         let ExprKind::Call { callee, .. } = &base.kind else {
             return Val::Unit;

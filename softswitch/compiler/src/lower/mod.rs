@@ -1,8 +1,8 @@
-//! From the checked syntax tree to the flat program of [`crate::ir`].
+//! Lowers the checked syntax tree to the flat program of [`crate::ir`].
 //!
-//! The compile-time part of the program (instantiation, constants, generics) is evaluated here and
-//! all calls are inlined: an instance of a control or parser is lowered where it is applied, with
-//! its parameters standing for the caller's storage.
+//! This stage evaluates the compile-time part of the program (instantiation, constants, generics) and
+//! inlines all calls: an instance of a control or parser is lowered where it is applied, with its
+//! parameters as aliases of the caller's storage.
 
 mod action;
 mod assign;
@@ -44,7 +44,7 @@ pub(crate) use object::{match_annotation, name_annotation, string_annotation};
 use frame::{Frame, FrameRef};
 use value::Val;
 
-/// `foreign_externs`: take externs that v1model does not have for operations of the target.
+/// Lowers a program. `foreign_externs`: pass externs that v1model does not declare to the target.
 pub fn lower<'a>(
     typed: &'a Typed<'a>,
     diags: &'a Diagnostics,
@@ -85,7 +85,7 @@ pub fn lower<'a>(
     l.ir
 }
 
-/// What kind of code is being lowered.
+/// The kind of code being lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Parser,
@@ -95,7 +95,7 @@ pub(crate) enum Place {
     Deparser,
 }
 
-/// Where `return` goes and where it leaves its value.
+/// The target of `return`, and the storage for its value.
 struct Return {
     label: Label,
     value: Option<Val>,
@@ -117,9 +117,9 @@ pub(crate) struct Lower<'a> {
     sources: &'a SourceMap,
     ir: Lowered<'a>,
     frame: FrameRef,
-    /// Where statements are put.
+    /// The current list of statements.
     out: Vec<St>,
-    /// Source of the statement at hand.
+    /// Source position of the current statement.
     span: Span,
     /// Names of variables and headers in use.
     names: HashSet<String>,
@@ -127,29 +127,29 @@ pub(crate) struct Lower<'a> {
     union_types: HashMap<String, usize>,
     next_label: Label,
     returns: Vec<Return>,
-    /// Labels of the loops around: `(break, continue)`.
+    /// Labels of the enclosing loops: `(break, continue)`.
     loops: Vec<(Label, Label)>,
     blocks: Vec<BlockInstance<'a>>,
     /// Tables and actions by the instance of the control and the declaration.
     table_ids: HashMap<(usize, NodeId), usize>,
     action_ids: HashMap<(String, NodeId, String), usize>,
     used_actions: Vec<UsedAction>,
-    /// Blocks applied by the name of their type, with the block around.
+    /// Blocks applied by the name of their type, with the enclosing block.
     type_applied: Vec<(Option<usize>, usize)>,
-    /// Copies that the calls around the statement at hand make when they return.
+    /// Copies that the enclosing calls make when they return.
     pending: Vec<Vec<bind::CopyOut>>,
-    /// Set in a table's action if `exit` must leave it by a flag; see [`bind`].
+    /// Set in a table's action in which `exit` must set a flag; see [`bind`].
     exit_goal: Option<(Ex, Label)>,
     exit_flag: Option<Ex>,
-    /// Actions that tell by the flag that they ended with `exit`.
+    /// Actions that set the flag for `exit`.
     flagged_actions: HashSet<usize>,
-    /// Calls of actions that the statement at hand is inlined in.
+    /// Calls of actions into which the current statement is inlined.
     inlined_actions: usize,
     foreign_externs: bool,
     place: Place,
     depth: usize,
     size: usize,
-    /// The egress pipeline is being lowered.
+    /// True while the egress pipeline is lowered.
     in_egress: bool,
 }
 
@@ -159,14 +159,14 @@ pub(crate) struct UsedAction {
     block: Option<usize>,
     id: NodeId,
     name: String,
-    /// Listed by a table, as against called by statements.
+    /// True if a table lists it; false if only statements call it.
     in_table: bool,
 }
 
-/// Programs that inline deeper than this recurse.
+/// Maximum depth of inlining, which only recursive programs exceed.
 pub(crate) const MAX_INLINE_DEPTH: usize = 120;
 
-/// A bound on the statements of the result and the calls on the way, against programs whose inlining explodes.
+/// Maximum number of resulting statements and inlined calls, against exponential growth.
 const MAX_SIZE: usize = 200_000;
 
 impl<'a> Lower<'a> {
@@ -187,7 +187,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Counts a statement or call; false, with an error the first time, if there are too many.
+    /// Counts a statement or call; returns false, with one error, if there are too many.
     fn grow(&mut self) -> bool {
         self.size += 1;
         if self.size == MAX_SIZE + 1 {
@@ -199,7 +199,7 @@ impl<'a> Lower<'a> {
         self.size <= MAX_SIZE
     }
 
-    /// Lowers with `f` into a statement list of its own.
+    /// Lowers with `f` into a separate list of statements.
     fn collect(&mut self, f: impl FnOnce(&mut Self)) -> Vec<St> {
         let outer = std::mem::take(&mut self.out);
         f(self);
@@ -211,10 +211,10 @@ impl<'a> Lower<'a> {
         self.next_label
     }
 
-    /// The type with the type parameters of the current instance filled in.
+    /// Returns the type with the current instance's type arguments.
     fn subst(&self, ty: &Type) -> Type {
         let mut t = ty.substitute(&|v| self.frame.find_type(v));
-        // A parameter may stand for another parameter.
+        // A type argument may itself be a type parameter.
         for _ in 0..8 {
             if !mentions_var(&t) {
                 break;
@@ -228,12 +228,12 @@ impl<'a> Lower<'a> {
         self.subst(&self.t.type_of(id))
     }
 
-    /// A fresh scalar variable.
+    /// Creates a scalar variable.
     fn temp(&mut self, ty: Scalar) -> Ex {
         self.scalar_variable("tmp", ty)
     }
 
-    /// The value of `e` now, safe from later writes.
+    /// Returns the current value of `e`, which later writes do not affect.
     fn snapshot(&mut self, e: Ex) -> Ex {
         if e.is_const() || matches!(e, Ex::Param(..)) {
             return e;
@@ -241,7 +241,7 @@ impl<'a> Lower<'a> {
         self.stored(e)
     }
 
-    /// The value of `e` now, in a variable.
+    /// Returns the current value of `e`, in a variable.
     fn stored(&mut self, e: Ex) -> Ex {
         let tmp = self.temp(e.ty());
         self.emit(StKind::Assign(tmp.clone(), e));

@@ -1,4 +1,4 @@
-//! What the control plane sees, in the order in which P4Info lists it.
+//! The objects visible to the control plane, in P4Info's order.
 
 use super::value::Val;
 use super::{Lower, UsedAction};
@@ -33,7 +33,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// All instances of controls in a block, the block itself first.
+    /// Returns all instances of controls in a block, the block itself first.
     fn inner_blocks(&self, block: usize, out: &mut Vec<usize>) {
         out.push(block);
         for (outer, inner) in &self.type_applied {

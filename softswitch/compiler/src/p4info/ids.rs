@@ -1,8 +1,8 @@
 //! Ids and aliases.
 //!
 //! An id is the object's type in the first byte and a hash of its name (Jenkins one-at-a-time) in
-//! the other three; on a collision the next number is taken, names in alphabetical order. So ids
-//! are the same in every compiler that follows p4c.
+//! the other three; after a collision the next number is used, with names in alphabetical order. So the ids
+//! equal p4c's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -47,12 +47,12 @@ pub struct Symbols {
     ids: BTreeMap<(Kind, String), u32>,
     assigned: HashSet<u32>,
     names: BTreeSet<String>,
-    /// How many names end in each dotted suffix.
+    /// Number of names with each dotted suffix.
     suffixes: HashMap<String, usize>,
 }
 
 impl Symbols {
-    /// Registers an object; an id given by the program is `Err` if it is taken.
+    /// Registers an object; `Err` if the program's id is already in use.
     pub fn add(&mut self, kind: Kind, name: &str, id: Option<(u32, Span)>) -> Result<(), Span> {
         let key = (kind, name.to_string());
         if self.ids.contains_key(&key) {
@@ -80,7 +80,7 @@ impl Symbols {
         clash.map_or(Ok(()), Err)
     }
 
-    /// Gives an id to everything that has none.
+    /// Assigns an id to all objects without one.
     pub fn assign(&mut self) {
         for ((kind, name), id) in &mut self.ids {
             if *id != 0 {
@@ -105,7 +105,7 @@ impl Symbols {
             .unwrap_or(0)
     }
 
-    /// The shortest dotted suffix that no other name has.
+    /// Returns the shortest unique dotted suffix.
     pub fn alias(&self, name: &str) -> String {
         let mut all: Vec<&str> = suffixes(name).collect();
         all.reverse();
@@ -116,7 +116,7 @@ impl Symbols {
     }
 }
 
-/// All suffixes that begin at a component, longest first.
+/// Returns all suffixes that begin at a component, longest first.
 fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(name.match_indices('.').map(|(i, _)| &name[i + 1..]))
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_follow_p4c() {
+    fn ids_equal_those_of_p4c() {
         let mut s = Symbols::default();
         let _ = s.add(Kind::Action, "NoAction", None);
         let _ = s.add(Kind::Table, "ingress.mac_da", None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_are_the_shortest_unique_suffixes() {
+    fn alias_is_shortest_unique_suffix() {
         let mut s = Symbols::default();
         for n in ["a.x.t", "a.y.t", "u", "b.u", "c.v"] {
             let _ = s.add(Kind::Table, n, None);

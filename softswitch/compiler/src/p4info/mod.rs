@@ -1,5 +1,5 @@
-//! P4Info: what the control plane needs to know of the program, as the P4Runtime specification
-//! (section "P4Info message") defines it, in the text format of protocol buffers.
+//! Emits P4Info, the program's description for the control plane (P4Runtime specification, section "P4Info message"),
+//! in the text format of protocol buffers.
 
 mod annotation;
 mod entries;
@@ -23,7 +23,7 @@ pub use format::Format;
 use ids::{Kind, Symbols};
 use text::Message;
 
-/// The P4Info of a lowered program, and the entries of its tables, as text.
+/// Emits the P4Info of a lowered program, and the entries of its tables, as text.
 pub fn emit<'a>(
     typed: &'a Typed<'a>,
     ir: &'a Lowered<'a>,
@@ -49,7 +49,7 @@ pub fn emit<'a>(
     )
 }
 
-/// Declared types that some object mentions: the maps of `type_info`, by name.
+/// Declared types that an object uses: the maps of `type_info`, by name.
 #[derive(Default)]
 struct TypeInfo {
     structs: BTreeMap<String, Message>,
@@ -59,7 +59,7 @@ struct TypeInfo {
     error: Option<Message>,
     serializable_enums: BTreeMap<String, Message>,
     new_types: BTreeMap<String, Message>,
-    /// Something that may mention types exists.
+    /// True if there is an object that may use types.
     present: bool,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Emitter<'a> {
         m
     }
 
-    /// Gives every object its id; see [`ids`].
+    /// Assigns all ids; see [`ids`].
     fn collect_symbols(&mut self) {
         let ir = self.ir;
         let mut names = HashSet::new();
@@ -273,7 +273,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The fields that every object begins with.
+    /// Emits the preamble of an object.
     fn preamble(
         &self,
         kind: Kind,
@@ -298,7 +298,7 @@ impl<'a> Emitter<'a> {
         self.preamble(kind, name, name, &alias, annos, &[])
     }
 
-    /// The type under all `type` declarations.
+    /// Returns the type behind all `type` declarations.
     fn stripped(&self, ty: &Type) -> Type {
         if let Type::Named(id, _) = ty
             && let Some(DeclKind::NewType(t)) = self.t.defs.get_decl(*id).map(|d| &d.kind)
@@ -308,7 +308,7 @@ impl<'a> Emitter<'a> {
         ty.clone()
     }
 
-    /// An enum whose values are numbers of the compiler's own choice.
+    /// Returns true for an enum without an underlying type.
     fn is_plain_enum(&self, ty: &Type) -> bool {
         let Type::Named(id, _) = ty else { return false };
         let d = self.t.defs.get_decl(*id);
@@ -332,7 +332,7 @@ impl<'a> Emitter<'a> {
                 DeclKind::NewType(t) => {
                     match typespec::translated_width(&self.t.defs.get_decl(*id)?.annos) {
                         Some(w) => Some(w),
-                        // Translations of inner types do not count.
+                        // Translations of inner types do not apply.
                         None => self.width_of(&self.stripped(&self.t.type_of(t.id))),
                     }
                 }
@@ -358,7 +358,7 @@ fn string_of(e: &crate::ast::Expr) -> Option<String> {
     }
 }
 
-/// The number in `@name(number)`.
+/// Returns the number in `@name(number)`.
 pub(crate) fn int_annotation(
     annos: &[Annotation],
     name: &str,
@@ -373,7 +373,7 @@ pub(crate) fn int_annotation(
     }
 }
 
-/// A number as the bytes that hold its width.
+/// Encodes a number in the bytes of its width.
 pub(crate) fn bytes(v: &BigInt, width: u32) -> Vec<u8> {
     let n = width.div_ceil(8) as usize;
     let (_, raw) = v.to_bytes_be();

@@ -25,10 +25,10 @@ use crate::token::{Tok, Token};
 pub(crate) struct Failed;
 pub(crate) type PResult<T> = Result<T, Failed>;
 
-/// Nesting deeper than this is refused, so that the recursion cannot exhaust the stack.
+/// Maximum nesting depth, so that the recursion cannot exhaust the stack.
 const MAX_DEPTH: u32 = 200;
 
-/// Operators in a row, likewise.
+/// Maximum length of a chain of operators, for the same reason.
 const MAX_CHAIN: u32 = 4000;
 
 const KEYWORDS: &[&str] = &[
@@ -110,12 +110,12 @@ pub(crate) struct Parser<'a> {
     pos: usize,
     diags: &'a Diagnostics,
     next_id: u32,
-    /// Innermost last: name -> whether it is a type there.
+    /// Scopes, innermost last: for each name, true if it is a type.
     scopes: Vec<HashMap<Name, bool>>,
     /// While positive, errors are not reported (speculative parsing).
     silent: u32,
     depth: u32,
-    /// Within `<` and `>` outside of any brackets, where `>` is no operator.
+    /// True between `<` and `>` outside any brackets, where `>` is not an operator.
     in_angles: bool,
 }
 
@@ -188,12 +188,12 @@ impl Parser<'_> {
         found
     }
 
-    /// Whether there is nothing between the token `n` places ahead and the one before it.
+    /// Returns true if the token `n` places ahead directly follows the one before it.
     fn glued(&self, n: usize) -> bool {
         self.tokens.get(self.pos + n).is_some_and(|t| t.glued)
     }
 
-    /// Two glued tokens `>` and `second`: `>>` or `>>=`.
+    /// Returns true at two adjacent tokens `>` and `second`: `>>` or `>>=`.
     fn at_shift_right(&self, second: &str) -> bool {
         self.at(">") && self.peek_at(1, second) && self.glued(1)
     }
@@ -221,7 +221,7 @@ impl Parser<'_> {
             Tok::Eof => "the end of the file".into(),
         };
         if wanted == "';'" {
-            // The mistake is usually at the end of what came before.
+            // The error is usually at the end of the previous token.
             self.diags.error_hint(
                 self.span(),
                 format!("syntax error: expected {wanted}, found {found}"),
@@ -236,7 +236,7 @@ impl Parser<'_> {
         Failed
     }
 
-    /// Counts one more link of a chain such as `a + b + ...` or `a.b...`: the tree is that deep.
+    /// Counts a link of a chain such as `a + b + ...` or `a.b...`, because the tree is as deep as the chain.
     fn link(&self, links: &mut u32) -> PResult<()> {
         *links += 1;
         if *links > MAX_CHAIN {
@@ -266,7 +266,7 @@ impl Parser<'_> {
         r
     }
 
-    /// A name; keywords that P4 also allows as names are accepted.
+    /// Parses a name, including keywords that P4 also allows as names.
     fn ident(&mut self) -> PResult<Ident> {
         let Tok::Ident(n) = self.tok() else {
             return Err(self.unexpected("a name"));
@@ -303,7 +303,7 @@ impl Parser<'_> {
         r
     }
 
-    /// Items with commas between them, up to `close`.
+    /// Parses items separated by commas, up to `close`.
     fn list<T>(
         &mut self,
         close: &str,
@@ -315,7 +315,7 @@ impl Parser<'_> {
         self.some(close, false, item)
     }
 
-    /// Like [`Self::list`], with one item at least and perhaps a comma after the last.
+    /// Parses a list like [`Self::list`], with at least one item and optionally a comma after the last.
     fn some<T>(
         &mut self,
         close: &str,

@@ -7,7 +7,7 @@ use super::Preprocessor;
 use crate::diag::Span;
 use crate::token::{Tok, Token};
 
-/// Longer conditions are refused.
+/// Maximum length of a condition in tokens.
 const MAX_TOKENS: usize = 4096;
 
 impl Preprocessor<'_> {
@@ -156,7 +156,7 @@ impl Eval<'_> {
         self.pos += 1;
         match &t.tok {
             Tok::Int { value, .. } => Some(value.clone()),
-            // As in C, a name that is no macro counts as 0.
+            // As in C, a name that is not a macro counts as 0.
             Tok::Ident(n) => Some(truth(&**n == "true")),
             _ => None,
         }

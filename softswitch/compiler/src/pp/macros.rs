@@ -18,17 +18,17 @@ impl Macro {
         Macro { params: None, body }
     }
 
-    /// What an object-like macro stands for.
+    /// Returns an object-like macro.
     pub(super) fn text(&self) -> Option<String> {
         let words: Vec<String> = self.body.iter().map(|t| spelling(&t.tok)).collect();
         self.params.is_none().then(|| words.join(" "))
     }
 }
 
-/// The name by which a body has the arguments that `...` stands for.
+/// The name of the variadic arguments in a macro's body.
 const REST: &str = "__VA_ARGS__";
 
-/// A bound on the tokens that all macros of a program are replaced by, against those that double themselves.
+/// Maximum number of tokens from all macro expansions of a program, against exponential growth.
 const MAX_EXPANSION: usize = 1 << 19;
 
 impl Preprocessor<'_> {
@@ -58,7 +58,7 @@ impl Preprocessor<'_> {
                 match &t.tok {
                     Tok::Ident(p) => names.push(p.clone()),
                     Tok::P(",") => {}
-                    // What is left of the arguments.
+                    // The remaining arguments.
                     Tok::P("...") => names.push(REST.into()),
                     _ => self.diags.error(t.span, "a macro parameter must be a name"),
                 }
@@ -164,7 +164,7 @@ impl Preprocessor<'_> {
             self.expand_into(&body, hidden, &mut expanded);
             hidden.pop();
             for (k, mut e) in expanded.into_iter().enumerate() {
-                // Messages point at the use, not at the definition.
+                // Messages refer to the use, not to the definition.
                 e.span = t.span;
                 e.line_start = k == 0 && t.line_start;
                 if k == 0 {

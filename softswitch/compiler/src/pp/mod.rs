@@ -1,4 +1,4 @@
-//! The preprocessor: a C-style one on tokens, so that every token keeps its own position.
+//! A C-style preprocessor on tokens, so that every token keeps its source position.
 
 mod cond;
 mod macros;
@@ -13,7 +13,7 @@ use crate::token::{Tok, Token, lex};
 
 pub use macros::Macro;
 
-/// Includes nested deeper than this are taken for a cycle.
+/// Maximum nesting depth of includes; deeper nesting means a cycle.
 const MAX_INCLUDE_DEPTH: usize = 100;
 
 const CORE_P4: &str = include_str!("../../p4include/core.p4");
@@ -47,7 +47,7 @@ pub fn preprocess(
         pp.macros.insert(name.as_str().into(), Macro::object(body));
     }
     pp.file(main_file);
-    // What is missing at the end is missing on the last line that has something.
+    // A missing end is reported on the last non-empty line.
     let end = sources.file(main_file).text.trim_end().len() as u32;
     pp.out.push(Token {
         tok: Tok::Eof,
@@ -69,18 +69,18 @@ pub(crate) struct Preprocessor<'a> {
     macros: HashMap<Rc<str>, Macro>,
     out: Vec<Token>,
     depth: usize,
-    /// Tokens that macros were replaced by so far.
+    /// Number of tokens from macro expansions.
     expanded: usize,
 }
 
 /// State of one `#if` ... `#endif`.
 struct Branch {
     span: Span,
-    /// Tokens are copied now.
+    /// True if tokens are copied.
     active: bool,
-    /// Some branch was already taken, so later ones are not.
+    /// True if a branch was taken, so that later ones are not.
     taken: bool,
-    /// Whether the text around the whole conditional is copied.
+    /// True if the text around the conditional is copied.
     outer: bool,
     seen_else: bool,
 }

@@ -1,14 +1,14 @@
-//! Strings that span lines.
+//! Strings that span several lines.
 //!
-//! To the C preprocessor only the rest of the line after each `"` is a string; the lines between are
-//! program text, with conditionals, macros and runs of spaces that become one. Annotations rely on it.
+//! For the C preprocessor, only the rest of the line after each `"` is a string. The lines between are program text,
+//! with conditionals, macros and runs of spaces that become one. Annotations rely on this.
 
 use super::{Branch, Preprocessor};
 use crate::diag::Span;
 use crate::token::{Tok, Token, lex};
 
 impl Preprocessor<'_> {
-    /// Gives every string of several lines the text that the preprocessor leaves of it.
+    /// Replaces the text of all multi-line strings by the preprocessor's result.
     pub(super) fn multi_line_strings(&mut self, tokens: &[Token]) -> Vec<Token> {
         let mut out = tokens.to_vec();
         for t in &mut out {

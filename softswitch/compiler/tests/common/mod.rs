@@ -11,7 +11,7 @@ pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Includes are those of the tests' programs.
+/// Returns options with the include folder of the test programs.
 pub fn options() -> Options {
     Options {
         include_dirs: vec![tests_dir().join("programs")],
@@ -19,7 +19,7 @@ pub fn options() -> Options {
     }
 }
 
-/// The result if there is no error, and what the compiler says.
+/// Compiles a text; returns the result if there is no error, and the messages.
 pub fn compile_text(name: &str, text: &str) -> (Option<Output>, String) {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let output = compile(name, text.to_string(), &options(), &sources, &diags);
@@ -35,7 +35,7 @@ pub fn compile_program(name: &str) -> Output {
     output.unwrap_or_else(|| panic!("{name}.p4:\n{messages}"))
 }
 
-/// A program with `body` in its ingress control; the body's first line is line 10.
+/// Returns a program with `body` in its ingress control; the body starts at line 10.
 pub fn program(body: &str) -> String {
     format!(
         "#include <core.p4>\n#include <v1model.p4>\n{}{body}\n{}",
@@ -53,12 +53,12 @@ pub fn program(body: &str) -> String {
     )
 }
 
-/// What the compiler says of [`program`].
+/// Returns the compiler's messages for [`program`].
 pub fn ingress(body: &str) -> String {
     compile_text("t.p4", &program(body)).1
 }
 
-/// Holds [`ingress`] against an error at `line:column`.
+/// Checks that [`ingress`] reports an error at `line:column`.
 pub fn expect(body: &str, at: &str, message: &str) {
     let messages = ingress(body);
     let wanted = format!("t.p4:{at}: error: {message}");
