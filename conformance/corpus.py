@@ -72,9 +72,10 @@ class Corpus:
         return [sample for sample in self.v1model() if sample.stf.is_file()]
 
     def printed(self) -> list[Sample]:
-        """What p4c printed of programs that have a test, P4_14 ones too, after each of its stages: other programs that do the same.
-
-        Without those in which its stages gave two actions one name, for which p4c writes no P4Info either.
+        """Return p4c's printouts, after each stage, of programs with an STF test, including P4_14 ones.
+        
+        These are different programs with the same behaviour. Printouts in which a stage gave two actions the same name are
+        excluded; p4c does not write P4Info for these either.
         """
         tested = [
             sample for folder in ("p4_14_samples", "p4_16_samples") for sample in self._folder(folder) if sample.stf.is_file()

@@ -94,7 +94,7 @@ class _Script:
     def entry(self, text: str) -> p4r.TableEntry:
         found = ADD.match(text.strip())
         if found is None:
-            raise StfError("is no table, key and action")
+            raise StfError("invalid statement: expected table, key and action")
         table = _by_name(self.info.tables, found["table"])
         key: dict[int, Field | None] = {field.id: _anything(field) for field in table.match_fields}
         for pair in found["key"].split():
@@ -108,7 +108,7 @@ class _Script:
     def default(self, text: str) -> p4r.TableEntry:
         found = SET_DEFAULT.match(text.strip())
         if found is None:
-            raise StfError("is no table and action")
+            raise StfError("invalid statement: expected table and action")
         table = _by_name(self.info.tables, found["table"])
         call = p4r.TableAction(action=self.call(table, found["action"], found["args"]))
         return p4r.TableEntry(table_id=table.preamble.id, action=call, is_default_action=True)

@@ -84,7 +84,7 @@ pub enum StKind {
     },
 }
 
-/// What happens after a table was applied.
+/// The continuation after the application of a table.
 #[derive(Clone, Debug)]
 pub enum Then {
     Nothing,

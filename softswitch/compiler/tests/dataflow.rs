@@ -18,19 +18,19 @@ fn places(messages: &str, kind: &str, first: usize) -> Vec<String> {
     lines.map(place).collect()
 }
 
-/// Of an ingress control with these statements.
+/// Returns the warnings for an ingress control with these statements.
 fn of(kind: &str, statements: &str) -> Vec<String> {
     let body = format!("apply {{\n{statements} }}");
     places(&common::ingress(&body), kind, 11)
 }
 
-/// Of an ingress control with these declarations, whose last is a block.
-fn of_control(kind: &str, declarations: &str) -> Vec<String> {
+/// Returns the warnings for an ingress control with these declarations, the last of which is a block.
+fn control_warnings(kind: &str, declarations: &str) -> Vec<String> {
     places(&common::ingress(declarations), kind, 10)
 }
 
-/// Of a parser in front of an empty ingress; its declarations begin in line 7 of the program.
-fn of_parser(kind: &str, declarations: &str) -> Vec<String> {
+/// Returns the warnings for a parser in front of an empty ingress; its declarations begin in line 7.
+fn parser_warnings(kind: &str, declarations: &str) -> Vec<String> {
     let empty = common::program("apply {}");
     let text = empty.replace("state start { transition accept; }", declarations);
     places(&common::compile_text("t.p4", &text).1, kind, 7)
@@ -151,11 +151,11 @@ fn warns_of_fields_of_invalid_headers() {
 #[test]
 fn actions_are_analysed_at_their_calls() {
     let action = "action a(inout h_t t) {\nt.a = 1; }\naction b() { hdr.h.setInvalid(); }\n";
-    assert!(of_control(HEADER, &format!("{action}apply {{ a(hdr.h); b(); }}")).is_empty());
+    assert!(control_warnings(HEADER, &format!("{action}apply {{ a(hdr.h); b(); }}")).is_empty());
     let invalid = format!("{action}apply {{ b(); a(hdr.h); }}");
-    assert_eq!(of_control(HEADER, &invalid), ["2:1"]);
+    assert_eq!(control_warnings(HEADER, &invalid), ["2:1"]);
     let unused = format!("{action}table t {{ actions = {{ b; }} }}\napply {{ }}");
-    assert!(of_control(HEADER, &unused).is_empty());
+    assert!(control_warnings(HEADER, &unused).is_empty());
     let table = |after: &str| {
         format!(
             "action n() {{ }} action b() {{ hdr.h.setValid(); }} action g(inout bit<8> x) {{ x = x + 1; }}\n\
@@ -163,14 +163,16 @@ fn actions_are_analysed_at_their_calls() {
              apply {{ hdr.h.setInvalid();\nt.apply();\n{after} }}"
         )
     };
-    assert_eq!(of_control(HEADER, &table("hdr.h.a = 1;")), ["5:1"]);
-    assert!(of_control(HEADER, &table("hdr.h.setValid(); hdr.h.a = 1;")).is_empty());
+    assert_eq!(control_warnings(HEADER, &table("hdr.h.a = 1;")), ["5:1"]);
+    assert!(control_warnings(HEADER, &table("hdr.h.setValid(); hdr.h.a = 1;")).is_empty());
     // The entries determine which action runs.
     let may = "action n() {} action b() { hdr.h.setInvalid(); }\ntable t { actions = { n; b; } default_action = n(); }\n";
-    assert!(of_control(HEADER, &format!("{may}apply {{ t.apply(); hdr.h.a = 1; }}")).is_empty());
+    assert!(
+        control_warnings(HEADER, &format!("{may}apply {{ t.apply(); hdr.h.a = 1; }}")).is_empty()
+    );
     let set = "action n() {} action b(out bit<8> x) { x = 1; }\n\
                table t { actions = { n; b(x); } default_action = n(); }\napply { t.apply(); meta.m =\nx; }";
-    assert_eq!(of_control(USE, &format!("bit<8> x;\n{set}")), ["5:1"]);
+    assert_eq!(control_warnings(USE, &format!("bit<8> x;\n{set}")), ["5:1"]);
 }
 
 #[test]
@@ -200,18 +202,20 @@ fn parser_states_merge_all_predecessors() {
         )
     };
     assert_eq!(
-        of_parser(USE, &states("x = 1; p.extract(hdr.h);")),
+        parser_warnings(USE, &states("x = 1; p.extract(hdr.h);")),
         ["5:10"]
     );
     assert_eq!(
-        of_parser(HEADER, &states("x = 1; p.extract(hdr.h);")),
+        parser_warnings(HEADER, &states("x = 1; p.extract(hdr.h);")),
         ["6:1"]
     );
     let straight = "bit<8> x;\nstate start { x = 1; p.extract(hdr.h); transition next; }\n\
                     state next { meta.m = x + hdr.h.a; transition start; }\n";
-    assert!(of_parser(USE, straight).is_empty() && of_parser(HEADER, straight).is_empty());
+    assert!(
+        parser_warnings(USE, straight).is_empty() && parser_warnings(HEADER, straight).is_empty()
+    );
     let stack = "state start { p.extract(hdr.s.next); meta.m = hdr.s.last.a; transition accept; }";
-    assert!(of_parser(USE, stack).is_empty() && of_parser(HEADER, stack).is_empty());
+    assert!(parser_warnings(USE, stack).is_empty() && parser_warnings(HEADER, stack).is_empty());
 }
 
 #[test]
@@ -219,7 +223,7 @@ fn warns_of_uninitialized_out_parameters() {
     let unset = |body: &str| {
         let action =
             format!("action a(in bit<8> i,\nout bit<8> x) {{ {body} }}\napply {{ a(1, meta.m); }}");
-        of_control(OUT, &action)
+        control_warnings(OUT, &action)
     };
     for body in [
         "x = 1;",
@@ -242,9 +246,9 @@ fn warns_of_uninitialized_out_parameters() {
     }
     // An out header is initialized as invalid. If it becomes valid, the warning about its fields is at the call.
     let header = "action a(out h_t x) { x.setValid(); x.a = 1; }\napply { a(hdr.h); }";
-    assert!(of_control(OUT, header).is_empty());
-    assert_eq!(of_control(USE, header), ["1:18"]);
-    assert!(of_control(OUT, "action unused(out bit<8> x) { }\napply { }").is_empty());
+    assert!(control_warnings(OUT, header).is_empty());
+    assert_eq!(control_warnings(USE, header), ["1:18"]);
+    assert!(control_warnings(OUT, "action unused(out bit<8> x) { }\napply { }").is_empty());
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! The grammar: what is a program, and on which line it is none.
+//! The grammar: valid programs, and the lines of syntax errors.
 
 mod common;
 
-/// A program with declarations at the top (line 3), in its parser (line 8) and in its ingress
-/// control (line 14), and statements of the latter (line 16).
+/// The parts of a program: declarations at the top (line 3), in its parser (line 8) and in its ingress
+/// control (line 14), and statements of the ingress control (line 16).
 #[derive(Default)]
 struct Parts<'a> {
     top: &'a str,

@@ -36,7 +36,7 @@ fn operations_are_allowed_only_in_their_pipeline() {
             "hash(meta.m, HashAlgorithm.crc16, 8w0, hdr.h.a, 8w9)",
             "expected a list, a struct or a header",
         ),
-        ("digest(1, hdr.h)", "a digest of a header"),
+        ("digest(1, hdr.h)", "a digest cannot contain a header"),
     ] {
         let messages = ingress(&format!("apply {{ {call}; }}"));
         assert!(messages.contains(at), "for {call} got\n{messages}");
@@ -54,7 +54,7 @@ fn externs_check_their_tables() {
             "direct_meter<bit<8>>(MeterType.bytes) d; action a() {{ d.read(meta.m); }} {used} {apply}"
         ),
         "10:1",
-        "direct meter 'I.d' belongs",
+        "direct meter 'I.d' does not belong",
     );
     let unread = ingress(&format!(
         "direct_meter<bit<8>>(MeterType.bytes) d; {table} }} {apply}"
@@ -132,7 +132,7 @@ fn widths_are_limited() {
         ),
         (
             "apply { bit<2048> x = 0; meta.m = (x ++ x)[7:0]; }",
-            "10:36: error: 4096 bits are more",
+            "10:36: error: 4096 bits exceed",
         ),
         (
             "const int x = 1 >> 2049; apply { }",

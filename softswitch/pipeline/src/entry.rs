@@ -30,7 +30,7 @@ pub enum MatchField {
         /// Inclusive.
         high: Value,
     },
-    /// Equal to the value, or anything if there is none.
+    /// Equal to the value; `None` matches anything.
     Optional(Option<Value>),
     /// The header is valid, or is not.
     Valid(bool),

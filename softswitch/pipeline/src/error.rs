@@ -8,7 +8,7 @@ use crate::value::Value;
 pub struct LoadError {
     /// Where in the JSON: `pipelines[0].tables[3].key[1]`; `.` is the whole document.
     pub path: String,
-    /// What is wrong there, and what is expected.
+    /// The fault, and the expectation.
     pub message: String,
 }
 
@@ -67,7 +67,7 @@ pub enum StateError {
         table: String,
         /// The match field's name, or its number.
         field: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// An action that the table does not list, or arguments that do not fit it.
@@ -75,7 +75,7 @@ pub enum StateError {
     BadAction {
         /// The table or action profile.
         table: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A value needs more bits than its field, parameter or register cell has.
@@ -103,7 +103,7 @@ pub enum StateError {
     Invalid {
         /// The object.
         what: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
 }

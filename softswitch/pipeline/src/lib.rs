@@ -65,11 +65,16 @@
 //!
 //! # Where it differs from BMv2
 //!
-//! Behaviour that is undefined or fatal in BMv2 is defined here: fields of headers that were never valid are zero; reads beyond the
-//! end of a stack, counter, meter or register return zero, and writes are ignored; division by zero gives zero;
-//! resubmission and parser loops are bounded; a failed `assert` drops the packet. Meters
-//! are the two-rate three-colour markers of RFC 2698 in exact arithmetic. Clone sessions may truncate. Everything else
-//! follows `simple_switch`.
+//! Behaviour that is undefined or fatal in BMv2 is defined here:
+//!
+//! - Fields of headers that were never valid are zero.
+//! - Reads beyond the end of a stack, counter, meter or register return zero, and writes are ignored.
+//! - Division by zero gives zero.
+//! - Resubmission and parser loops are bounded.
+//! - A failed `assert` drops the packet.
+//!
+//! Meters are the two-rate three-colour markers of RFC 2698 in exact arithmetic. Clone sessions may truncate. Everything
+//! else follows `simple_switch`.
 
 #![warn(missing_docs)]
 

@@ -62,9 +62,9 @@ pub(crate) struct State {
     /// Clone session and field list.
     pub(crate) clone_to: Option<(u32, u32)>,
     pub(crate) digest: Option<u32>,
-    /// Field list; 0 is no request.
+    /// Field list; 0 means none.
     pub(crate) resubmit: u32,
-    /// Field list; 0 is no request.
+    /// Field list; 0 means none.
     pub(crate) recirculate: u32,
     pub(crate) exit: bool,
     pub(crate) assertion_failed: bool,

@@ -1,9 +1,9 @@
 //! An exact egress queue and the link behind it, as a pure state machine.
 //!
 //! It has no clock: the caller passes the time to each call, and [`EgressQueue::next_event`] says when to call
-//! again. Departure times follow from the link's rate alone, in integer arithmetic: even if the driver calls late,
+//! again. Departure times follow from the link's rate alone, in integer arithmetic. Even if the driver calls late,
 //! the n-th frame of a busy period leaves exactly `8e9 * bytes / rate` nanoseconds after the period began (rounded
-//! down), so the achieved rate is the configured one.
+//! down). So the achieved rate is the configured one.
 //!
 //! A packet passes four stages:
 //! 1. [`enqueue`](EgressQueue::enqueue): it waits, or is dropped because the queue is full (tail drop);

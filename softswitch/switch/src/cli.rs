@@ -244,7 +244,7 @@ impl Options {
     pub fn ignored(&self) -> Vec<&'static str> {
         let thrift = self
             .thrift_port
-            .map(|_| "--thrift-port is ignored: there is no Thrift server: use P4Runtime");
+            .map(|_| "--thrift-port is ignored: Thrift is not supported: use P4Runtime");
         let queues = self
             .priority_queues
             .map(|_| "--priority-queues is ignored: each port has 8 queues");

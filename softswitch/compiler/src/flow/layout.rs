@@ -40,7 +40,7 @@ pub struct Place {
 }
 
 impl Layout {
-    fn of_parts(parts: &[Part]) -> (usize, usize) {
+    fn size_of_parts(parts: &[Part]) -> (usize, usize) {
         parts.last().map_or((0, 0), |p| {
             (p.value + p.layout.values, p.header + p.layout.headers)
         })
@@ -159,7 +159,7 @@ impl<'t, 'a> Layouts<'t, 'a> {
             Type::Tuple(items) => {
                 let unnamed: Name = "".into();
                 let parts = self.parts(items.iter().map(|t| (unnamed.clone(), t.clone())))?;
-                let (values, headers) = Layout::of_parts(&parts);
+                let (values, headers) = Layout::size_of_parts(&parts);
                 let shape = Shape::Items(parts);
                 Some(Layout {
                     shape,
@@ -183,7 +183,7 @@ impl<'t, 'a> Layouts<'t, 'a> {
                     let own = usize::from(*kind == CompositeKind::Header);
                     let mut parts = self.parts(fields)?;
                     parts.iter_mut().for_each(|p| p.header += own);
-                    let (values, headers) = Layout::of_parts(&parts);
+                    let (values, headers) = Layout::size_of_parts(&parts);
                     Some(Layout {
                         shape: Shape::Fields(*kind, parts),
                         values,

@@ -236,7 +236,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Evaluates from left to right: what comes before an expression with side effects is saved.
+    /// Evaluates from left to right: saves the values of expressions before one with side effects.
     pub(super) fn eval_in_order(&mut self, items: &[&'a Expr]) -> Vec<Val> {
         let last_effect = items.iter().rposition(|e| self.has_effects(e));
         let mut values = Vec::with_capacity(items.len());

@@ -265,7 +265,7 @@ impl<'a> Lower<'a> {
         self.allocate(ty, &name)
     }
 
-    /// Whether the statement may write the variable.
+    /// Returns true if the statement may write the variable.
     fn writes(&self, s: &Stmt, id: crate::ast::NodeId) -> bool {
         let named = |e: &Expr| root_name(e).and_then(|n| self.t.names.get(&n)) == Some(&id);
         match &s.kind {
@@ -293,7 +293,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Whether the argument is bound to an out or inout parameter.
+    /// Returns true if the argument is bound to an out or inout parameter.
     fn is_output(&self, call: &Expr, arg: &crate::ast::Arg) -> bool {
         use crate::ast::Direction;
         use crate::types::{Callee, Def};

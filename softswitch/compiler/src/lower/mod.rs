@@ -1,7 +1,7 @@
 //! Lowers the checked syntax tree to the flat program of [`crate::ir`].
 //!
 //! This stage evaluates the compile-time part of the program (instantiation, constants, generics) and
-//! inlines all calls: an instance of a control or parser is lowered where it is applied, with its
+//! inlines all calls. An instance of a control or parser is lowered where it is applied, with its
 //! parameters as aliases of the caller's storage.
 
 mod action;

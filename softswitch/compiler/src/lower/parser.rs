@@ -9,7 +9,7 @@ use crate::ast::{DeclKind, Expr, State, Transition};
 use crate::diag::Warning;
 use crate::ir::{Ex, KeySet, Label, ParserState, Scalar, St, StKind, Target};
 
-/// What a state ends with: keys and cases.
+/// The end of a state: keys and cases.
 struct Exit {
     keys: Vec<Ex>,
     cases: Vec<(Vec<KeySet>, Target)>,

@@ -94,7 +94,7 @@ impl<'a> Lower<'a> {
         self.run_blocks(&blocks, &headers, &meta, &standard);
     }
 
-    /// Whether the type is made of headers alone.
+    /// Returns true if the type consists only of headers.
     fn holds_headers(&self, ty: &Type) -> bool {
         match ty {
             Type::Stack(..) => true,

@@ -10,7 +10,7 @@ impl<'a> Lower<'a> {
     pub(super) fn stmts(&mut self, stmts: &'a [Stmt]) {
         for (i, s) in stmts.iter().enumerate() {
             self.stmt(s);
-            // What follows an unconditional jump never runs.
+            // Code after an unconditional jump never runs.
             match self.out.last().map(|s| &s.kind) {
                 Some(StKind::Leave(_)) => break,
                 // The control plane sees the tables and actions there all the same, as in p4c.

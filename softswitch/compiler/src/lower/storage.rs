@@ -13,7 +13,7 @@ use crate::types::Type;
 const MAX_VARIABLES: usize = 1 << 20;
 
 impl<'a> Lower<'a> {
-    /// Whether there is room for more; complains once if not.
+    /// Returns true if more storage is allowed; reports one error if not.
     fn has_room(&mut self) -> bool {
         if self.names.len() < MAX_VARIABLES {
             return true;

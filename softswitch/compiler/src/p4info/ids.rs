@@ -1,7 +1,7 @@
 //! Ids and aliases.
 //!
-//! An id is the object's type in the first byte and a hash of its name (Jenkins one-at-a-time) in
-//! the other three; after a collision the next number is used, with names in alphabetical order. So the ids
+//! An id contains the object's type in the first byte and a hash of its name (Jenkins one-at-a-time) in
+//! the other three. After a collision the next number is used, with names in alphabetical order. So the ids
 //! equal p4c's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

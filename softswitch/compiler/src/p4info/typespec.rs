@@ -263,7 +263,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// What the control plane sees instead of the type.
+/// The type that the control plane uses instead.
 enum Translation {
     Bits(u32),
     String,

@@ -44,7 +44,7 @@ impl Parser<'_> {
         Ok(stmts)
     }
 
-    /// What a condition or a loop governs: a declaration would be of no use there.
+    /// Parses the body of a condition or a loop, which cannot be a declaration.
     fn statement(&mut self) -> PResult<Stmt> {
         if self.at_word("const") || self.at_declaration() {
             return Err(self.unexpected("a statement"));
@@ -104,7 +104,7 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// Whether a variable or instance declaration starts here (as against an expression that
+    /// Returns true if a variable or instance declaration starts here (and not an expression that
     /// begins with a type, such as `T.apply()` or `error.X`).
     fn at_declaration(&mut self) -> bool {
         if !self.at_type() {

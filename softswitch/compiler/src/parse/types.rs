@@ -10,7 +10,7 @@ use crate::token::Tok;
 const BUILT_IN: &[&str] = &["bit", "bool", "error", "int", "string", "tuple", "varbit"];
 
 impl Parser<'_> {
-    /// Whether a type reference starts at the current token.
+    /// Returns true if a type reference starts at the current token.
     pub(super) fn at_type(&self) -> bool {
         match self.tok() {
             Tok::Ident(n) => match &**n {
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name that is no type stands where one is wanted.
+    /// Reports a name that is not a type.
     pub(super) fn no_type(&self, span: Span, name: &str) -> Failed {
         let message = format!("'{name}' is not declared as a type");
         let types = self
@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok(e)
     }
 
-    /// What follows `<` of a type argument list, with the closing `>`.
+    /// Parses a type argument list after its `<`, with the closing `>`.
     fn type_list(&mut self) -> PResult<Vec<TypeRef>> {
         self.list(">", |p| p.type_ref())
     }

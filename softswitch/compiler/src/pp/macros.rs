@@ -253,7 +253,7 @@ fn split_arguments(tokens: &[Token], open: usize) -> Option<(Vec<Vec<Token>>, us
     None
 }
 
-/// Makes the arguments from number `count` on one, with their commas; an empty one if there is none.
+/// Joins the arguments from number `count` on, with their commas; adds an empty one if they are missing.
 fn gather_rest(args: &mut Vec<Vec<Token>>, count: usize, call: &Token) {
     if args.len() < count {
         args.push(Vec::new());

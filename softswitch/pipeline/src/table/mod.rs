@@ -51,7 +51,7 @@ pub(crate) struct Call {
     pub(crate) args: SmallVec<[u64; 3]>,
 }
 
-/// A borrowed [`Call`].
+/// A reference to a [`Call`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallRef<'a> {
     pub(crate) action: u32,

@@ -84,7 +84,7 @@ pub struct Place {
 pub struct Call {
     /// The action's name.
     pub name: String,
-    /// Its parameters.
+    /// The arguments, by parameter.
     pub args: Named,
     /// The position of its declaration, if the program contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub struct Hit {
 /// A header that the deparser emitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Emitted {
-    /// Its name.
+    /// The name.
     pub header: String,
     /// Its length in bytes.
     pub bytes: usize,
@@ -118,14 +118,14 @@ pub struct Emitted {
 pub enum Step {
     /// The parser entered a state.
     ParserState {
-        /// Its name.
+        /// The name.
         state: String,
     },
     /// The parser filled a header.
     Extract {
-        /// Its name.
+        /// The name.
         header: String,
-        /// Its contents.
+        /// The contents.
         fields: Named,
     },
     /// The parser chose its next state.
@@ -137,7 +137,7 @@ pub enum Step {
     },
     /// The parser stopped with an error.
     ParserError {
-        /// Its name.
+        /// The name.
         error: String,
     },
     /// A checksum was verified.
@@ -158,12 +158,12 @@ pub enum Step {
         /// Its position, if the program contains it.
         #[serde(skip_serializing_if = "Option::is_none")]
         source: Option<Place>,
-        /// Its value.
+        /// The value of the condition.
         holds: bool,
     },
     /// A table was applied.
     Table {
-        /// Its name.
+        /// The name.
         table: String,
         /// The packet's key.
         key: Named,
@@ -182,19 +182,19 @@ pub enum Step {
     Action(Call),
     /// A header became valid.
     HeaderAdded {
-        /// Its name.
+        /// The name.
         header: String,
-        /// Its contents.
+        /// The contents.
         fields: Named,
     },
     /// A header became invalid.
     HeaderRemoved {
-        /// Its name.
+        /// The name.
         header: String,
     },
     /// A field changed.
     Changed {
-        /// Its name.
+        /// The name.
         field: String,
         /// Its value before.
         from: String,

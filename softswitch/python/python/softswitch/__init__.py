@@ -9,9 +9,9 @@
     print(pipeline.take_trace())
 
 A value is a non-negative int, bytes (big-endian), or a string: a number, or an IPv4, IPv6 or Ethernet address.
-A match is a value; for lpm also "10.0.0.0/8" or (value, prefix length), for ternary "value &&& mask" or (value, mask),
-for range "low..high" or (low, high), for a header's validity True or False. Omitted keys match anything; exact keys are
-mandatory. A refused call raises Error, and a program with errors raises CompileError.
+A match is a value. Other forms are "10.0.0.0/8" or (value, prefix length) for lpm, "value &&& mask" or (value, mask) for
+ternary, and "low..high" or (low, high) for range. The validity of a header is matched by True or False. Omitted keys match
+anything; exact keys are mandatory. A refused call raises Error, and a program with errors raises CompileError.
 """
 
 from ._softswitch import CompileError, Error, Pipeline, Program, Trace, compile, compile_text, load, load_text, run_stf

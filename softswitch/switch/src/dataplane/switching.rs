@@ -156,7 +156,7 @@ impl Switching {
         ports.filter_map(|port| port.queue.next_event()).min()
     }
 
-    /// Returns true if packets wait for which there will be no event.
+    /// Returns true if packets wait that will not cause an event.
     pub(super) fn has_work(&self) -> bool {
         !self.recirculated.is_empty()
     }

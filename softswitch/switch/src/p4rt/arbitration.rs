@@ -128,7 +128,7 @@ impl Arbitration {
         let Some(role) = self.roles.get(&name) else {
             if name.is_empty() {
                 return Err(Status::permission_denied(
-                    "there is no primary controller: open a StreamChannel and send an arbitration update first",
+                    "missing primary controller: open a StreamChannel and send an arbitration update first",
                 ));
             }
             return Err(Status::not_found(format!(
@@ -142,7 +142,7 @@ impl Arbitration {
                 given.map_or("unset".into(), |id| id.to_string()),
                 match (role.primary, role.highest) {
                     (Some(_), Some(id)) => id.to_string(),
-                    _ => "unset, because there is no primary".into(),
+                    _ => "unset, without a primary".into(),
                 },
             )));
         }
@@ -198,7 +198,7 @@ impl Arbitration {
             let (code, message) = match role.primary {
                 Some(primary) if primary == client => (Code::Ok, "you are primary"),
                 Some(_) => (Code::AlreadyExists, "you are backup"),
-                None => (Code::NotFound, "there is no primary"),
+                None => (Code::NotFound, "no controller is primary"),
             };
             let update = MasterArbitrationUpdate {
                 device_id: self.device_id,

@@ -51,7 +51,7 @@ pub struct OneShot {
 }
 
 impl Notes {
-    /// Returns the note on an entry; empty if there is none.
+    /// Returns the note on an entry, which may be empty.
     pub fn entry(&self, table: TableId, key: &EntryKey) -> EntryNote {
         let note = self.entries.get(&table).and_then(|notes| notes.get(key));
         note.cloned().unwrap_or_default()
@@ -72,7 +72,7 @@ impl Notes {
         }
     }
 
-    /// Returns the note on a table's default entry; empty if there is none.
+    /// Returns the note on a table's default entry, which may be empty.
     pub fn default(&self, table: TableId) -> EntryNote {
         self.defaults.get(&table).cloned().unwrap_or_default()
     }

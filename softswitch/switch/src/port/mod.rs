@@ -75,7 +75,7 @@ pub struct Flushed {
     pub busy: u64,
     /// Frames dropped because the interface is down or gone.
     pub down: u64,
-    /// The cause of the latter.
+    /// The failure of the interface, if it is down or gone.
     pub failure: Option<PortError>,
 }
 

@@ -129,7 +129,7 @@ fn segment(
         let protocol = if tcp { 6 } else { 17 };
         let pseudo = partial_sum(&segment[addresses]) + protocol + u64::from(l4_bytes);
         let sum = match checksum(&segment[l4..], pseudo) {
-            // A UDP checksum of 0 means that there is none.
+            // A UDP checksum of 0 means "not computed".
             0 if !tcp => 0xffff,
             sum => sum,
         };

@@ -129,7 +129,7 @@ impl PacketSocket {
         .map(drop)
     }
 
-    /// Reads, and thereby resets, an option that is a C structure of integers.
+    /// Reads an option that is a C structure of integers; reading resets it.
     pub fn take_option<T: Copy>(&self, level: c_int, option: c_int, default: T) -> T {
         let mut value = default;
         let mut len = size_of::<T>() as libc::socklen_t;

@@ -1,8 +1,8 @@
-"""A pytest plugin: finsy's demo networks run here, on softswitch, and not in its container.
+"""A pytest plugin that runs finsy's demo networks on softswitch instead of in finsy's container.
 
-finsy's tests give their controllers a moment and look once; on a busy machine that is not enough, so that each command is
-repeated until its output is as expected. A ping that nobody is to answer shows nothing of the controller: it waits until the
-controller has begun, and until it has acted upon the ping.
+finsy's tests check their controllers once, after a short time, which is not enough on a busy machine. So each command is
+repeated until its output is as expected. The result of a ping without an answer does not depend on the controller, so the
+plugin waits until the controller has started, and until it has reacted to the ping.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from finsy.proto import p4r, p4r_grpc
 from finsy.test import demonet
 
 ATTEMPTS = 20
-# Seconds for a controller to start and act; importing finsy alone takes long on a busy machine.
-PATIENCE = 120
+# Timeout in seconds for a controller to start and react. Just importing finsy takes long on a busy machine.
+TEST_TIMEOUT = 120
 UNANSWERED = "100% packet loss"
 # The first of the switches that `demonet_switch` makes.
 SWITCH = "127.0.0.1:50001"
@@ -38,13 +38,13 @@ async def send_until_expected(self: demonet.DemoNet, cmdline: str, *, expect: st
 
 
 async def written(but: list[p4r.Entity]) -> list[p4r.Entity]:
-    """Entries and sessions of the switch, as soon as they are others than these."""
+    """Return the switch's entries and sessions as soon as they differ from these."""
     request = p4r.ReadRequest(device_id=1)
     request.entities.add().table_entry.SetInParent()
     request.entities.add().packet_replication_engine_entry.SetInParent()
     async with grpc.aio.insecure_channel(SWITCH) as channel:
         read = p4r_grpc.P4RuntimeStub(channel).Read
-        for _ in range(PATIENCE):
+        for _ in range(TEST_TIMEOUT):
             try:
                 found = [entity async for response in read(request, wait_for_ready=True) for entity in response.entities]
             except grpc.aio.AioRpcError as error:

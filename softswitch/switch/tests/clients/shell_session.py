@@ -2,7 +2,7 @@
 
     shell_session.py ADDRESS INTERFACE
 
-ADDRESS is that of a softswitch without program, with CPU port 510, whose port 1 is at the other end of INTERFACE.
+ADDRESS is the address of a softswitch without program, with CPU port 510, whose port 1 is the other end of INTERFACE.
 """
 
 import socket
@@ -15,7 +15,7 @@ import p4runtime_sh.p4runtime as p4rt
 import p4runtime_sh.shell as sh
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
-PATIENCE = 20
+TEST_TIMEOUT = 20
 FRAME = bytes.fromhex("0200000000010200000000029999") + bytes(50)
 
 
@@ -26,13 +26,13 @@ def read(entity):
 
 
 def first(collect):
-    """What a sniffer brings first; it only looks when its time is over."""
-    end = time.monotonic() + PATIENCE
+    """Return a sniffer's first message; a sniffer returns only after its timeout."""
+    end = time.monotonic() + TEST_TIMEOUT
     while time.monotonic() < end:
         found = list(collect(timeout=0.2))
         if found:
             return found[0]
-    raise AssertionError("nothing came in time")
+    raise AssertionError("no message in time")
 
 
 class Session(unittest.TestCase):

@@ -86,7 +86,7 @@ async fn requests_are_checked_in_specified_order() {
     };
     for (request, expected) in [
         (request(DEVICE + 1, "", 0), Code::NotFound),
-        (request(DEVICE, "nobody", 1), Code::NotFound),
+        (request(DEVICE, "unknown", 1), Code::NotFound),
         (request(DEVICE, "", 0), Code::PermissionDenied),
         (request(DEVICE, "", 1), Code::FailedPrecondition),
     ] {

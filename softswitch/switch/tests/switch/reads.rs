@@ -197,7 +197,7 @@ async fn invalid_entry_reads_are_refused() {
             Invalid,
         ),
         (
-            "last hit where there are no idle time-outs",
+            "last hit in table without idle time-outs",
             p4::TableEntry {
                 time_since_last_hit: Some(Default::default()),
                 ..entry("acl", &[], None)

@@ -73,7 +73,7 @@ impl Callout {
 
 impl Context {
     fn parts(&mut self) -> (&mut Core, &Compiled, &mut State) {
-        // SAFETY: `Core::enter` borrows them, and the calling native code does not hold references.
+        // SAFETY: `Core::enter` has mutable references to them, and the calling native code does not hold any.
         unsafe { (&mut *self.core, &*self.program, &mut *self.pkt) }
     }
 

@@ -189,7 +189,7 @@ impl Core {
             program: c,
             now,
         };
-        // SAFETY: every pointer is to data that is borrowed for this call, the views and tables belong to this
+        // SAFETY: every pointer is to data that this call has a reference to, the views and tables belong to this
         // program, and the state has the size that the code was generated for.
         unsafe { entry(&raw mut context) }
     }

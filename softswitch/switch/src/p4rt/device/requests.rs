@@ -93,7 +93,7 @@ impl Device {
             }
             let saved = self.configs.read().saved.clone();
             let saved = saved.ok_or_else(|| {
-                Status::not_found("there is no saved config: use VERIFY_AND_SAVE before COMMIT")
+                Status::not_found("missing saved config: use VERIFY_AND_SAVE before COMMIT")
             })?;
             self.commit(saved);
             return Ok(());

@@ -37,7 +37,7 @@ pub struct Context<'a> {
     pub notes: &'a mut Notes,
     /// The switch's time.
     pub now: Nanos,
-    /// Steps that undo the changes, in reverse order; `None` if there will be no rollback.
+    /// Steps that undo the changes, in reverse order; `None` if they will not be undone.
     pub undo: Option<Vec<Op>>,
 }
 
