@@ -73,7 +73,7 @@ class Corpus:
 
     def printed(self) -> list[Sample]:
         """Return p4c's printouts, after each stage, of programs with an STF test, including P4_14 ones.
-        
+
         These are different programs with the same behaviour. Printouts in which a stage gave two actions the same name are
         excluded; p4c does not write P4Info for these either.
         """
