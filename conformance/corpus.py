@@ -53,7 +53,9 @@ class Corpus:
             )
         path = Path(root).resolve()
         if not (path / "testdata" / "p4_16_samples").is_dir():
-            raise CorpusError(f"{root}: not a p4c checkout: missing testdata/p4_16_samples: use the folder that `git clone` created")
+            raise CorpusError(
+                f"{root}: not a p4c checkout: missing testdata/p4_16_samples: use the folder that `git clone` created"
+            )
         version = path / "Version.txt"
         return cls(path, version.read_text().strip() if version.is_file() else "of unknown version")
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use num_bigint::BigInt;
+
 use crate::ast::{self, CompositeKind, Decl, DeclKind, Name, NodeId};
-use crate::check::Const;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
@@ -45,6 +46,14 @@ pub enum Type {
     ActionRun(NodeId),
     /// A function or method, which can only be called.
     Callable,
+}
+
+/// A compile-time value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Const {
+    Int(BigInt, Type),
+    Bool(bool),
+    Str(String),
 }
 
 /// The declaration behind a node id.

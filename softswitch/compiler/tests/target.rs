@@ -81,7 +81,7 @@ fn externs_check_their_tables() {
     expect(
         &format!("{table} const entries = {{ priority = 3: 5: NoAction(); }} }} {apply}"),
         "10:90",
-        "const entries have no priorities",
+        "const entries cannot have priorities",
     );
 }
 

@@ -1,19 +1,22 @@
 //! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+//!
+//! The published results of simulations depend on its exact numbers, so it must not be replaced by a generator of another
+//! crate, whose numbers may change.
 
-/// The generator of the `random` extern, and of whoever else needs draws that a seed fixes on every machine.
+/// The generator of the `random` extern. The simulator, benchmarks and tests also use it for reproducible numbers.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator whose draws this seed fixes; any seed is good.
+    /// Creates a generator; any seed is good.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[expect(
         clippy::should_implement_trait,
-        reason = "it has no end, so that an Option would be in the way"
+        reason = "the sequence is infinite, so an Option would be useless"
     )]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -23,23 +26,23 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// Uniform in `low..=high`, where `low <= high`.
+    /// Returns a uniform number in `low..=high`, where `low <= high`.
     pub fn uniform(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 
-    /// Uniform in `0..n`, where `n` is not 0.
+    /// Returns a uniform number in `0..n`, where `n` is not 0.
     pub fn below(&mut self, n: usize) -> usize {
         self.uniform(0, n as u64 - 1) as usize
     }
 
-    /// True once in `n` draws on average, where `n` is not 0.
+    /// Returns true with probability `1/n`, where `n` is not 0.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of these, of which there is at least one.
+    /// Returns a random element of a non-empty slice.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
@@ -50,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_stay_in_range_and_reach_its_ends() {
+    fn uniform_stays_in_range_and_reaches_its_ends() {
         let mut rng = Rng::new(7);
         let draws: Vec<u64> = (0..1000).map(|_| rng.uniform(3, 6)).collect();
         assert_eq!(draws.iter().min(), Some(&3));

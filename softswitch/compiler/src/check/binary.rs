@@ -3,10 +3,10 @@
 use num_traits::{Signed, Zero};
 
 use super::typeref::MAX_WIDTH;
-use super::{Checker, Const, fold_binary};
+use super::{Checker, fold_binary};
 use crate::ast::{BinOp, Expr, ExprKind};
 use crate::diag::Warning;
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 impl<'a> Checker<'a> {
     pub(super) fn binary(

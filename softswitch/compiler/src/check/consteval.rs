@@ -6,18 +6,10 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::Checker;
 use crate::ast::{BinOp, DeclKind, Expr, ExprKind, UnOp};
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 /// Maximum size in bits of an intermediate result.
 const MAX_BITS: u64 = 1 << 17;
-
-/// A compile-time value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Const {
-    Int(BigInt, Type),
-    Bool(bool),
-    Str(String),
-}
 
 /// Returns the value modulo the type's width.
 pub fn wrap(v: &BigInt, ty: &Type) -> BigInt {

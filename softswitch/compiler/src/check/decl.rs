@@ -1,8 +1,8 @@
 //! Checks declarations.
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::{CompositeKind, Decl, DeclKind, Direction, Method, Param};
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 /// The versions of v1model.
 const V1MODEL_VERSIONS: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;

@@ -2,9 +2,9 @@
 
 use num_traits::{Signed, ToPrimitive};
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::{CompositeKind, DeclKind, Expr, ExprKind, Ident, Name};
-use crate::types::{Def, Type};
+use crate::types::{Const, Def, Type};
 
 impl<'a> Checker<'a> {
     pub(super) fn name(&mut self, e: &Expr, name: &Name, global: bool) -> Type {

@@ -32,9 +32,9 @@ use std::collections::{HashMap, HashSet};
 use crate::ast::{Decl, Ident, Name, NodeId, Program};
 use crate::diag::{Diagnostics, Span, Warning};
 use crate::near::{did_you_mean, nearest};
-use crate::types::{CallInfo, Def, Defs, Type, Typed};
+use crate::types::{CallInfo, Const, Def, Defs, Type, Typed};
 
-pub use consteval::{Const, fold_binary, wrap};
+pub use consteval::{fold_binary, wrap};
 
 pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
     let mut c = Checker {

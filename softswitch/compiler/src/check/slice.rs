@@ -2,9 +2,9 @@
 
 use num_traits::{Signed, ToPrimitive};
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::Expr;
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 impl<'a> Checker<'a> {
     pub(super) fn slice(&mut self, e: &Expr, base: &'a Expr, hi: &'a Expr, lo: &'a Expr) -> Type {

@@ -1,9 +1,9 @@
 //! Checks statements.
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::{BinOp, Block, Expr, ExprKind, Stmt, StmtKind, SwitchCase};
 use crate::diag::Span;
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 impl<'a> Checker<'a> {
     pub(super) fn block(&mut self, b: &'a Block) {

@@ -1,9 +1,9 @@
 //! Checks tables.
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::{ActionRef, Decl, DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
 use crate::diag::Warning;
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 impl<'a> Checker<'a> {
     /// Returns the actions that a table lists, in order.

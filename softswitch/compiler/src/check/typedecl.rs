@@ -1,8 +1,8 @@
 //! Checks declarations of types: structs, headers, unions, enums.
 
-use super::{Checker, Const, wrap};
+use super::{Checker, wrap};
 use crate::ast::{CompositeKind, Decl, DeclKind, TypeParam};
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 /// Maximum number of fields of a struct, including nested ones, against exponential growth.
 const MAX_PARTS: u64 = 1 << 16;

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 
 use num_traits::ToPrimitive;
 
-use super::{Checker, Const};
+use super::Checker;
 use crate::ast::{CompositeKind, DeclKind, Expr, NodeId, TypeRef, TypeRefKind};
 use crate::diag::Span;
-use crate::types::{Def, Type};
+use crate::types::{Const, Def, Type};
 
 /// Maximum width of an integer, as in p4c.
 pub(super) const MAX_WIDTH: u32 = 2048;

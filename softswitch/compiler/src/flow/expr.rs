@@ -6,8 +6,8 @@ use super::Flow;
 use super::layout::{Place, Shape};
 use super::state::Validity;
 use crate::ast::{CompositeKind, Expr, ExprKind};
-use crate::check::Const;
 use crate::diag::Warning;
+use crate::types::Const;
 use crate::types::Type;
 
 impl<'a> Flow<'_, 'a> {

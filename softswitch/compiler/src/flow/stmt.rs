@@ -3,7 +3,7 @@
 use super::Flow;
 use super::state::{State, Validity};
 use crate::ast::{Decl, DeclKind, Expr, Stmt, StmtKind, SwitchCase};
-use crate::check::Const;
+use crate::types::Const;
 use crate::types::Type;
 
 /// The states at the `break` and `continue` statements of a loop.

@@ -124,8 +124,8 @@ impl<'a> Lower<'a> {
                 // A write to some bits is a read-modify-write of the whole.
                 let w = base.ty().width();
                 let whole = Scalar::Bit(w);
-                let bits = super::expr::ones(hi - lo + 1) << *lo;
-                let keep = Ex::Const(super::expr::ones(w) ^ &bits, whole);
+                let bits = super::fold::ones(hi - lo + 1) << *lo;
+                let keep = Ex::Const(super::fold::ones(w) ^ &bits, whole);
                 let kept = fold::binary(
                     crate::ast::BinOp::BitAnd,
                     fold::cast((**base).clone(), whole),

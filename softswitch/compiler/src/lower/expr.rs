@@ -1,7 +1,7 @@
 //! Expressions.
 
 use num_bigint::BigInt;
-use num_traits::{One, ToPrimitive, Zero};
+use num_traits::{ToPrimitive, Zero};
 
 use super::value::Val;
 use super::{Lower, fold};
@@ -316,9 +316,4 @@ impl<'a> Lower<'a> {
             }
         }
     }
-}
-
-/// `2^w - 1`
-pub(crate) fn ones(w: u32) -> BigInt {
-    (BigInt::one() << w) - 1
 }

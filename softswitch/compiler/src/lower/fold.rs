@@ -4,8 +4,9 @@ use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive, Zero};
 
 use crate::ast::{BinOp, UnOp};
-use crate::check::{Const, fold_binary, wrap};
+use crate::check::{fold_binary, wrap};
 use crate::ir::{Ex, Scalar};
+use crate::types::Const;
 
 pub fn constant(v: &BigInt, ty: Scalar) -> Ex {
     Ex::Const(wrap(v, &ty.as_type()), ty)
@@ -82,7 +83,7 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
     }
     // No unsigned number is below zero, nor above the largest of its width.
     let zero = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(_)) if v.is_zero());
-    let largest = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(w)) if *v == super::expr::ones(*w));
+    let largest = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(w)) if *v == ones(*w));
     match op {
         BinOp::Lt if zero(&r) || largest(&l) => return Ex::bool(false),
         BinOp::Gt if zero(&l) || largest(&r) => return Ex::bool(false),
@@ -131,4 +132,9 @@ pub fn to_u32(e: &Ex) -> Option<u32> {
         Ex::Const(v, _) => v.to_u32(),
         _ => None,
     }
+}
+
+/// Returns `2^w - 1`.
+pub(crate) fn ones(w: u32) -> BigInt {
+    (BigInt::one() << w) - 1
 }

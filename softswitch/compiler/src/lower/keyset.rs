@@ -60,7 +60,7 @@ impl<'a> Lower<'a> {
     /// A component of a table entry, as the match kind needs it.
     pub(super) fn key_match(&mut self, e: &'a Expr, ty: Scalar, kind: &str) -> KeyMatch {
         let w = ty.width();
-        let all = super::expr::ones(w);
+        let all = super::fold::ones(w);
         let set = self.keyset(e, ty);
         match (kind, set) {
             ("exact", KeySet::Value(v)) => KeyMatch::Exact(v),

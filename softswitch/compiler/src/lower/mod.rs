@@ -38,7 +38,7 @@ use crate::diag::{Diagnostics, SourceMap, Span};
 use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
 
-pub(crate) use expr::ones;
+pub(crate) use fold::ones;
 pub(crate) use object::{match_annotation, name_annotation, string_annotation};
 
 use frame::{Frame, FrameRef};

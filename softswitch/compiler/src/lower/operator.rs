@@ -6,9 +6,9 @@ use num_traits::Zero;
 use super::value::Val;
 use super::{Lower, fold};
 use crate::ast::{BinOp, Expr};
-use crate::check::{Const, fold_binary};
+use crate::check::fold_binary;
 use crate::ir::{Ex, Scalar};
-use crate::types::Type;
+use crate::types::{Const, Type};
 
 impl<'a> Lower<'a> {
     pub(super) fn eval_binary(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {

@@ -153,7 +153,7 @@ impl<'a> Lower<'a> {
             return;
         };
         let ty = Scalar::Bit(whole.ty().width());
-        let ones = fold::constant(&super::expr::ones(w), ty);
+        let ones = fold::constant(&super::fold::ones(w), ty);
         let mask = fold::binary(BinOp::Shl, ones, low.clone());
         let kept = fold::binary(
             BinOp::BitAnd,

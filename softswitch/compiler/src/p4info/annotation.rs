@@ -5,8 +5,8 @@ use num_traits::ToPrimitive;
 use super::Emitter;
 use super::text::Message;
 use crate::ast::{Annotation, AnnotationBody, BinOp, DeclKind, Expr, ExprKind, UnOp};
-use crate::check::{Const, fold_binary};
-use crate::types::Type;
+use crate::check::fold_binary;
+use crate::types::{Const, Type};
 
 /// Represented elsewhere in P4Info.
 const ELSEWHERE: [&str; 4] = ["name", "id", "brief", "description"];

@@ -7,8 +7,9 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::alarm::Alarm;
-use super::counters::PortCounters;
 use super::outlet::Outlet;
+use super::port_view::PortView;
+use super::shared::Shared;
 use super::switching::Switching;
 use super::worker::{Entrance, Worker};
 use super::{Handle, Setup};
@@ -18,25 +19,6 @@ pub struct Engine {
     handle: Arc<Handle>,
     ports: Vec<PortView>,
     workers: Vec<Worker>,
-}
-
-/// The state that the threads share.
-pub(super) struct Shared {
-    pub(super) handle: Arc<Handle>,
-    pub(super) switching: Mutex<Switching>,
-    /// One per port.
-    pub(super) outlets: Vec<Outlet>,
-}
-
-/// A port, for monitoring.
-#[derive(Debug, Clone)]
-pub struct PortView {
-    /// The port's number.
-    pub number: u32,
-    /// The interface's name.
-    pub name: String,
-    /// The port's counters.
-    pub counters: Arc<PortCounters>,
 }
 
 /// A channel with the result of each thread.

@@ -10,6 +10,8 @@ mod clock;
 pub mod counters;
 mod engine;
 mod outlet;
+mod port_view;
+mod shared;
 mod switching;
 mod worker;
 
@@ -31,7 +33,8 @@ use clock::Clock;
 use counters::SwitchCounters;
 use softswitch_queue::LinkConfig;
 
-pub use engine::{Ends, Engine, PortView};
+pub use engine::{Ends, Engine};
+pub use port_view::PortView;
 
 /// A pipeline that the data plane and the control plane share. Locks must be short.
 pub type SharedPipeline = Arc<Mutex<Pipeline>>;

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::alarm::Alarm;
 use super::counters::{PortCounters, SwitchCounters};
-use super::engine::PortView;
 use super::outlet::Outlet;
+use super::port_view::PortView;
 use super::{Event, Handle, SharedPipeline};
 use crate::port::PortError;
 

@@ -11,7 +11,7 @@ use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
 use super::counters::PortCounters;
-use super::engine::Shared;
+use super::shared::Shared;
 use super::switching::Locked;
 use crate::port::{PortError, Receive};
 

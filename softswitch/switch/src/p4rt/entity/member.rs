@@ -1,6 +1,6 @@
 //! Members of action profiles (specification, section "Member Programming").
 
-use super::action::{self, Use};
+use super::call::{self, Use};
 use super::{Op, View, selected, table, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::Style;
@@ -37,7 +37,7 @@ pub fn write(schema: &Schema, operation: Type, member: &ActionProfileMember) -> 
             profile.name
         ))
     })?;
-    let call = action::decode_call(
+    let call = call::decode_call(
         schema,
         table::find(schema, profile.table)?,
         call,
@@ -83,7 +83,7 @@ pub fn read(view: View<'_>, request: &ActionProfileMember, out: &mut Vec<Entity>
             wrap(Kind::ActionProfileMember(ActionProfileMember {
                 action_profile_id: profile_id,
                 member_id,
-                action: Some(action::encode_call(view.schema, table, &call)),
+                action: Some(call::encode_call(view.schema, table, &call)),
             }))
         }));
     }

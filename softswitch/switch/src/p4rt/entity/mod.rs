@@ -4,6 +4,7 @@
 //! that packets wait as briefly as possible. An op that fails changes nothing, and one that succeeds can be undone.
 
 mod action;
+mod call;
 mod counter;
 mod digest;
 mod field_match;

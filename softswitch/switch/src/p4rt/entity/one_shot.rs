@@ -3,7 +3,7 @@
 
 use softswitch_pipeline::WeightedAction;
 
-use super::action::{self, Use};
+use super::call::{self, Use};
 use super::group;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::OneShot;
@@ -46,7 +46,7 @@ pub fn decode(
                 table.name
             ))
         })?;
-        let call = action::decode_call(schema, table, call, Use::Entry)?;
+        let call = call::decode_call(schema, table, call, Use::Entry)?;
         let weight = group::decode_weight(profile, a.weight)?;
         let (watch_port, watch_kind) = match &a.watch_kind {
             None => (None, None),
@@ -60,7 +60,7 @@ pub fn decode(
             }
         };
         let written = ActionProfileAction {
-            action: Some(action::encode_call(schema, table, &call)),
+            action: Some(call::encode_call(schema, table, &call)),
             weight: a.weight,
             watch_kind,
         };

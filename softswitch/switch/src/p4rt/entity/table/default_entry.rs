@@ -4,7 +4,7 @@ use softswitch_pipeline::{EntryAction, Pipeline, TableId};
 
 use super::direct::{self, Direct};
 use super::{check_default, note};
-use crate::p4rt::entity::action::{self, Use};
+use crate::p4rt::entity::call::{self, Use};
 use crate::p4rt::entity::{Context, Op};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::{EntryNote, Notes};
@@ -27,13 +27,14 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
             "table {name}: the default action is constant"
         )));
     }
-    let call = match entry.action.as_ref().map(|a| &a.r#type) {
-        None => None,
-        Some(Some(table_action::Type::Action(a))) => Some(EntryAction::Direct(
-            action::decode_call(schema, table, a, Use::Default)?,
-        )),
-        Some(_) => return invalid("needs an action, not a member or group"),
-    };
+    let call =
+        match entry.action.as_ref().map(|a| &a.r#type) {
+            None => None,
+            Some(Some(table_action::Type::Action(a))) => Some(EntryAction::Direct(
+                call::decode_call(schema, table, a, Use::Default)?,
+            )),
+            Some(_) => return invalid("needs an action, not a member or group"),
+        };
     let target = table.target;
     let direct = Direct::decode(table, entry)?;
     // A reset removes the controller's earlier data; data sent with the reset is kept.
