@@ -62,7 +62,7 @@ def test_services_share_the_counter_cells() -> None:
             "no VIP has the Artemis name tunes.example: use one of: films.example, small",
         ),
         (("small.example", "films.example"), 3, "service films.example is listed twice: remove one"),
-        (("site: 2,", "site: 9,"), 4, "there is no site 9: use one of: 1, 2"),
+        (("site: 2,", "site: 9,"), 4, "unknown site 9: use one of: 1, 2"),
         (("site: 2,", "site: 1,"), 4, "site 1 is listed twice: remove one"),
         (
             ("min_replicas: 1", "min_replicas: 3"),

@@ -162,7 +162,7 @@ async def test_counts_before_the_store_opens_are_reported_later(folder: Path, sw
             measurer = service.end_users.measurer
             assert measurer is not None
             await until(lambda: measurer.counters.error is not None)
-            assert "there is no store yet" in str(measurer.counters.error)
+            assert "the store is not open yet" in str(measurer.counters.error)
             assert service.end_users.mapper is None
             (folder / "later").mkdir()
             await until(lambda: service.end_users.mapper is not None and 1 in reported(service))

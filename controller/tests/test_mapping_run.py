@@ -345,7 +345,7 @@ def load(tmp_path: Path, section: str = "") -> Config:
     [
         ("  hysteresis: 2\n", r'end_users.hysteresis: "2" is above the maximum of 1.0: give the share by which'),
         ("  interval: never\n", r'end_users.interval: invalid number "never": give the seconds between'),
-        ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: there is no site 9: use one of: 1"),
+        ("  dispatchers: [{site: 9, url: 'http://[::1]:80'}]\n", r"dispatchers\[0\].site: unknown site 9: use one of: 1"),
         (
             "  dispatchers: [{site: 1, url: 'ftp://x'}]\n",
             r'url: invalid dispatcher URL "ftp://x": give',

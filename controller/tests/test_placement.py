@@ -231,12 +231,12 @@ PRIORITY = 6901183182639842603
 def test_random_sites_can_be_shared() -> None:
     """There is one placement per set of local sites and number of replicas; records without demand draw their own sites."""
     demand, sites = random_demand(6, 400, 7), sites_of(6, 20, 7, 1e6)
-    nobody = Demand.of({f"nobody{i}": {} for i in range(50)})
+    unwanted = Demand.of({f"unwanted{i}": {} for i in range(50)})
     shared = []
     for alike in (False, True):
         found = Engine(sites, Parameters(max_replicas=6, nu=0.5, alike=alike))
         found.observe(demand)
-        found.observe(nobody)
+        found.observe(unwanted)
         found.plan()
         near = Engine(sites, Parameters(max_replicas=6, nu=0.5))
         near.observe(demand)
@@ -247,7 +247,7 @@ def test_random_sites_can_be_shared() -> None:
         assert (masks.sum(axis=1) == found.counts[found.known(demand.keys)]).all()
         halves = len(np.unique(np.column_stack([local, masks.sum(axis=1)]), axis=0))
         shared.append(len(np.unique(masks, axis=0)) <= halves)
-        assert len(np.unique(found.masks(nobody.keys), axis=0)) > 25
+        assert len(np.unique(found.masks(unwanted.keys), axis=0)) > 25
     assert shared == [False, True]
 
 

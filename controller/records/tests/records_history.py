@@ -33,10 +33,10 @@ PORCUPINE = os.environ.get("PORCUPINE") or (str(BUILT) if BUILT.exists() else No
 
 @dataclass(slots=True)
 class Operation:
-    """One operation. If its outcome is unknown, ``end`` is NEVER and ``result`` is None."""
+    """One operation. If its outcome is unknown, ``end`` is NEVER, without a ``result``."""
 
     kind: str
-    """``read``, ``put``, ``delete``, or ``refused``: a put or deletion with another version than the present one."""
+    """``read``, ``put``, ``delete``, or ``refused``: a put or deletion whose version differs from the present one."""
     written: str | None
     if_version: int | None
     begin: int

@@ -52,7 +52,7 @@ async def test_token_permissions_are_enforced(tmp_path: Path, tokens: dict[str, 
                         continue
                     with pytest.raises(ForbiddenError, match=f"the token permits {may}: this request needs"):
                         await operation
-        for token in (None, "nobody's", tokens["place"][:-1]):
+        for token in (None, "unknown", tokens["place"][:-1]):
             async with RecordClient(url, token=token) as client:
                 for operation in (client.get("guid"), client.delete("guid"), client.place("guid", [1])):
                     with pytest.raises(AuthenticationError):

@@ -25,7 +25,7 @@ RECORD = {"guid": GUID, "consistency": "eventual", "version": 1, "stamp": 1, "va
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Testbed:
+class RecordTestbed:
     """Five sites. Each counts its requests and answers by its handler."""
 
     def __init__(self) -> None:
@@ -55,15 +55,15 @@ class Testbed:
 
 
 @pytest.fixture
-async def testbed() -> AsyncIterator[Testbed]:
-    found = Testbed()
+async def testbed() -> AsyncIterator[RecordTestbed]:
+    found = RecordTestbed()
     await asyncio.gather(*(found.start(site) for site in SITES))
     yield found
     await asyncio.gather(*(runner.cleanup() for runner in found.runners.values()))
 
 
 @asynccontextmanager
-async def client(testbed: Testbed, nearest_first: tuple[int, ...] = SITES) -> AsyncIterator[RecordClient]:
+async def client(testbed: RecordTestbed, nearest_first: tuple[int, ...] = SITES) -> AsyncIterator[RecordClient]:
     async with RecordClient(testbed.urls) as found:
         for place, site in enumerate(nearest_first):
             latency = found.router.latency[site]
@@ -71,7 +71,7 @@ async def client(testbed: Testbed, nearest_first: tuple[int, ...] = SITES) -> As
         yield found
 
 
-async def test_requests_go_to_nearest_replica_and_controllers_are_queried_once(testbed: Testbed) -> None:
+async def test_requests_go_to_nearest_replica_and_controllers_are_queried_once(testbed: RecordTestbed) -> None:
     async with client(testbed) as found:
         for _ in range(3):
             assert (await found.get(GUID)).value == {"a": 1}
@@ -80,7 +80,7 @@ async def test_requests_go_to_nearest_replica_and_controllers_are_queried_once(t
     assert testbed.asked == [(controller, "GET", f"/records/{GUID}/sites"), *[(4, "GET", f"/records/{GUID}")] * 3]
 
 
-async def test_reads_and_writes_fail_over_from_dead_site(testbed: Testbed) -> None:
+async def test_reads_and_writes_fail_over_from_dead_site(testbed: RecordTestbed) -> None:
     async with client(testbed) as found:
         await found.get(GUID)
         await testbed.runners[4].cleanup()
@@ -90,7 +90,7 @@ async def test_reads_and_writes_fail_over_from_dead_site(testbed: Testbed) -> No
     assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [4, 5, 5]
 
 
-async def test_silent_site_times_out_and_is_backed_off(testbed: Testbed) -> None:
+async def test_silent_site_times_out_and_is_backed_off(testbed: RecordTestbed) -> None:
     release = asyncio.Event()
 
     async def silent(_: web.Request) -> web.StreamResponse:
@@ -105,7 +105,7 @@ async def test_silent_site_times_out_and_is_backed_off(testbed: Testbed) -> None
     assert testbed.asked[-2:] == [(4, "GET", f"/records/{GUID}"), (5, "GET", f"/records/{GUID}")]
 
 
-async def test_moved_record_is_located_again(testbed: Testbed) -> None:
+async def test_moved_record_is_located_again(testbed: RecordTestbed) -> None:
     async with client(testbed) as found:
         await found.get(GUID)
         testbed.actives = [2]
@@ -114,14 +114,14 @@ async def test_moved_record_is_located_again(testbed: Testbed) -> None:
     assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [4, 4, 2]
 
 
-async def test_missing_record_raises_not_found(testbed: Testbed) -> None:
+async def test_missing_record_raises_not_found(testbed: RecordTestbed) -> None:
     testbed.actives = []
     async with client(testbed) as found:
         with pytest.raises(NotFoundError):
             await found.get(GUID)
 
 
-async def test_write_with_unknown_outcome_is_not_repeated(testbed: Testbed) -> None:
+async def test_write_with_unknown_outcome_is_not_repeated(testbed: RecordTestbed) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()
@@ -136,7 +136,7 @@ async def test_write_with_unknown_outcome_is_not_repeated(testbed: Testbed) -> N
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_write_on_lost_keepalive_connection_is_not_repeated(testbed: Testbed, method: str) -> None:
+async def test_write_on_lost_keepalive_connection_is_not_repeated(testbed: RecordTestbed, method: str) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()
@@ -150,7 +150,7 @@ async def test_write_on_lost_keepalive_connection_is_not_repeated(testbed: Testb
     assert [(site, method) for site, method, _ in testbed.asked] == [(4, "GET"), (4, method)]
 
 
-async def test_failover_from_unavailable_engine(testbed: Testbed) -> None:
+async def test_failover_from_unavailable_engine(testbed: RecordTestbed) -> None:
     async def down(_: web.Request) -> web.StreamResponse:
         return web.json_response({"error": "engine_unavailable", "message": "down"}, status=503)
 
@@ -159,7 +159,7 @@ async def test_failover_from_unavailable_engine(testbed: Testbed) -> None:
         assert (await found.put(GUID, {"a": 1})).applied
 
 
-async def test_no_reachable_site(testbed: Testbed) -> None:
+async def test_no_reachable_site(testbed: RecordTestbed) -> None:
     async with client(testbed) as found:
         for runner in testbed.runners.values():
             await runner.cleanup()
@@ -167,7 +167,7 @@ async def test_no_reachable_site(testbed: Testbed) -> None:
             await found.get(GUID)
 
 
-async def test_servers_down_at_start_are_tried_last(testbed: Testbed) -> None:
+async def test_servers_down_at_start_are_tried_last(testbed: RecordTestbed) -> None:
     await testbed.runners[4].cleanup()
     async with RecordClient(testbed.urls) as found:
         assert (await found.get(GUID)).value == {"a": 1}

@@ -142,7 +142,7 @@ async def test_names_are_case_insensitive_and_answers_keep_case(server: Server) 
 
 
 async def test_missing_names_and_types(server: Server) -> None:
-    answer = await ask(server, "nobody.example", "A")
+    answer = await ask(server, "missing.example", "A")
     assert answer.rcode() == dns.rcode.NXDOMAIN
     (soa,) = answer.authority
     assert (soa.name.to_text(), soa.ttl, soa[0].minimum, soa[0].mname.to_text()) == ("example.", 5, 5, "ns1.example.")

@@ -152,7 +152,7 @@ async def test_create_and_serve_commands(tmp_path: Path) -> None:
         server.config.write_text(text.replace("127.0.0.1:0", f"127.0.0.1:{port}").replace("records.db", "two.db"))
         assert server.run("create").wait() == 0
         third = server.run("serve")
-        assert f"records.listen: 127.0.0.1:{port} cannot be had: " in third.communicate()[1]
+        assert f"records.listen: 127.0.0.1:{port}: cannot be bound: " in third.communicate()[1]
         assert third.returncode == 1
         async with RecordClient(url) as client:
             await client.put("guid", {"n": 1})

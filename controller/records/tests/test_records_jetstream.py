@@ -150,11 +150,11 @@ async def test_moved_records_with_same_sites_share_a_stream(testbed: dict[int, J
 async def test_stop_request_is_completed_by_its_finder(testbed: dict[int, JetStream]) -> None:
     """The mover dies between its two steps."""
     before = (await testbed[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)).record
-    groups = testbed[1].groups
-    place = await groups.find("guid")
+    locator = testbed[1].locator
+    place = await locator.find("guid")
     assert place is not None
     target = await testbed[1].groups.at([2, 3])
-    await groups.append(place, "guid", Entry(1, place.record, target.name))
+    await locator.append(place, "guid", Entry(1, place.record, target.name))
     assert await testbed[3].get("guid") == before
     assert (await testbed[2].put("guid", {"n": 2}, if_version=1)).record.version == 2
     assert await testbed[1].sites("guid") == (2, 3)
@@ -294,7 +294,7 @@ def test_write_cache_is_bounded() -> None:
         record = Record("guid", Consistency.TOTAL, 1, NOW, b"x" * size)
         return Location(PlacementGroup("p1", (1,)), log.Tail(1, Entry(0, record), 1))
 
-    heads = WriteCache(kept=10_000)
+    heads = WriteCache(max_bytes=10_000)
     for name in "abcd":
         heads.put(name, place(1000))
     assert [name for name in "abcd" if heads.get(name)] == list("abcd")
@@ -313,7 +313,7 @@ async def test_first_of_messages_with_same_predecessor_is_valid(testbed: dict[in
     await testbed[1].put("guid", {"n": 1}, consistency=Consistency.TOTAL)
     place = await testbed[1].locator.find("guid")
     assert place is not None
-    first, group = place.tip.sequence, place.group
+    first, group = place.tail.sequence, place.group
     for n in (2, 3, 4):
         record = Record("guid", Consistency.TOTAL, 2, NOW, json.dumps({"n": n}).encode())
         await testbed[1].connection.context.publish(group.subject("guid"), Entry(0, record, after=first).encode())

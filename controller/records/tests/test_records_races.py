@@ -71,7 +71,7 @@ async def test_stream_accepts_one_of_concurrent_messages(cluster: Cluster) -> No
     subject = place.group.subject("guid")
     publish = opened[0].connection.publish
     came = await asyncio.gather(
-        *(publish(subject, place.tip.entry.encode(), place.tip.last) for _ in range(MANY)), return_exceptions=True
+        *(publish(subject, place.tail.entry.encode(), place.tail.last) for _ in range(MANY)), return_exceptions=True
     )
     taken = [one for one in came if isinstance(one, int)]
     refused = [one for one in came if isinstance(one, OvertakenError | InFlightError)]
@@ -104,7 +104,7 @@ OLD = [
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-@pytest.mark.parametrize("heard", [LOST, *OLD], ids=["nothing", "behind", "on its way"])
+@pytest.mark.parametrize("heard", [LOST, *OLD], ids=["no answer", "wrong sequence", "in flight"])
 async def test_write_without_answer_is_done_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, heard: Exception, arrives: bool
 ) -> None:

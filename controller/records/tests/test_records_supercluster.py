@@ -28,7 +28,7 @@ SITES = (1, 2, 3)
 
 
 @dataclass(frozen=True)
-class Testbed:
+class RecordTestbed:
     servers: Cluster
     stores: dict[int, JetStream]
     """A record server at each site."""
@@ -55,7 +55,7 @@ class Testbed:
 
 
 @pytest.fixture
-async def testbed(tmp_path: Path) -> AsyncIterator[Testbed]:
+async def testbed(tmp_path: Path) -> AsyncIterator[RecordTestbed]:
     skip_without_server()
     servers = supercluster(tmp_path)
     servers.start_all()
@@ -64,13 +64,13 @@ async def testbed(tmp_path: Path) -> AsyncIterator[Testbed]:
         await servers.ready()
         for site in SITES:
             stores[site] = await JetStream.open(servers.near(site), site, SITES, bounds=BOUNDS, clock=Clock())
-        yield Testbed(servers, stores)
+        yield RecordTestbed(servers, stores)
     finally:
         await close_all(stores.values())
         servers.stop()
 
 
-async def test_group_moves_between_regions_during_writes(testbed: Testbed) -> None:
+async def test_group_moves_between_regions_during_writes(testbed: RecordTestbed) -> None:
     group = await testbed.create_group("guid", [1, 2])
     history, done = History(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
@@ -89,7 +89,7 @@ async def test_group_moves_between_regions_during_writes(testbed: Testbed) -> No
     assert linearizable(history.operations, start=(1, "0"))
 
 
-async def test_move_that_times_out_is_rolled_back(testbed: Testbed) -> None:
+async def test_move_that_times_out_is_rolled_back(testbed: RecordTestbed) -> None:
     group = await testbed.create_group("guid", [1, 2])
     store = testbed.stores[2]
     with pytest.raises(MoveError, match=r"it is at site 1, 2 again"):
@@ -99,7 +99,7 @@ async def test_move_that_times_out_is_rolled_back(testbed: Testbed) -> None:
     assert (await testbed.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
 
 
-async def test_lost_region_gets_no_group_and_others_serve(testbed: Testbed) -> None:
+async def test_lost_region_gets_no_group_and_others_serve(testbed: RecordTestbed) -> None:
     group = await testbed.create_group("guid", [1, 2])
     for node in testbed.servers.of(3):
         testbed.servers.kill(node)
@@ -122,7 +122,7 @@ async def test_lost_region_gets_no_group_and_others_serve(testbed: Testbed) -> N
     assert (await testbed.stores[2].put("guid", {"v": "1"}, if_version=1)).record.version == 2
 
 
-async def ensure_at(testbed: Testbed, name: str, sites: tuple[int, ...]) -> None:
+async def ensure_at(testbed: RecordTestbed, name: str, sites: tuple[int, ...]) -> None:
     """Repeat a rollback that was impossible while the region was down, as its error message asks the operator to do."""
     store = testbed.stores[2]
     async with asyncio.timeout(TEST_TIMEOUT):
@@ -138,7 +138,7 @@ async def ensure_at(testbed: Testbed, name: str, sites: tuple[int, ...]) -> None
 
 
 @pytest.mark.parametrize("dying", [1, 3])
-async def test_region_failure_during_group_move_loses_nothing(testbed: Testbed, dying: int) -> None:
+async def test_region_failure_during_group_move_loses_nothing(testbed: RecordTestbed, dying: int) -> None:
     """All servers of the old or of the new region die. The group ends at one of them, once the region is back at the latest."""
     group = await testbed.create_group("guid", [1, 2])
     history, done, begun = History(), asyncio.Event(), asyncio.Event()
@@ -173,7 +173,7 @@ async def test_region_failure_during_group_move_loses_nothing(testbed: Testbed, 
     assert linearizable(history.operations, start=(1, "0"))
 
 
-async def test_unknown_groups_and_sites_are_reported(testbed: Testbed) -> None:
+async def test_unknown_groups_and_sites_are_reported(testbed: RecordTestbed) -> None:
     group = await testbed.create_group("guid", [1])
     store = testbed.stores[1]
     with pytest.raises(EngineError, match="no such placement group: c99"):
@@ -183,7 +183,7 @@ async def test_unknown_groups_and_sites_are_reported(testbed: Testbed) -> None:
     assert await testbed.wait_until_settled(group) == testbed.names(1)
 
 
-async def test_groups_and_move_commands(testbed: Testbed, tmp_path: Path) -> None:
+async def test_groups_and_move_commands(testbed: RecordTestbed, tmp_path: Path) -> None:
     """The configuration has sites 1 and 2."""
     group = await testbed.create_group("guid", [1])
     config = tmp_path / "frontage.yaml"
@@ -208,20 +208,20 @@ async def test_groups_and_move_commands(testbed: Testbed, tmp_path: Path) -> Non
 
     status, said = await run("move", group.name, "2", "1")
     assert (status, said.splitlines()[-1]) == (0, f"{group.name} is at site 2, 1")
-    status, said = await run("classes")
+    status, said = await run("groups")
     assert status == 0
     assert group.name in said
     assert "settled" in said
     moved = PlacementGroup(group.name, (2, 1))
     status, said = await run("move", group.name, "1", interrupt=True)
     assert status == 1
-    assert "taking it back to site 2, 1" in said
+    assert "rolling back to site 2, 1" in said
     assert await testbed.wait_until_settled(moved) == testbed.names(2)
     assert await run("move", group.name, "7") == (1, "error: unknown site 7: use one of: 1, 2\n")
     assert (await testbed.stores[3].get("guid")).version == 1
 
 
-async def test_records_move_while_a_mirror_server_is_down(testbed: Testbed) -> None:
+async def test_records_move_while_a_mirror_server_is_down(testbed: RecordTestbed) -> None:
     await testbed.create_group("guid", [1, 2])
     await testbed.create_group("other", [3, 1])
     mirror = await testbed.stores[1].connection.info("records-c1-at-2")

@@ -35,7 +35,7 @@ class Routing:
 
 
 class Question(Enum):
-    """What a step sends."""
+    """The kind of message that a step sends."""
 
     ACTIVES = "actives"
     """A query for the record's active replicas, to a replica-controller."""
@@ -104,7 +104,7 @@ class Router:
 
 
 class Route:
-    """The route of one request: take `step`, send it, report its outcome, until the request is answered or `step` is None."""
+    """The route of one request: take `step`, send it, report its outcome, until the request is answered or `step` returns None."""
 
     def __init__(self, router: Router, guid: str, now: float):
         self.router = router

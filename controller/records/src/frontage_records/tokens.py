@@ -21,7 +21,7 @@ _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 
 
 class Permission(StrEnum):
-    """What a client may do. Each permission includes those before it."""
+    """The permission of a client. Each includes those before it."""
 
     READ = "read"
     WRITE = "write"

@@ -24,7 +24,7 @@ def check_end_users(config: Config) -> Iterator[Finding]:
     if config.mapping is not None:
         yield Finding(("mapping",), "the mapping is already computed by end_users", "remove `mapping`, or `end_users`", at_key=True)
     sites = [(("end_users", "dispatchers", i, "site"), dispatcher.site) for i, dispatcher in enumerate(settings.dispatchers)]
-    yield from unknown(sites, config.site_ids, "there is no site {}")
+    yield from unknown(sites, config.site_ids, "unknown site {}")
     urls = [(("end_users", "dispatchers", i, "url"), dispatcher.url) for i, dispatcher in enumerate(settings.dispatchers)]
     yield from duplicates(urls, "dispatcher {} is listed twice", "remove one")
     names = [(("end_users", "services", i, "name"), service.name) for i, service in enumerate(settings.services)]
@@ -49,7 +49,7 @@ def check_placement(config: Config) -> Iterator[Finding]:
         yield Finding(("placement",), what, "add `site` and `end_users`", at_key=True)
         return
     sites = [(("placement", "sites", i, "site"), one.site) for i, one in enumerate(settings.sites)]
-    yield from unknown(sites, config.site_ids, "there is no site {}")
+    yield from unknown(sites, config.site_ids, "unknown site {}")
     yield from duplicates(sites, "site {} is listed twice", "remove one")
     names = [(("placement", "services", i, "name"), one.name) for i, one in enumerate(settings.services)]
     yield from duplicates(names, "service {} is listed twice", "remove one")

@@ -70,7 +70,7 @@ class MeasuredRegions:
         latency, since = self._latency, self._version
         found: dict[Network, tuple[int, ...]] = {}
         if now - self._read_at > EXPIRED_RETENTION:
-            # The store may have deleted rows that expired meanwhile: read everything again.
+            # The store may have deleted rows that expired in the meantime: read everything again.
             found = {prefix.network: () for prefix in latency.cover.prefixes}
             latency, since = Latency(len(self._sites)), 0
         cells = self._store.measurements(since).at(self._sites.tolist())

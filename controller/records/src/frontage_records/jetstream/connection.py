@@ -149,10 +149,10 @@ class Connection:
             await self._client.request(f"$JS.API.STREAM.CANCEL_MOVE.{stream}", timeout=ATTEMPT_TIMEOUT)
 
     async def read(self, stream: str, subject: str, since: int | None, *, nearby: bool) -> Message | None:
-        """Return the subject's first message from sequence number ``since`` on, or its last message if None; None if there is none.
+        """Return the subject's first message from sequence number ``since`` on, or its last message without ``since``.
 
         The leader answers, because these streams have allow_direct off. With ``nearby`` a mirror answers, which may lag. Raises
-        EngineError; with ``nearby`` TimeoutError if the mirror does not exist or does not answer.
+        EngineError; with ``nearby`` TimeoutError if the mirror does not exist or does not answer. Returns None without a message.
         """
         streams = self._nearby if nearby else self.context
 
@@ -168,7 +168,7 @@ class Connection:
         return found.seq or 0, found.data or b""
 
     async def publish(self, subject: str, data: bytes, after: int) -> int:
-        """Store a message, if ``after`` is the sequence number of the subject's last message, or 0 and there is none.
+        """Store a message, if ``after`` is the sequence number of the subject's last message, or 0 for the first message.
 
         Returns the sequence number of the message once a majority of the Raft group has it. Raises OvertakenError (another message
         is stored), InFlightError, EngineError or SizeError (not done), NoAnswerError.

@@ -36,7 +36,7 @@ class Tail:
     """The end of a record's log."""
 
     sequence: int
-    """Sequence number of the last valid message; 0 if there is none."""
+    """Sequence number of the last valid message; 0 without one."""
     entry: Entry
     """The content of that message."""
     last: int
@@ -86,7 +86,7 @@ async def find_tail(reader: LogReader, guid: str) -> Tail:
             candidate = decode(guid, message[1])
             if candidate.after == valid:
                 valid, entry = at, candidate
-        # `at` is beyond `last` if newer messages have displaced that one meanwhile.
+        # `at` is beyond `last` if newer messages have displaced that one.
         if at == last:
             return Tail(valid, entry, last)
         await asyncio.sleep(RETRY_DELAY)
@@ -96,7 +96,7 @@ async def find_tail(reader: LogReader, guid: str) -> Tail:
 async def find_successor(reader: LogReader, guid: str, after: int) -> tuple[Entry | None, int]:
     """Return the first message that follows ``after``, and the sequence number of the last message read.
 
-    The first is None if the answering server knows no such message. Raises TrimmedError, EngineError.
+    The first is None if the answering server does not know such a message. Raises TrimmedError, EngineError.
     """
     at = after
     while (message := await reader.after(at)) is not None:

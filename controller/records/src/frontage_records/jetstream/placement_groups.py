@@ -116,7 +116,7 @@ class PlacementGroups:
         return found
 
     async def at(self, sites: Sequence[int]) -> PlacementGroup:
-        """Return the group with exactly these sites; a new one if there is none. Raises SiteError, EngineError."""
+        """Return the group with exactly these sites; or a new one. Raises SiteError, EngineError."""
         wanted = tuple(sites)
         self._check(wanted)
         while True:
@@ -198,14 +198,14 @@ class PlacementGroups:
     def _mirror_here(self, group: PlacementGroup) -> None:
         """Create this site's mirror in the background, because the creator of the group may have failed before.
 
-        If the mirror's server is down, this takes long, and reads go to the origin meanwhile.
+        If the mirror's server is down, this takes long. Until then reads go to the origin.
         """
         if self._own in group.sites[1:] and group.name not in self._mirrors:
             task = self._mirrors[group.name] = asyncio.create_task(self._make_mirror(group, self._own))
             task.add_done_callback(lambda _: self._mirrors.pop(group.name, None))
 
     async def _make_mirror(self, group: PlacementGroup, site: int) -> None:
-        """Create a mirror. A site that is down gets it later; reads go to the origin meanwhile."""
+        """Create a mirror. A site that is down gets it later; until then reads go to the origin."""
         config = api.StreamConfig(
             name=group.mirror(site),
             mirror=api.StreamSource(name=group.stream),

@@ -68,7 +68,7 @@ class Subscriptions:
         subscription = await self._connection.listen(f"{CHANGES}.{token(guid)}", on_message)
         followed = self._entries.get(guid)
         if followed is not None:
-            # A concurrent call has subscribed meanwhile.
+            # A concurrent call has subscribed.
             followed.watches += 1
             await subscription.unsubscribe()
             return

@@ -29,7 +29,7 @@ class Location:
 
     @property
     def record(self) -> Record | None:
-        """The state at the tail; None if there is none."""
+        """The state at the tail; None without a state."""
         return self.tail.entry.record
 
 

@@ -21,11 +21,11 @@ class Latency:
     def __init__(self, sites: int):
         self.cover = Cover()
         self.own: Rtts = np.empty((0, sites), np.float32)
-        """Measured RTTs; NaN where there is none."""
+        """Measured RTTs; NaN without a measurement."""
         self.effective: Rtts = np.empty((0, sites), np.float32)
-        """Measured or inherited RTTs; infinite where there is neither."""
+        """Measured or inherited RTTs; infinite without either."""
         self.measured = np.empty(0, np.bool_)
-        """Whether the row has any measured RTT."""
+        """Flags of rows with a measured RTT."""
 
     @property
     def nbytes(self) -> int:

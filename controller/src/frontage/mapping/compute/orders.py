@@ -161,7 +161,7 @@ class Orders:
         return np.where(fits.any(axis=1), orders[fits.argmax(axis=1)], -1)
 
     def _order(self, places: npt.NDArray[np.uint8]) -> int:
-        """Return the number of the order with these columns; a new one if there is none."""
+        """Return the number of the order with these columns; or of a new one."""
         name = places.tobytes()
         if (order := self._by_places.get(name)) is not None:
             return order

@@ -36,7 +36,7 @@ EXPIRY_INTERVAL = 60.0
 
 @dataclass(slots=True)
 class Counters:
-    """What the mapper has done so far, for metrics."""
+    """Counters of the mapper's work, for metrics."""
 
     rounds: int = 0
     failures: int = 0

@@ -31,7 +31,7 @@ _READINGS_PER_EPOCH = 8
 
 @dataclass(slots=True)
 class Counters:
-    """What the measurer has done so far, for metrics."""
+    """Counters of the measurer's work, for metrics."""
 
     handshakes: dict[tuple[str, int], int] = field(default_factory=dict)
     """Handshakes by service and region."""
@@ -119,7 +119,7 @@ class Measurer:
 
     def _require_store(self) -> Store:
         if self.store is None:
-            raise StoreError("there is no store yet: counts are kept until there is one")
+            raise StoreError("the store is not open yet: counts are kept until it is")
         return self.store
 
     async def _store_new_clients(self, learned: DigestMessages, now: float) -> None:

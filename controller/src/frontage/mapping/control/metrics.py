@@ -77,7 +77,7 @@ def demand_metrics(measurer: Measurer) -> Iterable[Metric]:
     yield CounterMetricFamily(
         f"{prefix}_new_prefixes", "Prefixes of clients in no region, from the switch's digests", value=counters.learned
     )
-    yield CounterMetricFamily(f"{prefix}_left_out", "New prefixes left out because there was no room", value=counters.left_out)
+    yield CounterMetricFamily(f"{prefix}_left_out", "New prefixes left out because of max_regions", value=counters.left_out)
     yield CounterMetricFamily(f"{prefix}_failures", "Readings that could not be reported yet", value=counters.failures)
 
 

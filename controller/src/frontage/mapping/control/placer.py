@@ -39,7 +39,7 @@ Services = dict[str, DemandReports]
 
 @dataclass(slots=True)
 class Counters:
-    """What the placer has done so far, for metrics."""
+    """Counters of the placer's work, for metrics."""
 
     epochs: int = 0
     load: Load | None = None

@@ -67,7 +67,7 @@ class Gain:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the gain exceeds one standard error. With two, services with few handshakes would never move."""
+        """True if the gain exceeds one standard error. With two, services with few handshakes would never move."""
         return self.mean > self.error
 
 

@@ -92,5 +92,5 @@ def move_document(move: Move | None) -> dict[str, int | None] | None:
 
 
 def last_epoch(documents: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of the last placement epoch, by any controller; 0 if there was none."""
+    """Return the number of the last placement epoch, by any controller; 0 before the first."""
     return max((document.get("number", 0) for document in documents), default=0)

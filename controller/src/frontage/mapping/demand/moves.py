@@ -25,12 +25,12 @@ class Stage(StrEnum):
 
     @property
     def serves(self) -> bool:
-        """Whether first flights go to the site."""
+        """True if first flights go to the site."""
         return self in (Stage.ACTIVE, Stage.LEAVING)
 
     @property
     def wanted(self) -> bool:
-        """Whether the last decision includes the site."""
+        """True if the last decision includes the site."""
         return self in (Stage.STARTING, Stage.ACTIVE)
 
 

@@ -1,8 +1,8 @@
 """Load reports: when a site reports the demand that it sees, and what a report contains (Auspice, sections 1.2 and 1.2.5).
 
 A site sends at most one report of a service per m handshakes, so that reports are a known share of the handshakes. A report contains
-the sparse vector of handshakes by region only if the handshakes come from other regions than in the last vector, or if the new
-vector rests on at least four times as many handshakes. Otherwise it contains the rate alone.
+the sparse vector of handshakes by region if they come from other regions than in the last vector. It also does if the new vector
+rests on at least four times as many handshakes. Otherwise the report contains the rate alone.
 
 If fewer than half of the expected handshakes arrive, a report is due after the time in which m handshakes were expected. When
 demand ends, this gives one report each time that the rate halves.

@@ -3,8 +3,8 @@
 The engine avoids busy sites by their load latency, which is measured. `balance` computes it with a model: it places the records,
 routes requests to the closest replicas, and raises the load latency of overloaded sites, epoch by epoch. Load latencies are the
 prices of capacity in the Lagrangian dual of the placement problem; the engine solves its subproblems record by record. With many
-records this suffices. With few large records a price moves all of a record's load or none, so the placements of the best epochs are
-improved by exchanges of one replica of one record at a time, each judged by its effect on all records.
+records this suffices. With few large records a price moves all of a record's load or none. So the placements of the best epochs are
+improved by exchanges of one replica of one record, each judged by its effect on all records.
 """
 
 from __future__ import annotations

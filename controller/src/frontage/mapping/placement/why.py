@@ -16,7 +16,7 @@ TOP = 10
 
 
 class Bound(StrEnum):
-    """What determines the number of replicas."""
+    """The reason for the number of replicas."""
 
     LEAST = "F"
     MOST = "M"
@@ -42,7 +42,7 @@ class Region:
     share: float
     """Share of the record's requests."""
     site: int | None
-    """Site of the closest active replica; None if there is none, or no known RTT."""
+    """Site of the closest active replica; None without one, or without a known RTT."""
     distance: float
     """RTT plus load latency to that site in microseconds; infinite if unknown."""
 

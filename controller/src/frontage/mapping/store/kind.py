@@ -1,4 +1,4 @@
-"""The tables that CSV files hold. Apart from `csvfile`, so that the command line needs none of its libraries."""
+"""The tables that CSV files hold. A module apart from `csvfile`, so that the command line starts without its libraries."""
 
 from __future__ import annotations
 
