@@ -96,7 +96,7 @@ async def find_tail(reader: LogReader, guid: str) -> Tail:
 async def find_successor(reader: LogReader, guid: str, after: int) -> tuple[Entry | None, int]:
     """Return the first message that follows ``after``, and the sequence number of the last message read.
 
-    The first is None if the answering server does not know such a message. Raises TrimmedError, EngineError.
+    If the answering server does not know one, the result has None instead. Raises TrimmedError, EngineError.
     """
     at = after
     while (message := await reader.after(at)) is not None:
