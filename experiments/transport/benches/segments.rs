@@ -1,11 +1,6 @@
-//! What a data segment and its acknowledgement cost, through both ends of a connection; with QUIC,
-//! two packets and the acknowledgement of both, divided by two.
+//! CPU time of a data segment and its acknowledgment, through both ends of a connection.
 //!
-//! ```text
-//! cargo bench -p frontage-transport
-//! ```
-//!
-//! TCP's window is 128 segments, and the receiver acknowledges each. QUIC's is what losses make of it.
+//! For QUIC: two packets and the acknowledgment of both, divided by two.
 
 use std::collections::VecDeque;
 

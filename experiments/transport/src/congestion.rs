@@ -1,7 +1,7 @@
-//! Congestion control: how much may be in flight. One [`Controller`] serves TCP and QUIC.
+//! Congestion control, which limits the data in flight. One [`Controller`] serves TCP and QUIC.
 //!
-//! Windows are in bytes of payload. Slow start and the bounds are the same for all laws; a law
-//! says how the window grows in congestion avoidance and how far an event reduces it.
+//! Windows are in bytes of payload. Slow start and the bounds are common to all algorithms. An algorithm defines how the window grows in
+//! congestion avoidance, and how far an event reduces it.
 
 mod cubic;
 mod dctcp;
@@ -14,60 +14,60 @@ use dctcp::Dctcp;
 use new_reno::NewReno;
 pub(crate) use usage::Usage;
 
-/// A law of congestion control.
+/// A congestion control algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Congestion {
-    /// RFC 5681: one segment more a round trip, half after a loss.
+    /// RFC 5681: grows by one segment per round trip, and halves after a loss.
     #[default]
     NewReno,
     /// RFC 9438.
     Cubic,
-    /// RFC 8257: as NewReno, but ECN marks reduce the window by their share.
+    /// RFC 8257: like NewReno, but ECN marks reduce the window in proportion to the share of marked bytes.
     Dctcp,
 }
 
 /// Why the window shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Packets were lost, and others arrived.
+    /// Packets were lost, while others arrived.
     Loss,
-    /// The receiver saw congestion marks (ECN).
+    /// The receiver reported congestion marks (ECN).
     Mark,
-    /// Nothing was heard: the retransmission timeout, or QUIC's persistent congestion.
+    /// A retransmission timeout, or QUIC's persistent congestion.
     Timeout,
 }
 
-/// What an acknowledgement says to the window.
+/// An acknowledgment, as the congestion controller sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Acked {
-    /// When.
+    /// Time of arrival.
     pub now: Nanos,
     /// Payload bytes newly acknowledged.
     pub bytes: u64,
-    /// The smoothed round-trip time.
+    /// Smoothed round-trip time.
     pub rtt: Nanos,
 }
 
-/// A congestion window and its law.
+/// A congestion window and its algorithm.
 #[derive(Debug, Clone)]
 pub struct Controller {
     mss: u64,
     initial: u64,
     window: u64,
     threshold: u64,
-    law: Law,
+    algorithm: Algorithm,
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum Algorithm {
     NewReno(NewReno),
     Cubic(Cubic),
     Dctcp(Dctcp),
 }
 
 impl Controller {
-    /// A window of so many segments of `mss` payload bytes, in slow start.
+    /// Creates a controller in slow start with a window of `initial_window` segments of `mss` payload bytes.
     pub fn new(congestion: Congestion, mss: u32, initial_window: u32) -> Self {
         let mss = u64::from(mss);
         let initial = mss * u64::from(initial_window);
@@ -76,41 +76,41 @@ impl Controller {
             initial,
             window: initial,
             threshold: u64::MAX,
-            law: match congestion {
-                Congestion::NewReno => Law::NewReno(NewReno::default()),
-                Congestion::Cubic => Law::Cubic(Cubic::new(mss)),
-                Congestion::Dctcp => Law::Dctcp(Dctcp::default()),
+            algorithm: match congestion {
+                Congestion::NewReno => Algorithm::NewReno(NewReno::default()),
+                Congestion::Cubic => Algorithm::Cubic(Cubic::new(mss)),
+                Congestion::Dctcp => Algorithm::Dctcp(Dctcp::default()),
             },
         }
     }
 
-    /// cwnd, in bytes.
+    /// Returns cwnd in bytes.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// ssthresh, in bytes; `u64::MAX` before the first event.
+    /// Returns ssthresh in bytes, or `u64::MAX` before the first event.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
 
-    /// Whether the window grows by what is acknowledged.
+    /// Returns true in slow start, where the window grows by the number of acknowledged bytes.
     pub fn in_slow_start(&self) -> bool {
         self.window < self.threshold
     }
 
-    /// The share of marked bytes, smoothed: DCTCP's alpha. `None` under other laws.
+    /// Returns DCTCP's alpha, the smoothed share of marked bytes. Returns `None` for other algorithms.
     pub fn marked_share(&self) -> Option<f64> {
-        match &self.law {
-            Law::Dctcp(dctcp) => Some(dctcp.alpha()),
+        match &self.algorithm {
+            Algorithm::Dctcp(dctcp) => Some(dctcp.alpha()),
             _ => None,
         }
     }
 
-    /// Grows the window for newly acknowledged bytes, outside loss recovery and if it was in use.
+    /// Grows the window for newly acknowledged bytes. Call it only outside loss recovery and if the window was in use.
     ///
-    /// Slow start counts bytes without a limit (RFC 3465 with L unbounded, as Linux and RFC 9002
-    /// do), and what reaches beyond ssthresh counts for congestion avoidance.
+    /// Slow start counts bytes without a limit (RFC 3465 with unbounded L, as in Linux and RFC 9002). Bytes beyond ssthresh count for
+    /// congestion avoidance.
     pub fn on_ack(&mut self, mut acked: Acked) {
         if self.in_slow_start() {
             let growth = acked.bytes.min(self.threshold - self.window);
@@ -118,36 +118,38 @@ impl Controller {
             acked.bytes -= growth;
         }
         if acked.bytes > 0 {
-            self.window = match &mut self.law {
-                Law::NewReno(reno) => reno.grow(self.window, self.mss, acked.bytes),
-                Law::Dctcp(dctcp) => dctcp.reno.grow(self.window, self.mss, acked.bytes),
-                Law::Cubic(cubic) => cubic.grow(self.window, &acked),
+            self.window = match &mut self.algorithm {
+                Algorithm::NewReno(reno) => reno.grow(self.window, self.mss, acked.bytes),
+                Algorithm::Dctcp(dctcp) => dctcp.reno.grow(self.window, self.mss, acked.bytes),
+                Algorithm::Cubic(cubic) => cubic.grow(self.window, &acked),
             };
         }
     }
 
-    /// Tells of all acknowledged bytes and whether the acknowledgement was marked (ECE), growing or
-    /// not. `acknowledged` and `sent` are the ends of what has been: DCTCP's observation window.
-    /// To be called before [`on_event`](Self::on_event).
+    /// Processes the ECN feedback of an acknowledgment: the number of acknowledged bytes, and whether it was marked (ECE).
+    ///
+    /// `acknowledged` and `sent` are the ends of the acknowledged and of the sent data, which delimit DCTCP's observation window. Must be
+    /// called for every acknowledgment, before [`on_event`](Self::on_event).
     pub fn on_feedback(&mut self, bytes: u64, marked: bool, acknowledged: u64, sent: u64) {
-        if let Law::Dctcp(dctcp) = &mut self.law {
+        if let Algorithm::Dctcp(dctcp) = &mut self.algorithm {
             dctcp.observe(bytes, marked, acknowledged, sent);
         }
     }
 
-    /// Sets ssthresh after an event. Of `flight` bytes in flight no more count than the window has.
-    /// The window itself is the caller's to bring down to it, by [`set_window`](Self::set_window).
+    /// Sets ssthresh after an event, based on `flight` bytes in flight, but at most the window.
+    ///
+    /// The caller must then reduce the window with [`set_window`](Self::set_window).
     pub fn on_event(&mut self, event: Event, flight: u64) {
         let basis = self.window.min(flight);
-        let threshold = match &mut self.law {
-            Law::NewReno(reno) => reno.reduce(basis),
-            Law::Cubic(cubic) => cubic.reduce(event, self.window, basis),
-            Law::Dctcp(dctcp) => dctcp.reduce(event, self.window, basis),
+        let threshold = match &mut self.algorithm {
+            Algorithm::NewReno(reno) => reno.reduce(basis),
+            Algorithm::Cubic(cubic) => cubic.reduce(event, self.window, basis),
+            Algorithm::Dctcp(dctcp) => dctcp.reduce(event, self.window, basis),
         };
         self.threshold = threshold.max(2 * self.mss);
     }
 
-    /// Brings the window down at once for a marked acknowledgement, to a segment at least. What is not DCTCP halves it.
+    /// Reduces the window at once for a marked acknowledgment: by alpha / 2 with DCTCP, by half otherwise, and to at least one segment.
     pub fn on_marked(&mut self) {
         let share = self.marked_share().unwrap_or(1.0);
         let window = (self.window as f64 * (1.0 - share / 2.0)) as u64;
@@ -155,25 +157,24 @@ impl Controller {
         self.threshold = window.max(2 * self.mss);
     }
 
-    /// Sets DCTCP's alpha, before anything is known of the path.
+    /// Sets DCTCP's initial alpha.
     pub fn set_marked_share(&mut self, alpha: f64) {
-        if let Law::Dctcp(dctcp) = &mut self.law {
+        if let Algorithm::Dctcp(dctcp) = &mut self.algorithm {
             *dctcp = Dctcp::new(alpha);
         }
     }
 
-    /// Sets ssthresh to so many bytes, before anything is known of the path.
+    /// Sets ssthresh in bytes.
     pub fn set_threshold(&mut self, bytes: u64) {
         self.threshold = bytes;
     }
 
-    /// Sets cwnd to so many bytes.
+    /// Sets cwnd in bytes.
     pub fn set_window(&mut self, bytes: u64) {
         self.window = bytes;
     }
 
-    /// Nothing was in flight for `idle`: the window halves for every RTO of it, but not below the
-    /// initial one (RFC 2861; RFC 5681, section 4.1).
+    /// Halves the window once for every RTO in the `idle` time, but not below the initial window (RFC 2861; RFC 5681, section 4.1).
     pub fn on_idle(&mut self, idle: Nanos, rto: Nanos) {
         if idle > rto && self.window > self.initial {
             self.threshold = self.threshold.max(self.window / 4 * 3);
@@ -184,7 +185,7 @@ impl Controller {
                 .unwrap_or(0)
                 .max(self.initial);
         }
-        if let Law::Cubic(cubic) = &mut self.law {
+        if let Algorithm::Cubic(cubic) = &mut self.algorithm {
             cubic.pause(idle);
         }
     }

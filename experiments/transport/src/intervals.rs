@@ -1,27 +1,26 @@
-//! Sets of numbers as sorted intervals: what was received out of order, what was acknowledged.
+//! Sets of numbers as sorted intervals, for data received out of order and for acknowledged data.
 
 use std::ops::Range;
 
-/// Disjoint, not adjacent, half-open intervals in ascending order.
+/// A set of numbers, as disjoint, non-adjacent, half-open intervals in ascending order.
 ///
-/// There are few at a time, and changes are near the end: a vector that is kept is fast and needs
-/// no allocation once it has grown.
+/// A set has few intervals, and changes are near its end. So a sorted vector is fast, and it allocates nothing once it has grown.
 #[derive(Debug, Clone, Default)]
 pub struct Intervals {
-    held: Vec<Range<u64>>,
-    /// How many numbers these are.
+    ranges: Vec<Range<u64>>,
+    /// Number of elements.
     total: u64,
 }
 
 impl Intervals {
-    /// Adds a range and returns the whole interval that now holds it. It must not be empty.
+    /// Adds a range, which must not be empty. Returns the interval that now contains it.
     pub fn insert(&mut self, range: Range<u64>) -> Range<u64> {
         debug_assert!(range.start < range.end);
-        // Those that touch the range are `first..after`.
+        // The intervals `first..after` touch the range.
         let after = self.count_before(|held| held.start <= range.end);
         let mut first = after;
         let mut whole = range;
-        while let Some(held) = self.held[..first]
+        while let Some(held) = self.ranges[..first]
             .last()
             .filter(|held| held.end >= whole.start)
         {
@@ -32,10 +31,10 @@ impl Intervals {
         }
         self.total += whole.end - whole.start;
         if first == after {
-            self.held.insert(first, whole.clone());
+            self.ranges.insert(first, whole.clone());
         } else {
-            self.held[first] = whole.clone();
-            self.held.drain(first + 1..after);
+            self.ranges[first] = whole.clone();
+            self.ranges.drain(first + 1..after);
         }
         whole
     }
@@ -43,11 +42,11 @@ impl Intervals {
     /// Removes all numbers below `bound`.
     pub fn remove_below(&mut self, bound: u64) {
         let below = |held: &&Range<u64>| held.end <= bound;
-        let gone = self.held.iter().take_while(below).count();
-        for held in self.held.drain(..gone) {
+        let gone = self.ranges.iter().take_while(below).count();
+        for held in self.ranges.drain(..gone) {
             self.total -= held.end - held.start;
         }
-        if let Some(first) = self.held.first_mut() {
+        if let Some(first) = self.ranges.first_mut() {
             let start = first.start.max(bound);
             self.total -= start - first.start;
             first.start = start;
@@ -56,66 +55,66 @@ impl Intervals {
 
     /// Removes the lowest interval.
     pub fn pop_lowest(&mut self) -> Option<Range<u64>> {
-        if self.held.is_empty() {
+        if self.ranges.is_empty() {
             return None;
         }
-        let lowest = self.held.remove(0);
+        let lowest = self.ranges.remove(0);
         self.total -= lowest.end - lowest.start;
         Some(lowest)
     }
 
-    /// The lowest interval.
+    /// Returns the lowest interval.
     pub fn lowest(&self) -> Option<&Range<u64>> {
-        self.held.first()
+        self.ranges.first()
     }
 
-    /// One above the highest number.
+    /// Returns one above the highest number.
     pub fn end(&self) -> Option<u64> {
-        self.held.last().map(|held| held.end)
+        self.ranges.last().map(|range| range.end)
     }
 
-    /// The end of the interval that holds a number; the number itself if none does.
+    /// Returns the end of the interval that contains `number`, or `number` itself if it is not in the set.
     pub fn end_of_run(&self, number: u64) -> u64 {
-        let before = self.count_before(|held| held.start <= number);
-        self.held[..before]
+        let before = self.count_before(|range| range.start <= number);
+        self.ranges[..before]
             .last()
-            .map_or(number, |held| held.end.max(number))
+            .map_or(number, |range| range.end.max(number))
     }
 
-    /// Whether all of a range is in the set.
+    /// Returns true if the whole range is in the set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         let before = self.count_before(|held| held.start <= range.start);
-        self.held[..before]
+        self.ranges[..before]
             .last()
             .is_some_and(|held| held.end >= range.end)
     }
 
-    /// From the highest interval to the lowest.
+    /// Iterates from the highest interval to the lowest.
     pub fn descending(&self) -> impl Iterator<Item = &Range<u64>> {
-        self.held.iter().rev()
+        self.ranges.iter().rev()
     }
 
-    /// How many numbers there are.
+    /// Returns the number of elements.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many intervals there are.
+    /// Returns the number of intervals.
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.ranges.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.ranges.is_empty()
     }
 
-    /// How many intervals, from the lowest, meet a condition that a prefix of them meets. Looks at
-    /// the last first, where almost all changes are.
+    /// Returns the length of the prefix of intervals that meet `condition`. It tests the last interval first, because almost all changes
+    /// are there.
     fn count_before(&self, condition: impl Fn(&Range<u64>) -> bool) -> usize {
-        match self.held.last() {
-            Some(last) if condition(last) => self.held.len(),
-            _ => self.held.partition_point(condition),
+        match self.ranges.last() {
+            Some(last) if condition(last) => self.ranges.len(),
+            _ => self.ranges.partition_point(condition),
         }
     }
 }
@@ -128,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn intervals_are_a_set(steps in prop::collection::vec((0u64..64, 1u64..12, any::<bool>()), 0..48)) {
+        fn intervals_behave_like_a_set(steps in prop::collection::vec((0u64..64, 1u64..12, any::<bool>()), 0..48)) {
             let (mut intervals, mut set) = (Intervals::default(), BTreeSet::new());
             for (start, length, remove) in steps {
                 let range = start..start + length;
@@ -143,10 +142,10 @@ mod tests {
                     prop_assert!(intervals.contains(&whole));
                 }
                 prop_assert_eq!(intervals.contains(&range), range.clone().all(|number| set.contains(&number)));
-                let held: Vec<u64> = intervals.held.iter().flat_map(Clone::clone).collect();
+                let held: Vec<u64> = intervals.ranges.iter().flat_map(Clone::clone).collect();
                 prop_assert_eq!(intervals.total(), set.len() as u64);
                 prop_assert_eq!(held, set.iter().copied().collect::<Vec<_>>());
-                prop_assert!(intervals.held.windows(2).all(|pair| pair[0].end < pair[1].start));
+                prop_assert!(intervals.ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
         }
     }

@@ -1,12 +1,11 @@
-//! The transports of simulated hosts: [`tcp`] and a QUIC-like [`quic`], over the same congestion
-//! controllers ([`congestion`]).
+//! Transport protocols for the simulator's hosts: [`tcp`] and a QUIC-like [`quic`], with the same congestion controllers
+//! ([`congestion`]).
 //!
-//! A connection is a pure state machine. It has no clock, no socket and no randomness: every call
-//! takes the time, segments go in by `receive` and come out of `poll_transmit`, and `timeout` says
-//! when to call `on_timeout`. The same calls always give the same segments. Once the buffers have
-//! grown to the size of a window, nothing is allocated per packet.
+//! A connection is a pure state machine without clock, socket or randomness. Every call takes the time. `receive` takes a segment,
+//! `poll_transmit` returns the next one to send, and `timeout` returns when to call `on_timeout`. The same calls always return the
+//! same segments. Once the buffers have grown to the size of a window, no packet causes an allocation.
 //!
-//! Bytes have no contents: an application says how many it writes and asks how many have arrived.
+//! Bytes have no contents: an application specifies how many bytes it writes, and queries how many have arrived.
 
 pub mod congestion;
 mod intervals;
@@ -17,10 +16,10 @@ pub mod tcp;
 /// Times count from the start of the simulation.
 pub use softswitch_queue::Nanos;
 
-/// A millisecond.
+/// One millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
 
-/// A second.
+/// One second.
 pub const SECOND: Nanos = 1_000_000_000;
 
 #[cfg(doctest)]

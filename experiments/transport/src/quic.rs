@@ -1,10 +1,8 @@
-//! A transport like QUIC (RFC 9000): packet numbers, acknowledgement ranges, streams, and the loss
-//! detection and congestion control of RFC 9002.
+//! A QUIC-like transport (RFC 9000): packet numbers, ACK ranges, streams, and the loss detection and congestion control of RFC 9002.
 //!
-//! What a path sees of QUIC is there: how many bytes a datagram has, when it is sent and what for.
-//! Cryptography is not: the handshake is one full datagram each way, in the same packet number
-//! space as the data. Flow control is not either (the application reads at once), nor pacing,
-//! migration and version negotiation.
+//! The model covers what a path sees of QUIC: the size, time and purpose of each datagram. It has no cryptography: the handshake is one
+//! full datagram in each direction, in the same packet number space as the data. It has no flow control (the application reads at once),
+//! pacing, migration or version negotiation.
 
 mod acks;
 mod config;

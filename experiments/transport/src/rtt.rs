@@ -1,8 +1,8 @@
-//! The round-trip time's estimate of RFC 6298, section 2, which RFC 9002, section 5 shares.
+//! Round-trip time estimation of RFC 6298, section 2, and RFC 9002, section 5.
 
 use crate::Nanos;
 
-/// SRTT and RTTVAR; nothing before the first sample.
+/// SRTT and RTTVAR. Both are undefined before the first sample.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RttEstimator {
     smoothed: Option<Nanos>,
@@ -10,7 +10,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a sample: alpha = 1/8, beta = 1/4.
+    /// Adds a sample, with alpha = 1/8 and beta = 1/4.
     pub fn sample(&mut self, rtt: Nanos) {
         match self.smoothed {
             None => {
@@ -24,12 +24,12 @@ impl RttEstimator {
         }
     }
 
-    /// SRTT, once there was a sample.
+    /// Returns SRTT, if there was a sample.
     pub fn smoothed(&self) -> Option<Nanos> {
         self.smoothed
     }
 
-    /// SRTT + max(G, 4 RTTVAR), once there was a sample.
+    /// Returns SRTT + max(G, 4 RTTVAR), if there was a sample.
     pub fn timeout(&self, granularity: Nanos) -> Option<Nanos> {
         Some(self.smoothed? + (4 * self.variation).max(granularity))
     }

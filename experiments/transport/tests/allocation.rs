@@ -1,4 +1,4 @@
-//! A packet allocates nothing once the buffers have grown to the window, losses or not.
+//! Once the buffers have grown to the window, packets cause no allocations, with and without losses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
@@ -28,10 +28,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Packets between the two calls of a round; every 100th is lost.
+/// Length of a round in packets; every 100th is lost.
 const STEP: Nanos = 10_000;
 
-/// How many allocations 100,000 rounds make after as many to get warm.
+/// Returns the number of allocations in 100,000 rounds, after as many rounds of warm-up.
 fn allocations(mut round: impl FnMut(Nanos, bool)) -> usize {
     let mut rounds =
         |from: u64| (from..from + 100_000).for_each(|n| round(n * STEP, n % 100 == 99));
@@ -42,7 +42,7 @@ fn allocations(mut round: impl FnMut(Nanos, bool)) -> usize {
 }
 
 #[test]
-fn packets_in_the_steady_state_allocate_nothing() {
+fn steady_state_does_not_allocate() {
     let config = Config {
         receive_window: 1 << 17,
         ..Config::default()

@@ -1,4 +1,4 @@
-//! QUIC: all streams arrive whatever a path does, and RFC 9002's answers.
+//! QUIC: delivery of all streams over any path, and the reactions of RFC 9002.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ const DELAY: Nanos = 50 * MILLISECOND;
 const TO_SERVER: usize = 0;
 const TO_CLIENT: usize = 1;
 
-/// Two ends and what is between them: `channel` says when the copies of a packet arrive.
-struct World<C> {
+/// Two ends and the path between them: `channel` returns when the copies of a packet arrive.
+struct Testbed<C> {
     now: Nanos,
     client: Connection,
     server: Option<Connection>,
@@ -26,13 +26,13 @@ struct World<C> {
     channel: C,
     on_the_way: BTreeMap<(Nanos, usize), (usize, Packet)>,
     next: usize,
-    /// What the server answers each request with.
+    /// Length of each response in bytes.
     response: u64,
     responses: Vec<(u64, u64)>,
 }
 
-impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> World<C> {
-    /// Of the client's streams, each is a request; the server answers with `response` bytes.
+impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
+    /// Creates a testbed. Each client stream is a request, which the server answers with `response` bytes.
     fn new(config: &Config, requests: &[u64], response: u64, channel: C) -> Self {
         let mut client = Connection::connect(config);
         for (index, bytes) in requests.iter().enumerate() {
@@ -121,7 +121,7 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> World<C> {
         self.server.as_ref().expect("it was reached")
     }
 
-    /// Packets with stream data from the server: time and number.
+    /// Returns time and number of the server's packets with stream data.
     fn data(&self) -> Vec<(Nanos, u64)> {
         let data = self
             .log
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_stream_arrives(
+    fn all_streams_arrive_over_any_path(
         law in prop_oneof![Just(Congestion::NewReno), Just(Congestion::Cubic), Just(Congestion::Dctcp)],
         requests in prop::collection::vec(0u64..5_000, 1..12),
         response in 0u64..60_000,
@@ -172,34 +172,34 @@ proptest! {
             }
             fate
         };
-        let mut world = World::new(&config, &requests, response, channel);
-        while world.now < 4000 * SECOND && world.step() {
-            if world.responses.len() == requests.len() && world.server().is_idle() && world.client.is_idle() {
+        let mut testbed = Testbed::new(&config, &requests, response, channel);
+        while testbed.now < 4000 * SECOND && testbed.step() {
+            if testbed.responses.len() == requests.len() && testbed.server().is_idle() && testbed.client.is_idle() {
                 break;
             }
         }
-        prop_assert!(!world.client.is_closed());
-        world.responses.sort_unstable();
+        prop_assert!(!testbed.client.is_closed());
+        testbed.responses.sort_unstable();
         let expected: Vec<_> = (0..requests.len() as u64).map(|index| (4 * index, response)).collect();
-        prop_assert_eq!(&world.responses, &expected);
-        prop_assert_eq!(world.client.received(), response * requests.len() as u64);
-        prop_assert_eq!(world.server().received(), requests.iter().sum::<u64>());
-        prop_assert_eq!(world.client.acknowledged(), requests.iter().sum::<u64>());
-        prop_assert_eq!(world.server().acknowledged(), response * requests.len() as u64);
-        prop_assert_eq!(world.server().sent(), response * requests.len() as u64);
+        prop_assert_eq!(&testbed.responses, &expected);
+        prop_assert_eq!(testbed.client.received(), response * requests.len() as u64);
+        prop_assert_eq!(testbed.server().received(), requests.iter().sum::<u64>());
+        prop_assert_eq!(testbed.client.acknowledged(), requests.iter().sum::<u64>());
+        prop_assert_eq!(testbed.server().acknowledged(), response * requests.len() as u64);
+        prop_assert_eq!(testbed.server().sent(), response * requests.len() as u64);
         // Nothing is in flight when all is acknowledged, but for a probe or a lost PING.
-        prop_assert!(world.server().statistics().flight < 3000);
+        prop_assert!(testbed.server().statistics().flight < 3000);
     }
 }
 
-/// One round trip of handshake, then a request and its response, whose window doubles.
+/// One round trip for the handshake, then a request and its response, whose window doubles.
 #[test]
-fn a_handshake_and_slow_start() {
-    let mut world = World::new(&plain(), &[100], 200 * 1160, |_, _: &mut Packet| {
+fn handshake_takes_one_round_trip_and_slow_start_doubles() {
+    let mut testbed = Testbed::new(&plain(), &[100], 200 * 1160, |_, _: &mut Packet| {
         vec![DELAY]
     });
-    world.run(5 * SECOND);
-    let head: Vec<_> = world.log[..3]
+    testbed.run(5 * SECOND);
+    let head: Vec<_> = testbed.log[..3]
         .iter()
         .map(|(at, way, packet)| (*at, *way, packet.handshake, packet.length))
         .collect();
@@ -208,7 +208,7 @@ fn a_handshake_and_slow_start() {
         [(0, TO_SERVER, true, 1200), (DELAY, TO_CLIENT, true, 1200)]
     );
     assert_eq!((head[2].0, head[2].1), (2 * DELAY, TO_SERVER));
-    let data = world.data();
+    let data = testbed.data();
     let rounds = [0, 1, 2, 3].map(|round| {
         data.iter()
             .filter(|(at, _)| (at - 3 * DELAY) / (2 * DELAY) == round)
@@ -216,7 +216,7 @@ fn a_handshake_and_slow_start() {
     });
     // The handshake's packet was the first of the window of the slow start.
     assert_eq!(rounds, [10, 20, 40, 80]);
-    assert_eq!(world.responses, [(0, 200 * 1160)]);
+    assert_eq!(testbed.responses, [(0, 200 * 1160)]);
 }
 
 fn losing(numbers: &'static [u64]) -> impl FnMut(usize, &mut Packet) -> Vec<Nanos> {
@@ -229,12 +229,12 @@ fn losing(numbers: &'static [u64]) -> impl FnMut(usize, &mut Packet) -> Vec<Nano
     }
 }
 
-/// RFC 9002, section 6.1.1: lost is what is three packets below one that arrived.
+/// RFC 9002, section 6.1.1: a packet is lost if it is three packets below an acknowledged one.
 #[test]
-fn three_packets_later_is_lost() {
-    let mut world = World::new(&plain(), &[100], 300_000, losing(&[5]));
-    world.run(20 * SECOND);
-    let statistics = world.server().statistics();
+fn packet_threshold_detects_loss() {
+    let mut testbed = Testbed::new(&plain(), &[100], 300_000, losing(&[5]));
+    testbed.run(20 * SECOND);
+    let statistics = testbed.server().statistics();
     assert_eq!(
         (
             statistics.lost,
@@ -243,19 +243,19 @@ fn three_packets_later_is_lost() {
         ),
         (1, 1, 0)
     );
-    assert_eq!(world.responses, [(0, 300_000)]);
+    assert_eq!(testbed.responses, [(0, 300_000)]);
     // Packets 2 to 7 went out together, as did all of the first window.
-    let data = world.data();
+    let data = testbed.data();
     assert_eq!(data.iter().filter(|(at, _)| *at == 3 * DELAY).count(), 10);
 }
 
-/// RFC 9002, section 6.1.2: of the last packets, one is lost after 9/8 of the round trip.
+/// RFC 9002, section 6.1.2: near the end, a packet is lost after 9/8 of the round-trip time.
 #[test]
-fn time_finds_a_loss_near_the_end() {
-    let mut world = World::new(&plain(), &[100], 5 * 1160, losing(&[4]));
-    world.run(20 * SECOND);
-    let data = world.data();
-    let statistics = world.server().statistics();
+fn time_threshold_detects_loss_near_the_end() {
+    let mut testbed = Testbed::new(&plain(), &[100], 5 * 1160, losing(&[4]));
+    testbed.run(20 * SECOND);
+    let data = testbed.data();
+    let statistics = testbed.server().statistics();
     assert_eq!(
         (statistics.lost, statistics.probe_timeouts),
         (1, 0),
@@ -265,18 +265,18 @@ fn time_finds_a_loss_near_the_end() {
     assert_eq!(last - first, 2 * DELAY * 9 / 8);
 }
 
-/// RFC 9002, section 6.2: if nothing is heard, two probes after SRTT + 4 RTTVAR + max_ack_delay, and then
-/// after twice as long each time.
+/// RFC 9002, section 6.2: without acknowledgments, two probes after SRTT + 4 RTTVAR + max_ack_delay, and then after twice the time
+/// each time.
 #[test]
-fn probes_back_off() {
+fn probe_timeout_backs_off() {
     let mut cut = false;
     let channel = move |way, packet: &mut Packet| {
         cut |= way == TO_CLIENT && !packet.frames.is_empty();
         if cut { vec![] } else { vec![DELAY] }
     };
-    let mut world = World::new(&plain(), &[100], 10_000_000, channel);
-    world.run(10 * SECOND);
-    let mut times: Vec<Nanos> = world.data().iter().map(|(at, _)| *at).collect();
+    let mut testbed = Testbed::new(&plain(), &[100], 10_000_000, channel);
+    testbed.run(10 * SECOND);
+    let mut times: Vec<Nanos> = testbed.data().iter().map(|(at, _)| *at).collect();
     assert_eq!(times.len(), 10 + 2 * times[10..].len() / 2);
     times.drain(1..10);
     times.dedup();
@@ -288,7 +288,7 @@ fn probes_back_off() {
     assert_eq!(steps[..4], [300, 600, 1200, 2400]);
 }
 
-/// RFC 9002, section 7.6: all lost for longer than three probe timeouts, the window is the least.
+/// RFC 9002, section 7.6: if all packets are lost for more than three probe timeouts, the window falls to its minimum.
 #[test]
 fn persistent_congestion_collapses_the_window() {
     let cut = Rc::new(Cell::new(false));
@@ -300,30 +300,30 @@ fn persistent_congestion_collapses_the_window() {
             vec![DELAY]
         }
     };
-    let mut world = World::new(&plain(), &[100], 10_000_000, channel);
+    let mut testbed = Testbed::new(&plain(), &[100], 10_000_000, channel);
     for (until, now_cut) in [(700, false), (3000, true)] {
         cut.set(now_cut);
-        world.run(until * MILLISECOND);
-        assert_eq!(world.server().statistics().persistent_congestions, 0);
+        testbed.run(until * MILLISECOND);
+        assert_eq!(testbed.server().statistics().persistent_congestions, 0);
     }
-    assert!(world.server().statistics().probe_timeouts >= 3);
+    assert!(testbed.server().statistics().probe_timeouts >= 3);
     cut.set(false);
-    while world.server().statistics().persistent_congestions == 0 && world.step() {}
-    assert_eq!(world.server().statistics().cwnd, 2 * 1200);
-    world.run(1000 * SECOND);
-    assert_eq!(world.responses, [(0, 10_000_000)]);
+    while testbed.server().statistics().persistent_congestions == 0 && testbed.step() {}
+    assert_eq!(testbed.server().statistics().cwnd, 2 * 1200);
+    testbed.run(1000 * SECOND);
+    assert_eq!(testbed.responses, [(0, 10_000_000)]);
 }
 
-/// Acknowledgements wait for a second packet or max_ack_delay, and tell how long.
+/// Acknowledgments wait for a second packet or max_ack_delay, and report their delay.
 #[test]
-fn acknowledgements_are_delayed() {
+fn acknowledgments_are_delayed() {
     let config = Config {
         max_ack_delay: 25 * MILLISECOND,
         ..plain()
     };
-    let mut world = World::new(&config, &[100], 3 * 1160, |_, _: &mut Packet| vec![DELAY]);
-    world.run(SECOND);
-    let acks: Vec<_> = world
+    let mut testbed = Testbed::new(&config, &[100], 3 * 1160, |_, _: &mut Packet| vec![DELAY]);
+    testbed.run(SECOND);
+    let acks: Vec<_> = testbed
         .log
         .iter()
         .filter(|(_, way, packet)| *way == TO_SERVER && packet.frames.is_empty())
@@ -333,9 +333,9 @@ fn acknowledgements_are_delayed() {
     assert_eq!(last.0, 4 * DELAY + 25 * MILLISECOND);
 }
 
-/// The same law of throughput as TCP's, by losses that are detected by the packet threshold.
+/// The throughput formula of TCP, with losses that the packet threshold detects.
 #[test]
-fn newreno_obeys_mathis() {
+fn newreno_throughput_follows_mathis() {
     let loss = 0.002f64;
     let mut random = Pcg64Mcg::new(11);
     let limit = (loss * 2f64.powi(32)) as u32;
@@ -343,9 +343,9 @@ fn newreno_obeys_mathis() {
         let lost = way == TO_CLIENT && !packet.frames.is_empty() && random.next_u32() < limit;
         if lost { vec![] } else { vec![DELAY] }
     };
-    let mut world = World::new(&plain(), &[100], 1 << 40, channel);
-    world.run(300 * SECOND);
-    let rate = world.client.received() as f64 / 300.0;
+    let mut testbed = Testbed::new(&plain(), &[100], 1 << 40, channel);
+    testbed.run(300 * SECOND);
+    let rate = testbed.client.received() as f64 / 300.0;
     let payload = 1200.0 - 40.0;
     let ratio = rate / (payload / 0.1 * (1.5 / loss).sqrt());
     assert!((0.85..1.1).contains(&ratio), "{ratio} of the formula");

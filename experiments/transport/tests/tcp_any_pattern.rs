@@ -1,9 +1,9 @@
-//! Whatever a path loses, delays, reorders, duplicates or marks: every byte arrives, both ends
-//! close, and nothing is read that did not come.
+//! Over any path that loses, delays, reorders, duplicates or marks: every byte arrives, both ends close, and the application reads
+//! only data that arrived.
 
 mod common;
 
-use common::{Way, World, plain};
+use common::{Testbed, Way, plain};
 use frontage_transport::congestion::Congestion;
 use frontage_transport::tcp::{Config, Ecn, Model, Segment, State};
 use frontage_transport::{MILLISECOND, SECOND};
@@ -43,7 +43,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_byte_arrives(
+    fn all_bytes_arrive_over_any_path(
         client in configs(),
         server in configs(),
         model in prop_oneof![Just(Model::Rfc), Just(Model::NetBench)],
@@ -75,21 +75,21 @@ proptest! {
             }
             fate
         };
-        let mut world = World::with_isns(&client, &server, response, isns, channel);
-        world.client.write(request);
-        world.client.finish();
-        world.run_while(4000 * SECOND, |world| {
-            !(world.client.is_closed() && world.server.as_ref().is_some_and(|server| server.is_closed()))
+        let mut testbed = Testbed::with_isns(&client, &server, response, isns, channel);
+        testbed.client.write(request);
+        testbed.client.finish();
+        testbed.run_while(4000 * SECOND, |testbed| {
+            !(testbed.client.is_closed() && testbed.server.as_ref().is_some_and(|server| server.is_closed()))
         });
-        prop_assert!(!world.client.is_aborted(), "{:?}", world.client);
-        prop_assert_eq!(world.client.readable(), response);
-        prop_assert_eq!(world.client.acknowledged(), request);
-        let server = world.server.as_ref().expect("it was reached");
+        prop_assert!(!testbed.client.is_aborted(), "{:?}", testbed.client);
+        prop_assert_eq!(testbed.client.readable(), response);
+        prop_assert_eq!(testbed.client.acknowledged(), request);
+        let server = testbed.server.as_ref().expect("it was reached");
         prop_assert!(!server.is_aborted());
         prop_assert_eq!(server.readable(), request);
         prop_assert_eq!((server.sent(), server.acknowledged()), (response, response));
-        prop_assert!(matches!(world.client.state(), State::TimeWait | State::Closed));
+        prop_assert!(matches!(testbed.client.state(), State::TimeWait | State::Closed));
         prop_assert!(matches!(server.state(), State::TimeWait | State::Closed));
-        prop_assert_eq!(world.arrived_in_order(Way::ToClient), response);
+        prop_assert_eq!(testbed.arrived_in_order(Way::ToClient), response);
     }
 }

@@ -1,16 +1,16 @@
-//! How connections begin and end, and which segments belong to them.
+//! Opening and closing of connections, and validation of segments.
 
 mod common;
 
-use common::{Way, World, delay, plain};
+use common::{Testbed, Way, delay, plain};
 use frontage_transport::tcp::{Config, Connection, Flags, Segment, State, Timestamps};
 use frontage_transport::{MILLISECOND, Nanos, SECOND};
 
-/// One way.
+/// One-way delay.
 const DELAY: Nanos = 50 * MILLISECOND;
 
 #[test]
-fn the_handshake_agrees_on_options() {
+fn handshake_negotiates_options() {
     let client = Config {
         mss: 1460,
         timestamps: true,
@@ -21,10 +21,10 @@ fn the_handshake_agrees_on_options() {
         mss: 1000,
         ..client.clone()
     };
-    let mut world = World::new(&client, &server, 10, delay(DELAY));
-    world.client.finish();
-    world.run(10 * SECOND);
-    let flags: Vec<_> = world
+    let mut testbed = Testbed::new(&client, &server, 10, delay(DELAY));
+    testbed.client.finish();
+    testbed.run(10 * SECOND);
+    let flags: Vec<_> = testbed
         .log
         .iter()
         .map(|sent| (sent.at / DELAY, sent.way, sent.segment.flags))
@@ -38,32 +38,32 @@ fn the_handshake_agrees_on_options() {
         (4, Way::ToServer, ack),
     ];
     assert_eq!(flags, expected);
-    let syn = &world.log[0].segment;
+    let syn = &testbed.log[0].segment;
     assert_eq!(
         (syn.mss, syn.window_scale, syn.window, syn.sack_permitted),
         (Some(1460), Some(5), 65535, true)
     );
     assert_eq!((syn.seq, syn.header_length()), (1000, 40));
-    let syn_ack = &world.log[1].segment;
+    let syn_ack = &testbed.log[1].segment;
     assert_eq!(
         (syn_ack.mss, syn_ack.seq, syn_ack.ack),
         (Some(1000), 2_000_000, 1001)
     );
     assert_eq!(syn_ack.ts, Some(Timestamps { val: 50, ecr: 0 }));
     assert_eq!(
-        world.log[2].segment.ts,
+        testbed.log[2].segment.ts,
         Some(Timestamps { val: 100, ecr: 50 })
     );
-    assert_eq!(u64::from(world.log[2].segment.window) << 5, 1 << 20);
+    assert_eq!(u64::from(testbed.log[2].segment.window) << 5, 1 << 20);
     // Both closed at once: the server had seen the client's FIN before it sent its own.
     assert_eq!(
-        (world.client.state(), world.server().state()),
+        (testbed.client.state(), testbed.server().state()),
         (State::TimeWait, State::Closed)
     );
 }
 
 #[test]
-fn a_window_scale_that_only_one_end_knows_is_not_used() {
+fn window_scale_of_one_end_only_is_not_used() {
     let mut server = Connection::connect(&plain(), 0, 0);
     let mut syn = server.poll_transmit(0).expect("a SYN");
     (syn.window_scale, syn.sack_permitted) = (None, false);
@@ -75,9 +75,9 @@ fn a_window_scale_that_only_one_end_knows_is_not_used() {
     );
 }
 
-/// SYNs: 1, 2, 4 s after one another, and an initial window of one segment after two losses.
+/// SYNs are retransmitted after 1, 2 and 4 s, and two losses leave an initial window of one segment.
 #[test]
-fn syns_back_off() {
+fn syn_retransmissions_back_off() {
     let lossy = |losses: usize| {
         move |way, number, _: &mut Segment| {
             if way == Way::ToServer && number < losses {
@@ -87,10 +87,10 @@ fn syns_back_off() {
             }
         }
     };
-    let mut world = World::new(&plain(), &plain(), 0, lossy(3));
-    world.client.write(20_000);
-    world.run(60 * SECOND);
-    let syns = world
+    let mut testbed = Testbed::new(&plain(), &plain(), 0, lossy(3));
+    testbed.client.write(20_000);
+    testbed.run(60 * SECOND);
+    let syns = testbed
         .log
         .iter()
         .filter(|sent| sent.segment.flags == Flags::SYN);
@@ -98,43 +98,43 @@ fn syns_back_off() {
         syns.map(|sent| sent.at / SECOND).collect::<Vec<_>>(),
         [0, 1, 3, 7]
     );
-    let first = world.data(Way::ToServer)[0].0;
+    let first = testbed.data(Way::ToServer)[0].0;
     assert_eq!(
-        world
+        testbed
             .data(Way::ToServer)
             .iter()
             .filter(|(at, ..)| *at == first)
             .count(),
         1
     );
-    assert_eq!(world.server().readable(), 20_000);
+    assert_eq!(testbed.server().readable(), 20_000);
 
-    let mut world = World::new(&plain(), &plain(), 0, lossy(usize::MAX));
-    world.run(1000 * SECOND);
-    assert!(world.client.is_aborted() && world.client.timeout().is_none());
-    assert_eq!(world.log.len(), 7);
+    let mut testbed = Testbed::new(&plain(), &plain(), 0, lossy(usize::MAX));
+    testbed.run(1000 * SECOND);
+    assert!(testbed.client.is_aborted() && testbed.client.timeout().is_none());
+    assert_eq!(testbed.log.len(), 7);
 }
 
-/// RFC 7323, section 5.3: an old segment whose number is in the window again is not taken.
+/// RFC 7323, section 5.3: an old segment whose sequence number is in the window again is rejected.
 #[test]
 fn paws_drops_old_duplicates() {
     let config = Config {
         timestamps: true,
         ..plain()
     };
-    let mut world = World::new(&config, &config, 0, delay(DELAY));
-    world.run(SECOND);
-    world.server().write(1000);
-    world.pump();
-    world.run(2 * SECOND);
-    let last = world
+    let mut testbed = Testbed::new(&config, &config, 0, delay(DELAY));
+    testbed.run(SECOND);
+    testbed.server().write(1000);
+    testbed.pump();
+    testbed.run(2 * SECOND);
+    let last = testbed
         .log
         .iter()
         .rfind(|sent| sent.segment.len > 0)
         .expect("data")
         .segment;
     let ts = last.ts.expect("timestamps");
-    let now = world.now;
+    let now = testbed.now;
     let mut next = Segment {
         seq: last.seq.wrapping_add(1000),
         ..last
@@ -143,41 +143,41 @@ fn paws_drops_old_duplicates() {
         val: ts.val - 1,
         ..ts
     });
-    world.client.receive(now, &next);
-    assert_eq!(world.client.readable(), 1000);
+    testbed.client.receive(now, &next);
+    assert_eq!(testbed.client.readable(), 1000);
     assert!(
-        world
+        testbed
             .client
             .poll_transmit(now)
             .is_some_and(|ack| ack.ack == next.seq),
         "it is answered"
     );
     next.ts = Some(ts);
-    world.client.receive(now, &next);
-    assert_eq!(world.client.readable(), 2000);
+    testbed.client.receive(now, &next);
+    assert_eq!(testbed.client.readable(), 2000);
     // TS.Recent wraps as sequence numbers do.
     next.seq = next.seq.wrapping_add(1000);
     next.ts = Some(Timestamps {
         val: ts.val.wrapping_add((1 << 31) - 1),
         ..ts
     });
-    world.client.receive(now, &next);
-    assert_eq!(world.client.readable(), 3000);
+    testbed.client.receive(now, &next);
+    assert_eq!(testbed.client.readable(), 3000);
 }
 
 #[test]
-fn resets_end_a_connection() {
-    let mut world = World::new(&plain(), &plain(), 0, delay(DELAY));
-    world.run(SECOND);
-    world.server().abort();
-    world.pump();
+fn reset_ends_a_connection() {
+    let mut testbed = Testbed::new(&plain(), &plain(), 0, delay(DELAY));
+    testbed.run(SECOND);
+    testbed.server().abort();
+    testbed.pump();
     assert_eq!(
-        world.log.last().map(|sent| sent.segment.flags),
+        testbed.log.last().map(|sent| sent.segment.flags),
         Some(Flags::RST)
     );
-    world.run(2 * SECOND);
-    assert!(world.client.is_aborted() && world.client.is_closed());
-    assert_eq!(world.client.poll_transmit(world.now), None);
+    testbed.run(2 * SECOND);
+    assert!(testbed.client.is_aborted() && testbed.client.is_closed());
+    assert_eq!(testbed.client.poll_transmit(testbed.now), None);
 
     // A host without such a connection resets it.
     let mut client = Connection::connect(&plain(), 7, 0);
@@ -186,18 +186,18 @@ fn resets_end_a_connection() {
     assert!(client.is_aborted());
 
     // A RST beside the number that is due is not believed (RFC 5961).
-    let mut world = World::new(&plain(), &plain(), 0, delay(DELAY));
-    world.run(SECOND);
-    let ack = world.log.last().expect("an ACK").segment;
-    let now = world.now;
+    let mut testbed = Testbed::new(&plain(), &plain(), 0, delay(DELAY));
+    testbed.run(SECOND);
+    let ack = testbed.log.last().expect("an ACK").segment;
+    let now = testbed.now;
     let mut reset = Segment {
         seq: ack.seq.wrapping_add(1),
         flags: Flags::RST,
         ..ack
     };
-    world.server().receive(now, &reset);
-    assert!(world.server().is_established());
+    testbed.server().receive(now, &reset);
+    assert!(testbed.server().is_established());
     reset.seq = ack.seq;
-    world.server().receive(now, &reset);
-    assert!(world.server().is_aborted());
+    testbed.server().receive(now, &reset);
+    assert!(testbed.server().is_aborted());
 }

@@ -1,9 +1,9 @@
-//! What long flows come to: the formulas of the literature, and a fair share.
+//! Steady state of long flows: the formulas of the literature, and fairness.
 
 mod common;
 
 use common::bottleneck::{Bottleneck, Link};
-use common::{Way, World, plain};
+use common::{Testbed, Way, plain};
 use frontage_transport::congestion::Congestion;
 use frontage_transport::tcp::{Config, Ecn, Flags, Segment};
 use frontage_transport::{MILLISECOND, SECOND};
@@ -13,7 +13,7 @@ use rand_pcg::rand_core::RngCore;
 /// Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm" (1997): MSS/RTT * sqrt(3/2p).
 /// Without delayed acknowledgements; timeouts make the flow slower than the formula.
 #[test]
-fn newreno_obeys_mathis() {
+fn newreno_throughput_follows_mathis() {
     for (loss, sack) in [(0.0005, true), (0.002, true), (0.005, true), (0.002, false)] {
         let config = Config { sack, ..plain() };
         let mut random = Pcg64Mcg::new(7);
@@ -25,10 +25,10 @@ fn newreno_obeys_mathis() {
                 vec![50 * MILLISECOND]
             }
         };
-        let mut world = World::new(&config, &config, 1 << 40, channel);
-        world.run(400 * SECOND);
-        world.log.clear();
-        let rate = world.client.readable() as f64 / 400.0;
+        let mut testbed = Testbed::new(&config, &config, 1 << 40, channel);
+        testbed.run(400 * SECOND);
+        testbed.log.clear();
+        let rate = testbed.client.readable() as f64 / 400.0;
         let formula = 1000.0 / 0.1 * (1.5 / loss).sqrt();
         let ratio = rate / formula;
         assert!(
@@ -45,7 +45,7 @@ const LINK: Link = Link {
     mark_at: None,
 };
 
-/// Two flows of a kind, of which one comes 5 s late, share a link and fill it.
+/// Two flows of one algorithm, one of which starts 5 s later, share a link and fill it.
 #[test]
 fn two_flows_share_fairly() {
     for congestion in [Congestion::NewReno, Congestion::Cubic, Congestion::Dctcp] {
@@ -82,9 +82,9 @@ fn two_flows_share_fairly() {
     }
 }
 
-/// A link fed by DCTCP has a queue near the threshold: section 3.3 of Alizadeh et al., "Data Center
-/// TCP (DCTCP)" (2010), where its greatest is K + N + 1 packets and its swing
-/// sqrt(N * (C * RTT + K) / 2) for N flows.
+/// DCTCP keeps the queue near the threshold (Alizadeh et al., "Data Center TCP (DCTCP)", 2010, section 3.3).
+///
+/// For N flows, its maximum is K + N + 1 packets, and its amplitude is sqrt(N * (C * RTT + K) / 2).
 #[test]
 fn dctcp_keeps_the_queue_at_the_threshold() {
     let config = Config {
@@ -125,8 +125,8 @@ fn dctcp_keeps_the_queue_at_the_threshold() {
     assert_eq!(bottleneck.drops, 0);
 }
 
-/// CUBIC after a loss: at each acknowledgement cwnd is W_cubic of one round trip ahead (RFC 9438,
-/// section 4.2), through the concave region and the convex one. One loss, at a known window.
+/// After a loss at a known window, cwnd at each acknowledgment is W_cubic one round trip later (RFC 9438, section 4.2), through the
+/// concave and the convex region.
 #[test]
 fn cubic_follows_its_curve_over_a_path() {
     let config = Config {
@@ -140,22 +140,22 @@ fn cubic_follows_its_curve_over_a_path() {
             vec![50 * MILLISECOND]
         }
     };
-    let mut world = World::new(&config, &config, 1 << 40, channel);
-    world.run_while(60 * SECOND, |world| {
-        world
+    let mut testbed = Testbed::new(&config, &config, 1 << 40, channel);
+    testbed.run_while(60 * SECOND, |testbed| {
+        testbed
             .server
             .as_ref()
             .is_none_or(|server| server.statistics().fast_recoveries == 0)
     });
-    let begun = world.now;
-    let ssthresh = world.server().statistics().ssthresh;
+    let begun = testbed.now;
+    let ssthresh = testbed.server().statistics().ssthresh;
     let w_max = ssthresh as f64 / 0.7 / 1000.0;
     let k = (w_max * 0.3 / 0.4).cbrt();
     // Recovery takes a round trip, at whose end the curve begins.
     for seconds in 1..20 {
-        world.run_while(begun + seconds * SECOND, |_| true);
-        let t = (world.now - begun) as f64 / 1e9 - 0.1;
-        let got = world.server().statistics().cwnd as f64 / 1000.0;
+        testbed.run_while(begun + seconds * SECOND, |_| true);
+        let t = (testbed.now - begun) as f64 / 1e9 - 0.1;
+        let got = testbed.server().statistics().cwnd as f64 / 1000.0;
         let curve = |t: f64| 0.4 * (t - k).powi(3) + w_max;
         let (low, high) = (curve(t - 0.1), curve(t + 0.15));
         assert!(
@@ -163,12 +163,12 @@ fn cubic_follows_its_curve_over_a_path() {
             "after {t} s: {got} segments, W_cubic {low} to {high}"
         );
     }
-    assert_eq!(world.server().statistics().retransmitted, 1);
+    assert_eq!(testbed.server().statistics().retransmitted, 1);
 }
 
-/// RFC 3168: marks reduce the window once a round trip, CWR says so, and ECE ends with it.
+/// RFC 3168: marks reduce the window once per round trip, CWR reports the reduction, and ECE ends with it.
 #[test]
-fn a_mark_is_answered_once_a_window() {
+fn mark_reduces_the_window_once_per_window() {
     let config = Config {
         ecn: true,
         ..plain()
@@ -186,14 +186,14 @@ fn a_mark_is_answered_once_a_window() {
         }
         vec![50 * MILLISECOND]
     };
-    let mut world = World::new(&config, &config, 300_000, channel);
-    world.run(20 * SECOND);
-    let statistics = world.server().statistics();
+    let mut testbed = Testbed::new(&config, &config, 300_000, channel);
+    testbed.run(20 * SECOND);
+    let statistics = testbed.server().statistics();
     assert_eq!(
         (statistics.mark_reductions, statistics.retransmitted),
         (1, 0)
     );
-    let syns: Vec<Flags> = world.log[..2]
+    let syns: Vec<Flags> = testbed.log[..2]
         .iter()
         .map(|sent| sent.segment.flags)
         .collect();
@@ -204,7 +204,7 @@ fn a_mark_is_answered_once_a_window() {
             Flags::SYN | Flags::ACK | Flags::ECE
         ]
     );
-    let cwr = world.log[2..]
+    let cwr = testbed.log[2..]
         .iter()
         .filter(|sent| sent.segment.flags.has(Flags::CWR));
     assert_eq!(
@@ -213,7 +213,7 @@ fn a_mark_is_answered_once_a_window() {
     );
     let ece =
         |sent: &&common::Sent| sent.way == Way::ToServer && sent.segment.flags.has(Flags::ECE);
-    let echoes: Vec<_> = world.log[1..]
+    let echoes: Vec<_> = testbed.log[1..]
         .iter()
         .filter(ece)
         .map(|sent| sent.at)
@@ -224,7 +224,7 @@ fn a_mark_is_answered_once_a_window() {
     );
 }
 
-/// RFC 8257, section 3.2: with delayed acknowledgements, ECE says exactly which segments were marked.
+/// RFC 8257, section 3.2: with delayed acknowledgments, ECE identifies exactly the marked segments.
 #[test]
 fn dctcp_echoes_marks_exactly() {
     let config = Config {
@@ -241,15 +241,15 @@ fn dctcp_echoes_marks_exactly() {
         }
         vec![50 * MILLISECOND]
     };
-    let mut world = World::new(&config, &config, 0, channel);
-    world.run(SECOND);
-    world.server().write(500_000);
-    world.pump();
-    world.run(60 * SECOND);
-    assert_eq!(world.client.readable(), 500_000);
+    let mut testbed = Testbed::new(&config, &config, 0, channel);
+    testbed.run(SECOND);
+    testbed.server().write(500_000);
+    testbed.pump();
+    testbed.run(60 * SECOND);
+    assert_eq!(testbed.client.readable(), 500_000);
     // By the acknowledgements: how many bytes were marked. By the same seed: how many there were.
     let (mut last, mut echoed) = (2_000_001, 0);
-    for sent in world.log[2..]
+    for sent in testbed.log[2..]
         .iter()
         .filter(|sent| sent.way == Way::ToServer)
     {
@@ -266,5 +266,5 @@ fn dctcp_echoes_marks_exactly() {
         .filter(|_| random.next_u32().is_multiple_of(4))
         .count();
     assert_eq!(echoed as usize, marks * 1000);
-    assert!(world.log.len() < 1000, "acknowledgements are delayed");
+    assert!(testbed.log.len() < 1000, "acknowledgements are delayed");
 }

@@ -1,21 +1,21 @@
-//! What an RFC says is sent when, segment by segment: slow start, loss recovery, timers.
+//! Traces, segment by segment, compared with the RFCs: slow start, loss recovery and timers.
 
 mod common;
 
-use common::{Sent, Way, World, delay, plain};
+use common::{Sent, Testbed, Way, delay, plain};
 use frontage_transport::tcp::{Config, Segment};
 use frontage_transport::{MILLISECOND, Nanos, SECOND};
 
-/// One way.
+/// One-way delay.
 const DELAY: Nanos = 50 * MILLISECOND;
 const RTT: Nanos = 2 * DELAY;
 
-/// How many data segments the server sent in each round trip after the first.
-fn segments_by_round<C>(world: &World<C>) -> Vec<usize>
+/// Returns the number of data segments that the server sent in each round trip after the first.
+fn segments_by_round<C>(testbed: &Testbed<C>) -> Vec<usize>
 where
     C: common::Channel,
 {
-    let data = world.data(Way::ToClient);
+    let data = testbed.data(Way::ToClient);
     let first = data[0].0;
     let rounds = (data[data.len() - 1].0 - first) / RTT + 1;
     let of = |round| {
@@ -26,9 +26,9 @@ where
     (0..rounds).map(of).collect()
 }
 
-/// Offsets of data the server sent more than once, in the order in which that happened.
-fn sent_again<C: common::Channel>(world: &World<C>) -> Vec<(Nanos, u64)> {
-    let data = world.data(Way::ToClient);
+/// Returns time and offset of the server's retransmissions, in order.
+fn retransmissions<C: common::Channel>(testbed: &Testbed<C>) -> Vec<(Nanos, u64)> {
+    let data = testbed.data(Way::ToClient);
     let again = data
         .iter()
         .enumerate()
@@ -36,7 +36,7 @@ fn sent_again<C: common::Channel>(world: &World<C>) -> Vec<(Nanos, u64)> {
     again.map(|(_, (at, offset, _))| (*at, *offset)).collect()
 }
 
-/// Loses these segments of those with payload, by the order in which the server sends them.
+/// Creates a channel that loses these data segments, numbered in the order in which the server sends them.
 fn losing(lost: &'static [usize]) -> impl common::Channel {
     let mut data = 0;
     move |way, _, segment: &mut Segment| {
@@ -54,15 +54,15 @@ fn losing(lost: &'static [usize]) -> impl common::Channel {
 
 /// RFC 5681, section 3.1; the initial window is RFC 6928's.
 #[test]
-fn slow_start_doubles_each_round_trip() {
-    let mut world = World::new(&plain(), &plain(), 310_000, delay(DELAY));
-    world.run(SECOND * 5);
-    assert_eq!(segments_by_round(&world), [10, 20, 40, 80, 160]);
+fn slow_start_doubles_every_round_trip() {
+    let mut testbed = Testbed::new(&plain(), &plain(), 310_000, delay(DELAY));
+    testbed.run(SECOND * 5);
+    assert_eq!(segments_by_round(&testbed), [10, 20, 40, 80, 160]);
     // The initial window, and all that was acknowledged, with the FIN.
-    assert_eq!(world.server().statistics().cwnd, 10_000 + 310_000 + 1);
+    assert_eq!(testbed.server().statistics().cwnd, 10_000 + 310_000 + 1);
 }
 
-/// RFC 5681, section 3.1: beyond ssthresh a segment a round trip, and a window on it begins there.
+/// RFC 5681, section 3.1: beyond ssthresh, the window grows by one segment per round trip.
 #[test]
 fn slow_start_ends_at_the_initial_threshold() {
     for (initial_window, expected) in [(10, [10, 20, 30, 31, 32]), (30, [30, 31, 32, 33, 34])] {
@@ -72,24 +72,24 @@ fn slow_start_ends_at_the_initial_threshold() {
             ..plain()
         };
         let segments: usize = expected.iter().sum();
-        let mut world = World::new(&config, &config, segments as u64 * 1000, delay(DELAY));
-        world.run(SECOND * 5);
-        assert_eq!(segments_by_round(&world), expected);
+        let mut testbed = Testbed::new(&config, &config, segments as u64 * 1000, delay(DELAY));
+        testbed.run(SECOND * 5);
+        assert_eq!(segments_by_round(&testbed), expected);
     }
 }
 
-/// With half of the acknowledgements, slow start grows as fast (RFC 3465), and the last segment's
-/// waits for the timer.
+/// Slow start grows equally fast with half of the acknowledgments (RFC 3465), and the acknowledgment of the last segment waits for
+/// the timer.
 #[test]
-fn acknowledgements_are_delayed_for_a_second_segment() {
+fn acknowledgments_wait_for_a_second_segment() {
     let client = Config {
         delayed_ack: Some(40 * MILLISECOND),
         ..plain()
     };
-    let mut world = World::new(&client, &plain(), 151_000, delay(DELAY));
-    world.run(SECOND * 5);
-    assert_eq!(segments_by_round(&world), [10, 20, 40, 80, 1]);
-    let acks: Vec<&Sent> = world
+    let mut testbed = Testbed::new(&client, &plain(), 151_000, delay(DELAY));
+    testbed.run(SECOND * 5);
+    assert_eq!(segments_by_round(&testbed), [10, 20, 40, 80, 1]);
+    let acks: Vec<&Sent> = testbed
         .log
         .iter()
         .filter(|sent| sent.way == Way::ToServer)
@@ -97,35 +97,35 @@ fn acknowledgements_are_delayed_for_a_second_segment() {
     // SYN, ACK of the SYN-ACK, one for two segments, the FIN's at once.
     assert_eq!(acks.len(), 2 + 75 + 1);
 
-    let mut world = World::new(&client, &plain(), 0, delay(DELAY));
-    world.run(SECOND);
-    let now = world.now;
-    world.server().write(1000);
-    world.pump();
-    world.run(10 * SECOND);
-    let times: Vec<Nanos> = world.log.iter().map(|sent| sent.at).collect();
+    let mut testbed = Testbed::new(&client, &plain(), 0, delay(DELAY));
+    testbed.run(SECOND);
+    let now = testbed.now;
+    testbed.server().write(1000);
+    testbed.pump();
+    testbed.run(10 * SECOND);
+    let times: Vec<Nanos> = testbed.log.iter().map(|sent| sent.at).collect();
     assert_eq!(times[3..], [now, now + DELAY + 40 * MILLISECOND]);
 }
 
-/// RFC 5681, section 3.2, and RFC 3042: two duplicates let new segments out, the third brings the
-/// lost one, and the window is halved. With SACK (RFC 6675) and without (RFC 6582).
+/// RFC 5681, section 3.2, and RFC 3042: two duplicates release new segments, and the third retransmits the lost one and halves the
+/// window. With SACK (RFC 6675) and without (RFC 6582).
 #[test]
-fn three_duplicates_retransmit() {
+fn third_duplicate_acknowledgment_retransmits() {
     for sack in [true, false] {
         let config = Config { sack, ..plain() };
-        let mut world = World::new(&config, &config, 1_000_000, losing(&[2]));
-        world.run_while(SECOND * 5, |world| {
-            world
+        let mut testbed = Testbed::new(&config, &config, 1_000_000, losing(&[2]));
+        testbed.run_while(SECOND * 5, |testbed| {
+            testbed
                 .server
                 .as_ref()
                 .is_none_or(|server| server.statistics().fast_recoveries == 0)
         });
         // Segments 0 and 1 let out 10 to 13; the duplicates of 3 and 4 let out 14 and 15; that of
         // 5 brings 2.
-        let data = world.data(Way::ToClient);
+        let data = testbed.data(Way::ToClient);
         let order: Vec<u64> = data.iter().map(|(_, offset, _)| offset / 1000).collect();
         assert_eq!(order[10..17], [10, 11, 12, 13, 14, 15, 2], "sack {sack}");
-        let statistics = world.server().statistics();
+        let statistics = testbed.server().statistics();
         // The window was 12 segments; limited transmit's two do not count.
         assert_eq!(
             (
@@ -135,49 +135,49 @@ fn three_duplicates_retransmit() {
             ),
             (6_000, 1, 0)
         );
-        world.run(60 * SECOND);
-        assert_eq!(sent_again(&world).len(), 1, "sack {sack}");
-        assert_eq!(world.client.readable(), 1_000_000);
+        testbed.run(60 * SECOND);
+        assert_eq!(retransmissions(&testbed).len(), 1, "sack {sack}");
+        assert_eq!(testbed.client.readable(), 1_000_000);
     }
 }
 
-/// RFC 6582: each partial acknowledgement brings the next hole, one a round trip, and recovery
-/// ends when all that was sent before it is acknowledged, at ssthresh.
+/// RFC 6582: each partial acknowledgment retransmits the next hole, one per round trip. Recovery ends with ssthresh when all data sent
+/// before it is acknowledged.
 #[test]
-fn newreno_fills_a_hole_a_round_trip() {
+fn newreno_fills_one_hole_per_round_trip() {
     let config = Config {
         sack: false,
         ..plain()
     };
-    let mut world = World::new(&config, &config, 200_000, losing(&[10, 12, 14]));
-    world.run(SECOND * 60);
-    let again = sent_again(&world);
+    let mut testbed = Testbed::new(&config, &config, 200_000, losing(&[10, 12, 14]));
+    testbed.run(SECOND * 60);
+    let again = retransmissions(&testbed);
     let holes: Vec<u64> = again.iter().map(|(_, offset)| offset / 1000).collect();
     assert_eq!(holes, [10, 12, 14]);
     assert_eq!(
         [again[1].0 - again[0].0, again[2].0 - again[1].0],
         [RTT, RTT]
     );
-    let statistics = world.server().statistics();
+    let statistics = testbed.server().statistics();
     assert_eq!((statistics.fast_recoveries, statistics.timeouts), (1, 0));
 }
 
-/// With SACK all holes are filled in the round trip in which they are known.
+/// With SACK, all holes are filled in the round trip in which they are detected.
 #[test]
-fn sack_fills_all_holes_in_a_round_trip() {
-    let mut world = World::new(&plain(), &plain(), 200_000, losing(&[10, 12, 14]));
-    world.run(SECOND * 60);
-    let again = sent_again(&world);
+fn sack_fills_all_holes_in_one_round_trip() {
+    let mut testbed = Testbed::new(&plain(), &plain(), 200_000, losing(&[10, 12, 14]));
+    testbed.run(SECOND * 60);
+    let again = retransmissions(&testbed);
     let holes: Vec<u64> = again.iter().map(|(_, offset)| offset / 1000).collect();
     assert_eq!(holes, [10, 12, 14]);
     assert_eq!(again[2].0, again[0].0);
-    let statistics = world.server().statistics();
+    let statistics = testbed.server().statistics();
     assert_eq!((statistics.fast_recoveries, statistics.timeouts), (1, 0));
 }
 
-/// A retransmission that is lost too costs a timeout, after which only the hole is sent again.
+/// A lost retransmission causes a timeout, after which only the hole is retransmitted.
 #[test]
-fn after_a_timeout_what_was_sacked_is_not_sent_again() {
+fn after_a_timeout_what_was_sacked_is_not_retransmissions() {
     let mut tries = 0;
     let channel = move |way, _, segment: &mut Segment| {
         tries += usize::from(way == Way::ToClient && segment.seq == 2_000_001 + 4_000);
@@ -187,14 +187,14 @@ fn after_a_timeout_what_was_sacked_is_not_sent_again() {
             vec![DELAY]
         }
     };
-    let mut world = World::new(&plain(), &plain(), 200_000, channel);
-    world.run(SECOND * 60);
-    let again = sent_again(&world);
+    let mut testbed = Testbed::new(&plain(), &plain(), 200_000, channel);
+    testbed.run(SECOND * 60);
+    let again = retransmissions(&testbed);
     assert_eq!(
         again.iter().map(|(_, offset)| *offset).collect::<Vec<_>>(),
         [4_000; 3]
     );
-    let statistics = world.server().statistics();
+    let statistics = testbed.server().statistics();
     assert_eq!(
         (
             statistics.fast_recoveries,
@@ -203,14 +203,14 @@ fn after_a_timeout_what_was_sacked_is_not_sent_again() {
         ),
         (1, 2, 3)
     );
-    assert_eq!(world.client.readable(), 200_000);
+    assert_eq!(testbed.client.readable(), 200_000);
 }
 
-/// RFC 6298: SRTT + 4 RTTVAR after the last acknowledgement, then twice as long each time, up to
-/// the maximum; the first answered round trip ends the backing off only if it is no
-/// retransmission's (Karn).
+/// RFC 6298: a timeout after SRTT + 4 RTTVAR, then after twice the time each time, up to the maximum.
+///
+/// The first measured round trip ends the backoff, unless it belongs to a retransmission (Karn).
 #[test]
-fn timeouts_back_off() {
+fn retransmission_timeout_backs_off() {
     let config = Config {
         max_rto: 2 * SECOND,
         ..plain()
@@ -223,33 +223,33 @@ fn timeouts_back_off() {
             vec![DELAY]
         }
     };
-    let mut world = World::new(&config, &config, 0, channel);
-    world.run(SECOND);
+    let mut testbed = Testbed::new(&config, &config, 0, channel);
+    testbed.run(SECOND);
     // One round trip of 100 ms by the handshake, then one by a segment: RTTVAR = 50, then 37.5 ms.
-    world.server().write(1000);
-    world.pump();
-    world.run(2 * SECOND);
-    let now = world.now;
-    world.server().write(1000);
-    world.pump();
-    assert_eq!(world.server().statistics().rto, 250 * MILLISECOND);
-    world.run(60 * SECOND);
-    let times: Vec<u64> = world.data(Way::ToClient)[1..]
+    testbed.server().write(1000);
+    testbed.pump();
+    testbed.run(2 * SECOND);
+    let now = testbed.now;
+    testbed.server().write(1000);
+    testbed.pump();
+    assert_eq!(testbed.server().statistics().rto, 250 * MILLISECOND);
+    testbed.run(60 * SECOND);
+    let times: Vec<u64> = testbed.data(Way::ToClient)[1..]
         .iter()
         .map(|(at, ..)| (at - now) / MILLISECOND)
         .collect();
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(steps, [250, 500, 1000, 2000, 2000, 2000, 2000]);
-    let statistics = world.server().statistics();
+    let statistics = testbed.server().statistics();
     assert_eq!((statistics.cwnd, statistics.ssthresh), (2_000, 2_000));
     // Karn: acknowledged, but no round trip was measured.
     assert_eq!(statistics.rto, 2 * SECOND);
     assert_eq!(statistics.srtt, Some(RTT));
-    let now = world.now;
-    world.server().write(1000);
-    world.pump();
-    world.run(now + 60 * SECOND);
-    assert!(world.server().statistics().rto < 250 * MILLISECOND);
+    let now = testbed.now;
+    testbed.server().write(1000);
+    testbed.pump();
+    testbed.run(now + 60 * SECOND);
+    assert!(testbed.server().statistics().rto < 250 * MILLISECOND);
 }
 
 #[test]
@@ -257,11 +257,11 @@ fn sequence_numbers_wrap() {
     for sack in [true, false] {
         let config = Config { sack, ..plain() };
         let isns = (u32::MAX, u32::MAX - 25_000);
-        let mut world =
-            World::with_isns(&config, &config, 100_000, isns, losing(&[20, 25, 26, 40]));
-        world.run(60 * SECOND);
-        assert_eq!(world.client.readable(), 100_000);
-        let statistics = world.server().statistics();
+        let mut testbed =
+            Testbed::with_isns(&config, &config, 100_000, isns, losing(&[20, 25, 26, 40]));
+        testbed.run(60 * SECOND);
+        assert_eq!(testbed.client.readable(), 100_000);
+        let statistics = testbed.server().statistics();
         assert_eq!(
             (statistics.retransmitted, statistics.timeouts),
             (4, 0),
@@ -270,12 +270,12 @@ fn sequence_numbers_wrap() {
     }
 }
 
-/// The first block is that of the segment that came last (RFC 2018, section 4).
+/// The first block contains the latest segment (RFC 2018, section 4).
 #[test]
-fn sack_blocks_tell_the_latest_first() {
-    let mut world = World::new(&plain(), &plain(), 12_000, losing(&[1, 3, 5, 7]));
-    world.run_while(SECOND, |world| world.log.len() < 20);
-    let sacks = world.log.iter().filter(|sent| sent.way == Way::ToServer);
+fn first_sack_block_has_the_latest_segment() {
+    let mut testbed = Testbed::new(&plain(), &plain(), 12_000, losing(&[1, 3, 5, 7]));
+    testbed.run_while(SECOND, |testbed| testbed.log.len() < 20);
+    let sacks = testbed.log.iter().filter(|sent| sent.way == Way::ToServer);
     let blocks: Vec<Vec<u32>> = sacks
         .map(|sent| {
             sent.segment
@@ -297,22 +297,22 @@ fn sack_blocks_tell_the_latest_first() {
     );
 }
 
-/// A window unused for longer than the retransmission timeout does not burst (RFC 5681, 4.1).
+/// A window that was idle for more than the retransmission timeout does not burst (RFC 5681, section 4.1).
 #[test]
-fn an_idle_connection_starts_again_with_the_initial_window() {
-    let mut world = World::new(&plain(), &plain(), 0, delay(DELAY));
-    world.run(SECOND);
+fn idle_connection_restarts_with_the_initial_window() {
+    let mut testbed = Testbed::new(&plain(), &plain(), 0, delay(DELAY));
+    testbed.run(SECOND);
     for _ in 0..2 {
-        world.server().write(300_000);
-        world.pump();
-        let (now, end) = (world.now, world.now + 10 * SECOND);
-        let burst = world
+        testbed.server().write(300_000);
+        testbed.pump();
+        let (now, end) = (testbed.now, testbed.now + 10 * SECOND);
+        let burst = testbed
             .data(Way::ToClient)
             .iter()
             .filter(|(at, ..)| *at == now)
             .count();
         assert_eq!(burst, 10);
-        world.run(end);
-        world.now = end;
+        testbed.run(end);
+        testbed.now = end;
     }
 }

@@ -98,7 +98,7 @@ fn ecns() -> impl Strategy<Value = Ecn> {
 
 fn datagrams() -> impl Strategy<Value = Datagram> {
     const MOST: u64 = (1 << 62) - 1;
-    let ranges = prop::collection::vec((0u64..1 << 20, 2u64..1 << 20), 1..=AckRanges::MOST);
+    let ranges = prop::collection::vec((0u64..1 << 20, 2u64..1 << 20), 1..=AckRanges::MAX);
     let ack =
         (0u64..1 << 30, ranges, prop::option::of(0..=MOST)).prop_map(|(delay, pieces, ce)| {
             let (mut ranges, mut above) = (AckRanges::default(), MOST);
@@ -118,7 +118,7 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
             fin,
         },
     );
-    let frames = prop::collection::vec(stream, 0..=Frames::MOST).prop_map(|list| {
+    let frames = prop::collection::vec(stream, 0..=Frames::MAX).prop_map(|list| {
         let mut frames = Frames::default();
         list.into_iter().for_each(|frame| frames.push(frame));
         frames

@@ -1,44 +1,44 @@
-//! CUBIC (RFC 9438), with the Reno-friendly region and fast convergence. HyStart++ (RFC 9406) is
-//! left out: slow start is that of RFC 5681.
+//! CUBIC (RFC 9438) with the Reno-friendly region and fast convergence, and with the slow start of RFC 5681 instead of HyStart++
+//! (RFC 9406).
 
 use super::{Acked, Event};
 use crate::Nanos;
 
-/// C, in segments per second cubed.
+/// C in segments per second cubed.
 const C: f64 = 0.4;
 
-/// beta_cubic: what remains of the window after a loss.
+/// beta_cubic: share of the window that remains after a loss.
 const BETA: f64 = 0.7;
 
-/// alpha_cubic: the segments a round trip by which W_est is as aggressive as Reno (section 4.3).
+/// alpha_cubic: growth of W_est in segments per round trip that is as aggressive as Reno (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Windows are in segments here, as in the RFC.
+/// CUBIC's state. Windows are in segments, as in the RFC.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     mss: f64,
-    /// W_max: where the curve is flat.
+    /// W_max: the plateau of the curve.
     w_max: f64,
-    /// cwnd_prior: the window before the last event.
+    /// cwnd_prior: window before the last event.
     prior: f64,
     stage: Option<Stage>,
 }
 
-/// A stage of congestion avoidance, from an event to the next.
+/// A congestion avoidance stage, which lasts from one event to the next.
 #[derive(Debug, Clone)]
 struct Stage {
     began: Nanos,
-    /// In seconds.
+    /// K in seconds.
     k: f64,
     origin: f64,
-    /// W_est: what Reno would have.
+    /// W_est: window that Reno would have.
     reno: f64,
-    /// The window with its fraction of a byte.
+    /// Window with its fraction of a byte.
     window: f64,
 }
 
 impl Cubic {
-    /// `mss` in bytes.
+    /// Creates a state for segments of `mss` bytes.
     pub fn new(mss: u64) -> Self {
         Self {
             mss: mss as f64,
@@ -48,15 +48,15 @@ impl Cubic {
         }
     }
 
-    /// Congestion avoidance: section 4.2 to 4.5. Returns the new window in bytes.
+    /// Grows the window in congestion avoidance (sections 4.2 to 4.5). Returns the new window in bytes.
     pub fn grow(&mut self, window: u64, acked: &Acked) -> u64 {
         let cwnd = window as f64 / self.mss;
         let stage = self
             .stage
             .get_or_insert_with(|| Stage::begin(acked.now, cwnd, self.w_max));
-        // Unless something else has set it meanwhile, the window goes on from its fraction.
-        let ours = (stage.window * self.mss) as u64 == window;
-        let cwnd = if ours { stage.window } else { cwnd };
+        // Continue from the fractional window, unless the caller has set another window.
+        let is_unchanged = (stage.window * self.mss) as u64 == window;
+        let cwnd = if is_unchanged { stage.window } else { cwnd };
         let segments = acked.bytes as f64 / self.mss;
         let elapsed = seconds(acked.now.saturating_sub(stage.began));
 
@@ -73,8 +73,8 @@ impl Cubic {
         (stage.window * self.mss) as u64
     }
 
-    /// Sections 4.6 (by beta), 4.7 (fast convergence) and 4.8 (timeout: the next stage begins at
-    /// its own plateau).
+    /// Returns ssthresh after an event (section 4.6), with fast convergence (section 4.7). After a timeout, the next stage starts at its
+    /// own plateau (section 4.8).
     pub fn reduce(&mut self, event: Event, window: u64, flight: u64) -> u64 {
         let cwnd = window as f64 / self.mss;
         self.w_max = match event {
@@ -87,7 +87,7 @@ impl Cubic {
         (flight as f64 * BETA) as u64
     }
 
-    /// Time without anything in flight does not count for the curve (section 5.8).
+    /// Excludes time without data in flight from the curve (section 5.8).
     pub fn pause(&mut self, idle: Nanos) {
         if let Some(stage) = &mut self.stage {
             stage.began += idle;
@@ -107,7 +107,7 @@ impl Stage {
         }
     }
 
-    /// W_cubic(t), figure 1 of the RFC; `t` in seconds.
+    /// Returns W_cubic(t) of figure 1 of the RFC, with `t` in seconds.
     fn cubic(&self, t: f64) -> f64 {
         let offset = t - self.k;
         C * offset * offset * offset + self.origin
@@ -118,13 +118,14 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// By Newton's method, since the C library's `cbrt` may differ between machines in the last bit
-/// and results shall not.
+/// Computes the cube root by Newton's method.
+///
+/// The C library's `cbrt` may differ in the last bit between machines, which would change results.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // From above, the steps fall until rounding stops them.
+    // The iteration starts above the root and decreases until rounding stops it.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;
@@ -143,7 +144,7 @@ mod tests {
     const MSS: u64 = 1000;
 
     #[test]
-    fn cube_roots() {
+    fn cube_root_is_precise() {
         for x in [1e-9, 0.008, 0.5, 1.0, 2.0, 27.0, 1e6, 12345.678] {
             let root = cube_root(x);
             assert!((root * root * root / x - 1.0).abs() < 1e-14, "{x}: {root}");
@@ -151,10 +152,10 @@ mod tests {
         assert_eq!(cube_root(0.0), 0.0);
     }
 
-    /// A window acknowledged per RTT of 100 ms after a loss at 1000 segments: within a segment of
-    /// figure 1, through the concave region, the plateau and the convex region.
+    /// With one window acknowledged per RTT of 100 ms, after a loss at 1000 segments, the window stays within a segment of figure 1,
+    /// through the concave region, the plateau and the convex region.
     #[test]
-    fn the_window_is_on_the_curve() {
+    fn window_follows_the_curve() {
         let mut cubic = Cubic::new(MSS);
         let mut window = cubic.reduce(Event::Loss, 1000 * MSS, 1000 * MSS);
         assert_eq!(window, 700 * MSS);
@@ -176,7 +177,7 @@ mod tests {
                 );
             }
             now += rtt;
-            // A window's acknowledgements bring cwnd to W_cubic of one round trip ahead.
+            // The acknowledgments of a window raise cwnd to W_cubic one round trip later.
             let t = seconds(now - rtt / acks) + seconds(rtt);
             let curve = C * (t - k).powi(3) + 1000.0;
             let got = window as f64 / MSS as f64;
@@ -188,10 +189,9 @@ mod tests {
         }
     }
 
-    /// Where round trips are short, CUBIC is Reno with alpha, up to the window before the loss, and
-    /// then grows by a segment.
+    /// With short round trips, CUBIC grows like Reno: by alpha up to the window before the loss, and then by one segment.
     #[test]
-    fn short_round_trips_are_reno_friendly() {
+    fn short_round_trips_use_the_reno_friendly_region() {
         let mut cubic = Cubic::new(MSS);
         let mut window = cubic.reduce(Event::Loss, 20 * MSS, 20 * MSS);
         let (rtt, mut now, mut growth) = (MILLISECOND, 0, Vec::new());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_convergence_gives_way() {
+    fn fast_convergence_lowers_the_plateau() {
         let mut cubic = Cubic::new(MSS);
         cubic.reduce(Event::Loss, 100 * MSS, 100 * MSS);
         assert_eq!(cubic.w_max, 100.0);
@@ -233,12 +233,12 @@ mod tests {
                 rtt: MILLISECOND,
             },
         );
-        let stage = cubic.stage.as_ref().expect("it grows");
+        let stage = cubic.stage.as_ref().expect("growth starts a stage");
         assert_eq!((stage.k, stage.origin), (0.0, 42.0));
     }
 
     #[test]
-    fn idle_time_is_not_on_the_curve() {
+    fn idle_time_does_not_count_for_the_curve() {
         let (mut with, mut without) = (Cubic::new(MSS), Cubic::new(MSS));
         let acked = |now| Acked {
             now,

@@ -1,12 +1,12 @@
-//! DCTCP's estimate of how much is marked, and the reduction by it (RFC 8257, section 3.3).
+//! DCTCP's estimate of the share of marked bytes, and the reduction based on it (RFC 8257, section 3.3).
 
 use super::Event;
 use super::new_reno::NewReno;
 
-/// g, the weight of a new observation.
+/// g: weight of a new observation.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// Growth is NewReno's; alpha is the share of marked bytes, smoothed over windows.
+/// DCTCP's state. The window grows as in NewReno. alpha is the share of marked bytes, smoothed over windows.
 #[derive(Debug, Clone)]
 pub struct Dctcp {
     pub(super) reno: NewReno,
@@ -17,14 +17,14 @@ pub struct Dctcp {
 }
 
 impl Default for Dctcp {
-    /// alpha begins at 1: the first mark of an unknown path halves the window.
+    /// Starts with alpha = 1, so that the first mark halves the window.
     fn default() -> Self {
         Self::new(1.0)
     }
 }
 
 impl Dctcp {
-    /// With an alpha for a path of which nothing is known yet.
+    /// Creates a state with an initial `alpha`.
     pub fn new(alpha: f64) -> Self {
         Self {
             reno: NewReno::default(),
@@ -35,13 +35,14 @@ impl Dctcp {
         }
     }
 
-    /// DCTCP.Alpha.
+    /// Returns DCTCP.Alpha.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// Counts acknowledged bytes; at the end of a window of data, takes their share into alpha.
-    /// A window ends when all that was sent at its beginning is acknowledged, as in Linux and ns-3.
+    /// Counts acknowledged and marked bytes, and updates alpha at the end of a window of data.
+    ///
+    /// A window ends when all data that had been sent at its start is acknowledged, as in Linux and ns-3.
     pub fn observe(&mut self, bytes: u64, marked: bool, acknowledged: u64, sent: u64) {
         self.bytes += bytes;
         self.marked += if marked { bytes } else { 0 };
@@ -55,7 +56,7 @@ impl Dctcp {
         (self.bytes, self.marked, self.window_end) = (0, 0, sent);
     }
 
-    /// By alpha / 2 for marks; half for losses, as any TCP (section 3.5).
+    /// Returns ssthresh after an event: reduced by alpha / 2 for marks, and by half for losses (section 3.5).
     pub fn reduce(&mut self, event: Event, window: u64, flight: u64) -> u64 {
         match event {
             Event::Mark => (window as f64 * (1.0 - self.alpha / 2.0)) as u64,
@@ -68,9 +69,9 @@ impl Dctcp {
 mod tests {
     use super::*;
 
-    /// Windows of ten segments with so many marked, and alpha by the formula of section 3.3.
+    /// Windows of ten segments with different numbers of marks, compared with the formula in section 3.3.
     #[test]
-    fn alpha_follows_the_marks() {
+    fn alpha_follows_the_share_of_marks() {
         let mut dctcp = Dctcp::default();
         dctcp.observe(0, false, 0, 10_000);
         let mut expected = 1.0;

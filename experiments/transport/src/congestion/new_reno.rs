@@ -1,13 +1,13 @@
-//! RFC 5681's congestion avoidance, by bytes (its section 3.1, RFC 3465).
+//! Congestion avoidance of RFC 5681 with appropriate byte counting (section 3.1; RFC 3465).
 
-/// Counts the bytes acknowledged since the window last grew.
+/// NewReno's state: the number of bytes acknowledged since the window last grew.
 #[derive(Debug, Clone, Default)]
 pub struct NewReno {
     acknowledged: u64,
 }
 
 impl NewReno {
-    /// One segment more for each window acknowledged.
+    /// Grows the window by one segment for each acknowledged window.
     pub fn grow(&mut self, mut window: u64, mss: u64, bytes: u64) -> u64 {
         self.acknowledged += bytes;
         while self.acknowledged >= window {
@@ -17,7 +17,7 @@ impl NewReno {
         window
     }
 
-    /// Half of what is in flight.
+    /// Returns ssthresh after an event: half of the data in flight.
     pub fn reduce(&mut self, flight: u64) -> u64 {
         self.acknowledged = 0;
         flight / 2
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_acknowledged_is_a_segment_more() {
+    fn window_grows_by_a_segment_per_acknowledged_window() {
         let mut reno = NewReno::default();
         let mut window = 10_000;
         for _ in 0..9 {

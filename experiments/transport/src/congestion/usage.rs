@@ -1,9 +1,10 @@
-//! Whether the window is what limits the sender.
+//! Detection of senders that the congestion window limits.
 
 use super::Controller;
 
-/// A window may only grow if it is in use (RFC 7661, section 4.1; RFC 9002, section 7.8). Judged
-/// over a window of data, as Linux's tcp_cwnd_validate does.
+/// Tracks whether the window is in use, because only then may it grow (RFC 7661, section 4.1; RFC 9002, section 7.8).
+///
+/// The decision covers a window of data, as in Linux's tcp_cwnd_validate.
 #[derive(Debug, Default)]
 pub struct Usage {
     limited: bool,
@@ -12,8 +13,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Something was sent, or would have been but for the window: `limited` if no more fits.
-    /// `acknowledged` and `sent` are counts of bytes since the beginning.
+    /// Records a transmission, or one that the window prevented. `limited` means that no further segment fits.
+    ///
+    /// `acknowledged` and `sent` count bytes since the start of the connection.
     pub fn note(&mut self, limited: bool, acknowledged: u64, sent: u64) {
         let flight = sent - acknowledged;
         if limited || acknowledged >= self.until || (!self.limited && flight > self.most) {
@@ -21,7 +23,7 @@ impl Usage {
         }
     }
 
-    /// In slow start, half of the window in use is enough.
+    /// Returns true if the window limits the sender. In slow start, half of the window in use is enough.
     pub fn is_limited(&self, controller: &Controller) -> bool {
         self.limited || (controller.in_slow_start() && controller.window() < 2 * self.most)
     }

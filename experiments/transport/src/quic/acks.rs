@@ -1,31 +1,31 @@
-//! Which packets were received, and when to say so (RFC 9000, section 13.2).
+//! Generation of acknowledgments (RFC 9000, section 13.2).
 
 use super::packet::{Ack, AckRanges, Packet};
 use crate::Nanos;
 use crate::intervals::Intervals;
 use crate::tcp::Ecn;
 
-/// Ack-eliciting packets after which an acknowledgement does not wait (section 13.2.2).
-const AT_ONCE: u32 = 2;
+/// Number of ack-eliciting packets after which an acknowledgment is sent at once (section 13.2.2).
+const ACK_THRESHOLD: u32 = 2;
 
-/// Ranges of packet numbers that are remembered (section 13.2.3).
-const KEPT: usize = 32;
+/// Maximum number of packet number ranges to keep (section 13.2.3).
+const MAX_RANGES: usize = 32;
 
 #[derive(Debug)]
 pub struct Acks {
     max_delay: Nanos,
     received: Intervals,
-    /// Older packets are no longer told apart from those received.
+    /// Packets below this number count as received, because their ranges were dropped.
     floor: u64,
-    /// The peer knows what was received below.
+    /// Packets below this number need not be reported again.
     reported: u64,
     largest: u64,
     largest_at: Nanos,
-    /// Ack-eliciting packets since the last acknowledgement.
+    /// Number of ack-eliciting packets since the last acknowledgment.
     eliciting: u32,
-    owed: bool,
+    is_due: bool,
     deadline: Option<Nanos>,
-    /// Packets with a mark, once any was ECN-capable.
+    /// Number of marked packets, present once an ECN-capable packet has arrived.
     ce: Option<u64>,
 }
 
@@ -39,13 +39,13 @@ impl Acks {
             largest: 0,
             largest_at: 0,
             eliciting: 0,
-            owed: false,
+            is_due: false,
             deadline: None,
             ce: None,
         }
     }
 
-    /// Takes a packet; false if it came before.
+    /// Records a packet; returns false if it is a duplicate.
     pub fn receive(&mut self, now: Nanos, packet: &Packet) -> bool {
         let number = packet.number;
         if number < self.floor || self.received.contains(&(number..number + 1)) {
@@ -53,7 +53,7 @@ impl Acks {
         }
         let in_order = self.received.end().is_none_or(|end| number == end);
         self.received.insert(number..number + 1);
-        if self.received.len() > KEPT
+        if self.received.len() > MAX_RANGES
             && let Some(lowest) = self.received.pop_lowest()
         {
             self.floor = lowest.end;
@@ -67,9 +67,9 @@ impl Acks {
         }
         if packet.is_eliciting() {
             self.eliciting += 1;
-            let at_once = !in_order || packet.handshake || packet.ecn == Ecn::Ce;
-            if at_once || self.eliciting >= AT_ONCE || self.max_delay == 0 {
-                self.owed = true;
+            let immediate = !in_order || packet.handshake || packet.ecn == Ecn::Ce;
+            if immediate || self.eliciting >= ACK_THRESHOLD || self.max_delay == 0 {
+                self.is_due = true;
             } else {
                 self.deadline.get_or_insert(now + self.max_delay);
             }
@@ -77,12 +77,12 @@ impl Acks {
         true
     }
 
-    /// Whether to send an acknowledgement even without anything else.
-    pub fn owes(&self) -> bool {
-        self.owed
+    /// Returns true if an acknowledgment must be sent now, even in a packet of its own.
+    pub fn is_due(&self) -> bool {
+        self.is_due
     }
 
-    /// The frame for a packet that goes out now, if there is news.
+    /// Returns the ACK frame for a packet that is sent now, if there is anything new to report.
     pub fn take(&mut self, now: Nanos) -> Option<Ack> {
         if self.eliciting == 0 {
             return None;
@@ -95,7 +95,7 @@ impl Acks {
         {
             ranges.push(range.start..=range.end - 1);
         }
-        (self.eliciting, self.owed, self.deadline) = (0, false, None);
+        (self.eliciting, self.is_due, self.deadline) = (0, false, None);
         Some(Ack {
             ranges,
             delay: now - self.largest_at,
@@ -103,8 +103,7 @@ impl Acks {
         })
     }
 
-    /// The peer has an acknowledgement of what was received up to `largest`: it is not repeated
-    /// (section 13.2.4).
+    /// Stops reporting packets up to `largest`, because the peer has received an acknowledgment of them (section 13.2.4).
     pub fn forget(&mut self, largest: u64) {
         self.reported = self.reported.max(largest);
     }
@@ -116,7 +115,7 @@ impl Acks {
     pub fn on_timeout(&mut self, now: Nanos) {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.deadline = None;
-            self.owed = true;
+            self.is_due = true;
         }
     }
 }

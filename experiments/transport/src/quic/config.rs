@@ -1,29 +1,29 @@
-//! What a host's QUIC is set to.
+//! Configuration of a host's QUIC.
 
 use crate::congestion::Congestion;
 use crate::{MILLISECOND, Nanos};
 
-/// A host's QUIC, the same for all its connections. Both ends of a connection have the same.
+/// QUIC configuration of a host, for all its connections. Both ends of a connection must have the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of UDP payload of a full datagram.
+    /// UDP payload of a full datagram in bytes.
     pub max_datagram: u32,
-    /// Initial congestion window, in full datagrams (RFC 9002, section 7.2: 10).
+    /// Initial congestion window in full datagrams (RFC 9002, section 7.2: 10).
     pub initial_window: u32,
-    /// The law of congestion control; DCTCP asks for ECN.
+    /// Congestion control algorithm. DCTCP implies ECN.
     pub congestion: Congestion,
-    /// Whether to send ECN-capable packets, if the law is not DCTCP, which always does.
+    /// Send ECN-capable packets also with algorithms other than DCTCP.
     pub ecn: bool,
-    /// The round trip before one is measured (RFC 9002, section 6.2.2: 333 ms).
+    /// Round-trip time before the first measurement (RFC 9002, section 6.2.2: 333 ms).
     pub initial_rtt: Nanos,
-    /// How long an acknowledgement may wait (RFC 9000, section 18.2: 25 ms).
+    /// Maximum delay of an acknowledgment (RFC 9000, section 18.2: 25 ms).
     pub max_ack_delay: Nanos,
-    /// Bytes of a connection id.
+    /// Length of connection ids in bytes.
     pub connection_id: u8,
 }
 
 impl Default for Config {
-    /// The RFCs' values; connection ids of 8 bytes.
+    /// Returns the values of the RFCs, with connection ids of 8 bytes.
     fn default() -> Self {
         Self {
             max_datagram: 1200,
@@ -38,10 +38,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether connections can be made of it.
+    /// Checks the values.
     ///
     /// # Errors
-    /// The name of the field and what it must be.
+    /// Returns the name of an invalid field and its valid values.
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
             _ if !(1200..=65_527).contains(&self.max_datagram) => {
@@ -54,7 +54,7 @@ impl Config {
         }
     }
 
-    pub(super) fn asks_for_ecn(&self) -> bool {
+    pub(super) fn uses_ecn(&self) -> bool {
         self.ecn || self.congestion == Congestion::Dctcp
     }
 }

@@ -1,4 +1,4 @@
-//! A connection: the handshake, and packets in and out.
+//! A QUIC connection: handshake, packets received and packets sent.
 
 use super::acks::Acks;
 use super::config::Config;
@@ -8,11 +8,11 @@ use super::streams::{Incoming, Outgoing};
 use crate::Nanos;
 use crate::tcp::Ecn;
 
-/// Probe timeouts in a row after which the connection is given up.
-const MOST_PROBE_TIMEOUTS: u32 = 10;
+/// Maximum number of consecutive probe timeouts before the connection fails.
+const MAX_PROBE_TIMEOUTS: u32 = 10;
 
-/// Packets that only acknowledge, before one asks for an acknowledgement itself.
-const MOST_SILENT: u32 = 19;
+/// Number of packets that are not ack-eliciting before one includes a PING.
+const MAX_NON_ELICITING: u32 = 19;
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -20,10 +20,10 @@ pub struct Connection {
     config: Config,
     is_server: bool,
     stage: Stage,
-    /// Packets since the last that the peer is to acknowledge.
-    silent: u32,
-    /// The handshake's message is to be sent.
-    greets: bool,
+    /// Number of packets since the last ack-eliciting one.
+    non_eliciting: u32,
+    /// The handshake message must be sent.
+    handshake_pending: bool,
     recovery: Recovery,
     acks: Acks,
     outgoing: Outgoing,
@@ -35,37 +35,37 @@ pub struct Connection {
 enum Stage {
     Connecting,
     Open,
-    /// A CONNECTION_CLOSE is to be sent.
+    /// A CONNECTION_CLOSE must be sent.
     Closing,
     Closed,
 }
 
-/// What a connection has done, and where it stands.
+/// Statistics of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Packets of all kinds.
+    /// Packets sent, of all kinds.
     pub packets_sent: u64,
     /// Ack-eliciting packets declared lost.
     pub lost: u64,
     /// Probe timeouts.
     pub probe_timeouts: u64,
-    /// Times that the window was reduced, for losses or marks.
+    /// Number of window reductions for losses or marks.
     pub reductions: u64,
-    /// Times that congestion was persistent.
+    /// Number of persistent congestion events.
     pub persistent_congestions: u64,
-    /// The smoothed round-trip time, once measured.
+    /// Smoothed round-trip time, if measured.
     pub srtt: Option<Nanos>,
-    /// The congestion window, in bytes of UDP payload.
+    /// Congestion window in bytes of UDP payload.
     pub cwnd: u64,
     /// Bytes in flight.
     pub flight: u64,
 }
 
 impl Connection {
-    /// Begins a connection; the handshake's packet is the first to transmit.
+    /// Creates a client connection. Its first packet is the handshake message.
     ///
     /// # Panics
-    /// If the configuration's [`check`](Config::check) fails.
+    /// Panics if [`Config::check`] fails.
     pub fn connect(config: &Config) -> Self {
         if let Err(error) = config.check() {
             panic!("quic::Config: {error}");
@@ -73,8 +73,8 @@ impl Connection {
         Self {
             is_server: false,
             stage: Stage::Connecting,
-            silent: 0,
-            greets: true,
+            non_eliciting: 0,
+            handshake_pending: true,
             recovery: Recovery::new(config),
             acks: Acks::new(config.max_ack_delay),
             outgoing: Outgoing::default(),
@@ -84,10 +84,10 @@ impl Connection {
         }
     }
 
-    /// Answers a client's first packet.
+    /// Creates a server connection that answers a client's first packet.
     ///
     /// # Panics
-    /// If the configuration's [`check`](Config::check) fails.
+    /// Panics if [`Config::check`] fails.
     pub fn accept(config: &Config, packet: &Packet, now: Nanos) -> Self {
         let mut connection = Self {
             is_server: true,
@@ -97,57 +97,57 @@ impl Connection {
         connection
     }
 
-    /// Sends a stream of so many bytes, with its end. Streams take turns by packet.
+    /// Sends a stream of `bytes` bytes and its end. Streams are served in round-robin order, packet by packet.
     ///
     /// # Panics
-    /// If the stream is already being sent.
+    /// Panics if the stream is already being sent.
     pub fn send_stream(&mut self, id: u64, bytes: u64) {
         self.outgoing.open(id, bytes);
     }
 
-    /// The next of the peer's streams that has arrived as a whole: its id and length.
+    /// Returns the id and length of the next stream of the peer that has arrived completely.
     pub fn poll_stream(&mut self) -> Option<(u64, u64)> {
         self.incoming.take()
     }
 
-    /// Ends the connection, without waiting for what is in flight.
+    /// Closes the connection without waiting for data in flight.
     pub fn close(&mut self) {
         if self.stage != Stage::Closed {
             self.stage = Stage::Closing;
         }
     }
 
-    /// Bytes of streams received, in whatever order, each once.
+    /// Returns the number of distinct stream bytes received, in any order.
     pub fn received(&self) -> u64 {
         self.incoming.bytes()
     }
 
-    /// Bytes of our streams that were sent, each once.
+    /// Returns the number of distinct stream bytes sent.
     pub fn sent(&self) -> u64 {
         self.outgoing.sent()
     }
 
-    /// Bytes of our streams that the peer has acknowledged, in whatever order, each once.
+    /// Returns the number of distinct stream bytes that the peer has acknowledged, in any order.
     pub fn acknowledged(&self) -> u64 {
         self.outgoing.acknowledged()
     }
 
-    /// Whether all our streams have been acknowledged.
+    /// Returns true if all streams sent have been acknowledged.
     pub fn is_idle(&self) -> bool {
         self.outgoing.is_empty()
     }
 
-    /// Whether the handshake is over and the connection was not closed.
+    /// Returns true if the handshake is complete and the connection not closed.
     pub fn is_established(&self) -> bool {
         self.stage == Stage::Open
     }
 
-    /// Whether either end has closed it, or the peer does not answer.
+    /// Returns true if either end has closed the connection, or the peer does not answer.
     pub fn is_closed(&self) -> bool {
         matches!(self.stage, Stage::Closing | Stage::Closed)
     }
 
-    /// Counts and measures.
+    /// Returns the statistics of the connection.
     pub fn statistics(&self) -> Statistics {
         let counts = &self.recovery.counts;
         Statistics {
@@ -162,12 +162,12 @@ impl Connection {
         }
     }
 
-    /// DCTCP's alpha; `None` under other laws.
+    /// Returns DCTCP's alpha, or `None` for other algorithms.
     pub fn marked_share(&self) -> Option<f64> {
         self.recovery.controller.marked_share()
     }
 
-    /// Takes a packet.
+    /// Processes a received packet.
     pub fn receive(&mut self, now: Nanos, packet: &Packet) {
         if self.is_closed() {
             return;
@@ -179,8 +179,7 @@ impl Connection {
         if !self.acks.receive(now, packet) {
             return;
         }
-        // The client's handshake is over with the server's message, and the server's with what a
-        // client sends that has it.
+        // The client's handshake completes with the server's message, and the server's with the client's next packet.
         if packet.handshake != self.is_server {
             self.stage = Stage::Open;
         }
@@ -189,11 +188,11 @@ impl Connection {
                 recovery,
                 outgoing,
                 acks,
-                greets,
+                handshake_pending,
                 ..
             } = self;
             recovery.on_ack(now, ack, |fate, sent| {
-                settle(outgoing, acks, greets, fate, sent)
+                apply_fate(outgoing, acks, handshake_pending, fate, sent)
             });
         }
         for frame in packet.frames.iter() {
@@ -201,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// The next packet to send now; to be called until there is none, after every other call.
+    /// Returns the next packet to send now. Call it after every other call, until it returns `None`.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         match self.stage {
             Stage::Closed => return None,
@@ -217,22 +216,22 @@ impl Connection {
             }
             Stage::Connecting | Stage::Open => {}
         }
-        let waits = self.is_waiting();
+        let has_data = self.has_data();
         let probing = self.recovery.is_probing();
-        let may_send = waits && (probing || self.recovery.has_room());
-        if !may_send && !probing && !self.acks.owes() {
+        let may_send = has_data && (probing || self.recovery.has_room());
+        if !may_send && !probing && !self.acks.is_due() {
             return None;
         }
-        // RFC 9000, section 13.2.4: now and then an acknowledgement is to be acknowledged too.
-        let ping = !may_send && (probing || self.silent >= MOST_SILENT);
+        // RFC 9000, section 13.2.4: from time to time, elicit an acknowledgment of acknowledgments.
+        let ping = !may_send && (probing || self.non_eliciting >= MAX_NON_ELICITING);
         let mut packet = Packet {
             ping,
             ack: self.acks.take(now),
             ..self.bare()
         };
         packet.length += packet.ack.map_or(0, |ack| ack.length()) + u32::from(ping);
-        if self.greets && may_send {
-            self.greets = false;
+        if self.handshake_pending && may_send {
+            self.handshake_pending = false;
             packet.handshake = true;
             packet.length = self.config.max_datagram;
         } else if may_send {
@@ -243,9 +242,9 @@ impl Connection {
         Some(self.send(now, packet))
     }
 
-    /// Whether there is something to send, given room.
-    fn is_waiting(&self) -> bool {
-        self.greets || (self.stage == Stage::Open && self.outgoing.is_waiting())
+    /// Returns true if there is data to send.
+    fn has_data(&self) -> bool {
+        self.handshake_pending || (self.stage == Stage::Open && self.outgoing.has_data())
     }
 
     fn bare(&self) -> Packet {
@@ -257,7 +256,7 @@ impl Connection {
             ack: None,
             frames: Frames::default(),
             length: overhead(self.config.connection_id, self.recovery.unacknowledged()),
-            ecn: if self.config.asks_for_ecn() {
+            ecn: if self.config.uses_ecn() {
                 Ecn::Ect0
             } else {
                 Ecn::NotEct
@@ -267,10 +266,10 @@ impl Connection {
 
     fn send(&mut self, now: Nanos, packet: Packet) -> Packet {
         self.packets_sent += 1;
-        self.silent = if packet.is_eliciting() {
+        self.non_eliciting = if packet.is_eliciting() {
             0
         } else {
-            self.silent + 1
+            self.non_eliciting + 1
         };
         self.recovery.send(SentPacket {
             at: now,
@@ -286,7 +285,7 @@ impl Connection {
         packet
     }
 
-    /// When to call [`on_timeout`](Self::on_timeout).
+    /// Returns when to call [`on_timeout`](Self::on_timeout).
     pub fn timeout(&self) -> Option<Nanos> {
         if self.is_closed() {
             return None;
@@ -298,39 +297,40 @@ impl Connection {
             .min()
     }
 
-    /// Does what is due by now, which may be nothing.
+    /// Processes the timers that have expired, if any.
     pub fn on_timeout(&mut self, now: Nanos) {
         if self.is_closed() {
             return;
         }
         self.acks.on_timeout(now);
-        let waits = self.is_waiting();
+        let has_data = self.has_data();
         let Self {
             recovery,
             outgoing,
             acks,
-            greets,
+            handshake_pending,
             ..
         } = self;
-        let probes =
-            recovery.on_timeout(now, |fate, sent| settle(outgoing, acks, greets, fate, sent));
-        if probes && !waits {
-            // RFC 9002, section 6.2.4: for want of new data, what is longest on the way.
+        let probes = recovery.on_timeout(now, |fate, sent| {
+            apply_fate(outgoing, acks, handshake_pending, fate, sent)
+        });
+        if probes && !has_data {
+            // RFC 9002, section 6.2.4: without new data, a probe repeats the oldest data in flight.
             for sent in recovery.oldest() {
-                settle(outgoing, acks, greets, Fate::Lost, sent);
+                apply_fate(outgoing, acks, handshake_pending, Fate::Lost, sent);
             }
         }
-        if recovery.pto_count() > MOST_PROBE_TIMEOUTS {
+        if recovery.pto_count() > MAX_PROBE_TIMEOUTS {
             self.stage = Stage::Closed;
         }
     }
 }
 
-/// Acts on what became of a packet.
-fn settle(
+/// Updates the streams and acknowledgments when the fate of a packet is known.
+fn apply_fate(
     outgoing: &mut Outgoing,
     acks: &mut Acks,
-    greets: &mut bool,
+    handshake_pending: &mut bool,
     fate: Fate,
     sent: &SentPacket,
 ) {
@@ -346,7 +346,7 @@ fn settle(
         }
         Fate::Lost => {
             sent.frames.iter().for_each(|frame| outgoing.lose(frame));
-            *greets |= sent.handshake;
+            *handshake_pending |= sent.handshake;
         }
     }
 }

@@ -1,74 +1,74 @@
-//! What is in a packet, and how many bytes that takes (RFC 9000, sections 16, 17 and 19).
+//! Packets and frames, and their lengths (RFC 9000, sections 16, 17 and 19).
 
 use std::ops::{Deref, RangeInclusive};
 
 use crate::Nanos;
 use crate::tcp::Ecn;
 
-/// A packet, alone in its datagram.
+/// A packet. Each is alone in its datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
     /// Packet number.
     pub number: u64,
-    /// The handshake's message, in a packet with a long header, padded to a full datagram.
+    /// The packet has a long header and the handshake message, padded to a full datagram.
     pub handshake: bool,
-    /// Nothing but that it wants to be acknowledged (PING).
+    /// The packet has a PING frame.
     pub ping: bool,
-    /// The connection is over (CONNECTION_CLOSE).
+    /// The packet has a CONNECTION_CLOSE frame.
     pub close: bool,
     /// ACK frame.
     pub ack: Option<Ack>,
     /// STREAM frames.
     pub frames: Frames,
-    /// Bytes of UDP payload, with header and authentication tag.
+    /// UDP payload in bytes, including header and authentication tag.
     pub length: u32,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// A stretch of a stream.
+/// STREAM frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamFrame {
     /// Stream id.
     pub id: u64,
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// The stream ends with it.
+    /// The stream ends with this frame.
     pub fin: bool,
 }
 
 /// ACK frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
-    /// Packet numbers received.
+    /// Received packet numbers.
     pub ranges: AckRanges,
-    /// Since the largest was received.
+    /// Time since the largest packet number was received.
     pub delay: Nanos,
-    /// Packets received with a mark, if the peer sends ECN-capable ones.
+    /// Number of marked packets, if the peer sends ECN-capable ones.
     pub ce: Option<u64>,
 }
 
-/// The highest ranges of packet numbers, from the highest on. A slice, for reading.
+/// The highest ranges of packet numbers, in descending order. Dereferences to a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckRanges {
-    ranges: [(u64, u64); Self::MOST],
+    ranges: [(u64, u64); Self::MAX],
     count: u8,
 }
 
-/// Up to three STREAM frames. A slice, for reading.
+/// Up to three STREAM frames. Dereferences to a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Frames {
-    frames: [StreamFrame; Self::MOST],
+    frames: [StreamFrame; Self::MAX],
     count: u8,
 }
 
 impl AckRanges {
-    /// Older ranges are left out: they were in earlier acknowledgements.
-    pub const MOST: usize = 10;
+    /// Maximum number of ranges. Older ones were in earlier acknowledgments.
+    pub const MAX: usize = 10;
 
-    /// Appends a lower range; one too many is left out.
+    /// Appends a lower range. Ranges beyond the maximum are ignored.
     pub fn push(&mut self, range: RangeInclusive<u64>) {
         if let Some(free) = self.ranges.get_mut(usize::from(self.count)) {
             *free = range.into_inner();
@@ -78,7 +78,7 @@ impl AckRanges {
 }
 
 impl Deref for AckRanges {
-    /// First and last number of a range.
+    /// First and last number of each range.
     type Target = [(u64, u64)];
 
     fn deref(&self) -> &Self::Target {
@@ -87,15 +87,15 @@ impl Deref for AckRanges {
 }
 
 impl Frames {
-    /// Of a packet.
-    pub const MOST: usize = 3;
+    /// Maximum number of frames in a packet.
+    pub const MAX: usize = 3;
 
-    /// Whether another fits.
+    /// Returns true if no further frame fits.
     pub fn is_full(&self) -> bool {
-        usize::from(self.count) == Self::MOST
+        usize::from(self.count) == Self::MAX
     }
 
-    /// Appends a frame; one too many is left out.
+    /// Appends a frame. Frames beyond the maximum are ignored.
     pub fn push(&mut self, frame: StreamFrame) {
         if let Some(free) = self.frames.get_mut(usize::from(self.count)) {
             *free = frame;
@@ -112,18 +112,19 @@ impl Deref for Frames {
     }
 }
 
-/// Bytes of the AEAD's tag.
-const TAG: u32 = 16;
+/// Length of the AEAD tag in bytes.
+const TAG_LEN: u32 = 16;
 
 impl Packet {
-    /// Whether the peer is to acknowledge it (RFC 9002, section 2).
+    /// Returns true if the packet is ack-eliciting (RFC 9002, section 2).
     pub fn is_eliciting(&self) -> bool {
         self.handshake || self.ping || !self.frames.is_empty()
     }
 }
 
-/// Bytes of a short header and the tag (RFC 9000, section 17.3.1). `unacknowledged` packets lie
-/// between the number and the largest acknowledged one, which says how many of its bytes are sent.
+/// Returns the length of a short header and the tag in bytes (RFC 9000, section 17.3.1).
+///
+/// `unacknowledged` is the distance of the packet number to the largest acknowledged one, which determines its encoded length.
 pub fn overhead(connection_id: u8, unacknowledged: u64) -> u32 {
     let number = match unacknowledged {
         ..0x80 => 1,
@@ -131,18 +132,18 @@ pub fn overhead(connection_id: u8, unacknowledged: u64) -> u32 {
         0x8000..0x80_0000 => 3,
         _ => 4,
     };
-    1 + u32::from(connection_id) + number + TAG
+    1 + u32::from(connection_id) + number + TAG_LEN
 }
 
 impl StreamFrame {
-    /// Bytes of the frame without its data, if that is at most `room`.
+    /// Returns the length in bytes of a frame without its data, of which there are at most `room` bytes.
     pub fn overhead(id: u64, offset: u64, room: u32) -> u32 {
         1 + varint(id) + if offset > 0 { varint(offset) } else { 0 } + varint(u64::from(room))
     }
 }
 
 impl Ack {
-    /// Bytes of the frame (section 19.3); the delay is in units of 8 microseconds.
+    /// Returns the length of the frame in bytes (section 19.3). The delay has a unit of 8 microseconds.
     pub fn length(&self) -> u32 {
         let Some(&(first, last)) = self.ranges.first() else {
             return 0;
@@ -157,7 +158,7 @@ impl Ack {
     }
 }
 
-/// Bytes of a variable-length integer (section 16).
+/// Returns the length of a variable-length integer in bytes (section 16).
 fn varint(value: u64) -> u32 {
     match value {
         ..0x40 => 1,
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_those_of_rfc_9000() {
+    fn lengths_match_rfc_9000() {
         assert_eq!(
             [0, 63, 64, 16_383, 16_384, 1 << 30].map(varint),
             [1, 1, 2, 2, 4, 8]

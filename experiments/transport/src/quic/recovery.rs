@@ -17,7 +17,7 @@ const GRANULARITY: Nanos = MILLISECOND;
 /// kPersistentCongestionThreshold
 const PERSISTENT_THRESHOLD: u64 = 3;
 
-/// Datagrams that a probe timeout lets out (section 6.2.4).
+/// Number of datagrams to send on a probe timeout (section 6.2.4).
 const PROBES: u8 = 2;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Recovery {
     max_ack_delay: Nanos,
     initial_rtt: Nanos,
     packets: VecDeque<SentPacket>,
-    /// Number of the first of `packets`.
+    /// Packet number of the first entry of `packets`.
     first: u64,
     outstanding: Outstanding,
     largest_acked: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Recovery {
     pub counts: Counts,
 }
 
-/// How often what happened.
+/// Event counters.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     pub lost: u64,
@@ -60,11 +60,11 @@ pub struct Counts {
 struct Outstanding {
     packets: u64,
     bytes: u64,
-    /// Since the beginning.
+    /// Bytes acknowledged or lost since the start of the connection.
     resolved: u64,
 }
 
-/// What is remembered of a packet.
+/// State of a sent packet.
 #[derive(Debug, Clone, Copy)]
 pub struct SentPacket {
     pub at: Nanos,
@@ -72,12 +72,12 @@ pub struct SentPacket {
     pub eliciting: bool,
     pub handshake: bool,
     pub frames: Frames,
-    /// The largest number that it acknowledged.
+    /// Largest packet number that this packet acknowledges.
     pub acknowledges: Option<u64>,
     pub fate: Fate,
 }
 
-/// What became of a packet.
+/// Fate of a sent packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Unknown,
@@ -115,17 +115,17 @@ impl Recovery {
         }
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub fn next_number(&self) -> u64 {
         self.first + self.packets.len() as u64
     }
 
-    /// Packets since the largest that is known to have arrived.
+    /// Returns the number of packets since the largest acknowledged one.
     pub fn unacknowledged(&self) -> u64 {
         self.next_number() - self.largest_acked.unwrap_or(0)
     }
 
-    /// Bytes in flight.
+    /// Returns the number of bytes in flight.
     pub fn in_flight(&self) -> u64 {
         self.outstanding.bytes
     }
@@ -134,23 +134,23 @@ impl Recovery {
         self.rtt.smoothed()
     }
 
-    /// Probe timeouts since something was acknowledged.
+    /// Returns the number of probe timeouts since the last acknowledgment.
     pub fn pto_count(&self) -> u32 {
         self.pto_count
     }
 
-    /// Whether a probe is due, which does not wait for room in the window.
+    /// Returns true if a probe must be sent, even if the window is full.
     pub fn is_probing(&self) -> bool {
         self.probes > 0
     }
 
-    /// Whether a full datagram fits in the window. If not, something waits for it.
+    /// Returns true if a full datagram fits in the window. The caller must have data to send.
     pub fn has_room(&mut self) -> bool {
-        let room = self.outstanding.bytes + self.max_datagram <= self.controller.window();
-        if !room {
+        let has_room = self.outstanding.bytes + self.max_datagram <= self.controller.window();
+        if !has_room {
             self.note_usage(true);
         }
-        room
+        has_room
     }
 
     fn note_usage(&mut self, limited: bool) {
@@ -159,7 +159,7 @@ impl Recovery {
             .note(limited, resolved, resolved + self.outstanding.bytes);
     }
 
-    /// A packet goes out, with the next number.
+    /// Records a sent packet, which has the next number.
     pub fn send(&mut self, packet: SentPacket) {
         if packet.eliciting {
             if self.outstanding.packets == 0 && self.first_sample.is_some() {
@@ -175,7 +175,7 @@ impl Recovery {
         self.packets.push_back(packet);
     }
 
-    /// The packets that are longest on the way, of those that carry something.
+    /// Returns the oldest ack-eliciting packets in flight, as many as a probe timeout may send.
     pub fn oldest(&self) -> impl Iterator<Item = &SentPacket> {
         let unknown = self
             .packets
@@ -184,8 +184,8 @@ impl Recovery {
         unknown.take(usize::from(PROBES))
     }
 
-    /// OnAckReceived (appendix A.7). Tells what became of which packet.
-    pub fn on_ack(&mut self, now: Nanos, ack: &Ack, mut tell: impl FnMut(Fate, &SentPacket)) {
+    /// Processes an acknowledgment (OnAckReceived, appendix A.7). Calls `on_fate` for each packet whose fate it decides.
+    pub fn on_ack(&mut self, now: Nanos, ack: &Ack, mut on_fate: impl FnMut(Fate, &SentPacket)) {
         let Some(&(_, largest)) = ack.ranges.first() else {
             return;
         };
@@ -193,7 +193,7 @@ impl Recovery {
             return;
         }
         self.largest_acked = self.largest_acked.max(Some(largest));
-        let mut news = News::default();
+        let mut summary = AckSummary::default();
         for &(low, high) in ack.ranges.iter() {
             for number in low.max(self.first)..(high + 1).max(self.first) {
                 let packet = &mut self.packets[(number - self.first) as usize];
@@ -202,44 +202,44 @@ impl Recovery {
                 }
                 packet.fate = Fate::Acked;
                 if number == largest {
-                    news.largest_at = Some(packet.at);
+                    summary.largest_at = Some(packet.at);
                 }
                 if packet.eliciting {
                     self.outstanding.resolve(packet);
-                    news.eliciting = true;
-                    news.bytes += u64::from(packet.bytes);
+                    summary.eliciting = true;
+                    summary.bytes += u64::from(packet.bytes);
                     if self.recovery_start.is_none_or(|start| packet.at > start) {
-                        news.growth += u64::from(packet.bytes);
+                        summary.growth += u64::from(packet.bytes);
                     }
                 }
-                tell(Fate::Acked, packet);
+                on_fate(Fate::Acked, packet);
             }
         }
-        if let Some(at) = news.largest_at.filter(|_| news.eliciting) {
+        if let Some(at) = summary.largest_at.filter(|_| summary.eliciting) {
             self.sample(now, now - at, ack.delay);
         }
         let reductions = self.counts.reductions;
-        self.note_marks(now, ack, largest, &news);
-        self.detect_losses(now, &mut tell);
-        if news.eliciting {
+        self.note_marks(now, ack, largest, &summary);
+        self.detect_losses(now, &mut on_fate);
+        if summary.eliciting {
             self.pto_count = 0;
             self.probes = 0;
         }
-        // What was sent before a reduction does not grow the window.
-        if news.growth > 0
+        // Packets sent before a reduction do not grow the window.
+        if summary.growth > 0
             && self.counts.reductions == reductions
             && self.usage.is_limited(&self.controller)
         {
             let rtt = self.rtt.smoothed().unwrap_or(0);
             self.controller.on_ack(Acked {
                 now,
-                bytes: news.growth,
+                bytes: summary.growth,
                 rtt,
             });
         }
     }
 
-    /// Section 5.3.
+    /// Adds a sample of the round-trip time (section 5.3).
     fn sample(&mut self, now: Nanos, rtt: Nanos, delay: Nanos) {
         self.first_sample.get_or_insert(now);
         self.latest_rtt = rtt;
@@ -249,22 +249,22 @@ impl Recovery {
         self.rtt.sample(if plausible { rtt - delay } else { rtt });
     }
 
-    /// More packets than before arrived with a mark.
-    fn note_marks(&mut self, now: Nanos, ack: &Ack, largest: u64, news: &News) {
+    /// Processes the count of marked packets.
+    fn note_marks(&mut self, now: Nanos, ack: &Ack, largest: u64, summary: &AckSummary) {
         let marked = ack.ce.unwrap_or(0).saturating_sub(self.ce);
         self.ce += marked;
-        let bytes = (marked * self.max_datagram).min(news.bytes);
+        let bytes = (marked * self.max_datagram).min(summary.bytes);
         let next = self.next_number();
         self.controller
-            .on_feedback(news.bytes - bytes, false, largest, next);
+            .on_feedback(summary.bytes - bytes, false, largest, next);
         self.controller.on_feedback(bytes, true, largest, next);
-        if let Some(at) = news.largest_at.filter(|_| marked > 0) {
+        if let Some(at) = summary.largest_at.filter(|_| marked > 0) {
             self.reduce(now, at, Event::Mark);
         }
     }
 
-    /// DetectAndRemoveLostPackets (appendix A.10).
-    fn detect_losses(&mut self, now: Nanos, tell: &mut impl FnMut(Fate, &SentPacket)) {
+    /// Detects lost packets (DetectAndRemoveLostPackets, appendix A.10).
+    fn detect_losses(&mut self, now: Nanos, on_fate: &mut impl FnMut(Fate, &SentPacket)) {
         self.loss_time = None;
         let Some(largest) = self.largest_acked else {
             return;
@@ -274,7 +274,7 @@ impl Recovery {
             .max(self.rtt.smoothed().unwrap_or(self.initial_rtt));
         let delay = (rtt * 9 / 8).max(GRANULARITY);
         let mut latest_lost = None;
-        // The first and last of the lost packets with no acknowledged one between them.
+        // Start of the current run of lost packets without an acknowledged one in between, and the longest duration of a run.
         let mut run: Option<Nanos> = None;
         let mut longest = 0;
         for (number, packet) in (self.first..largest).zip(self.packets.iter_mut()) {
@@ -290,7 +290,7 @@ impl Recovery {
                     self.counts.lost += 1;
                     latest_lost = Some(packet.at);
                 }
-                tell(Fate::Lost, packet);
+                on_fate(Fate::Lost, packet);
             }
             if packet.fate == Fate::Acked {
                 run = None;
@@ -320,7 +320,7 @@ impl Recovery {
         }
     }
 
-    /// OnCongestionEvent (appendix B.6): once a round trip.
+    /// Reduces the window, at most once per round trip (OnCongestionEvent, appendix B.6).
     fn reduce(&mut self, now: Nanos, sent_at: Nanos, event: Event) {
         if self.recovery_start.is_some_and(|start| sent_at <= start) {
             return;
@@ -331,7 +331,7 @@ impl Recovery {
         self.controller.set_window(self.controller.threshold());
     }
 
-    /// The probe timeout without backing off (section 6.2.1).
+    /// Returns the probe timeout without backoff (section 6.2.1).
     fn pto(&self) -> Nanos {
         let initial = self.initial_rtt + (2 * self.initial_rtt).max(GRANULARITY);
         self.rtt
@@ -339,20 +339,20 @@ impl Recovery {
             .map_or(initial, |timeout| timeout + self.max_ack_delay)
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due.
+    /// Returns when to call [`on_timeout`](Self::on_timeout).
     pub fn timeout(&self) -> Option<Nanos> {
         let pto = || self.last_eliciting + (self.pto() << self.pto_count.min(20));
         self.loss_time
             .or_else(|| (self.outstanding.packets > 0).then(pto))
     }
 
-    /// OnLossDetectionTimeout (appendix A.9). Gives whether probes are to be sent.
-    pub fn on_timeout(&mut self, now: Nanos, mut tell: impl FnMut(Fate, &SentPacket)) -> bool {
+    /// Processes an expired timer (OnLossDetectionTimeout, appendix A.9). Returns true if probes must be sent.
+    pub fn on_timeout(&mut self, now: Nanos, mut on_fate: impl FnMut(Fate, &SentPacket)) -> bool {
         if self.timeout().is_none_or(|timeout| timeout > now) {
             return false;
         }
         if self.loss_time.is_some() {
-            self.detect_losses(now, &mut tell);
+            self.detect_losses(now, &mut on_fate);
             return false;
         }
         self.counts.probe_timeouts += 1;
@@ -362,9 +362,9 @@ impl Recovery {
     }
 }
 
-/// What an acknowledgement told.
+/// Summary of a processed acknowledgment.
 #[derive(Debug, Default)]
-struct News {
+struct AckSummary {
     eliciting: bool,
     bytes: u64,
     growth: u64,

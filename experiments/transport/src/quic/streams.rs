@@ -1,6 +1,6 @@
-//! Streams of known length: what is to be sent, sent again, and what has come.
+//! Streams of known length, sent and received.
 //!
-//! The FIN counts as a byte after the last one.
+//! The FIN counts as one byte after the last one.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use std::ops::Range;
 use super::packet::{Frames, StreamFrame};
 use crate::intervals::Intervals;
 
-/// Streams that this end sends, until all is acknowledged.
+/// Streams that this end sends, until they are completely acknowledged.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    /// By id.
+    /// Streams, sorted by id.
     streams: Vec<Sending>,
-    /// Whose turn it is: they take turns by packet.
+    /// Index of the stream whose turn it is: round robin, packet by packet.
     turn: usize,
     sent: u64,
     acknowledged: u64,
@@ -22,7 +22,7 @@ pub struct Outgoing {
 #[derive(Debug)]
 struct Sending {
     id: u64,
-    /// With the FIN.
+    /// Length including the FIN.
     length: u64,
     sent: u64,
     lost: Intervals,
@@ -30,10 +30,10 @@ struct Sending {
 }
 
 impl Outgoing {
-    /// A stream of so many bytes.
+    /// Adds a stream of `bytes` bytes.
     ///
     /// # Panics
-    /// If the stream is already being sent.
+    /// Panics if the stream is already being sent.
     pub fn open(&mut self, id: u64, bytes: u64) {
         let stream = Sending {
             id,
@@ -43,23 +43,23 @@ impl Outgoing {
             acknowledged: Intervals::default(),
         };
         match self.streams.binary_search_by_key(&id, |stream| stream.id) {
-            Ok(_) => panic!("stream {id} is open already"),
-            Err(place) => self.streams.insert(place, stream),
+            Ok(_) => panic!("stream {id} is already being sent"),
+            Err(index) => self.streams.insert(index, stream),
         }
     }
 
-    /// Whether something waits to be sent.
-    pub fn is_waiting(&self) -> bool {
-        self.streams.iter().any(Sending::is_waiting)
+    /// Returns true if there is data to send.
+    pub fn has_data(&self) -> bool {
+        self.streams.iter().any(Sending::has_data)
     }
 
-    /// Fills frames into so many bytes; returns how many they take.
+    /// Adds frames with a total length of at most `room` bytes; returns their length.
     pub fn fill(&mut self, frames: &mut Frames, room: u32) -> u32 {
         let mut left = room;
         for _ in 0..self.streams.len() {
             self.turn = (self.turn + 1) % self.streams.len();
             let stream = &mut self.streams[self.turn];
-            while !frames.is_full() && stream.is_waiting() {
+            while !frames.is_full() && stream.has_data() {
                 let before = stream.sent_bytes();
                 let Some(frame) = stream.next(left) else {
                     return room - left;
@@ -72,46 +72,46 @@ impl Outgoing {
         room - left
     }
 
-    /// The peer has a frame.
+    /// Records that the peer has received a frame.
     pub fn acknowledge(&mut self, frame: &StreamFrame) {
-        let Some(place) = self.place(frame) else {
+        let Some(index) = self.index(frame) else {
             return;
         };
-        let stream = &mut self.streams[place];
+        let stream = &mut self.streams[index];
         let before = stream.acknowledged_bytes();
         stream.acknowledged.insert(frame.range());
         self.acknowledged += stream.acknowledged_bytes() - before;
         if stream.acknowledged.contains(&(0..stream.length)) {
-            self.streams.remove(place);
-            self.turn = self.turn.saturating_sub(usize::from(place <= self.turn));
+            self.streams.remove(index);
+            self.turn = self.turn.saturating_sub(usize::from(index <= self.turn));
         }
     }
 
-    /// A frame is to be sent again, as far as it was not acknowledged by another packet.
+    /// Schedules the retransmission of a frame, unless another packet delivered it.
     pub fn lose(&mut self, frame: &StreamFrame) {
-        let Some(place) = self.place(frame) else {
+        let Some(index) = self.index(frame) else {
             return;
         };
-        let stream = &mut self.streams[place];
+        let stream = &mut self.streams[index];
         if !stream.acknowledged.contains(&frame.range()) {
             stream.lost.insert(frame.range());
         }
     }
 
-    /// Where the frame's stream is, if it is not acknowledged whole.
-    fn place(&self, frame: &StreamFrame) -> Option<usize> {
+    /// Returns the index of the frame's stream, unless it is completely acknowledged.
+    fn index(&self, frame: &StreamFrame) -> Option<usize> {
         let found = self
             .streams
             .binary_search_by_key(&frame.id, |stream| stream.id);
         found.ok()
     }
 
-    /// Bytes of streams that were sent, each once.
+    /// Returns the number of distinct stream bytes sent.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Bytes of streams that were acknowledged, each once.
+    /// Returns the number of distinct stream bytes acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -122,22 +122,22 @@ impl Outgoing {
 }
 
 impl Sending {
-    /// Of which the FIN is none.
+    /// Returns the number of bytes sent, without the FIN.
     fn sent_bytes(&self) -> u64 {
         self.sent.min(self.length - 1)
     }
 
-    /// Of which the FIN is none.
+    /// Returns the number of bytes acknowledged, without the FIN.
     fn acknowledged_bytes(&self) -> u64 {
         let fin = self.acknowledged.end() == Some(self.length);
         self.acknowledged.total() - u64::from(fin)
     }
 
-    fn is_waiting(&self) -> bool {
+    fn has_data(&self) -> bool {
         self.sent < self.length || !self.lost.is_empty()
     }
 
-    /// What is lost first, then what is new; `None` if not even a byte fits in `room`.
+    /// Returns the next frame: lost data first, then new data. Returns `None` if not even one byte fits in `room`.
     fn next(&mut self, room: u32) -> Option<StreamFrame> {
         let whole = self
             .lost
@@ -178,10 +178,10 @@ impl StreamFrame {
 #[derive(Debug, Default)]
 pub struct Incoming {
     streams: Vec<Receiving>,
-    /// By the two low bits, which are the stream's type: the other bits of those that are whole.
-    whole: [Intervals; 4],
-    /// Those that became whole and were not asked for yet.
-    news: VecDeque<(u64, u64)>,
+    /// Sequence numbers of complete streams, by stream type (the two low bits of the id).
+    complete: [Intervals; 4],
+    /// Complete streams that the application has not fetched yet.
+    unread: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
@@ -195,47 +195,47 @@ struct Receiving {
 impl Incoming {
     pub fn receive(&mut self, frame: &StreamFrame) {
         let (kind, sequence) = ((frame.id & 3) as usize, frame.id >> 2);
-        if self.whole[kind].contains(&(sequence..sequence + 1)) {
+        if self.complete[kind].contains(&(sequence..sequence + 1)) {
             return;
         }
-        let place = match self
+        let index = match self
             .streams
             .binary_search_by_key(&frame.id, |stream| stream.id)
         {
-            Ok(place) => place,
-            Err(place) => {
+            Ok(index) => index,
+            Err(index) => {
                 let stream = Receiving {
                     id: frame.id,
                     received: Intervals::default(),
                     length: None,
                 };
-                self.streams.insert(place, stream);
-                place
+                self.streams.insert(index, stream);
+                index
             }
         };
-        let stream = &mut self.streams[place];
+        let stream = &mut self.streams[index];
         let before = stream.received.total();
         stream.received.insert(frame.range());
         self.bytes += stream.received.total() - before;
         if frame.fin && stream.length.replace(frame.range().end).is_none() {
-            self.bytes -= 1; // The FIN itself.
+            self.bytes -= 1; // The FIN is not a byte.
         }
         if let Some(length) = stream
             .length
             .filter(|length| stream.received.contains(&(0..*length)))
         {
-            self.news.push_back((frame.id, length - 1));
-            self.whole[kind].insert(sequence..sequence + 1);
-            self.streams.remove(place);
+            self.unread.push_back((frame.id, length - 1));
+            self.complete[kind].insert(sequence..sequence + 1);
+            self.streams.remove(index);
         }
     }
 
-    /// The next stream that is whole: its id and length.
+    /// Returns the id and length of the next complete stream.
     pub fn take(&mut self) -> Option<(u64, u64)> {
-        self.news.pop_front()
+        self.unread.pop_front()
     }
 
-    /// Bytes of streams received, each once.
+    /// Returns the number of distinct stream bytes received.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

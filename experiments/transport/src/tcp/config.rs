@@ -1,70 +1,74 @@
-//! What a host's TCP is set to.
+//! Configuration of a host's TCP.
 
 use crate::congestion::Congestion;
 use crate::{MILLISECOND, Nanos, SECOND};
 
-/// A host's TCP, the same for all its connections. Read from a file, it is whole: nothing is taken for granted but what few set.
+/// TCP configuration of a host, for all its connections.
+///
+/// A file must specify every field, except those that are rarely set.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Payload bytes of a full segment; the smaller of both ends' counts. Options come on top: 12
-    /// bytes of timestamps, and up to 28 of SACK where data flows both ways.
+    /// Payload of a full segment in bytes; the connection uses the smaller value of both ends. Options are extra: 12 bytes for
+    /// timestamps, and up to 28 for SACK where data flows in both directions.
     pub mss: u32,
-    /// Initial congestion window, in segments (RFC 6928: 10).
+    /// Initial congestion window in segments (RFC 6928: 10).
     pub initial_window: u32,
-    /// Initial slow start threshold, in segments; `None`: slow start goes on until the first loss or mark, as RFC 5681 advises.
+    /// Initial slow start threshold in segments. With `None`, slow start continues until the first loss or mark, as RFC 5681 recommends.
     #[serde(default)]
     pub initial_threshold: Option<u32>,
-    /// The law of congestion control. DCTCP marks all its packets ECT(0) and echoes exactly.
+    /// Congestion control algorithm. DCTCP sends all packets with ECT(0) and echoes marks exactly.
     pub congestion: Congestion,
-    /// Whose TCP it is.
+    /// TCP implementation to model.
     #[serde(default)]
     pub model: Model,
-    /// Whether to ask for ECN, if the law is not DCTCP, which always does. A peer that asks gets it.
+    /// Request ECN also with algorithms other than DCTCP. A request by the peer is always accepted.
     #[serde(default)]
     pub ecn: bool,
-    /// Least retransmission timeout. RFC 6298 says 1 s; Linux has 200 ms.
+    /// Minimum retransmission timeout: 1 s in RFC 6298, 200 ms in Linux.
     pub min_rto: Nanos,
-    /// Retransmission timeout before the first round trip is measured.
+    /// Retransmission timeout before the first measurement of the round-trip time.
     pub initial_rto: Nanos,
-    /// Most that backing off makes of the retransmission timeout.
+    /// Maximum retransmission timeout with backoff.
     pub max_rto: Nanos,
-    /// How long the acknowledgement of a single segment may wait for a second; `None`: each segment
-    /// is acknowledged at once.
+    /// Maximum delay of the acknowledgment of a single segment. With `None`, each segment is acknowledged at once.
     pub delayed_ack: Option<Nanos>,
-    /// Whether to offer and accept selective acknowledgements.
+    /// Offer and accept selective acknowledgments.
     pub sack: bool,
-    /// Whether to offer and accept timestamps.
+    /// Offer and accept timestamps.
     pub timestamps: bool,
-    /// Bytes the receiver offers beyond those received in order; the application reads at once.
-    /// At least `mss`, so that no window is ever closed, and at most 1 GiB (RFC 7323).
+    /// Receive window in bytes. The application reads at once, so it never shrinks. At least `mss`, so that the window never closes, and at
+    /// most 1 GiB (RFC 7323).
     pub receive_window: u64,
 }
 
-/// Whose TCP it is.
+/// A TCP implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// The RFCs' and Linux's.
+    /// The RFCs, and Linux where they leave a choice.
     #[default]
     Rfc,
-    /// That of NetBench (`NewRenoTcpSocket`), on which figures of SP-PIFO and AIFO depend, at both ends. Differently from the RFCs,
-    /// - the handshake's round trip does not count for the timer, that of each SACKed segment does, and every segment with data starts it anew;
-    /// - what was sent again is measured, too (its packets echo when they departed; here, what may be the round trip of the last copy counts), and the
-    ///   first measurement after a timeout is the only one;
-    /// - no connection is given up;
-    /// - each timeout makes ssthresh half of what was sent since the last, and one of the SYN-ACK leaves a window of a segment and an ssthresh of two;
-    /// - half of what is in flight counts all, be it more than the window, and the window after recovery is bounded by the flight before its end;
-    /// - SACK tells only what need not be sent again after a timeout, and recovery is NewReno's, which counts no duplicates before the first progress;
-    /// - the window grows by at most a segment with each acknowledgement;
-    /// - acknowledgements do not travel with data but before it, and what overtakes the first (of the SYN-ACK; here, of the client's first data, too)
-    ///   is lost;
-    /// - DCTCP's alpha begins at 0, and each marked acknowledgement reduces the window, to a segment at least.
+    /// NetBench (`NewRenoTcpSocket`), on which the figures of SP-PIFO and AIFO depend, at both ends. It differs from the RFCs:
+    /// - The timer ignores the round trip of the handshake, but measures that of each SACKed segment. Every segment with data restarts it.
+    /// - Retransmitted segments are measured, too. (NetBench's packets echo their departure time. Here, a value that may be the round trip
+    ///   of the last copy counts.) After a timeout, the first measurement replaces the estimate.
+    /// - Connections never fail.
+    /// - Each timeout sets ssthresh to half of the data sent since the last one. A timeout of the SYN-ACK leaves a window of one segment and
+    ///   an ssthresh of two.
+    /// - ssthresh is half of the flight, even if the flight exceeds the window. The window after recovery is bounded by the flight before
+    ///   its end.
+    /// - SACK only determines what need not be retransmitted after a timeout. Recovery is NewReno's, and ignores duplicate acknowledgments
+    ///   before the first progress.
+    /// - The window grows by at most one segment per acknowledgment.
+    /// - Acknowledgments are sent before data instead of with it. A segment that overtakes the first one (of the SYN-ACK; here, also of the
+    ///   client's first data) is lost.
+    /// - DCTCP's alpha starts at 0, and each marked acknowledgment reduces the window, to at least one segment.
     NetBench,
 }
 
 impl Default for Config {
-    /// Linux's, where it has a fixed value: 1448 + 12 bytes of timestamps in an Ethernet frame.
+    /// Returns Linux's values where they are fixed. 1448 bytes and 12 bytes of timestamps fit an Ethernet frame.
     fn default() -> Self {
         Self {
             mss: 1448,
@@ -85,13 +89,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// RFC 7323, section 2.3: shifts of the window are at most this.
+    /// Maximum window scale (RFC 7323, section 2.3).
     pub(super) const MAX_SCALE: u8 = 14;
 
-    /// Whether connections can be made of it.
+    /// Checks the values.
     ///
     /// # Errors
-    /// The name of the field and what it must be.
+    /// Returns the name of an invalid field and its valid values.
     pub fn check(&self) -> Result<(), &'static str> {
         let largest = u64::from(u16::MAX) << Self::MAX_SCALE;
         match self {
@@ -116,7 +120,7 @@ impl Config {
         }
     }
 
-    /// The least shift by which the receive window fits in 16 bits.
+    /// Returns the smallest window scale with which the receive window fits in 16 bits.
     pub(super) fn window_scale(&self) -> u8 {
         let bits = u64::BITS - self.receive_window.leading_zeros();
         bits.saturating_sub(u16::BITS) as u8
@@ -126,7 +130,7 @@ impl Config {
         self.model == Model::NetBench
     }
 
-    pub(super) fn asks_for_ecn(&self) -> bool {
+    pub(super) fn uses_ecn(&self) -> bool {
         self.ecn || self.congestion == Congestion::Dctcp
     }
 }

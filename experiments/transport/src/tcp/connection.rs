@@ -1,4 +1,4 @@
-//! A connection: the handshake, the states of RFC 9293, and segments in and out.
+//! A TCP connection: handshake, states of RFC 9293, segments received and segments sent.
 
 mod receive;
 mod transmit;
@@ -10,8 +10,8 @@ use super::sender::Sender;
 use super::sequence::Origin;
 use crate::{MILLISECOND, Nanos};
 
-/// SYNs sent again before the connection is given up: Linux's tcp_syn_retries.
-const MOST_SYNS: u32 = 6;
+/// Maximum number of SYN retransmissions before the connection fails (Linux's tcp_syn_retries).
+const MAX_SYN_RETRIES: u32 = 6;
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -22,15 +22,15 @@ pub struct Connection {
     syn: Syn,
     sender: Sender,
     receiver: Option<Receiver>,
-    /// The shift of the windows that the peer tells; `None` if it does not know of shifts.
+    /// Window scale of the peer; `None` if it does not support window scaling.
     peer_scale: Option<u8>,
-    /// ECN was agreed on.
+    /// ECN was negotiated.
     ecn: bool,
-    /// It was this end that connected.
+    /// This end opened the connection.
     active: bool,
-    /// The peer closed first.
+    /// The peer closed the connection first.
     passive: bool,
-    /// A RST to be sent, which most never have.
+    /// A RST to send. Boxed, because it is rare.
     reset: Option<Box<Segment>>,
     segments_sent: u64,
 }
@@ -49,12 +49,12 @@ struct Syn {
     sent: u32,
     timeouts: u32,
     sent_at: Nanos,
-    /// To be sent (again).
+    /// The SYN must be sent or retransmitted.
     pending: bool,
     deadline: Option<Nanos>,
 }
 
-/// The states of RFC 9293, section 3.3.2, but for LISTEN.
+/// The states of RFC 9293, section 3.3.2, except LISTEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the RFC's names")]
 pub enum State {
@@ -70,47 +70,47 @@ pub enum State {
     Closed,
 }
 
-/// What a connection has done, and where it stands.
+/// Statistics of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Segments of all kinds, with retransmitted ones.
+    /// Segments sent, of all kinds, including retransmissions.
     pub segments_sent: u64,
-    /// Segments sent again, SYNs among them.
+    /// Retransmitted segments, including SYNs.
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Times that fast recovery began.
+    /// Number of fast recoveries.
     pub fast_recoveries: u64,
-    /// Times that the window was reduced for marks (ECN).
+    /// Number of window reductions for marks (ECN).
     pub mark_reductions: u64,
-    /// The smoothed round-trip time, once measured.
+    /// Smoothed round-trip time, if measured.
     pub srtt: Option<Nanos>,
-    /// The retransmission timeout, with its backoff.
+    /// Retransmission timeout, including backoff.
     pub rto: Nanos,
-    /// The congestion window, in bytes.
+    /// Congestion window in bytes.
     pub cwnd: u64,
-    /// The slow start threshold, in bytes; `u64::MAX` before the first event.
+    /// Slow start threshold in bytes; `u64::MAX` before the first event.
     pub ssthresh: u64,
-    /// Bytes sent and not acknowledged.
+    /// Bytes sent but not acknowledged.
     pub flight: u64,
 }
 
 impl Connection {
-    /// Begins a connection; the SYN is the first segment to transmit.
+    /// Opens a connection. Its first segment is the SYN.
     ///
     /// # Panics
-    /// If the configuration's [`check`](Config::check) fails.
+    /// Panics if [`Config::check`] fails.
     pub fn connect(config: &Config, isn: u32, now: Nanos) -> Self {
         Self::new(config, isn, now, Stage::SynSent)
     }
 
-    /// Answers a SYN; the SYN-ACK is the first segment to transmit.
+    /// Creates a connection that answers a SYN. Its first segment is the SYN-ACK.
     ///
     /// # Panics
-    /// If the configuration's [`check`](Config::check) fails.
+    /// Panics if [`Config::check`] fails.
     pub fn accept(config: &Config, isn: u32, syn: &Segment, now: Nanos) -> Self {
         let mut connection = Self::new(config, isn, now, Stage::SynReceived);
-        connection.agree(syn);
+        connection.negotiate(syn);
         connection
     }
 
@@ -140,21 +140,21 @@ impl Connection {
         }
     }
 
-    /// The application has `bytes` more to send.
+    /// Writes `bytes` bytes.
     ///
     /// # Panics
-    /// After [`finish`](Self::finish).
+    /// Panics after [`finish`](Self::finish).
     pub fn write(&mut self, bytes: u64) {
         assert!(!self.sender.is_finished(), "write after finish");
         self.sender.write(bytes);
     }
 
-    /// The application has no more to send: FIN after the last byte.
+    /// Ends the data. A FIN follows the last byte.
     pub fn finish(&mut self) {
         self.sender.finish();
     }
 
-    /// Gives the connection up: a RST is the last segment to transmit.
+    /// Aborts the connection. Its last segment is a RST.
     pub fn abort(&mut self) {
         if self.is_established() {
             let seq = self.origin.number(self.sender.board().sent());
@@ -163,43 +163,44 @@ impl Connection {
         self.stage = Stage::Aborted;
     }
 
-    /// Bytes received in order.
+    /// Returns the number of bytes received in order.
     pub fn readable(&self) -> u64 {
         self.receiver.as_ref().map_or(0, Receiver::readable)
     }
 
-    /// Whether all that the peer will send has been received, with its FIN.
+    /// Returns true if all data of the peer has been received, including its FIN.
     pub fn is_read(&self) -> bool {
         self.receiver.as_ref().is_some_and(Receiver::is_finished)
     }
 
-    /// Bytes of ours that were sent, each once.
+    /// Returns the number of distinct bytes sent.
     pub fn sent(&self) -> u64 {
         self.sender.sent()
     }
 
-    /// Bytes of ours that the peer has acknowledged.
+    /// Returns the number of bytes that the peer has acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.sender.acknowledged()
     }
 
-    /// Whether the handshake is over and the connection was not aborted.
+    /// Returns true if the handshake is complete and the connection not aborted.
     pub fn is_established(&self) -> bool {
         self.stage == Stage::Open
     }
 
-    /// Whether nothing remains to be done: both FINs were acknowledged, or it was aborted. In
-    /// TIME-WAIT it still acknowledges a FIN that comes again, for as long as the caller keeps it.
+    /// Returns true if both FINs were acknowledged, or the connection was aborted.
+    ///
+    /// In TIME-WAIT, the connection still acknowledges a retransmitted FIN, as long as the caller keeps it.
     pub fn is_closed(&self) -> bool {
         matches!(self.state(), State::TimeWait | State::Closed)
     }
 
-    /// Whether it ended by a RST, or because the peer did not answer.
+    /// Returns true if the connection ended by a RST, or because the peer did not answer.
     pub fn is_aborted(&self) -> bool {
         self.stage == Stage::Aborted
     }
 
-    /// The state of RFC 9293.
+    /// Returns the state of RFC 9293.
     pub fn state(&self) -> State {
         let sender = &self.sender;
         match (self.stage, self.is_read()) {
@@ -217,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Counts and measures.
+    /// Returns the statistics of the connection.
     pub fn statistics(&self) -> Statistics {
         let counts = &self.sender.counts;
         Statistics {
@@ -234,12 +235,12 @@ impl Connection {
         }
     }
 
-    /// DCTCP's alpha; `None` under other laws.
+    /// Returns DCTCP's alpha, or `None` for other algorithms.
     pub fn marked_share(&self) -> Option<f64> {
         self.sender.controller.marked_share()
     }
 
-    /// When to call [`on_timeout`](Self::on_timeout).
+    /// Returns when to call [`on_timeout`](Self::on_timeout).
     pub fn timeout(&self) -> Option<Nanos> {
         let receiver = self.receiver.as_ref().and_then(Receiver::timeout);
         match self.stage {
@@ -249,7 +250,7 @@ impl Connection {
         }
     }
 
-    /// Does what is due by now, which may be nothing.
+    /// Processes the timers that have expired, if any.
     pub fn on_timeout(&mut self, now: Nanos) {
         if self.stage == Stage::Open {
             if !self.sender.on_timeout(now) {
@@ -260,7 +261,7 @@ impl Connection {
             }
         } else if self.syn.deadline.is_some_and(|deadline| deadline <= now) {
             self.syn.deadline = None;
-            if self.syn.timeouts == MOST_SYNS && !self.config.is_netbench() {
+            if self.syn.timeouts == MAX_SYN_RETRIES && !self.config.is_netbench() {
                 self.stage = Stage::Aborted;
             } else {
                 self.syn.timeouts += 1;
@@ -270,7 +271,7 @@ impl Connection {
     }
 }
 
-/// The timestamp clock: milliseconds, as Linux's.
+/// Returns the timestamp clock in milliseconds, as in Linux.
 fn clock(now: Nanos) -> u32 {
     (now / MILLISECOND) as u32
 }

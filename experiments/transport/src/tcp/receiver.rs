@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, what to acknowledge and when, and the echo of marks.
+//! The receiving half: reassembly, acknowledgments and the echo of marks.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ pub struct Receiver {
     pub origin: Origin,
     next: u64,
     beyond: Intervals,
-    /// SACK blocks, that of the latest segment first.
-    recent: Vec<Range<u64>>,
+    /// SACK blocks, the one with the latest segment first.
+    sack_blocks: Vec<Range<u64>>,
     fin: Option<u64>,
     window: u64,
     acks: Acks,
@@ -24,47 +24,47 @@ pub struct Receiver {
     timestamp: Option<u32>,
 }
 
-/// Acknowledgements to be sent.
+/// Pending acknowledgments.
 #[derive(Debug)]
 struct Acks {
     mss: u64,
     delay: Option<Nanos>,
-    /// To be sent at once: one for what is in order, and one for each segment that is not.
-    owed: u32,
+    /// Number of acknowledgments to send at once: one for data in order, and one for each segment out of order.
+    pending: u32,
     deadline: Option<Nanos>,
     last_sent: u64,
 }
 
-/// How marks go back to the sender.
+/// How marks are echoed to the sender.
 #[derive(Debug)]
 enum Echo {
     Off,
-    /// ECE until the sender says CWR (RFC 3168).
-    Classic {
+    /// Sets ECE until the sender sends CWR (RFC 3168).
+    Rfc3168 {
         latched: bool,
     },
-    /// ECE says whether the acknowledged segments were marked. Where that changes before an
-    /// acknowledgement was sent, it is sent for what came before (RFC 8257, section 3.2).
-    Precise {
+    /// Sets ECE on acknowledgments of marked segments. If the mark changes before an acknowledgment was sent, the earlier segments are
+    /// acknowledged separately (RFC 8257, section 3.2).
+    Dctcp {
         marked: bool,
         before: Option<(u64, bool)>,
     },
 }
 
 impl Receiver {
-    /// After a SYN with that sequence number.
+    /// Creates a receiver after the peer's `syn`.
     pub fn new(config: &Config, mss: u32, syn: &Segment) -> Self {
         Self {
             origin: Origin(syn.seq),
             next: 1,
             beyond: Intervals::default(),
-            recent: Vec::new(),
+            sack_blocks: Vec::new(),
             fin: None,
             window: config.receive_window,
             acks: Acks {
                 mss: u64::from(mss),
                 delay: config.delayed_ack,
-                owed: 0,
+                pending: 0,
                 deadline: None,
                 last_sent: 0,
             },
@@ -73,48 +73,48 @@ impl Receiver {
         }
     }
 
-    /// Both ends know ECN.
+    /// Enables the echo of marks after ECN was negotiated.
     pub fn echo_marks(&mut self, congestion: Congestion) {
         self.echo = match congestion {
-            Congestion::Dctcp => Echo::Precise {
+            Congestion::Dctcp => Echo::Dctcp {
                 marked: false,
                 before: None,
             },
-            Congestion::NewReno | Congestion::Cubic => Echo::Classic { latched: false },
+            Congestion::NewReno | Congestion::Cubic => Echo::Rfc3168 { latched: false },
         };
     }
 
-    /// RCV.NXT.
+    /// Returns RCV.NXT.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes received in order.
+    /// Returns the number of bytes received in order.
     pub fn readable(&self) -> u64 {
         self.next - 1 - u64::from(self.is_finished())
     }
 
-    /// Whether the peer's FIN and all before it have arrived.
+    /// Returns true if the peer's FIN and all data before it have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// RCV.WND: the application reads at once, so only the configuration bounds it.
+    /// Returns RCV.WND. The application reads at once, so only the configuration limits it.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// TS.Recent, if the connection has timestamps.
+    /// Returns TS.Recent, if the connection uses timestamps.
     pub fn timestamp(&self) -> Option<u32> {
         self.timestamp
     }
 
-    /// PAWS: whether a timestamp is older than one that came in order (RFC 7323, section 5.3).
+    /// Returns true if PAWS rejects the segment: its timestamp is older than TS.Recent (RFC 7323, section 5.3).
     pub fn is_stale(&self, segment: &Segment) -> bool {
         matches!((self.timestamp, segment.ts), (Some(recent), Some(ts)) if is_before(ts.val, recent))
     }
 
-    /// TS.Recent is that of the segment that the next acknowledgement answers (section 4.3).
+    /// Updates TS.Recent with the timestamp of the segment that the next acknowledgment answers (section 4.3).
     pub fn note_timestamp(&mut self, start: u64, segment: &Segment) {
         if let (Some(recent), Some(ts)) = (&mut self.timestamp, segment.ts)
             && start <= self.acks.last_sent
@@ -124,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a segment's payload and FIN, which begin at offset `start`.
+    /// Processes a segment's payload and FIN, which start at offset `start`.
     pub fn receive(&mut self, now: Nanos, start: u64, segment: &Segment) {
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.len) + u64::from(fin);
@@ -136,15 +136,15 @@ impl Receiver {
             self.fin = Some(end - 1);
         }
         if end <= self.next || start > self.next + self.window {
-            self.acks.owed += 1;
+            self.acks.pending += 1;
         } else if start > self.next {
-            self.keep(start..end);
-            self.acks.owed += 1;
+            self.store(start..end);
+            self.acks.pending += 1;
         } else {
             let gap = !self.beyond.is_empty();
             self.advance(end);
             if gap || self.is_finished() {
-                self.acks.owed = 1;
+                self.acks.pending = 1;
             } else {
                 self.acks.in_order(now, self.next);
             }
@@ -155,10 +155,10 @@ impl Receiver {
         let ce = segment.ecn == Ecn::Ce;
         match &mut self.echo {
             Echo::Off => {}
-            Echo::Classic { latched } => {
+            Echo::Rfc3168 { latched } => {
                 *latched = ce || (*latched && !segment.flags.has(Flags::CWR))
             }
-            Echo::Precise { marked, before } => {
+            Echo::Dctcp { marked, before } => {
                 if ce != *marked {
                     if self.acks.deadline.is_some() {
                         *before = Some((self.next, *marked));
@@ -171,13 +171,13 @@ impl Receiver {
         }
     }
 
-    /// A segment beyond a gap.
-    fn keep(&mut self, range: Range<u64>) {
+    /// Stores a segment beyond a gap.
+    fn store(&mut self, range: Range<u64>) {
         let whole = self.beyond.insert(range);
-        self.recent
+        self.sack_blocks
             .retain(|block| block.end < whole.start || block.start > whole.end);
-        self.recent.insert(0, whole);
-        self.recent.truncate(SackBlocks::MOST);
+        self.sack_blocks.insert(0, whole);
+        self.sack_blocks.truncate(SackBlocks::MAX);
     }
 
     fn advance(&mut self, end: u64) {
@@ -191,15 +191,15 @@ impl Receiver {
                 self.next = self.next.max(lowest.end);
             }
         }
-        if !self.recent.is_empty() {
-            self.recent.retain(|block| block.end > self.next);
+        if !self.sack_blocks.is_empty() {
+            self.sack_blocks.retain(|block| block.end > self.next);
         }
     }
 
-    /// RFC 2018's blocks, as sequence numbers.
+    /// Returns the SACK blocks (RFC 2018) as sequence numbers.
     pub fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        for block in &self.recent {
+        for block in &self.sack_blocks {
             blocks.push(
                 self.origin.number(block.start),
                 self.origin.number(block.end),
@@ -208,41 +208,41 @@ impl Receiver {
         blocks
     }
 
-    /// An acknowledgement beyond what segments ask for.
-    pub fn owe(&mut self) {
-        self.acks.owed += 1;
+    /// Schedules an additional acknowledgment.
+    pub fn queue_ack(&mut self) {
+        self.acks.pending += 1;
     }
 
-    /// An acknowledgement to be sent on its own before any other, with an older number and mark.
+    /// Returns the number and mark of an earlier acknowledgment that must be sent separately, if there is one.
     pub fn take_earlier_ack(&mut self) -> Option<(u64, bool)> {
         match &mut self.echo {
-            Echo::Precise { before, .. } => before.take(),
-            Echo::Off | Echo::Classic { .. } => None,
+            Echo::Dctcp { before, .. } => before.take(),
+            Echo::Off | Echo::Rfc3168 { .. } => None,
         }
     }
 
-    /// Whether to send an acknowledgement even without data.
-    pub fn owes(&self) -> bool {
-        self.acks.owed > 0
+    /// Returns true if an acknowledgment must be sent even without data.
+    pub fn has_pending_ack(&self) -> bool {
+        self.acks.pending > 0
     }
 
-    /// ECE of the acknowledgements to come.
+    /// Returns the ECE flag of the next acknowledgments.
     pub fn ece(&self) -> bool {
         match self.echo {
             Echo::Off => false,
-            Echo::Classic { latched } => latched,
-            Echo::Precise { marked, .. } => marked,
+            Echo::Rfc3168 { latched } => latched,
+            Echo::Dctcp { marked, .. } => marked,
         }
     }
 
-    /// A segment with RCV.NXT is being sent.
+    /// Records that a segment with RCV.NXT is sent.
     pub fn acknowledged(&mut self) {
-        self.acks.owed = self.acks.owed.saturating_sub(1);
+        self.acks.pending = self.acks.pending.saturating_sub(1);
         self.acks.deadline = None;
         self.acks.last_sent = self.next;
     }
 
-    /// When a delayed acknowledgement is due.
+    /// Returns when a delayed acknowledgment is due.
     pub fn timeout(&self) -> Option<Nanos> {
         self.acks.deadline
     }
@@ -250,25 +250,25 @@ impl Receiver {
     pub fn on_timeout(&mut self, now: Nanos) {
         if self.acks.deadline.is_some_and(|deadline| deadline <= now) {
             self.acks.deadline = None;
-            self.acks.owed = 1;
+            self.acks.pending = 1;
         }
     }
 }
 
 impl Acks {
-    /// RFC 5681, section 4.2: at the latest with the second segment. As in Linux, that is when more
-    /// than one full segment is unacknowledged.
+    /// Schedules the acknowledgment of data in order (RFC 5681, section 4.2): at the latest with the second segment. As in Linux, that is
+    /// when more than one full segment is unacknowledged.
     fn in_order(&mut self, now: Nanos, next: u64) {
         match self.delay {
             Some(delay) if next - self.last_sent <= self.mss => {
                 self.deadline.get_or_insert(now + delay);
             }
-            _ => self.owed = 1,
+            _ => self.pending = 1,
         }
     }
 }
 
-/// In the circle of 32-bit numbers.
+/// Compares 32-bit serial numbers.
 fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

@@ -1,22 +1,22 @@
-//! Where the sender stands between a congestion event and its end, and how its window comes down.
+//! Phases of loss recovery, and the reduction of the window.
 
-/// What the sender is doing about congestion. `until` is SND.NXT when it began: it ends when that
-/// is acknowledged.
+/// Phase of the sender's reaction to congestion. `until` is SND.NXT at its start; its acknowledgment ends the phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing: the window grows.
+    /// Normal operation: the window grows.
     Open,
-    /// The window comes down for marks (RFC 3168, section 6.1.2).
+    /// The window shrinks because of marks (RFC 3168, section 6.1.2).
     Reducing { until: u64, rate: Rate },
-    /// Fast recovery. With SACK, the window comes down in proportion to what arrives.
+    /// Fast recovery. With SACK, the window shrinks in proportion to delivered data.
     Recovery { until: u64, rate: Option<Rate> },
-    /// After a timeout: slow start over what was not SACKed.
+    /// After a timeout: slow start over the data that was not SACKed.
     Loss { until: u64 },
 }
 
 impl Phase {
-    /// Whether it ends when all below `number` is acknowledged. A reduction for marks ends only with
-    /// the acknowledgement of what was sent after it, since that tells the peer to cease (CWR).
+    /// Returns true if the phase ends when all data below `number` is acknowledged.
+    ///
+    /// A reduction for marks ends with the acknowledgment of data sent after it, because only that data carries CWR.
     pub fn ends_with(&self, number: u64) -> bool {
         match *self {
             Self::Open => false,
@@ -25,7 +25,7 @@ impl Phase {
         }
     }
 
-    /// The reduction under way.
+    /// Returns the current reduction.
     pub fn rate(&mut self) -> Option<&mut Rate> {
         match self {
             Self::Reducing { rate, .. } => Some(rate),
@@ -38,15 +38,15 @@ impl Phase {
         matches!(self, Self::Recovery { .. })
     }
 
-    /// Whether acknowledgements let the window grow.
+    /// Returns true if acknowledgments may grow the window.
     pub fn grows(&self) -> bool {
         matches!(self, Self::Open | Self::Loss { .. })
     }
 }
 
-/// Proportional rate reduction (RFC 6937, with the slow start reduction bound): sends in proportion
-/// to what is delivered, so that the flight comes to ssthresh at the end of a round trip without a
-/// pause or a burst.
+/// Proportional rate reduction (RFC 6937, with the slow start reduction bound).
+///
+/// It sends in proportion to delivered data, so that the flight reaches ssthresh after a round trip without a pause or a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// RecoverFS
@@ -56,7 +56,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// With so many bytes in flight.
+    /// Starts a reduction with `flight` bytes in flight.
     pub fn new(flight: u64) -> Self {
         Self {
             flight,
@@ -65,12 +65,12 @@ impl Rate {
         }
     }
 
-    /// So many bytes go out.
+    /// Records that `bytes` are sent.
     pub fn send(&mut self, bytes: u64) {
         self.out += bytes;
     }
 
-    /// So many bytes were delivered, by SACK or in order. Returns the window.
+    /// Records that bytes were delivered, by SACK or in order. Returns the window.
     pub fn window(&mut self, delivered: u64, pipe: u64, threshold: u64, mss: u64) -> u64 {
         self.delivered += delivered;
         let quota = if pipe > threshold {
@@ -88,10 +88,10 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// RFC 6937, section 5: 20 segments in flight, the first lost, CUBIC's 14 as target: seven
-    /// segments go out for ten acknowledgements, none in a burst, until the flight is on target.
+    /// Example of RFC 6937, section 5: 20 segments in flight, of which the first is lost, and CUBIC's target of 14. Seven segments are sent
+    /// for ten acknowledgments, without bursts, until the flight reaches the target.
     #[test]
-    fn sends_in_proportion() {
+    fn reduction_sends_in_proportion_to_delivered_data() {
         let (mss, threshold) = (1000, 14_000);
         let mut rate = Rate::new(20_000);
         let (mut pipe, mut sent) = (19_000, Vec::new());

@@ -1,5 +1,4 @@
-//! What is in the network: the segments sent and not yet acknowledged, and what became of them
-//! (RFC 6675, sections 3 and 4).
+//! The scoreboard: state of the segments that were sent but not acknowledged (RFC 6675, sections 3 and 4).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,22 +6,22 @@ use std::ops::Range;
 use crate::Nanos;
 use crate::intervals::Intervals;
 
-/// Segments in order. Their bounds never change: a segment is retransmitted as it was sent.
+/// The outstanding segments in order. Their bounds never change: a retransmission has the bounds of the original.
 #[derive(Debug)]
 pub struct Scoreboard {
     mss: u64,
     acknowledged: u64,
     sent: u64,
     segments: VecDeque<Outstanding>,
-    /// How many segments were taken off the front: indices below count from the first ever.
-    taken: u64,
+    /// Number of segments removed from the front. `next_retransmission` counts from the first segment ever sent.
+    removed: u64,
     sacked: Intervals,
     pipe: u64,
-    /// Lost and not retransmitted.
+    /// Bytes lost and not retransmitted.
     missing: u64,
-    /// Up to where losses were looked for: none is found twice.
+    /// End of the data that was searched for losses, so that each is found once.
     searched: u64,
-    /// The segment after the last retransmitted one: HighRxt.
+    /// Index of the segment after the last retransmitted one (HighRxt).
     next_retransmission: u64,
 }
 
@@ -31,29 +30,29 @@ struct Outstanding {
     start: u64,
     end: u64,
     sent_at: Nanos,
-    /// How many copies are thought to be in the network.
+    /// Number of copies believed to be in the network.
     copies: u8,
     lost: bool,
     sacked: bool,
-    /// A SACK block told of it that did not count yet.
+    /// A SACK block that does not count before a timeout has reported the segment.
     noted: bool,
     retransmitted: bool,
 }
 
-/// What an acknowledgement number told.
+/// Effect of an acknowledgment number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes by which the acknowledgement number grew.
+    /// Bytes by which the acknowledgment number advanced.
     pub bytes: u64,
-    /// Those that no SACK block had told of.
+    /// Bytes of these that had not been SACKed.
     pub delivered: u64,
-    /// When the first of those segments was last sent.
+    /// Time when the first of these segments was last sent.
     pub sent_at: Option<Nanos>,
-    /// One of the segments was retransmitted, so that it is not known which copy arrived (Karn's algorithm).
+    /// A segment was retransmitted, so it is unknown which copy arrived (Karn's algorithm).
     pub ambiguous: bool,
 }
 
-/// A segment to send again.
+/// A segment to retransmit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     pub start: u64,
@@ -62,14 +61,14 @@ pub struct Candidate {
 }
 
 impl Scoreboard {
-    /// Begins at offset 1, after the SYN.
+    /// Creates a scoreboard that starts at offset 1, after the SYN.
     pub fn new(mss: u64) -> Self {
         Self {
             mss,
             acknowledged: 1,
             sent: 1,
             segments: VecDeque::new(),
-            taken: 0,
+            removed: 0,
             sacked: Intervals::default(),
             pipe: 0,
             missing: 0,
@@ -78,39 +77,39 @@ impl Scoreboard {
         }
     }
 
-    /// SND.UNA.
+    /// Returns SND.UNA.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// SND.NXT.
+    /// Returns SND.NXT.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// FlightSize: what is sent and not acknowledged, be it lost or SACKed.
+    /// Returns FlightSize: data sent but not acknowledged, including lost and SACKed data.
     pub fn flight(&self) -> u64 {
         self.sent - self.acknowledged
     }
 
-    /// The same if a timeout takes SND.NXT back, as NetBench has it: up to the end of what was sent since the last one.
+    /// Returns the flight in NetBench, where a timeout sets SND.NXT back: up to the end of the data sent since the last timeout.
     pub fn flight_since_timeout(&self) -> u64 {
         let mut from_last = self.segments.iter().rev();
         let last = from_last.find(|segment| segment.copies > 0 && !segment.sacked);
         last.map_or(0, |segment| segment.end - self.acknowledged)
     }
 
-    /// RFC 6675's pipe: bytes thought to be in the network.
+    /// Returns RFC 6675's pipe: bytes believed to be in the network.
     pub fn pipe(&self) -> u64 {
         self.pipe
     }
 
-    /// Whether something is lost that was not retransmitted.
+    /// Returns true if data is lost and not retransmitted.
     pub fn is_missing(&self) -> bool {
         self.missing > 0
     }
 
-    /// New data of so many sequence numbers goes out.
+    /// Records new data of `length` sequence numbers; returns its offsets.
     pub fn send(&mut self, now: Nanos, length: u64) -> Range<u64> {
         let start = self.sent;
         self.sent += length;
@@ -128,7 +127,7 @@ impl Scoreboard {
         start..self.sent
     }
 
-    /// Takes off what is below `number`, which is at most [`sent`](Self::sent).
+    /// Removes data below `number`, which must be at most [`sent`](Self::sent).
     pub fn acknowledge(&mut self, number: u64) -> Progress {
         let mut progress = Progress::default();
         if number <= self.acknowledged {
@@ -154,7 +153,7 @@ impl Scoreboard {
                 break;
             }
             self.segments.pop_front();
-            self.taken += 1;
+            self.removed += 1;
         }
         if !self.sacked.is_empty() {
             self.sacked.remove_below(number);
@@ -162,14 +161,15 @@ impl Scoreboard {
         progress
     }
 
-    /// Takes a SACK block, which lies between acknowledged and sent. Returns the bytes that are new.
-    /// Segments of which it has only a part do not count.
+    /// Processes a SACK block, which must lie between acknowledged and sent. Returns the number of newly SACKed bytes.
+    ///
+    /// Partially SACKed segments do not count.
     pub fn sack(&mut self, block: Range<u64>) -> u64 {
         let from = self.sacked.end_of_run(block.start);
         let first = self
             .segments
             .partition_point(|segment| segment.start < from);
-        let mut news = 0;
+        let mut newly_sacked = 0;
         for segment in self.segments.range_mut(first..) {
             if segment.end > block.end {
                 break;
@@ -180,13 +180,15 @@ impl Scoreboard {
                 self.missing -= if segment.is_missing() { length } else { 0 };
                 (segment.sacked, segment.copies) = (true, 0);
                 self.sacked.insert(segment.start..segment.end);
-                news += length;
+                newly_sacked += length;
             }
         }
-        news
+        newly_sacked
     }
 
-    /// Takes a SACK block that counts after a timeout only. Of the segments that it tells of first, gives when the last was sent, and whether more than once.
+    /// Records a SACK block that counts after a timeout only.
+    ///
+    /// Returns when the last newly reported segment was sent, and whether it was retransmitted.
     pub fn note(&mut self, block: Range<u64>) -> Option<(Nanos, bool)> {
         let first = self
             .segments
@@ -201,7 +203,7 @@ impl Scoreboard {
         sent_at
     }
 
-    /// RFC 6675's IsLost: what has three intervals, or more than two segments, SACKed above it.
+    /// Marks segments as lost by RFC 6675's IsLost: those with three intervals, or more than two segments, SACKed above them.
     pub fn find_losses(&mut self) {
         let (mut intervals, mut bytes) = (0, 0);
         let third = self.sacked.descending().find(|interval| {
@@ -214,16 +216,16 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment is lost: three duplicate acknowledgements, or NewReno's partial one.
+    /// Marks the first segment as lost, after three duplicate acknowledgments or a partial one of NewReno.
     pub fn lose_first(&mut self) {
         if let Some(front) = self.segments.front() {
             self.lose(front.end);
         }
     }
 
-    /// All that was not SACKed is lost: a timeout. Retransmission begins anew.
+    /// Marks all segments that were not SACKed as lost, after a timeout. Retransmission starts over.
     pub fn lose_all(&mut self) {
-        self.next_retransmission = self.taken;
+        self.next_retransmission = self.removed;
         for segment in self.segments.iter_mut().filter(|segment| segment.noted) {
             segment.copies = 0;
             if !std::mem::replace(&mut segment.sacked, true) {
@@ -264,10 +266,12 @@ impl Scoreboard {
         self.searched = bound;
     }
 
-    /// RFC 6675's NextSeg, rule 1: the first lost segment above the last retransmitted one; and if
-    /// `unproven`, rule 3: the first that is below a SACKed one.
+    /// Returns the next segment to retransmit by RFC 6675's NextSeg.
+    ///
+    /// Rule 1 selects the first lost segment above the last retransmitted one. With `unproven`, rule 3 also allows the first segment below
+    /// a SACKed one.
     pub fn candidate(&self, unproven: bool) -> Option<Candidate> {
-        let first = self.next_retransmission.saturating_sub(self.taken) as usize;
+        let first = self.next_retransmission.saturating_sub(self.removed) as usize;
         let highest = self.sacked.end().unwrap_or(0);
         let mut above = self
             .segments
@@ -281,7 +285,7 @@ impl Scoreboard {
             .map(|(index, segment)| segment.candidate(index))
     }
 
-    /// Rule 4: the last segment, if it is not SACKed.
+    /// Returns the last segment, if it is not SACKed (rule 4).
     pub fn last(&self) -> Option<Candidate> {
         let last = self
             .segments
@@ -290,7 +294,7 @@ impl Scoreboard {
         Some(last.candidate(self.segments.len() - 1))
     }
 
-    /// A segment goes out again. `moves` HighRxt, but for the last one (rule 4).
+    /// Records a retransmission. `moves` advances HighRxt, except for the last segment (rule 4).
     pub fn retransmit(&mut self, now: Nanos, candidate: Candidate, moves: bool) {
         let segment = &mut self.segments[candidate.index];
         let length = segment.length();
@@ -300,7 +304,7 @@ impl Scoreboard {
         segment.retransmitted = true;
         segment.sent_at = now;
         if moves {
-            self.next_retransmission = self.taken + candidate.index as u64 + 1;
+            self.next_retransmission = self.removed + candidate.index as u64 + 1;
         }
     }
 }
@@ -324,7 +328,7 @@ impl Outstanding {
 }
 
 impl Candidate {
-    /// Whether it is the first outstanding segment.
+    /// Returns true for the first outstanding segment.
     pub fn is_first(&self) -> bool {
         self.index == 0
     }

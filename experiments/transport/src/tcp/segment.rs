@@ -1,8 +1,8 @@
-//! What is in a segment, and in the IP header for it.
+//! TCP segments and the ECN field of their IP header.
 
 use std::ops::{BitOr, BitOrAssign, Deref};
 
-/// A TCP segment without ports and checksum, and with a payload that is only a length.
+/// A TCP segment without ports and checksum. Its payload is only a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
@@ -11,7 +11,7 @@ pub struct Segment {
     pub ack: u32,
     /// Control bits.
     pub flags: Flags,
-    /// The window as the header has it: scaled, but for a SYN.
+    /// Window field of the header: scaled, except in a SYN.
     pub window: u16,
     /// Window scale option, in a SYN.
     pub window_scale: Option<u8>,
@@ -23,7 +23,7 @@ pub struct Segment {
     pub ts: Option<Timestamps>,
     /// SACK option.
     pub sack: SackBlocks,
-    /// Payload bytes.
+    /// Length of the payload in bytes.
     pub len: u32,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -32,9 +32,9 @@ pub struct Segment {
 /// The timestamps option of RFC 7323.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval: the sender's clock, in milliseconds.
+    /// TSval: the sender's clock in milliseconds.
     pub val: u32,
-    /// TSecr: the other's clock, echoed; 0 is no echo.
+    /// TSecr: the echo of the peer's clock; 0 means absent.
     pub ecr: u32,
 }
 
@@ -55,24 +55,24 @@ pub enum Ecn {
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// None.
+    /// No flags.
     pub const NONE: Self = Self(0);
-    /// No more data.
+    /// End of data.
     pub const FIN: Self = Self(0x01);
-    /// Begins a connection.
+    /// Opens a connection.
     pub const SYN: Self = Self(0x02);
-    /// Aborts it.
+    /// Aborts a connection.
     pub const RST: Self = Self(0x04);
-    /// The last of what was written.
+    /// Last segment of the written data.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: Self = Self(0x10);
-    /// A mark was seen (RFC 3168).
+    /// A marked packet was received (RFC 3168).
     pub const ECE: Self = Self(0x40);
     /// The window was reduced (RFC 3168).
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all bits of another are set.
+    /// Returns true if all flags of `other` are set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -92,19 +92,20 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// Up to three ranges of sequence numbers received out of order (RFC 2018): left edge, and right
-/// edge, which is not in it. The first holds what came last. A slice, for reading.
+/// Up to three ranges of sequence numbers received out of order (RFC 2018), as left edge and exclusive right edge.
+///
+/// The first block contains the latest segment. Dereferences to a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {
-    blocks: [(u32, u32); Self::MOST],
+    blocks: [(u32, u32); Self::MAX],
     count: u8,
 }
 
 impl SackBlocks {
-    /// What fits beside timestamps in 40 bytes of options.
-    pub const MOST: usize = 3;
+    /// Maximum number of blocks that fit next to timestamps in 40 bytes of options.
+    pub const MAX: usize = 3;
 
-    /// Appends a block; a fourth is left out.
+    /// Appends a block. A fourth block is ignored.
     pub fn push(&mut self, left: u32, right: u32) {
         if let Some(block) = self.blocks.get_mut(usize::from(self.count)) {
             *block = (left, right);
@@ -122,7 +123,7 @@ impl Deref for SackBlocks {
 }
 
 impl Segment {
-    /// A segment with no options and no payload.
+    /// Creates a segment without options and payload.
     pub(super) fn bare(seq: u32, ack: u32, flags: Flags) -> Self {
         Self {
             seq,
@@ -139,8 +140,7 @@ impl Segment {
         }
     }
 
-    /// What a host answers that knows no connection for this segment (RFC 9293, section 3.10.7.1);
-    /// nothing to a RST.
+    /// Returns the RST with which a host without a matching connection answers this segment (RFC 9293, section 3.10.7.1). A RST has no answer.
     pub fn reset(&self) -> Option<Self> {
         if self.flags.has(Flags::RST) {
             None
@@ -152,7 +152,7 @@ impl Segment {
         }
     }
 
-    /// Bytes of the TCP header with its options, padded as Linux does: 20 to 60.
+    /// Returns the length of the TCP header with options in bytes, padded as in Linux: 20 to 60.
     pub fn header_length(&self) -> u32 {
         let syn = self.flags.has(Flags::SYN);
         let mut options = 0;
@@ -171,7 +171,7 @@ impl Segment {
         20 + options
     }
 
-    /// How many sequence numbers the segment takes: payload, SYN and FIN.
+    /// Returns how many sequence numbers the segment occupies: payload, SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         self.len + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
     }

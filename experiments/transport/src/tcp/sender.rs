@@ -1,4 +1,4 @@
-//! The sending half: what may be sent now, and what acknowledgements and timeouts do to that.
+//! The sending half: transmission, acknowledgments and timeouts.
 
 mod timer;
 mod transmit;
@@ -12,18 +12,18 @@ use crate::Nanos;
 use crate::congestion::{Acked, Congestion, Controller, Event, Usage};
 use timer::Timer;
 
-/// Duplicate acknowledgements that prove a loss.
+/// Number of duplicate acknowledgments that indicate a loss.
 const DUP_THRESH: u32 = 3;
 
-/// Timeouts in a row after which the connection is given up: Linux's tcp_retries2.
-const MOST_TIMEOUTS: u32 = 15;
+/// Maximum number of consecutive timeouts before the connection fails (Linux's tcp_retries2).
+const MAX_TIMEOUTS: u32 = 15;
 
 #[derive(Debug)]
 pub struct Sender {
     mss: u64,
-    /// Whether recovery is by SACK.
+    /// Use SACK for recovery.
     sack: bool,
-    /// Whether it is as NetBench has it ([`Model`](super::config::Model)).
+    /// Behave like NetBench ([`Model`](super::config::Model)).
     netbench: bool,
     congestion: Congestion,
     board: Scoreboard,
@@ -31,25 +31,25 @@ pub struct Sender {
     pub controller: Controller,
     timer: Timer,
     usage: Usage,
-    /// The offset after the last byte written.
+    /// Offset after the last byte written.
     written: u64,
     finished: bool,
-    /// The offset after the last that the peer takes.
+    /// Right edge of the peer's window: the offset after the last byte that it accepts.
     right_edge: u64,
     duplicates: u32,
     /// SND.NXT at the last loss event: RFC 6582's `recover`.
     recover: u64,
-    /// A retransmission that does not wait for room in the window.
-    at_once: bool,
+    /// A retransmission must be sent even if the window is full.
+    force_retransmission: bool,
     /// The last segment was retransmitted in this recovery (RFC 6675's rule 4).
     rescued: bool,
-    /// To be told to the peer with the next new data (RFC 3168).
+    /// CWR must be sent with the next new data (RFC 3168).
     reduced: bool,
     last_sent: Nanos,
     pub counts: Counts,
 }
 
-/// How often what happened.
+/// Event counters.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     pub retransmitted: u64,
@@ -62,26 +62,26 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Ack<'a> {
     pub number: u64,
-    /// The offset after the last that the peer takes.
+    /// Right edge of the peer's window: the offset after the last byte that it accepts.
     pub right_edge: u64,
     pub sack: &'a [Range<u64>],
     pub ece: bool,
-    /// By the timestamp's echo.
+    /// Round-trip time from the timestamp echo.
     pub rtt: Option<Nanos>,
-    /// Without payload, SYN or FIN.
+    /// The segment has no payload, SYN or FIN.
     pub pure: bool,
 }
 
-/// A stretch of offsets to send.
+/// A range of offsets to send.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
     pub start: u64,
-    /// Payload bytes.
+    /// Length of the payload in bytes.
     pub len: u32,
     pub fin: bool,
-    /// Nothing that was written remains behind it.
+    /// The piece ends the written data.
     pub push: bool,
-    /// Sent for the first time.
+    /// The piece is not a retransmission.
     pub new: bool,
 }
 
@@ -103,7 +103,7 @@ impl Sender {
             right_edge: 1,
             duplicates: 0,
             recover: 0,
-            at_once: false,
+            force_retransmission: false,
             rescued: false,
             reduced: false,
             last_sent: 0,
@@ -111,15 +111,15 @@ impl Sender {
         }
     }
 
-    /// The peer's SYN came: what both ends can do.
-    pub fn agree(&mut self, config: &Config, mss: u32) {
+    /// Applies the options that both SYNs offer.
+    pub fn negotiate(&mut self, config: &Config, mss: u32) {
         self.mss = u64::from(mss);
         self.sack = config.sack && !self.netbench;
         self.board = Scoreboard::new(self.mss);
         self.controller = controller(config, mss);
     }
 
-    /// The handshake is over: its round trip, if it was measured, and how often the SYN was sent.
+    /// Completes the handshake, with its round-trip time, if measured, and the number of SYNs sent.
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, syns: u32, right_edge: u64) {
         if !self.netbench {
             self.timer.establish(rtt);
@@ -129,18 +129,18 @@ impl Sender {
         } else if syns > 1 {
             self.controller.set_threshold(2 * self.mss);
             self.controller.set_window(self.mss);
-            self.timer.backoff = (syns - 1).min(MOST_TIMEOUTS);
+            self.timer.backoff = (syns - 1).min(MAX_TIMEOUTS);
         }
         self.right_edge = right_edge;
         self.last_sent = now;
     }
 
-    /// `bytes` more are to be sent.
+    /// Adds `bytes` to send.
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// Nothing is written any more.
+    /// Ends the data.
     pub fn finish(&mut self) {
         self.finished = true;
     }
@@ -161,12 +161,12 @@ impl Sender {
         self.timer.value()
     }
 
-    /// Bytes sent at least once.
+    /// Returns the number of distinct bytes sent.
     pub fn sent(&self) -> u64 {
         self.board.sent().min(self.written) - 1
     }
 
-    /// Bytes acknowledged.
+    /// Returns the number of bytes acknowledged.
     pub fn acknowledged(&self) -> u64 {
         (self.board.acknowledged()).min(self.written) - 1
     }
@@ -179,12 +179,12 @@ impl Sender {
         self.finished && self.board.acknowledged() > self.written
     }
 
-    /// Takes whether the peer is to be told that the window was reduced.
+    /// Returns true once if CWR must be sent.
     pub fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }
 
-    /// An acknowledgement of no more than was sent.
+    /// Processes an acknowledgment, whose number must be at most SND.NXT.
     pub fn on_ack(&mut self, now: Nanos, ack: &Ack) {
         let before = self.board.acknowledged();
         if ack.number < before {
@@ -195,7 +195,7 @@ impl Sender {
             if self.sack || matches!(self.phase, Phase::Loss { .. }) {
                 sacked += self.board.sack(block.clone());
             } else if let Some((at, ambiguous)) = self.board.note(block.clone())
-                && self.timer.may_be(now - at, ambiguous)
+                && self.timer.is_plausible(now - at, ambiguous)
             {
                 self.timer.sample(now - at);
             }
@@ -206,11 +206,11 @@ impl Sender {
 
         if progress.bytes > 0 {
             let known = progress.sent_at.map(|at| now - at);
-            let usable = |&rtt: &Nanos| self.timer.may_be(rtt, progress.ambiguous);
+            let usable = |&rtt: &Nanos| self.timer.is_plausible(rtt, progress.ambiguous);
             if let Some(rtt) = known.filter(usable).or(ack.rtt) {
                 self.timer.sample(rtt);
             }
-            self.timer.in_vain = 0;
+            self.timer.consecutive_timeouts = 0;
             self.deflate(progress.bytes);
         } else if self.board.flight() > 0
             && (sacked > 0 || (!self.sack && ack.pure && same_window))
@@ -221,13 +221,14 @@ impl Sender {
         self.controller
             .on_feedback(progress.bytes, ack.ece, ack.number, self.board.sent());
 
-        let at_once = self.netbench && ack.ece;
-        let grows = !at_once && self.phase.grows() && self.usage.is_limited(&self.controller);
+        let reduces_at_once = self.netbench && ack.ece;
+        let grows =
+            !reduces_at_once && self.phase.grows() && self.usage.is_limited(&self.controller);
         if self.phase.ends_with(ack.number) {
-            self.leave(progress.bytes);
+            self.leave_phase(progress.bytes);
         }
         self.find_losses(progress.bytes > 0);
-        if at_once {
+        if reduces_at_once {
             self.counts.mark_reductions += 1;
             self.controller.on_marked();
         } else if ack.ece && self.phase == Phase::Open {
@@ -254,8 +255,7 @@ impl Sender {
         }
     }
 
-    /// Without SACK, a partial acknowledgement takes back what duplicates have inflated, but for
-    /// the segment that was missing (RFC 6582, section 3.2, step 3).
+    /// Deflates the window on a partial acknowledgment without SACK, except for the missing segment (RFC 6582, section 3.2, step 3).
     fn deflate(&mut self, bytes: u64) {
         if self.phase.is_recovery() && !self.sack {
             let segments = u32::try_from(bytes.div_ceil(self.mss)).unwrap_or(u32::MAX);
@@ -265,8 +265,8 @@ impl Sender {
         }
     }
 
-    /// The end of a phase, by an acknowledgement of so many bytes.
-    fn leave(&mut self, bytes: u64) {
+    /// Ends a phase after an acknowledgment of `bytes`.
+    fn leave_phase(&mut self, bytes: u64) {
         let threshold = self.controller.threshold();
         match self.phase {
             Phase::Open | Phase::Loss { .. } => {}
@@ -293,29 +293,29 @@ impl Sender {
         }
         match self.phase {
             Phase::Open | Phase::Reducing { .. } => {
-                // RFC 6582, section 4: no fast retransmit for what a timeout has sent again.
+                // RFC 6582, section 4: no fast retransmit of data that a timeout has retransmitted.
                 let proven = self.duplicates >= DUP_THRESH
                     && (self.sack || self.board.acknowledged() > self.recover);
                 if proven || self.board.is_missing() {
-                    self.recover();
+                    self.enter_recovery();
                 }
             }
             Phase::Recovery { rate: None, .. } if advanced => {
                 self.board.lose_first();
-                self.at_once = self.board.is_missing();
+                self.force_retransmission = self.board.is_missing();
             }
             Phase::Recovery { .. } | Phase::Loss { .. } => {}
         }
     }
 
     /// Enters fast recovery.
-    fn recover(&mut self) {
+    fn enter_recovery(&mut self) {
         self.counts.fast_recoveries += 1;
         if !self.board.is_missing() {
             self.board.lose_first();
         }
         let (flight, until) = (self.board.flight(), self.board.sent());
-        // A loss and a mark of the same window are one event, but not to DCTCP (RFC 8257, 3.5).
+        // A loss and a mark in the same window are one event, except for DCTCP (RFC 8257, section 3.5).
         let rate = match self.phase {
             Phase::Reducing { rate, .. } if self.congestion != Congestion::Dctcp => rate,
             _ => {
@@ -334,16 +334,17 @@ impl Sender {
             rate: self.sack.then_some(rate),
         };
         self.recover = until;
-        (self.at_once, self.rescued, self.reduced) = (self.board.is_missing(), false, true);
+        (self.force_retransmission, self.rescued, self.reduced) =
+            (self.board.is_missing(), false, true);
     }
 
-    /// ssthresh becomes half of what is in flight, be it more than the window (NetBench).
+    /// Sets ssthresh to half of the flight, even if the flight exceeds the window (NetBench).
     fn halve(&mut self, flight: u64) {
         self.controller
             .set_threshold((flight / 2).max(2 * self.mss));
     }
 
-    /// Brings the window down for marks.
+    /// Reduces the window because of marks.
     fn reduce(&mut self) {
         self.counts.mark_reductions += 1;
         let flight = self.board.flight();
@@ -355,29 +356,29 @@ impl Sender {
         self.reduced = true;
     }
 
-    /// When the retransmission timer fires.
+    /// Returns when the retransmission timer expires.
     pub fn timeout(&self) -> Option<Nanos> {
         self.timer.deadline
     }
 
-    /// RFC 6298, section 5.4 to 5.7; RFC 5681, section 3.1. Gives false if it was the last try.
+    /// Processes a retransmission timeout (RFC 6298, sections 5.4 to 5.7; RFC 5681, section 3.1). Returns false if the connection fails.
     pub fn on_timeout(&mut self, now: Nanos) -> bool {
         if self.timer.deadline.is_none_or(|deadline| deadline > now) {
             return true;
         }
-        if self.timer.in_vain == MOST_TIMEOUTS && !self.netbench {
+        if self.timer.consecutive_timeouts == MAX_TIMEOUTS && !self.netbench {
             return false;
         }
         self.counts.timeouts += 1;
-        // Once a window, as in Linux: a recovery that fails has already reduced ssthresh.
-        let again = match self.phase {
+        // At most once per window, as in Linux: a failed recovery has already reduced ssthresh.
+        let is_reduced = match self.phase {
             Phase::Open => false,
-            Phase::Loss { .. } => self.timer.in_vain > 0,
+            Phase::Loss { .. } => self.timer.consecutive_timeouts > 0,
             Phase::Reducing { .. } | Phase::Recovery { .. } => true,
         };
         if self.netbench {
             self.halve(self.board.flight_since_timeout());
-        } else if !again {
+        } else if !is_reduced {
             self.controller
                 .on_event(Event::Timeout, self.board.flight());
         }
@@ -388,8 +389,8 @@ impl Sender {
         };
         self.recover = self.board.sent();
         self.duplicates = 0;
-        (self.at_once, self.reduced) = (false, true);
-        self.timer.back_off(MOST_TIMEOUTS);
+        (self.force_retransmission, self.reduced) = (false, true);
+        self.timer.back_off(MAX_TIMEOUTS);
         self.timer.restart(now);
         true
     }

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use frontage_transport::tcp::{Config, Connection, Ecn, Segment};
 use frontage_transport::{Nanos, SECOND};
 
-/// The link from the clients, which send, to the servers. The way back has only the delay.
+/// The link from the clients, which send, to the servers. The reverse path has only the delay.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
-    /// Bits a second.
+    /// Bits per second.
     pub rate: u64,
-    /// Each way.
+    /// One-way delay.
     pub delay: Nanos,
-    /// Packets that wait behind the one that is being sent.
+    /// Queue capacity in packets, without the one being sent.
     pub queue: usize,
-    /// Packets that find so many waiting are marked, if ECT.
+    /// Queue length at which arriving ECT packets are marked.
     pub mark_at: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ pub struct Flow {
 }
 
 enum Event {
-    /// The link has sent its packet.
+    /// The link has finished sending a packet.
     Free,
     AtServer(usize, Segment),
     AtClient(usize, Segment),
@@ -36,7 +36,7 @@ pub struct Bottleneck {
     pub now: Nanos,
     pub flows: Vec<Flow>,
     pub drops: u64,
-    /// Packets waiting, summed over arrivals, and arrivals.
+    /// Sum of the queue lengths at arrivals, and number of arrivals.
     pub depth: (u64, u64),
     link: Link,
     waiting: VecDeque<(usize, Segment)>,
@@ -46,7 +46,7 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Flows without end, each with its time to begin.
+    /// Creates infinite flows, each with its start time.
     pub fn new(link: Link, flows: &[(Config, Nanos)]) -> Self {
         let mut bottleneck = Self {
             now: 0,
@@ -180,7 +180,7 @@ impl Bottleneck {
         }
     }
 
-    /// Bytes that have come in order, of each flow.
+    /// Returns the bytes received in order by each flow.
     pub fn readable(&self) -> Vec<u64> {
         self.flows
             .iter()

@@ -1,4 +1,4 @@
-//! Two TCP endpoints and what is between them, in simulated time.
+//! Two TCP endpoints and the path between them, in simulated time.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use frontage_transport::tcp::{Config, Connection, Flags, Segment};
 use frontage_transport::{MILLISECOND, Nanos};
 
-/// Which way a segment goes.
+/// Direction of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     ToServer,
     ToClient,
 }
 
-/// What a channel does to a segment: one arrival for each copy, after so much time.
+/// Delay of each copy of a segment; empty if the segment is lost.
 pub type Fate = Vec<Nanos>;
 
-/// Decides by the way, the number of the segment on it (from 0), and the segment, which it may mark.
+/// Decides about a segment by its direction, its number in that direction (from 0) and its content. It may mark the segment.
 pub trait Channel: FnMut(Way, usize, &mut Segment) -> Fate {}
 impl<T: FnMut(Way, usize, &mut Segment) -> Fate> Channel for T {}
 
-/// A segment on the way, as it was sent.
+/// A segment as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at: Nanos,
@@ -31,10 +31,10 @@ pub struct Sent {
     pub segment: Segment,
 }
 
-pub struct World<C> {
+pub struct Testbed<C> {
     pub now: Nanos,
     pub client: Connection,
-    /// Absent until a SYN has come.
+    /// Absent until a SYN has arrived.
     pub server: Option<Connection>,
     pub log: Vec<Sent>,
     server_config: Config,
@@ -46,17 +46,17 @@ pub struct World<C> {
     segments: BTreeMap<u64, (Way, Segment)>,
     counts: [usize; 2],
     next: u64,
-    /// Stream offsets that have arrived: up to where without a gap, and ends by beginnings beyond.
+    /// Stream offsets that have arrived: the end of the data without gaps, and the ranges beyond.
     arrived: [(u64, BTreeMap<u64, u64>); 2],
 }
 
-/// Over a path with so much delay each way that loses nothing.
+/// Creates a lossless path with a one-way delay.
 pub fn delay(delay: Nanos) -> impl Channel {
     move |_, _, _: &mut Segment| vec![delay]
 }
 
-impl<C: Channel> World<C> {
-    /// The client connects at time 0; the server, once accepted, writes so many bytes and finishes.
+impl<C: Channel> Testbed<C> {
+    /// Creates a testbed. The client connects at time 0. The server writes `server_writes` bytes and finishes.
     pub fn new(client: &Config, server: &Config, server_writes: u64, channel: C) -> Self {
         Self::with_isns(client, server, server_writes, (1_000, 2_000_000), channel)
     }
@@ -68,7 +68,7 @@ impl<C: Channel> World<C> {
         isns: (u32, u32),
         channel: C,
     ) -> Self {
-        let mut world = Self {
+        let mut testbed = Self {
             now: 0,
             client: Connection::connect(client, isns.0, 0),
             server: None,
@@ -84,11 +84,11 @@ impl<C: Channel> World<C> {
             next: 0,
             arrived: Default::default(),
         };
-        world.pump();
-        world
+        testbed.pump();
+        testbed
     }
 
-    /// The server, which must have been reached.
+    /// Returns the server, which must have received a SYN.
     pub fn server(&mut self) -> &mut Connection {
         self.server.as_mut().expect("a SYN has come")
     }
@@ -122,7 +122,7 @@ impl<C: Channel> World<C> {
         *count += 1;
     }
 
-    /// Advances to the next arrival or timeout; false if there is none.
+    /// Advances to the next arrival or timeout; returns false if nothing is pending.
     pub fn step(&mut self) -> bool {
         let arrival = self.on_the_way.first().map(|(at, _)| *at);
         let client = self.client.timeout();
@@ -203,7 +203,7 @@ impl<C: Channel> World<C> {
         self.run_while(until, |_| true);
     }
 
-    /// What went one way with payload: time, stream offset, length.
+    /// Returns the segments with payload in one direction: time, stream offset, length.
     pub fn data(&self, way: Way) -> Vec<(Nanos, u64, u32)> {
         let origin = if way == Way::ToServer {
             self.client_isn

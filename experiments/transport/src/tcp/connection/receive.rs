@@ -1,4 +1,4 @@
-//! Segments in (RFC 9293, section 3.10.7).
+//! Processing of received segments (RFC 9293, section 3.10.7).
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::tcp::sender::Ack;
 use crate::{MILLISECOND, Nanos};
 
 impl Connection {
-    /// Takes a segment.
+    /// Processes a received segment.
     pub fn receive(&mut self, now: Nanos, segment: &Segment) {
         match self.stage {
             Stage::SynSent => self.receive_in_syn_sent(now, segment),
@@ -19,17 +19,15 @@ impl Connection {
         }
     }
 
-    /// What both SYNs offer holds. Nothing was written to the sender's board yet.
-    pub(super) fn agree(&mut self, syn: &Segment) {
+    /// Negotiates the options: those that both SYNs offer apply. The sender's scoreboard must be empty.
+    pub(super) fn negotiate(&mut self, syn: &Segment) {
         // RFC 9293, section 3.7.1: without the option, 536 bytes.
         let mss = self.config.mss.min(u32::from(syn.mss.unwrap_or(536)));
         self.config.sack &= syn.sack_permitted;
         self.config.timestamps &= syn.ts.is_some();
         let has_ecn = match self.stage {
             Stage::SynSent => {
-                syn.flags.has(Flags::ECE)
-                    && !syn.flags.has(Flags::CWR)
-                    && self.config.asks_for_ecn()
+                syn.flags.has(Flags::ECE) && !syn.flags.has(Flags::CWR) && self.config.uses_ecn()
             }
             _ => syn.flags.has(Flags::ECE | Flags::CWR),
         };
@@ -37,7 +35,7 @@ impl Connection {
         if self.peer_scale.is_none() {
             self.config.receive_window = self.config.receive_window.min(u64::from(u16::MAX));
         }
-        self.sender.agree(&self.config, mss);
+        self.sender.negotiate(&self.config, mss);
         let mut receiver = Receiver::new(&self.config, mss, syn);
         if has_ecn {
             self.ecn = true;
@@ -46,7 +44,7 @@ impl Connection {
         self.receiver = Some(receiver);
     }
 
-    /// RFC 9293, section 3.10.7.3, without simultaneous open.
+    /// Processes a segment in SYN-SENT (RFC 9293, section 3.10.7.3), without simultaneous open.
     fn receive_in_syn_sent(&mut self, now: Nanos, segment: &Segment) {
         if !segment.flags.has(Flags::ACK) {
             return;
@@ -56,9 +54,9 @@ impl Connection {
         } else if segment.flags.has(Flags::RST) {
             self.stage = Stage::Aborted;
         } else if segment.flags.has(Flags::SYN) {
-            self.agree(segment);
+            self.negotiate(segment);
             self.establish(now, segment, u64::from(segment.window));
-            self.owe();
+            self.queue_ack();
         }
     }
 
@@ -72,9 +70,9 @@ impl Connection {
         self.syn.pending = false;
     }
 
-    /// RFC 9293, section 3.10.7.4.
+    /// Processes a segment in a synchronized state (RFC 9293, section 3.10.7.4).
     fn receive_synchronized(&mut self, now: Nanos, segment: &Segment) {
-        if self.config.is_netbench() && segment.len > 0 && self.waits_for_first() {
+        if self.config.is_netbench() && segment.len > 0 && self.awaits_first_ack() {
             return;
         }
         let Some(receiver) = &mut self.receiver else {
@@ -85,27 +83,27 @@ impl Connection {
             return;
         };
         if flags.has(Flags::RST) {
-            // RFC 5961, section 3: only the exact number is believed.
+            // RFC 5961, section 3: only a RST with the exact sequence number is valid.
             if start == receiver.next() {
                 self.stage = Stage::Aborted;
             }
             return;
         }
         if flags.has(Flags::SYN) {
-            // Our SYN-ACK or our acknowledgement of one was lost.
+            // Our SYN-ACK, or our acknowledgment of the peer's, was lost.
             match self.stage {
                 Stage::SynReceived => self.syn.pending = true,
-                _ => receiver.owe(),
+                _ => receiver.queue_ack(),
             }
             return;
         }
         if self.config.timestamps && receiver.is_stale(segment) {
-            receiver.owe();
+            receiver.queue_ack();
             return;
         }
         let length = u64::from(segment.sequence_length());
         if length > 0 && start + length <= receiver.next() {
-            receiver.owe();
+            receiver.queue_ack();
             return;
         }
         if !flags.has(Flags::ACK) {
@@ -117,7 +115,7 @@ impl Connection {
         };
         if number > self.sender.board().sent() || (self.stage == Stage::SynReceived && number == 0)
         {
-            receiver.owe();
+            receiver.queue_ack();
             return;
         }
         receiver.note_timestamp(start, segment);
@@ -135,7 +133,7 @@ impl Connection {
 
     fn receive_ack(&mut self, now: Nanos, number: u64, segment: &Segment) {
         let board = self.sender.board();
-        let mut blocks: [Range<u64>; SackBlocks::MOST] = Default::default();
+        let mut blocks: [Range<u64>; SackBlocks::MAX] = Default::default();
         let mut count = 0;
         if self.config.sack {
             for &(left, right) in segment.sack.iter() {
@@ -164,15 +162,14 @@ impl Connection {
         self.sender.on_ack(now, &ack);
     }
 
-    /// Whether the acknowledgement is missing that the peer sends before its first data: of its SYN-ACK, or of the client's request.
-    fn waits_for_first(&self) -> bool {
+    /// Returns true if the acknowledgment that the peer sends before its first data is missing: of the SYN-ACK, or of the client's request.
+    fn awaits_first_ack(&self) -> bool {
         let board = self.sender.board();
-        let asks = self.active && board.acknowledged() == 1 && board.flight() > 0;
-        self.stage == Stage::SynReceived || asks
+        let awaits_response = self.active && board.acknowledged() == 1 && board.flight() > 0;
+        self.stage == Stage::SynReceived || awaits_response
     }
 
-    /// The round trip by the echoed timestamp, at least its resolution of a millisecond. An echo of
-    /// 0 is none.
+    /// Returns the round-trip time from the echoed timestamp, at least its resolution of one millisecond. An echo of 0 means absent.
     fn echoed_rtt(&self, now: Nanos, segment: &Segment) -> Option<Nanos> {
         let ts = segment
             .ts
@@ -181,9 +178,9 @@ impl Connection {
         (rtt < 1 << 31).then(|| u64::from(rtt.max(1)) * MILLISECOND)
     }
 
-    fn owe(&mut self) {
+    fn queue_ack(&mut self) {
         if let Some(receiver) = &mut self.receiver {
-            receiver.owe();
+            receiver.queue_ack();
         }
     }
 }

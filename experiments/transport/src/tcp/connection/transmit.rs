@@ -1,4 +1,4 @@
-//! Segments out.
+//! Generation of segments to send.
 
 use super::{Connection, Stage, clock};
 use crate::Nanos;
@@ -8,8 +8,10 @@ use crate::tcp::segment::{Ecn, Flags, SackBlocks, Segment, Timestamps};
 use crate::tcp::sender::Piece;
 
 impl Connection {
-    /// The next segment to send now; to be called until there is none, after every other call that
-    /// takes the time, and after [`write`](Self::write) and [`finish`](Self::finish).
+    /// Returns the next segment to send now.
+    ///
+    /// Call it until it returns `None`, after every other call that takes the time, and after [`write`](Self::write) and
+    /// [`finish`](Self::finish).
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         let segment = self.next_segment(now)?;
         self.segments_sent += 1;
@@ -33,11 +35,11 @@ impl Connection {
             return Some(segment);
         }
         let ece = receiver.ece();
-        let alone = self.config.is_netbench() && receiver.owes();
-        if !alone && let Some(piece) = self.sender.poll(now) {
+        let separate_ack = self.config.is_netbench() && receiver.has_pending_ack();
+        if !separate_ack && let Some(piece) = self.sender.poll(now) {
             return Some(self.data(now, ece, &piece));
         }
-        if !self.receiver.as_ref()?.owes() {
+        if !self.receiver.as_ref()?.has_pending_ack() {
             return None;
         }
         let segment = self.segment(now, ece);
@@ -51,7 +53,7 @@ impl Connection {
         self.syn.sent_at = now;
         let rto = (self.config.initial_rto).saturating_mul(1 << self.syn.timeouts.min(31));
         let deadline = now + rto.min(self.config.max_rto);
-        // A SYN-ACK that answers a SYN that came again does not move the timer.
+        // A SYN-ACK that answers a retransmitted SYN does not restart the timer.
         self.syn.deadline.get_or_insert(deadline);
 
         let mut segment = Segment::bare(self.origin.number(0), 0, Flags::SYN);
@@ -67,7 +69,7 @@ impl Connection {
             segment.flags |= if self.ecn { Flags::ECE } else { Flags::NONE };
             echo = receiver.timestamp().unwrap_or(0);
             receiver.acknowledged();
-        } else if self.config.asks_for_ecn() {
+        } else if self.config.uses_ecn() {
             segment.flags |= Flags::ECE | Flags::CWR;
         }
         segment.ts = self.config.timestamps.then(|| Timestamps {
@@ -106,7 +108,7 @@ impl Connection {
         segment
     }
 
-    /// A bare acknowledgement of all that was received.
+    /// Creates an acknowledgment of all data received, without payload.
     fn segment(&self, now: Nanos, ece: bool) -> Segment {
         let mut segment = Segment::bare(
             self.origin.number(self.sender.board().sent()),
@@ -115,7 +117,7 @@ impl Connection {
         );
         segment.flags |= if ece { Flags::ECE } else { Flags::NONE };
         if self.ecn && self.config.congestion == Congestion::Dctcp {
-            segment.ecn = Ecn::Ect0; // As Linux: all its packets.
+            segment.ecn = Ecn::Ect0; // As in Linux, on all packets.
         }
         if let Some(receiver) = &self.receiver {
             segment.ack = receiver.origin.number(receiver.next());

@@ -25,9 +25,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// What is kept by increments is what the definitions say of the segments.
+    /// The incrementally updated sums equal their definitions.
     #[test]
-    fn sums_are_those_of_the_segments(steps in steps()) {
+    fn incremental_sums_match_their_definitions(steps in steps()) {
         let mut board = Scoreboard::new(10);
         for step in steps {
             let (una, nxt) = (board.acknowledged(), board.sent());
@@ -72,9 +72,9 @@ proptest! {
     }
 }
 
-/// RFC 6675's IsLost: three intervals above, or more than two segments' bytes.
+/// RFC 6675's IsLost: three intervals above, or more than two segments.
 #[test]
-fn losses_are_proven_by_what_is_above() {
+fn segments_are_lost_by_sacked_data_above() {
     let losses = |blocks: &[(u64, u64)]| {
         let mut board = Scoreboard::new(10);
         for _ in 0..10 {
@@ -95,7 +95,7 @@ fn losses_are_proven_by_what_is_above() {
     assert_eq!(losses(&[(11, 41)]), [1]);
     assert_eq!(losses(&[(11, 21), (31, 41)]), []);
     assert_eq!(losses(&[(11, 21), (31, 41), (51, 61)]), [1]);
-    // Of the segment at 21, only two are above.
+    // Only two segments are above the one at 21.
     assert_eq!(losses(&[(11, 21), (31, 51)]), [1]);
     assert_eq!(losses(&[(31, 41), (51, 71)]), [1, 11, 21]);
 }

@@ -11,15 +11,15 @@ pub struct Timer {
     min: Nanos,
     max: Nanos,
     initial: Nanos,
-    /// Whether a timeout discards the estimate, which then begins anew with the next sample (NetBench).
-    forgets: bool,
+    /// A timeout discards the estimate at the next sample (NetBench).
+    resets_after_timeout: bool,
     stale: bool,
-    /// The shortest round trip so far.
+    /// Shortest round-trip time so far.
     least: Nanos,
-    /// How often the timeout was doubled since a round trip was measured.
+    /// Number of doublings of the timeout since the last measurement.
     pub backoff: u32,
-    /// Timeouts since something was acknowledged.
-    pub in_vain: u32,
+    /// Number of timeouts since the last progress.
+    pub consecutive_timeouts: u32,
     pub deadline: Option<Nanos>,
 }
 
@@ -30,20 +30,20 @@ impl Timer {
             min: config.min_rto,
             max: config.max_rto,
             initial: config.initial_rto,
-            forgets: config.is_netbench(),
+            resets_after_timeout: config.is_netbench(),
             stale: false,
             least: Nanos::MAX,
             backoff: 0,
-            in_vain: 0,
+            consecutive_timeouts: 0,
             deadline: None,
         }
     }
 
-    /// After the handshake, whose round trip may have been measured.
+    /// Initializes the timer after the handshake, with its round-trip time if measured.
     pub fn establish(&mut self, rtt: Option<Nanos>) {
         match rtt {
             Some(rtt) => self.rtt.sample(rtt),
-            // RFC 6298, section 5.7: 3 s where the first was 1 s.
+            // RFC 6298, section 5.7: three times the initial timeout.
             None => self.initial = (3 * self.initial).min(self.max),
         }
     }
@@ -53,10 +53,12 @@ impl Timer {
         base.saturating_mul(1 << self.backoff).min(self.max)
     }
 
-    /// Whether it may be a round trip. Of what was sent more than once it is not known which copy arrived (Karn's algorithm). NetBench's echoes tell
-    /// which; here, if it was the last, it has taken no less than the shortest round trip.
-    pub fn may_be(&self, rtt: Nanos, ambiguous: bool) -> bool {
-        !ambiguous || (self.forgets && rtt >= self.least)
+    /// Returns true if `rtt` may be used as a sample.
+    ///
+    /// An `ambiguous` one may not, because it is unknown which copy arrived (Karn's algorithm). NetBench's echoes identify the copy; here,
+    /// the last copy is plausible if `rtt` is not below the shortest round-trip time.
+    pub fn is_plausible(&self, rtt: Nanos, ambiguous: bool) -> bool {
+        !ambiguous || (self.resets_after_timeout && rtt >= self.least)
     }
 
     pub fn sample(&mut self, rtt: Nanos) {
@@ -68,11 +70,11 @@ impl Timer {
         self.backoff = 0;
     }
 
-    /// The timer has fired: the next timeout is twice as long, until a round trip is measured.
+    /// Doubles the timeout until the next measurement.
     pub fn back_off(&mut self, most: u32) {
         self.backoff = (self.backoff + 1).min(most);
-        self.in_vain += 1;
-        self.stale = self.forgets;
+        self.consecutive_timeouts += 1;
+        self.stale = self.resets_after_timeout;
     }
 
     pub fn restart(&mut self, now: Nanos) {

@@ -1,4 +1,4 @@
-//! What is sent next (RFC 6675's NextSeg): what is lost, what is new, and what may be lost.
+//! Selection of the next data to send (RFC 6675's NextSeg): lost data, then new data, then data that may be lost.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::Nanos;
 use crate::tcp::scoreboard::Candidate;
 
 impl Sender {
-    /// The next stretch to send, if the windows allow one.
+    /// Returns the next data to send, if the windows allow it.
     pub fn poll(&mut self, now: Nanos) -> Option<Piece> {
         let piece = self
             .retransmission(now)
@@ -21,9 +21,10 @@ impl Sender {
         Some(piece)
     }
 
-    /// Whether a segment of so many bytes fits in the congestion window. Without SACK, each
-    /// duplicate acknowledgement says that one has left the network; before recovery, two may say
-    /// so (limited transmit, RFC 3042), and with SACK the pipe knows.
+    /// Returns true if a segment of `length` bytes fits in the congestion window.
+    ///
+    /// Without SACK, each duplicate acknowledgment means that a segment has left the network. Before recovery, at most two count (limited
+    /// transmit, RFC 3042). With SACK, the pipe includes this information.
     fn has_room(&self, length: u64) -> bool {
         let left = match self.phase {
             _ if self.sack => 0,
@@ -41,10 +42,10 @@ impl Sender {
             return None;
         }
         let candidate = self.board.candidate(false)?;
-        if !self.at_once && !self.has_room(candidate.end - candidate.start) {
+        if !self.force_retransmission && !self.has_room(candidate.end - candidate.start) {
             return None;
         }
-        self.at_once = false;
+        self.force_retransmission = false;
         self.send_again(now, candidate, true)
     }
 
@@ -72,7 +73,7 @@ impl Sender {
             return None;
         }
         let length = waiting.min(self.mss);
-        // The sender's side of silly window avoidance: full segments, or all there is.
+        // Silly window avoidance at the sender: send full segments or all data.
         if sent + length > self.right_edge {
             return None;
         }
@@ -95,8 +96,7 @@ impl Sender {
         Some(self.piece(range, true))
     }
 
-    /// When there is nothing else to send in recovery, what is not known to be lost (RFC 6675's
-    /// NextSeg, rules 3 and 4).
+    /// Retransmits data that is not known to be lost, if recovery has nothing else to send (RFC 6675's NextSeg, rules 3 and 4).
     fn rescue(&mut self, now: Nanos) -> Option<Piece> {
         if !self.phase.is_recovery()
             || !self.sack
