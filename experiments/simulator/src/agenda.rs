@@ -1,4 +1,4 @@
-//! What is to happen, in exact order: by time, and in the order of planning where times are equal.
+//! Planned events in exact order: by time, and in the order of planning for equal times.
 
 mod wheel;
 
@@ -14,34 +14,33 @@ use wheel::Wheel;
 pub enum Event {
     /// The first frame on its way has crossed a channel.
     Arrival {
-        /// Which channel.
+        /// Channel index.
         channel: u32,
     },
     /// A channel is free to send again.
     Free {
-        /// Which channel.
+        /// Channel index.
         channel: u32,
     },
     /// A connection's timer may have run out.
     Timer {
-        /// Whose connection.
+        /// Host of the connection.
         host: u32,
         /// Its place at that host.
         connection: u32,
     },
     /// A workload's next flow begins.
     Flow {
-        /// Which workload.
+        /// Workload index.
         workload: u32,
     },
 }
 
-/// Events to come.
+/// The planned events.
 ///
-/// What belongs to the next few microseconds, at most two events a channel, is kept apart from the timers, which are as many as
-/// connections and mostly put off before they run out. It is kept as one number each: the time (64 bits), the number of
-/// the planning (43), the channel (20) and what happens to it (1), so that a comparison is one of numbers. Timers wait in a
-/// wheel until their time is near.
+/// Events of channels, at most two per channel and only microseconds ahead, are separate from the timers. There are as many timers as
+/// connections, and most of them are postponed before they expire. A channel event is one number, so that a comparison is cheap: time (64
+/// bits), sequence number (43), channel (20) and kind (1). Timers wait in a wheel until their time is near.
 #[derive(Debug, Default)]
 pub struct Agenda {
     near: BinaryHeap<Reverse<u128>>,

@@ -30,10 +30,10 @@ pub struct Agent {
     loads: Arc<Loads>,
 }
 
-/// Pairs of a time and the microseconds of RPT that are told from then on, in order of time.
+/// Pairs of a time and the RPT in microseconds to signal from then on, in order of time.
 pub type GivenRpt = Arc<[(Nanos, u64)]>;
 
-/// What the agent knows of a connection.
+/// The agent's state of a connection.
 #[derive(Debug, Default)]
 pub struct Responses {
     /// Those not sent whole, one behind the other on a stream.
@@ -43,7 +43,7 @@ pub struct Responses {
     sent: u64,
     /// The sequence number of the SYN.
     initial: u32,
-    /// What is told as RPT instead of what is left.
+    /// RPT to signal instead of the number of bytes left.
     given: Option<GivenRpt>,
     echoes: Echoes,
 }
@@ -76,7 +76,7 @@ impl Agent {
         &self.loads
     }
 
-    /// A response of so many bytes begins, behind those that began before; `rpt` is told instead of what it needs.
+    /// Starts a response of `bytes` bytes, behind earlier ones. `rpt` replaces the RPT that the response needs.
     pub fn begin(&self, responses: &mut Responses, bytes: u64, rpt: Option<GivenRpt>) {
         responses.given = rpt;
         responses.expected += bytes;
@@ -97,7 +97,7 @@ impl Agent {
         from: &mut SocketAddr,
         now: Nanos,
     ) -> u32 {
-        // What this packet carries is still to be processed; but no load any more if it is the last.
+        // The payload of this packet still counts as remaining, but the last packet no longer counts as load.
         let remaining = match (self.rank, &*body) {
             (Rank::Segment, Body::Tcp { segment, .. }) => responses.behind(segment, sent) + asked,
             _ => responses.under_way.last().map_or(0, Response::remaining),
@@ -175,7 +175,7 @@ impl Agent {
 }
 
 impl Responses {
-    /// The RPT that is told by now instead of what is left.
+    /// Returns the RPT to signal now instead of the number of bytes left.
     fn given(&self, now: Nanos) -> Option<u64> {
         let rpt = self.given.as_ref()?;
         let (_, given) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()?;
@@ -211,15 +211,17 @@ pub fn mask(dynamic: u32) -> u32 {
     dynamic & 0xffff_0000
 }
 
-/// Which of the kernel's timestamps the client would echo: an acknowledgement that moves on from a byte echoes the first segment
-/// that held it (RFC 7323, section 4.3). What was sent twice tells nothing, as without timestamps (RFC 6298, section 3).
+/// Tracks which of the kernel's timestamps the client would echo.
+///
+/// An acknowledgment that advances past a byte echoes the first segment that contained it (RFC 7323, section 4.3). Retransmitted segments
+/// give no information, as without timestamps (RFC 6298, section 3).
 #[derive(Debug, Clone, Default)]
 struct Echoes {
     /// The first sequence number of each timestamp, in order.
     first: VecDeque<(u32, u32)>,
-    /// What comes next in sequence.
+    /// Next sequence number.
     next: Option<u32>,
-    /// What was sent twice: first sequence number, and the one behind the last.
+    /// Retransmitted ranges: first sequence number, and the one after the last.
     repeated: VecDeque<(u32, u32)>,
     acknowledged: Option<u32>,
     last: u32,
@@ -271,7 +273,7 @@ impl Echoes {
     }
 }
 
-/// Whether a sequence number is before another.
+/// Returns true if sequence number `a` precedes `b`.
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

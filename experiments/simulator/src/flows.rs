@@ -22,19 +22,19 @@ pub struct Flow {
     pub request: u64,
     /// Bytes of the response.
     pub size: u64,
-    /// Whether its connection ends with it.
+    /// The connection ends with this flow.
     pub last: bool,
-    /// The RPT that its response tells, if not what it needs.
+    /// RPT that the response signals, if not the number of bytes left.
     pub rpt: Option<GivenRpt>,
     /// Bytes of the response that the client has.
     pub received: u64,
     /// The host that answers and its connection, once the request is there.
     pub server: Option<(u32, u32)>,
-    /// What the server's connection had spent before, and the client's for this flow once that has ended.
+    /// Effort that the server's connection had spent before, and the client's effort for this flow once it has ended.
     pub effort: Effort,
 }
 
-/// What a connection spent on loss.
+/// Effort of a connection to repair losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
     /// Segments sent again.
@@ -141,7 +141,7 @@ impl Flows {
         self.active.iter().map(|(_, flow)| flow)
     }
 
-    /// How many are under way.
+    /// Returns the number of active flows.
     pub fn active_count(&self) -> u64 {
         self.active.len() as u64
     }

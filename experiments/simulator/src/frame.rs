@@ -1,4 +1,4 @@
-//! What transports send, as Ethernet frames, and back: IPv4 or IPv6, TCP or QUIC over UDP, checksums right.
+//! Conversion between transport packets and Ethernet frames: IPv4 or IPv6, TCP or QUIC over UDP, with correct checksums.
 
 mod checksum;
 mod ip;
@@ -15,7 +15,7 @@ const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Who sends to whom.
+/// Source and destination of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
     /// The sender's Ethernet address.
@@ -28,16 +28,16 @@ pub struct Way {
     pub to: SocketAddr,
 }
 
-/// What a frame carries.
+/// Contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
-    /// Who sent it to whom.
+    /// Source and destination.
     pub way: Way,
-    /// What.
+    /// Transport packet.
     pub body: Body,
 }
 
-/// What transports send. Payloads are zeros.
+/// A transport packet. Payloads are zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "it is not kept")]
 pub enum Body {
@@ -89,7 +89,7 @@ pub fn write(buffer: &mut Vec<u8>, way: &Way, body: &Body) {
     }
 }
 
-/// What a frame carries. Payloads are zeros, which add nothing to a checksum, and so are not looked at.
+/// Parses a frame. Payloads are zeros, which do not change a checksum, so they are not read.
 ///
 /// # Errors
 /// Says why there is nothing.

@@ -51,9 +51,9 @@ impl HostDrops {
 /// A host.
 #[derive(Debug)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// What it dropped.
+    /// Counters of dropped packets.
     pub dropped: HostDrops,
     number: u32,
     mac: [u8; 6],
@@ -78,7 +78,7 @@ pub struct Host {
 /// The other's address and port, and ours.
 type Ends = (Protocol, SocketAddr, SocketAddr);
 
-/// What a host's connections are set to.
+/// Configuration of a host's connections.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Those over TCP.
@@ -104,22 +104,22 @@ enum Purpose {
     Answering(Box<Answering>),
 }
 
-/// Who a host is in the network.
+/// Name and addresses of a host.
 #[derive(Debug)]
 pub struct Identity {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its number.
+    /// Number of the host.
     pub number: u32,
-    /// Its interface's address.
+    /// MAC address of the interface.
     pub mac: [u8; 6],
-    /// Whom it sends everything to.
+    /// MAC address of the default gateway.
     pub gateway_mac: [u8; 6],
-    /// Its IP addresses.
+    /// IP addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// The channel by which it sends.
     pub channel: u32,
-    /// Whether it takes cookies off what comes in.
+    /// The host removes cookies from received packets.
     pub masks: bool,
 }
 
@@ -156,7 +156,7 @@ impl Host {
         self.sockets.len()
     }
 
-    /// What a connection has spent on loss, if it is there.
+    /// Returns the effort that a connection has spent on losses, if it exists.
     pub fn effort(&self, socket: u32) -> Option<Effort> {
         self.sockets.get(socket as usize).map(Socket::effort)
     }
@@ -179,7 +179,7 @@ impl Host {
         self.pump(network);
     }
 
-    /// A timer event of a connection has come, which may have been put off meanwhile, or be another's.
+    /// Processes a timer event. The timer may have been postponed, or belong to an earlier connection.
     pub fn timer(&mut self, socket: u32, network: &mut Network) {
         let Some(it) = self.sockets.get_mut(socket as usize) else {
             return;

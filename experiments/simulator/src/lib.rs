@@ -1,8 +1,8 @@
 //! Discrete events over P4 pipelines, exact queues and TCP.
 //!
-//! A [`Scenario`] names switches, hosts, links and workloads. Every switch runs a compiled P4 program with the controller's entries
-//! (`softswitch-pipeline`), every link has the queue that the software switch has (`softswitch-queue`), and every host
-//! speaks TCP (`frontage-transport`) in real frames with right checksums, since the program reads and rewrites them.
+//! A [`Scenario`] describes switches, hosts, links and workloads. Every switch runs a compiled P4 program with the controller's entries
+//! (`softswitch-pipeline`). Every link has the software switch's queue (`softswitch-queue`). Every host speaks TCP
+//! (`frontage-transport`) in complete frames with correct checksums, because the program reads and rewrites them.
 //!
 //! ```text
 //!  workload ──> host ── channel ──> switch ── channel ──> switch ── channel ──> host

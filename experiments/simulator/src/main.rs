@@ -42,13 +42,13 @@ fn main() -> Result<()> {
     } = Cli::parse().command;
     let simulation = Simulation::new(&Scenario::read(&scenario)?, &out)?;
     let begun = Instant::now();
-    let begun_core = core_time()?;
+    let begun_core = cpu_time()?;
     let summary = simulation.run(|p| {
         if progress {
             println!("{:.6}", p.now as f64 / 1e9);
         }
     })?;
-    let seconds = (core_time()? - begun_core).as_secs_f64();
+    let seconds = (cpu_time()? - begun_core).as_secs_f64();
     let timing = json!({
         "wall_seconds": begun.elapsed().as_secs_f64(),
         "core_seconds": seconds,
@@ -76,7 +76,7 @@ fn peak_memory() -> Result<u64> {
     Ok(peak.context("/proc/self/status: no VmHWM in kB")? << 10)
 }
 
-/// What this process has had of a core, so that others on the machine hardly matter.
-fn core_time() -> Result<Duration> {
+/// Returns the CPU time of this process, which hardly depends on other load of the machine.
+fn cpu_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

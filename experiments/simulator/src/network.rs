@@ -11,12 +11,13 @@ use crate::flows::Flows;
 pub struct Frame {
     /// From destination address to the end of the payload.
     pub bytes: Vec<u8>,
-    /// What its server ranks it by ([`Rank`](crate::scenario::Rank)); 0 for what is no response. It travels beside the frame,
-    /// so that a PIFO is ideal also where the program hides or does not know it.
+    /// Rank assigned by the server ([`Rank`](crate::scenario::Rank)); 0 for packets that are not part of a response.
+    ///
+    /// It travels beside the frame, so that a PIFO is ideal even if the program hides or ignores the rank.
     pub rank: u32,
 }
 
-/// What waits at the near end of a channel.
+/// A frame in the queue at the sending end of a channel.
 #[derive(Debug)]
 pub enum Outgoing {
     /// A switch's packet, before egress.
@@ -37,7 +38,7 @@ pub enum Outgoing {
 pub struct Channel {
     /// `node:port` of its near end.
     pub name: String,
-    /// What waits and what is on its way.
+    /// Queued frames and frames in flight.
     pub queue: EgressQueue<Outgoing, Frame>,
     /// The node that sends.
     pub from: u32,
@@ -72,7 +73,7 @@ impl Channel {
         }
     }
 
-    /// Whether it can take a frame at once.
+    /// Returns true if the channel can transmit a frame at once.
     pub fn is_free(&self, now: Nanos) -> bool {
         self.queue.free_at() <= now
     }
@@ -89,18 +90,18 @@ pub struct Tally {
     pub hops: u64,
 }
 
-/// What nodes share.
+/// State that all nodes share.
 #[derive(Debug)]
 pub struct Network {
     /// The time.
     pub now: Nanos,
-    /// What is planned.
+    /// Planned events.
     pub agenda: Agenda,
     /// Every direction of every link.
     pub channels: Vec<Channel>,
     /// The flows under way.
     pub flows: Flows,
-    /// What became of frames.
+    /// Frame counters.
     pub tally: Tally,
     spare: Vec<Vec<u8>>,
 }

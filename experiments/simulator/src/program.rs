@@ -116,7 +116,7 @@ fn field(text: &str) -> Result<MatchField> {
     if let Some((prefix, len)) = text.split_once('/') {
         let prefix_len = len
             .parse()
-            .with_context(|| format!("'{len}' is no length of a prefix"))?;
+            .with_context(|| format!("invalid prefix length '{len}'"))?;
         return Ok(MatchField::Lpm {
             value: value(prefix)?,
             prefix_len,
@@ -135,6 +135,6 @@ fn field(text: &str) -> Result<MatchField> {
 
 fn value(text: &str) -> Result<Value> {
     let number = u128::from_str_radix(text, 16)
-        .with_context(|| format!("'{text}' is no hexadecimal number"))?;
+        .with_context(|| format!("invalid hexadecimal number '{text}'"))?;
     Ok(number.into())
 }

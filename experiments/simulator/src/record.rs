@@ -1,4 +1,4 @@
-//! What a run writes down: lines of CSV as they come, so that a million flows take no room, and a summary at the end.
+//! Output of a run: CSV lines, written as they occur so that a million flows take no memory, and a summary at the end.
 
 mod summary;
 
@@ -23,7 +23,7 @@ pub enum Series {
     Queues,
     /// N_AF and N_FF of each server.
     Loads,
-    /// What each flow has received.
+    /// Bytes received by each flow.
     Throughput,
 }
 
@@ -144,7 +144,7 @@ impl Record {
         Ok(())
     }
 
-    /// What a flow has received so far.
+    /// Writes the number of bytes that a flow has received so far.
     pub fn received(&mut self, now: Nanos, flow: &Flow) -> Result<()> {
         if let Some(csv) = &mut self.throughput {
             writeln!(csv, "{now},{},{}", flow.id, flow.received)?;

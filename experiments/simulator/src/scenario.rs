@@ -32,9 +32,9 @@ pub struct Scenario {
     pub hosts: Vec<Host>,
     /// The links between them.
     pub links: Vec<Link>,
-    /// Who asks whom for what.
+    /// Workloads: clients, servers and flows.
     pub workload: Vec<Workload>,
-    /// What is written down.
+    /// Output to record.
     pub record: Record,
 }
 
@@ -42,15 +42,15 @@ pub struct Scenario {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// The name of its program.
+    /// Name of its program.
     pub program: String,
-    /// Its ports.
+    /// Ports of the switch.
     pub ports: Vec<Port>,
     /// Table entries, installed in this order.
     pub entries: Vec<Entry>,
-    /// What the controller sends in by the CPU port before anything else.
+    /// Packets that the controller sends through the CPU port at the start.
     pub packets_out: Vec<Hex>,
     /// Clone sessions.
     pub clone_sessions: Vec<CloneSession>,
@@ -90,7 +90,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CloneSession {
-    /// Its number.
+    /// Session number.
     pub id: u32,
     /// The copies.
     pub replicas: Vec<Replica>,
@@ -108,7 +108,7 @@ pub struct CloneSession {
 pub struct Replica {
     /// The port to which it goes.
     pub port: u32,
-    /// What tells it from the session's others.
+    /// Number that distinguishes this copy from others of the session.
     pub instance: u16,
 }
 
@@ -116,7 +116,7 @@ pub struct Replica {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
     /// One end.
     pub a: End,
@@ -135,11 +135,11 @@ pub struct Link {
     pub queue_packets: Option<u64>,
     /// Bytes that may wait at each end.
     pub queue_bytes: Option<u64>,
-    /// Who is served first at each end.
+    /// Queue discipline at both ends.
     pub discipline: Discipline,
 }
 
-/// Who is served first where packets wait.
+/// Queue discipline.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
@@ -171,12 +171,12 @@ pub struct Workload {
     pub servers: Vec<SocketAddr>,
     /// When flows begin.
     pub arrivals: Arrivals,
-    /// How many flows begin with each arrival (incast), each of another server as long as there are others.
+    /// Number of flows that each arrival starts (incast), each with a different server as long as there are enough.
     #[serde(default = "one")]
     pub burst: u32,
-    /// How many bytes are answered.
+    /// Sizes of responses in bytes.
     pub sizes: Sizes,
-    /// How many bytes ask.
+    /// Size of a request in bytes.
     pub request_bytes: u64,
     /// No flow begins before, in nanoseconds.
     pub start: Nanos,
@@ -184,7 +184,7 @@ pub struct Workload {
     pub stop: Option<Nanos>,
     /// How many flows a connection carries.
     pub connection: ConnectionUse,
-    /// What connections speak.
+    /// Transport protocol.
     #[serde(default)]
     pub protocol: Protocol,
     /// The RPT that its responses tell, whatever they still need: pairs of a time in nanoseconds and the microseconds told from then on,
@@ -197,14 +197,14 @@ fn one() -> u32 {
     1
 }
 
-/// What connections speak.
+/// A transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// TCP.
     #[default]
     Tcp,
-    /// QUIC, whose clients stay at the address they asked, and are told apart by connection ids.
+    /// QUIC. Its clients do not migrate, and connection ids identify their connections.
     Quic,
 }
 
@@ -241,7 +241,7 @@ pub enum ConnectionUse {
     Persistent,
 }
 
-/// What is written down. Intervals are in nanoseconds.
+/// Output to record. Intervals are in nanoseconds.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -266,7 +266,7 @@ impl Scenario {
             _ => std::fs::read_to_string(path),
         };
         let text = text.with_context(|| format!("reading {}", path.display()))?;
-        Self::parse(&text).with_context(|| format!("{} is no scenario", path.display()))
+        Self::parse(&text).with_context(|| format!("{}: invalid scenario", path.display()))
     }
 
     /// The scenario in a text, checked.

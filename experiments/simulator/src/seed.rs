@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seed_and_name_make_the_generator() {
+    fn generator_depends_on_seed_and_name() {
         let draw = |seed, name| generator(seed, name).next();
         assert_eq!(draw(1, "link"), draw(1, "link"));
         assert_ne!(draw(1, "link"), draw(2, "link"));
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_draw_is_never_an_end() {
+    fn unit_draw_excludes_both_ends() {
         let mut rng = Rng::new(3);
         assert!(
             (0..100_000)

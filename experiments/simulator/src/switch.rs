@@ -15,7 +15,7 @@ use crate::network::{Frame, Network, Outgoing};
 /// simulation.
 const RECIRCULATIONS_PER_TURN: usize = 4096;
 
-/// What a switch did with packets, and what it dropped by reason.
+/// Packet counters of a switch, with drops by reason.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct SwitchCounts {
     /// Frames received.
@@ -78,11 +78,11 @@ impl SwitchDrops {
 /// A switch. Packets that wait are in the channels of its ports.
 #[derive(Debug)]
 pub struct Switch {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
     /// The program and its state.
     pub pipeline: Pipeline,
-    /// What it did.
+    /// Packet counters.
     pub counts: SwitchCounts,
     /// The channel of each port.
     ports: Vec<Option<u32>>,
@@ -203,7 +203,7 @@ impl Switch {
         self.serve(index, network);
     }
 
-    /// Takes what is due out of a channel's queue.
+    /// Transmits the packets of a channel's queue that are due.
     fn serve(&mut self, index: u32, network: &mut Network) {
         while let Some(started) = network.channels[index as usize].queue.start(network.now) {
             let Outgoing::Packet {

@@ -14,7 +14,7 @@ const NANOS_PER_SECOND: f64 = 1e9;
 pub struct Starts {
     arrivals: Arrivals,
     rng: Rng,
-    /// Of the last arrival, in nanoseconds with their fractions, which a Poisson process must not lose.
+    /// Time of the last arrival in nanoseconds, with fractions, which a Poisson process must not lose.
     last: f64,
     /// Arrivals taken.
     taken: usize,
@@ -93,7 +93,7 @@ impl Servers {
         }
     }
 
-    /// Whom the next flow asks.
+    /// Returns the server of the next flow.
     pub fn draw(&mut self) -> SocketAddr {
         if self.burst == 1 {
             return self.rng.pick(&self.servers);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_have_the_rate_and_its_variance() {
+    fn poisson_arrivals_have_the_configured_rate_and_variance() {
         let workload = workload(r#"{"poisson": 50000}"#, r#"{"fixed": 1}"#);
         let times: Vec<_> = Starts::new(&workload, SEED).collect();
         assert!(times.is_sorted() && times[0] >= 1000 && times[times.len() - 1] < 2_000_000_000);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn given_times_are_kept_between_start_and_stop() {
+    fn listed_arrivals_between_start_and_stop_are_kept() {
         let workload = workload(
             r#"{"times": [5, 1000, 1000, 7000, 2000000000]}"#,
             r#"{"fixed": 1}"#,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_begins_at_a_time_and_asks_everybody_once() {
+    fn burst_starts_at_once_and_uses_each_server_once() {
         let mut workload = workload(r#"{"poisson": 50}"#, r#"{"fixed": 1}"#);
         workload.burst = 3;
         workload.servers.push("10.0.0.3:80".parse().unwrap());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_server_is_asked_as_often() {
+    fn servers_are_used_equally_often() {
         let workload = workload(r#"{"times": []}"#, r#"{"fixed": 1}"#);
         let mut servers = Servers::new(&workload, SEED);
         let first = (0..10_000)
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_follow_their_distribution() {
+    fn sizes_follow_their_distribution() {
         let cdf = r#"{"cdf": [[0, 0], [100, 0.5], [200, 0.5], [1000, 1]]}"#;
         let mut lengths = Lengths::new(&workload(r#"{"times": []}"#, cdf), SEED);
         let drawn: Vec<_> = (0..100_000).map(|_| lengths.draw()).collect();

@@ -16,7 +16,7 @@ fn nanoseconds(bytes: u64, rate: u64) -> u64 {
 }
 
 #[test]
-fn serialisation_and_propagation_are_exact() {
+fn serialization_and_propagation_are_exact() {
     for rate in [GIGABIT, 100 * GIGABIT, 1_000_000] {
         let mut scenario = line(1000);
         scenario["links"][0]["rate"] = json!(rate);
@@ -34,7 +34,7 @@ fn serialisation_and_propagation_are_exact() {
 }
 
 #[test]
-fn overhead_is_time_on_the_wire() {
+fn frame_overhead_takes_time_on_the_wire() {
     let mut scenario = line(1000);
     scenario["links"][0]["overhead"] = json!(24);
     let end = |scenario| run(scenario).flows()[0].end;
@@ -61,7 +61,7 @@ fn over_ipv6_frames_are_20_bytes_longer() {
 }
 
 #[test]
-fn a_busy_link_is_used_to_the_last_bit() {
+fn busy_link_is_fully_used() {
     // Ten segments, an initial window: they leave back to back.
     let flows = run(&line(10 * 1448)).flows();
     let before = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, GIGABIT));
@@ -84,12 +84,12 @@ fn fractions_of_a_nanosecond_add_up() {
 }
 
 #[test]
-fn quic_has_one_round_trip_of_handshake() {
+fn quic_handshake_takes_one_round_trip() {
     let mut scenario = line(1000);
     scenario["workload"][0]["protocol"] = json!("quic");
     let flows = run(&scenario).flows();
-    // Handshakes fill a datagram, which max_datagram makes 1452 bytes. Other packets have a flag, an id of 12 bytes, a packet
-    // number of 1 and a tag of 16; their STREAM frame a type, an id and a length of 2; and an ACK frame of 5 goes along.
+    // Handshakes fill a datagram, which has 1452 bytes (max_datagram). Other packets have 1 byte of flags, 12 of connection id, 1 of packet
+    // number and 16 of tag. A STREAM frame has 1 byte of type, 1 of id and 2 of length, and an ACK frame has 5 bytes.
     const IP_AND_UDP: u64 = ETHERNET_AND_IP + 8;
     const DATA: u64 = IP_AND_UDP + 30 + 4;
     let sent = [

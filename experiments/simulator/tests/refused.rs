@@ -7,7 +7,7 @@ use frontage_simulator::{Scenario, Simulation};
 use serde_json::{Value, json};
 
 #[test]
-fn a_wrong_field_is_named_with_its_fault() {
+fn invalid_field_is_rejected_with_its_name() {
     for (pointer, value, expected) in [
         (
             "/links/4/rate",
@@ -22,9 +22,13 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/links/0/a",
             json!("h1"),
-            "links[0].a: 'h1' is no end of a link",
+            "links[0].a: invalid link end 'h1': use NODE:PORT",
         ),
-        ("/links/0/a", json!("h7:0"), "links[0].a: there is no h7:0"),
+        (
+            "/links/0/a",
+            json!("h7:0"),
+            "links[0].a: unknown or used end h7:0",
+        ),
         (
             "/links/0/loss_ppb",
             json!(2_000_000_000),
@@ -68,7 +72,7 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/hosts/1/mac",
             json!("02:00"),
-            "hosts[1].mac: '02:00' is no MAC address",
+            "hosts[1].mac: invalid MAC address '02:00'",
         ),
         (
             "/hosts/1/name",
@@ -94,7 +98,7 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/switches/0/program",
             json!("other"),
-            "switches[0].program: there is no 'other'",
+            "switches[0].program: unknown program 'other'",
         ),
         (
             "/switches/0/cpu_port",
@@ -104,7 +108,7 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/workload/0/client",
             json!("h5"),
-            "workload[0].client: there is no host 'h5'",
+            "workload[0].client: unknown host 'h5'",
         ),
         (
             "/workload/0/burst",
@@ -114,7 +118,7 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/workload/0/servers",
             json!([]),
-            "workload[0].servers: nobody would be asked",
+            "workload[0].servers: empty list",
         ),
         (
             "/workload/0/servers/0",
@@ -129,7 +133,7 @@ fn a_wrong_field_is_named_with_its_fault() {
         (
             "/workload/0/arrivals",
             json!({"poisson": 0.0}),
-            "workload[0].arrivals.poisson: 0 is no rate",
+            "workload[0].arrivals.poisson: 0 must be a positive",
         ),
         (
             "/workload/0/arrivals",
@@ -196,7 +200,7 @@ fn a_wrong_field_is_named_with_its_fault() {
 }
 
 #[test]
-fn a_client_without_quic_cannot_be_asked_to_speak_it() {
+fn quic_workload_of_client_without_quic_is_rejected() {
     let mut scenario = dumbbell();
     set(&mut scenario, "/workload/0/protocol", json!("quic"));
     set(&mut scenario, "/hosts/0/quic", json!(null));
@@ -210,7 +214,7 @@ fn a_client_without_quic_cannot_be_asked_to_speak_it() {
 }
 
 #[test]
-fn a_wrong_program_or_entry_is_named_with_its_fault() {
+fn invalid_program_or_entry_is_rejected_with_its_name() {
     for (pointer, value, expected) in [
         (
             "/programs/router",
@@ -230,7 +234,7 @@ fn a_wrong_program_or_entry_is_named_with_its_fault() {
         (
             "/switches/1/entries/0/params/0",
             json!("g"),
-            "'g' is no hexadecimal number",
+            "invalid hexadecimal number 'g'",
         ),
         (
             "/switches/1/entries/2",
@@ -251,7 +255,7 @@ fn a_wrong_program_or_entry_is_named_with_its_fault() {
 }
 
 #[test]
-fn the_example_is_not_refused() {
+fn example_scenario_is_accepted() {
     Scenario::parse(include_str!("../examples/long_flows.json")).unwrap();
 }
 

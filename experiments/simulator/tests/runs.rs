@@ -36,7 +36,7 @@ fn rough_quic() -> Value {
 }
 
 #[test]
-fn the_same_scenario_gives_the_same_bytes() {
+fn same_scenario_gives_identical_output() {
     let first = run(&rough());
     assert_eq!(run(&rough()).files, first.files);
     assert_eq!(run(&rough_quic()).files, run(&rough_quic()).files);
@@ -52,12 +52,12 @@ fn the_same_scenario_gives_the_same_bytes() {
 }
 
 #[test]
-fn packets_are_delivered_or_dropped_for_a_reason_or_under_way() {
+fn every_packet_is_delivered_dropped_or_in_flight() {
     check_ends(rough());
 }
 
 #[test]
-fn so_are_those_of_quic() {
+fn every_quic_packet_is_delivered_dropped_or_in_flight() {
     check_ends(rough_quic());
 }
 
@@ -80,7 +80,7 @@ fn check_ends(scenario: Value) {
 }
 
 #[test]
-fn frames_are_lost_at_the_rate_given_and_by_the_seed() {
+fn frames_are_lost_at_the_configured_rate_by_the_seed() {
     let lost = |seed: u64| {
         let mut scenario = dumbbell();
         scenario["seed"] = json!(seed);
@@ -99,7 +99,7 @@ fn frames_are_lost_at_the_rate_given_and_by_the_seed() {
 }
 
 #[test]
-fn every_flow_is_answered_whole_by_the_server_it_asks() {
+fn every_flow_is_answered_completely_by_its_server() {
     let results = run(&dumbbell());
     let mut flows = results.flows();
     flows.sort_by_key(|flow| flow.id);
@@ -112,7 +112,7 @@ fn every_flow_is_answered_whole_by_the_server_it_asks() {
 }
 
 #[test]
-fn hosts_can_ask_each_other() {
+fn host_can_be_client_and_server() {
     let mut scenario = dumbbell();
     for host in 0..4 {
         scenario["hosts"][host]["server"] = scenario["hosts"][3]["server"].clone();
@@ -132,7 +132,7 @@ fn hosts_can_ask_each_other() {
 }
 
 #[test]
-fn a_long_response_leaves_n_ff_before_its_end() {
+fn long_response_leaves_n_ff_before_its_end() {
     for protocol in ["tcp", "quic"] {
         let mut scenario = dumbbell();
         let workload = scenario["workload"].as_array_mut().unwrap();
@@ -149,9 +149,9 @@ fn a_long_response_leaves_n_ff_before_its_end() {
     }
 }
 
-/// A dynamic cookie that nobody masks goes back and forth in TSval, and a receiver drops what went back (RFC 7323, section 5.3).
+/// An unmasked dynamic cookie makes TSval decrease at times, and a receiver drops such segments (RFC 7323, section 5.3).
 #[test]
-fn a_client_in_the_data_centre_masks_for_itself() {
+fn client_in_the_data_center_removes_cookies_itself() {
     let ended = |masks: bool| {
         let mut scenario = dumbbell();
         scenario["end"] = json!(200 * MILLISECOND);
@@ -169,7 +169,7 @@ fn a_client_in_the_data_centre_masks_for_itself() {
 }
 
 #[test]
-fn a_persistent_connection_is_used_again() {
+fn persistent_connection_is_reused() {
     let mut scenario = dumbbell();
     scenario["workload"].as_array_mut().unwrap().truncate(1);
     let workload = &mut scenario["workload"][0];
@@ -190,7 +190,7 @@ fn a_persistent_connection_is_used_again() {
 
 /// CloudCookie, figure 11.
 #[test]
-fn bandwidth_goes_to_the_least_rpt_that_is_given() {
+fn bandwidth_goes_to_the_lowest_configured_rpt() {
     const TURN: u64 = 100 * MILLISECOND;
     let mut scenario = dumbbell();
     scenario["end"] = json!(4 * TURN);
@@ -220,7 +220,7 @@ fn bandwidth_goes_to_the_least_rpt_that_is_given() {
 }
 
 #[test]
-fn an_ideal_scheduler_lets_the_short_flow_pass() {
+fn ideal_scheduler_serves_the_short_flow_first() {
     let short = |discipline: &str| {
         let mut scenario = dumbbell();
         let trunk = trunk(&mut scenario);

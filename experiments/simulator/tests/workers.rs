@@ -12,7 +12,7 @@ use softswitch_p4c::{Options, compile, diag};
 const LAPS: u64 = 3;
 
 #[test]
-fn workers_go_around_beside_the_packets_and_are_counted() {
+fn worker_packets_circulate_and_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("worker.json");
     let (sources, diags) = (diag::SourceMap::default(), diag::Diagnostics::default());

@@ -39,7 +39,7 @@ fn here() -> SocketAddr {
     "[2001:db8::1]:443".parse().unwrap()
 }
 
-/// What leaves instead of a segment with which so many bytes are `sent`, and whether it says that it carries a cookie.
+/// Returns the segment that the agent sends for one with which `sent` bytes are sent, and whether it is marked as carrying a cookie.
 fn outgoing(
     agent: &Agent,
     responses: &mut Responses,
@@ -54,7 +54,7 @@ fn outgoing(
     }
 }
 
-/// What comes in instead of a segment.
+/// Returns the segment that the agent passes on for a received one.
 fn incoming(agent: &Agent, responses: &mut Responses, segment: Segment) -> Segment {
     let mut body = Body::Tcp { segment, ck: false };
     agent.incoming(responses, &mut body);
@@ -93,7 +93,7 @@ fn loads_count_responses_until_they_are_sent() {
 }
 
 #[test]
-fn the_cookie_tells_loads_and_what_remains() {
+fn cookie_carries_loads_and_remaining_bytes() {
     let agent = agent();
     let mut responses = Responses::default();
     let ts = 123_456;
@@ -120,7 +120,7 @@ fn the_cookie_tells_loads_and_what_remains() {
 }
 
 #[test]
-fn the_server_gets_its_own_timestamp_back() {
+fn server_receives_its_own_timestamp_echo() {
     let agent = agent();
     let mut responses = Responses::default();
     let mut send = |seq, flags, len, ts| {
@@ -150,7 +150,7 @@ fn the_server_gets_its_own_timestamp_back() {
 }
 
 #[test]
-fn without_cookies_segments_stay_as_they_are() {
+fn segments_are_unchanged_without_cookies() {
     let mut agent = agent();
     agent.cookie = false;
     let mut responses = Responses::default();
@@ -160,7 +160,7 @@ fn without_cookies_segments_stay_as_they_are() {
 }
 
 #[test]
-fn an_rpt_that_is_given_is_told_from_its_time_on() {
+fn configured_rpt_is_signalled_from_its_time_on() {
     let agent = agent();
     let mut responses = Responses::default();
     agent.begin(&mut responses, MEGABYTE, Some([(10, 80), (20, 0)].into()));
@@ -181,7 +181,7 @@ fn an_rpt_that_is_given_is_told_from_its_time_on() {
 }
 
 #[test]
-fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
+fn quic_address_carries_loads_and_connection_id_the_server() {
     let key = Key::new(8, &frontage_cookie::Secret::new(&[3; 16]).unwrap());
     let mut agent = agent();
     agent.key = Some(Box::new(key.clone()));
@@ -204,7 +204,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
     };
     assert_eq!(address.segments()[..4], [0x2001, 0xdb8, 0, 0]);
     let cookie = key.open(address.to_bits() as u64).unwrap();
-    // 1000 us are 125 units, which are told as 120.
+    // 1000 us are 125 units, which are encoded as 120.
     let signals = Signals {
         rpt_us: 960,
         n_af: 1,
@@ -221,7 +221,7 @@ fn over_quic_the_address_tells_loads_and_ids_name_the_server() {
 }
 
 #[test]
-fn a_segments_rank_is_what_is_from_it_to_the_end() {
+fn segment_rank_is_the_number_of_bytes_to_the_end() {
     let agent = Agent {
         rank: Rank::Segment,
         ..agent()

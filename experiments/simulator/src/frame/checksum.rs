@@ -21,7 +21,7 @@ pub fn fold(mut sum: u64) -> [u8; 2] {
     (!(sum as u16)).to_ne_bytes()
 }
 
-/// What TCP's checksum covers besides the segment: addresses, protocol, length.
+/// Returns the sum of TCP's pseudo header: addresses, protocol and length.
 pub fn pseudo_header(addresses: &[u8], protocol: u8, length: usize) -> u64 {
     let [high, low] = (length as u16).to_be_bytes();
     sum(addresses) + sum(&[0, protocol, high, low])

@@ -56,7 +56,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// What an IP packet carries.
+/// A parsed IP packet.
 pub struct Packet<'a> {
     pub from: IpAddr,
     pub to: IpAddr,

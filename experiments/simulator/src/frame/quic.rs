@@ -1,6 +1,8 @@
-//! QUIC packets in UDP datagrams. What a switch can read is as RFC 9000 has it (section 17): the header's form, version 1 and the
-//! connection ids. What is sealed on a real wire stands here in a form of its own, in no more bytes: packet number, ACK and STREAM
-//! frames, and then zeros, for data, padding and the authentication tag.
+//! QUIC packets in UDP datagrams.
+//!
+//! The part that a switch can read follows RFC 9000, section 17: header form, version 1 and connection ids. The part that is encrypted
+//! on a real wire has its own format here, with at most as many bytes: packet number, ACK and STREAM frames, and then zeros for data,
+//! padding and the authentication tag.
 
 use frontage_cookie::cid;
 use frontage_transport::quic::{Ack, AckRanges, Frames, Packet, StreamFrame};
@@ -29,7 +31,7 @@ const SHORT: u8 = 0x40;
 const VERSION: [u8; 4] = [0, 0, 0, 1];
 /// Most bytes before the zeros.
 pub const MOST: usize = 512;
-/// The unit in which acknowledgement delays are told (RFC 9000, section 18.2, exponent 3).
+/// Unit of acknowledgment delays in nanoseconds (RFC 9000, section 18.2, exponent 3).
 const DELAY_UNIT: u64 = 8_000;
 
 const HAS_ACK: u8 = 1;
@@ -148,7 +150,7 @@ pub fn read(udp: &[u8], ecn: Ecn, pseudo: u64) -> Result<(Datagram, (u16, u16)),
             len: from.number()? as u32,
         });
     }
-    // What follows is zeros, which add nothing.
+    // The remaining bytes are zeros, which do not change the sum.
     if fold(pseudo + sum(&udp[..from.at])) != [0, 0] {
         return Err(Fault::Checksum);
     }

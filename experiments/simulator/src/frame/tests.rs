@@ -157,7 +157,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(way in ways(), body in bodies(), before in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn frame_round_trips(way in ways(), body in bodies(), before in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut buffer = before;
         write(&mut buffer, &way, &body);
         prop_assert_eq!(read(&buffer), Ok(Contents { way, body }));

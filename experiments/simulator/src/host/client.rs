@@ -30,13 +30,13 @@ pub(super) struct Client {
     used: FxHashSet<SocketAddr>,
 }
 
-/// What a client's connection is used for.
+/// State of a client's connection.
 #[derive(Debug)]
 pub(super) struct Asking {
     workload: u32,
     persistent: bool,
     flow: Option<usize>,
-    /// What had been received and spent before this flow.
+    /// Bytes received and effort spent before this flow.
     received_before: u64,
     effort_before: Effort,
 }
@@ -133,7 +133,7 @@ impl Host {
         id
     }
 
-    /// A persistent connection without a flow. Those that have been closed meanwhile are forgotten.
+    /// Takes an idle persistent connection, and discards closed ones.
     fn take_idle(&mut self, workload: u32, to: SocketAddr) -> Option<u32> {
         let idle = self.client.idle.get_mut(&(workload, to))?;
         while let Some(socket) = idle.pop() {

@@ -16,7 +16,7 @@ pub(super) struct Server {
     agent: Agent,
 }
 
-/// What a server's connection is used for.
+/// State of a server's connection.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
     /// Bytes of the requests answered.

@@ -58,7 +58,7 @@ impl Transport {
         }))
     }
 
-    /// Takes what has come in.
+    /// Processes a received packet.
     pub fn receive(&mut self, now: Nanos, body: &Body) {
         match (self, body) {
             (Self::Tcp(tcp), Body::Tcp { segment, .. }) => tcp.receive(now, segment),
@@ -143,7 +143,7 @@ impl Transport {
         }
     }
 
-    /// Whether it is over.
+    /// Returns true if the connection is closed.
     pub fn is_closed(&self) -> bool {
         match self {
             Self::Tcp(tcp) => tcp.is_closed(),
@@ -151,7 +151,7 @@ impl Transport {
         }
     }
 
-    /// What it has spent on loss: with QUIC, packets declared lost and probe time-outs.
+    /// Returns the effort spent on losses. For QUIC, it counts packets declared lost and probe timeouts.
     pub fn effort(&self) -> Effort {
         match self {
             Self::Tcp(tcp) => {

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Summary of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use softswitch_pipeline::{Nanos, Pipeline};
 use crate::host::HostDrops;
 use crate::switch::SwitchCounts;
 
-/// What a run came to. The same scenario gives the same summary: nothing here is of the machine that ran it.
+/// Summary of a run. The same scenario always gives the same summary, because it includes nothing about the machine.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// When it ended, in nanoseconds.
     pub end: Nanos,
     /// Events that happened.
     pub events: u64,
-    /// What became of flows.
+    /// Flow counters.
     pub flows: FlowCounts,
-    /// What became of packets.
+    /// Packet counters.
     pub packets: Packets,
     /// By switch.
     pub switches: BTreeMap<String, SwitchCounts>,
-    /// What hosts dropped, by host, where it is not nothing.
+    /// Packets dropped by hosts, for each host with drops.
     pub hosts_dropped: BTreeMap<String, HostDrops>,
-    /// Frames lost on links, by their sending end, where it is not nothing.
+    /// Frames lost on links, for each sending end with losses.
     pub lost: BTreeMap<String, u64>,
     /// By switch and counter of the program: packets by index, where it is not nothing.
     pub counters: BTreeMap<String, BTreeMap<String, BTreeMap<usize, u64>>>,
 }
 
-/// What became of flows: begun = ended + failed + active.
+/// Flow counters: begun = ended + failed + active.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FlowCounts {
     /// Begun by a client.
@@ -42,7 +42,7 @@ pub struct FlowCounts {
     pub active: u64,
 }
 
-/// What became of packets: sent + copied = delivered + dropped + to_controller + in_flight.
+/// Packet counters: sent + copied = delivered + dropped + to_controller + in_flight.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Packets {
     /// By hosts.

@@ -1,4 +1,4 @@
-//! What a scenario's types cannot say: references lead somewhere, and numbers are possible.
+//! Checks beyond the types of a scenario: references are valid, and numbers are in range.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -90,7 +90,7 @@ fn check_names(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// What stands in a field of a CSV file.
+/// Checks a word that is written to a field of a CSV file.
 fn check_word(field: &str, word: &str) -> Result<()> {
     let breaks = |c: char| c == ',' || c == '"' || c.is_control();
     ensure!(
@@ -103,7 +103,7 @@ fn check_word(field: &str, word: &str) -> Result<()> {
 fn check_switch(field: &str, switch: &Switch, scenario: &Scenario) -> Result<()> {
     ensure!(
         scenario.programs.contains_key(&switch.program),
-        "{field}.program: there is no '{}' in programs",
+        "{field}.program: unknown program '{}': add it to programs",
         switch.program
     );
     ensure!(
@@ -199,7 +199,7 @@ fn check_end<'a>(
         Some(there) if there == link => Ok(()),
         Some(there) => bail!("{field}: {}:{} is on link '{there}'", end.node, end.port),
         None => bail!(
-            "{field}: there is no {}:{}, or another link ends there; a host's port is 0",
+            "{field}: unknown or used end {}:{}: a host's port is 0, and each port has one link",
             end.node,
             end.port
         ),
@@ -213,11 +213,11 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         .iter()
         .find(|host| host.name == workload.client);
     let Some(client) = client else {
-        bail!("{field}.client: there is no host '{}'", workload.client);
+        bail!("{field}.client: unknown host '{}'", workload.client);
     };
     ensure!(
         !workload.servers.is_empty(),
-        "{field}.servers: nobody would be asked"
+        "{field}.servers: empty list: name a server"
     );
     for (i, server) in workload.servers.iter().enumerate() {
         let of_family = |a: &IpAddr| a.is_ipv4() == server.is_ipv4();
@@ -254,7 +254,7 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         Arrivals::Poisson(rate) => {
             ensure!(
                 rate.is_finite() && *rate > 0.0,
-                "{field}.arrivals.poisson: {rate} is no rate of flows a second"
+                "{field}.arrivals.poisson: {rate} must be a positive number of flows per second"
             );
             ensure!(
                 workload.stop.is_some() || scenario.end.is_some(),

@@ -1,4 +1,4 @@
-//! What a scenario says of hosts, and of the transports they speak.
+//! Hosts in a scenario, and their transports.
 
 use std::net::IpAddr;
 
@@ -14,24 +14,24 @@ use super::{Mac, Secret};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its interface's address.
+    /// MAC address of the interface.
     pub mac: Mac,
     /// Its IP addresses.
     pub addresses: Vec<IpAddr>,
-    /// Whom it sends everything to.
+    /// MAC address of the default gateway.
     pub gateway_mac: Mac,
-    /// The name of its link.
+    /// Name of the host's link.
     pub link: String,
-    /// Whether an agent takes the cookies off what comes in, as an edge switch would: of a client that is in the data centre itself.
+    /// An agent removes cookies from received packets, as an edge switch would. For clients inside the data center.
     #[serde(default)]
     pub masks: bool,
-    /// What its server is like, if it has one.
+    /// Server of this host, if it has one.
     pub server: Option<Server>,
-    /// Its TCP.
+    /// TCP configuration.
     pub tcp: tcp::Config,
-    /// Its QUIC, if it has any.
+    /// QUIC configuration, if the host supports QUIC.
     #[serde(default)]
     pub quic: Option<Quic>,
 }
@@ -48,22 +48,22 @@ pub struct Server {
     pub look_ahead: u64,
     /// The bandwidth that RPT assumes, in bits per second.
     pub bandwidth: u64,
-    /// Whether it writes cookies.
+    /// The server writes cookies.
     pub cookie: bool,
-    /// What it ranks its packets by.
+    /// Ranking of packets.
     #[serde(default)]
     pub rank: Rank,
-    /// What seals its QUIC connection ids and addresses.
+    /// Key for its QUIC connection ids and addresses.
     #[serde(default)]
     pub key: Option<Key>,
 }
 
-/// What a server ranks its packets by: in the RPT of cookies, and for `pifo` and `sp-pifo`.
+/// Ranking of a server's packets, for the RPT of cookies, and for `pifo` and `sp-pifo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rank {
-    /// What their response has not sent yet, as CCLB7 does. What is sent again goes with what is next. Ranks beside frames are RPT codes of the IPv6
-    /// carrier.
+    /// Unsent bytes of the response, as in CCLB7. Retransmissions have the rank of the next new data. The ranks of frames are RPT codes of
+    /// the IPv6 carrier.
     #[default]
     Unsent,
     /// The bytes from the segment to the end of its response, as pFabric's hosts do; a SYN has those of all. Ranks beside frames are bytes. TCP only.
@@ -74,14 +74,14 @@ pub enum Rank {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
-    /// Its number.
+    /// Number of the key.
     pub id: u32,
     /// 16 to 32 bytes.
     pub secret: Secret,
 }
 
 impl Key {
-    /// As the IPv6 carrier has it.
+    /// Returns the key in the form of the IPv6 carrier.
     pub fn ipv6(&self) -> ipv6::Key {
         ipv6::Key::new(self.id, &self.secret.0)
     }

@@ -1,4 +1,4 @@
-//! What a scenario writes as text: MAC addresses, bytes, the ends of a link.
+//! Text forms in scenarios: MAC addresses, bytes, and the ends of links.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Mac {
             .map(Self)
             .ok_or_else(|| {
                 D::Error::custom(format!(
-                    "'{text}' is no MAC address such as 02:00:00:00:00:01"
+                    "invalid MAC address '{text}': use a form such as 02:00:00:00:00:01"
                 ))
             })
     }
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Hex {
         let text = String::deserialize(deserializer)?;
         from_hex(&text)
             .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("'{text}' is no hexadecimal text")))
+            .ok_or_else(|| D::Error::custom(format!("invalid hexadecimal text '{text}'")))
     }
 }
 
@@ -72,7 +72,10 @@ impl<'de> Deserialize<'de> for End {
             let (node, port) = (node.to_owned(), port.parse().ok()?);
             Some(Self { node, port })
         });
-        parsed
-            .ok_or_else(|| D::Error::custom(format!("'{text}' is no end of a link such as edge:1")))
+        parsed.ok_or_else(|| {
+            D::Error::custom(format!(
+                "invalid link end '{text}': use NODE:PORT, for example edge:1"
+            ))
+        })
     }
 }

@@ -133,7 +133,7 @@ pub fn trunk(scenario: &mut Value) -> &mut Value {
     &mut scenario["links"][4]
 }
 
-/// What a run wrote, by name, and what it came to.
+/// Output files of a run by name, and its summary.
 pub struct Results {
     pub files: BTreeMap<String, String>,
     pub summary: Summary,
