@@ -1,6 +1,7 @@
-//! A stand-in for the edge switch between client and server: it translates VIP and cookie addresses to the server's
-//! own on the way up, and
-//! back on the way down as the dynamic cookie in each source requires. It records what it sees.
+//! A stand-in for the edge switch between client and server.
+//!
+//! It translates VIP and cookie addresses to the server's own on the way up. On the way down it translates them back, as the
+//! dynamic cookie in each source requires. It records what it sees.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
