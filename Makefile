@@ -69,6 +69,7 @@ test: test-rust test-python test-packets test-clients test-testbed ## run every 
 
 test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
+	@export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
 	@cargo test --workspace --locked --quiet
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
