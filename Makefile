@@ -34,7 +34,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed conformance differential clients bench performance experiments fuzz soak lint format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed conformance differential clients bench performance experiments fuzz soak lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -150,6 +150,11 @@ lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit s
 	$(say) 'docs/tables.md: up to date with the P4 program'
 	@$(PYTHON) tools/table_reference.py $(P4INFO) | diff docs/tables.md -
 
+# The database of known vulnerabilities in crates comes from the RustSec project, and that in Python packages from PyPI.
+audit: $(STAMPS)/audit ## check licences, sources and known vulnerabilities of all dependencies; OFFLINE=1 leaves out vulnerabilities
+	@$(BUILD)/audit/bin/cargo-deny --workspace check licenses bans sources $(if $(OFFLINE),,advisories)
+	@$(if $(OFFLINE),:,$(BUILD)/audit/venv/bin/pip-audit --disable-pip --require-hashes -r requirements.lock)
+
 format: $(STAMPS)/venv ## apply the formatters
 	@cargo fmt --all
 	@$(VENV)/bin/ruff format .
@@ -211,6 +216,13 @@ $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: HTTP/3 clients for the tests'
 	@[ -x $(BUILD)/quic-clients/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/quic-clients
 	@$(BUILD)/quic-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(STAMPS)/audit: tools/audit-requirements.txt | $(STAMPS)/debian
+	$(say) 'Rust and Python: cargo-deny, pip-audit (a few minutes)'
+	@cargo install --quiet --locked --root $(BUILD)/audit cargo-deny@0.20.2
+	@[ -x $(BUILD)/audit/venv/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/audit/venv
+	@$(BUILD)/audit/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 # Browsers and tool chains for `make clients`.
