@@ -11,7 +11,7 @@ from frontage_sim.grid import Run
 from frontage_sim.resolve import resolve
 from frontage_sim.scenario import Scenario
 from frontage_sim.switches import Program
-from frontage_sim.worlds import graph
+from frontage_sim.topologies import graph
 
 PAIRS = 8
 ACCESS, TRUNK = 40 * 10**9, 10 * 10**9
@@ -34,7 +34,7 @@ _ACCESS = [
 SCENARIO = Scenario.model_validate(
     {
         "title": "two routers",
-        "world": {
+        "topology": {
             "kind": "graph",
             "switches": [{"name": name} for name in SIDES],
             "hosts": [{"name": name, "role": "client"} for name in CLIENTS]
@@ -50,7 +50,7 @@ SCENARIO = Scenario.model_validate(
 def resolved(frontage: Program, router: Path) -> dict[str, Any]:
     """For our simulator, with the plain router (BMv2 JSON) in both switches and without cookies."""
     plain = resolve(Run({}, 1, SCENARIO), frontage)
-    net = graph(SCENARIO.world)
+    net = graph(SCENARIO.topology)
     plain["programs"] = {"router": str(router)}
     plain["switches"] = [
         switch | {"program": "router", "packets_out": [], "entries": _entries(net, switch["name"])} for switch in plain["switches"]

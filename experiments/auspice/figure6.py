@@ -19,10 +19,10 @@ def evaluate(rows: pl.DataFrame) -> Result:
     for home, column in HOMES.items():
         medians = ms.filter(pl.col("home") == home).group_by(by, maintain_order=True).agg(pl.col("lookup").median().alias(column))
         table = table.join(medians, on=by, how="left", maintain_order="left")
-    worlds = ms.filter(pl.col("home") == "any").group_by(*by, "seed").agg(pl.col("lookup").median(), pl.col("astray").first())
-    spread = worlds.group_by(by).agg(
+    topologies = ms.filter(pl.col("home") == "any").group_by(*by, "seed").agg(pl.col("lookup").median(), pl.col("astray").first())
+    spread = topologies.group_by(by).agg(
         pl.format("{} to {}", pl.col("lookup").min().round_sig_figs(3), pl.col("lookup").max().round_sig_figs(3)).alias(
-            "in ten worlds"
+            "in ten topologies"
         ),
         (pl.col("astray").mean() * 100).alias("100 ms too far (%)"),
     )

@@ -76,8 +76,8 @@ def statistics(rtt: Array, continents: npt.NDArray[np.int64], seed: int, draws: 
 
 
 def modelled(model: Model, seed: int) -> dict[str, Array]:
-    world = nodes(model, np.random.default_rng([seed, 1]))
-    return statistics(world.rtt, np.array([MAIN.get(name, OTHER) for name in world.continents.tolist()]), seed, DRAWS)
+    topology = nodes(model, np.random.default_rng([seed, 1]))
+    return statistics(topology.rtt, np.array([MAIN.get(name, OTHER) for name in topology.continents.tolist()]), seed, DRAWS)
 
 
 def off(data: dict[str, Array], model: dict[str, Array]) -> float:
@@ -93,12 +93,12 @@ def fit(data: dict[str, Array], start: Model) -> Model:
     return Model(*np.exp(found.x).tolist())
 
 
-def ratios(rtt: Array, worlds: int) -> pl.DataFrame:
+def ratios(rtt: Array, topologies: int) -> pl.DataFrame:
     """Mean lookup latencies at load 1 by that of Auspice's heuristic, nodes drawn from the data; by RTT where the paper has distance."""
-    scenario = load(Path(__file__).with_name("figure2-worlds.yaml"))
+    scenario = load(Path(__file__).with_name("figure2-topologies.yaml"))
     assert isinstance(scenario, Load)
     lines = []
-    for seed in range(1, worlds + 1):
+    for seed in range(1, topologies + 1):
         drawn = np.random.default_rng(seed).permutation(len(rtt))[:160]
         servers, clients = drawn[:80], drawn[80:]
         names = tuple(f"node {node}" for node in drawn.tolist())
@@ -139,14 +139,14 @@ def main() -> None:
     data = statistics(rtt, continents, 0, 60)
     model = fit(data, FITTED) if asked.fit else FITTED
     print(model)
-    worlds = [modelled(model, seed) for seed in CHECKED]
+    topologies = [modelled(model, seed) for seed in CHECKED]
     print(f"\nquantiles (ms)        {''.join(f'{quantile:8.0%}' for quantile in QUANTILES)}")
     for name, values in data.items():
-        mean = np.mean([world[name] for world in worlds], axis=0)
+        mean = np.mean([topology[name] for topology in topologies], axis=0)
         print(
             f"{name:20}  {''.join(f'{value:8.1f}' for value in values)}\n{'   model':20}  {''.join(f'{value:8.1f}' for value in mean)}"
         )
-    print(f"mean square of the logarithms' differences: {np.mean([off(data, world) for world in worlds]):.4f}")
+    print(f"mean square of the logarithms' differences: {np.mean([off(data, topology) for topology in topologies]):.4f}")
 
 
 if __name__ == "__main__":

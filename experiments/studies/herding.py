@@ -12,7 +12,7 @@ OVER_TIME = (pl.col("variance") * pl.col("lasts")).sum() / pl.col("lasts").sum()
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
-    by = ["balancer", "world.clients"]
+    by = ["balancer", "topology.clients"]
     spread = variance(flows, [*by, "seed"], SERVERS)
     arriving = spread.join(flows.group_by(*by, "seed").agg(last=pl.col("start").max()), on=[*by, "seed"]).filter(
         pl.col("time") <= pl.col("last")
@@ -22,4 +22,4 @@ def evaluate(flows: pl.DataFrame) -> Result:
         "99th percentile of FCT (ms)": per_seed(flows, by, FCT.quantile(0.99)),
         "variance of active flows": per_seed(arriving, by, OVER_TIME),
     }
-    return compare(each, "world.clients", "balancer", {"balancer": "shipped"})
+    return compare(each, "topology.clients", "balancer", {"balancer": "shipped"})

@@ -1,4 +1,4 @@
-"""Topologies, the ways through them, and what their switches are told."""
+"""Topologies, paths through them, and the configurations of their switches."""
 
 from collections import Counter
 
@@ -8,16 +8,16 @@ from frontage_sim import compiled, scenario
 from frontage_sim.addresses import QUIC, TCP
 from frontage_sim.graph import Graph, Host, Link, Switch
 from frontage_sim.switches import contents_of
-from frontage_sim.worlds import graph
+from frontage_sim.topologies import graph
 
 
 def walk(net: Graph, start: str, destination: str, choice: int) -> list[str]:
-    way = [start]
-    while way[-1] != destination:
-        port = net.next_hop(way[-1], destination, choice)
+    path = [start]
+    while path[-1] != destination:
+        port = net.next_hop(path[-1], destination, choice)
         assert port is not None
-        way.append(port.peer)
-    return way
+        path.append(port.peer)
+    return path
 
 
 def test_testbed_passes_balancer_nic_and_switch() -> None:
@@ -42,15 +42,15 @@ def test_leaf_spine_spreads_destinations_over_spines() -> None:
     assert [port.peer for port in net.next_hops("leaf1", "h17")] == [f"spine{n}" for n in range(1, 5)]
 
 
-def test_a_nic_stands_between_host_and_leaf() -> None:
-    world = scenario.LeafSpine(kind="leaf-spine", leaves=2, spines=1, hosts=2, nics=True, overhead=24)
-    net = graph(world)
+def test_nic_is_between_host_and_leaf() -> None:
+    topology = scenario.LeafSpine(kind="leaf-spine", leaves=2, spines=1, hosts=2, nics=True, overhead=24)
+    net = graph(topology)
     assert not list(net.problems())
     assert walk(net, "h1", "h4", 0) == ["h1", "nic1", "leaf1", "spine1", "leaf2", "nic4", "h4"]
     bus, wire = net.ports["nic1"][1].link, net.ports["nic1"][0].link
-    assert (wire.rate, wire.delay, wire.overhead) == (world.access_rate, world.delay, 24)
-    assert bus.rate > 10 * wire.rate  # so that what a host sends waits in the NIC
-    assert {host.rate for host in net.hosts} == {world.access_rate}
+    assert (wire.rate, wire.delay, wire.overhead) == (topology.access_rate, topology.delay, 24)
+    assert bus.rate > 10 * wire.rate  # so that packets wait in the NIC
+    assert {host.rate for host in net.hosts} == {topology.access_rate}
     scheduled = contents_of(
         net,
         net.switches[-1],
@@ -62,7 +62,7 @@ def test_a_nic_stands_between_host_and_leaf() -> None:
     assert sum(entry["table"].endswith("aifo.limit") for entry in scheduled["entries"]) == len(net.ports["nic4"]) * 21
 
 
-def test_hosts_forward_nothing() -> None:
+def test_paths_do_not_lead_through_hosts() -> None:
     links = (Link("s", "h1", 1, 0, 1), Link("h1", "t", 1, 0, 1), Link("t", "h2", 1, 0, 1))
     net = Graph((Switch("s"), Switch("t")), (Host("h1", "peer"), Host("h2", "peer")), links, 1)
     assert net.next_hop("s", "h2", 0) is None
@@ -71,11 +71,11 @@ def test_hosts_forward_nothing() -> None:
 @pytest.mark.parametrize(
     ("links", "problem"),
     [
-        ((Link("s", "h1", 1, 0, 1),), "h2 has 0 links, a host has one"),
-        ((Link("s", "h1", 1, 0, 1), Link("s", "h2", 1, 0, 1), Link("s", "x", 1, 0, 1)), "a link leads to x, which is no node"),
+        ((Link("s", "h1", 1, 0, 1),), "h2 has 0 links, a host must have one"),
+        ((Link("s", "h1", 1, 0, 1), Link("s", "h2", 1, 0, 1), Link("s", "x", 1, 0, 1)), "a link leads to the unknown node x"),
     ],
 )
-def test_what_is_no_network(links: tuple[Link, ...], problem: str) -> None:
+def test_invalid_networks_are_reported(links: tuple[Link, ...], problem: str) -> None:
     net = Graph((Switch("s"),), (Host("h1", "client"), Host("h2", "server")), links, 1)
     assert problem in list(net.problems())
 
@@ -87,7 +87,7 @@ def test_addresses_are_unique() -> None:
     assert TCP.vip not in addresses
 
 
-def test_quic_hosts_have_a_64_of_their_own() -> None:
+def test_quic_hosts_have_their_own_64() -> None:
     net = graph(scenario.Testbed())
     networks = [QUIC.network(net, host.name) for host in net.hosts]
     assert {network.prefixlen for network in networks} == {64}

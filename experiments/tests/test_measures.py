@@ -1,4 +1,4 @@
-"""Measures of flows, against small examples worked out by hand."""
+"""Measures of flows, against small examples calculated by hand."""
 
 import polars as pl
 import pytest
@@ -50,11 +50,11 @@ def test_completion_times_by_size() -> None:
     assert found == pytest.approx((30e-6, 30e-6, 1.0))
 
 
-def test_confidence_is_of_the_seeds() -> None:
+def test_confidence_interval_is_over_seeds() -> None:
     frame = pl.DataFrame({"policy": ["x"] * 4, "seed": [1, 1, 2, 2], "value": [1.0, 3.0, 4.0, 6.0]})
     found = over_seeds(frame, ["policy"], pl.col("value").mean()).row(0, named=True)
     assert found["mean"] == pytest.approx(3.5)
-    # Seeds' means 2 and 5: deviation 2.1213, t(0.975, 1) = 12.706.
+    # Means of the seeds 2 and 5: deviation 2.1213, t(0.975, 1) = 12.706.
     assert found["half_width"] == pytest.approx(12.706 * 2.12132 / 2**0.5, rel=1e-4)
 
 
@@ -68,7 +68,7 @@ PAIRED = pl.DataFrame(
 )
 
 
-def test_what_seeds_have_in_common_does_not_widen_a_comparison() -> None:
+def test_common_variation_of_seeds_does_not_widen_comparison() -> None:
     each = per_seed(PAIRED, ["load", "policy"], pl.col("value").mean())
     assert against(each, ["load", "policy"], {"policy": "x"})["value"].to_list() == [1, 1.5, 1, 1.5, 1, 0.5, 1, 0.5]
     table = compare({"value (ms)": each}, "policy", "load", {"policy": "x"}).table

@@ -1,4 +1,4 @@
-"""The P4 that a scenario edits: what is compiled, and what is refused."""
+"""Modified P4 of a scenario: compilation and rejection."""
 
 from pathlib import Path
 
@@ -31,39 +31,41 @@ def overlay(file: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def test_without_one_it_is_the_projects(file: Path) -> None:
+def test_scenario_without_overlay_uses_project_program(file: Path) -> None:
     assert wanted(file, "{}") == compiled()
 
 
 @pytest.mark.parametrize("folder", OURS, ids=lambda folder: folder.name)
-def test_the_studies_overlays_compile_to_another_program(file: Path, folder: Path) -> None:
+def test_overlays_of_studies_compile_to_other_programs(file: Path, folder: Path) -> None:
     made = wanted(file, f"{{overlay: {folder}}}")
     assert made.json_file.read_bytes() != compiled().json_file.read_bytes()
     before = made.json_file.stat().st_mtime_ns
     assert wanted(file, f"{{overlay: {folder}}}") == made
-    assert made.json_file.stat().st_mtime_ns == before  # kept
+    assert made.json_file.stat().st_mtime_ns == before  # cached
 
 
-def test_a_macro_makes_another_program(file: Path) -> None:
+def test_macro_changes_program(file: Path) -> None:
     made = [wanted(file, f"{{define: {{CPU_PORT: {port}}}}}").json_file.read_bytes() for port in (509, 510)]
     assert made[0] != made[1]
 
 
-def test_what_was_edited_runs(file: Path, tmp_path: Path) -> None:
-    """A balancer that never takes a server from the tree: every flow goes by the hash."""
+def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
+    """A balancer that never takes a server from the tree assigns every flow by hash."""
     assign = (REPOSITORY / "p4src" / "control" / "assign.p4").read_text()
     taken = "meta.candidate_sid = meta.tree.best[15:0];"
     assert taken in assign
     overlay(file, "control/assign.p4", assign.replace(taken, ""))
-    world = 'world: {kind: testbed, clients: 2, servers: 4, rate: 1gbit}\nworkload: {duration: 20ms, sizes: "uniform:1-10000"}\n'
+    topology = (
+        'topology: {kind: testbed, clients: 2, servers: 4, rate: 1gbit}\nworkload: {duration: 20ms, sizes: "uniform:1-10000"}\n'
+    )
     rivals = "{hash: {balancer.policy: hash}, edited: {program.overlay: p4}, shipped: {}}"
-    file.write_text(f"title: mine\nseeds: 1\n{world}vary:\n  balancer: {rivals}\n")
+    file.write_text(f"title: mine\nseeds: 1\n{topology}vary:\n  balancer: {rivals}\n")
     flows = simulate(file, tmp_path / "out")
     servers = {name: frame.sort("id")["server"].to_list() for (name,), frame in flows.group_by("balancer")}
     assert servers["edited"] == servers["hash"] != servers["shipped"]
 
 
-def test_p4_that_does_not_compile_is_refused_with_file_and_line(file: Path) -> None:
+def test_compile_error_has_file_and_line(file: Path) -> None:
     overlay(file, TREE, "control Tree(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
     with pytest.raises(ConfigError, match=r"program\.overlay: the P4 does not compile:\ncontrol/tree\.p4:3:\d+: error: .*worst"):
         wanted(file, "{overlay: p4}")
@@ -72,13 +74,13 @@ def test_p4_that_does_not_compile_is_refused_with_file_and_line(file: Path) -> N
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("{overlay: p4}", "control/treee.p4 stands in for nothing: give it the path of a file below p4src"),
-        ("{overlay: nowhere}", "nowhere is no folder with P4 files: give one"),
+        ("{overlay: p4}", "control/treee.p4 replaces no file: give it the path of a file below p4src"),
+        ("{overlay: nowhere}", "nowhere: no folder with P4 files: give one"),
         ("{define: {1X: 2}}", '3:19: program.define: invalid value "1X": give macros for the compiler'),
         ("{define: {X: much}}", 'program.define: invalid integer "much": give macros for the compiler'),
     ],
 )
-def test_refused_with_field_and_fix(file: Path, given: str, complaint: str) -> None:
+def test_invalid_program_is_rejected_with_field_and_fix(file: Path, given: str, complaint: str) -> None:
     overlay(file, "control/treee.p4", "")
     with pytest.raises(ConfigError) as refused:
         wanted(file, given)

@@ -1,4 +1,4 @@
-"""Scenario files: what they may say, what is refused and how, and the runs that they stand for."""
+"""Scenario files: valid fields, rejected ones with their messages, and the runs."""
 
 from pathlib import Path
 
@@ -15,17 +15,17 @@ from frontage_sim.sizes import sizes
 FOUR = """\
 title: four balancers
 seeds: 2
-world: {kind: testbed, rate: 1gbit}
+topology: {kind: testbed, rate: 1gbit}
 workload: {load: 0.8, duration: 100ms}
 vary:
   balancer.policy: [hash, cclb4]
   scheduler.kind: [fifo, aifo]
-full: {world.rate: 100gbit, seeds: 3}
+full: {topology.rate: 100gbit, seeds: 3}
 """
 
 FLOWS = """\
 title: one flow
-world: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: client}, {name: b, role: server}],
+topology: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: client}, {name: b, role: server}],
   links: [{ends: [s, a]}, {ends: [s, b]}]}
 workload: {flows: [{client: a, server: b, size: 1MB, rpt: [[0s, 100us], [1ms, 1ms]]}]}
 """
@@ -46,7 +46,7 @@ def test_every_combination_runs_with_every_seed(file: Path) -> None:
     assert last.scenario.workload.duration == 100_000_000
 
 
-def test_a_word_can_stand_for_several_fields(file: Path) -> None:
+def test_word_can_set_several_fields(file: Path) -> None:
     rivals = "{tcp: {}, aifo: {scheduler.kind: aifo, transport.initial_window: 30}}"
     file.write_text(f"title: rivals\nseeds: 1\nvary:\n  rival: {rivals}\n  workload.load: [0.2, 0.8]\n")
     made = runs(load(file), file)
@@ -59,39 +59,39 @@ def test_steps_of_sizes_have_their_mean() -> None:
     assert sizes("websearch-steps").mean() == pytest.approx(987_600.15)
 
 
-def test_full_is_the_same_at_another_scale(file: Path) -> None:
+def test_full_scale_changes_only_given_fields(file: Path) -> None:
     file.write_text(FOUR)
     made = runs(load(file), file, full=True)
     assert len(made) == 12
-    world = made[0].scenario.world
-    assert isinstance(world, scenario.Testbed)
-    assert world.rate == 100 * 10**9
+    topology = made[0].scenario.topology
+    assert isinstance(topology, scenario.Testbed)
+    assert topology.rate == 100 * 10**9
 
 
 def test_queues_ranks_and_hosts_can_be_as_published(file: Path) -> None:
     published = "transport: {model: netbench}\nscheduler: {kind: sp-pifo-exact, rank: segment}\nworkload: {duration: 1ms}\n"
     file.write_text(
-        "title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published
+        "title: x\nseeds: 1\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published
     )
     (run,) = runs(load(file), file)
     resolved = resolve(run, compiled())
     wires = [link for link in resolved["links"] if "leaf" in link["name"] or "nic" in link["name"]]
     assert {(link["discipline"], link["queue_packets"], link["queue_bytes"]) for link in wires} == {("sp-pifo", 80, None)}
     assert {(host["tcp"]["model"], host["server"]["rank"]) for host in resolved["hosts"]} == {("netbench", "segment")}
-    file.write_text("title: x\nseeds: 1\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue_bytes: 150kB}\n")
+    file.write_text("title: x\nseeds: 1\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue_bytes: 150kB}\n")
     (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
     assert (link["discipline"], link["queue_packets"], link["queue_bytes"]) == ("fifo", None, 150_000)
 
 
-def test_aifo_has_the_controllers_limits_with_exact_ranks_too(file: Path) -> None:
+def test_exact_aifo_has_the_controllers_limits(file: Path) -> None:
     file.write_text(
-        "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue: 20}\nscheduler: {kind: aifo-exact, window: 4}\n"
+        "title: x\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue: 20}\nscheduler: {kind: aifo-exact, window: 4}\n"
     )
     (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
     assert link["discipline"] == {"aifo": {"limits": [20, 15, 11, 6, 2], "sample": 15}}
 
 
-def test_a_listed_flow_need_not_tell_an_rpt(file: Path) -> None:
+def test_listed_flow_needs_no_rpt(file: Path) -> None:
     file.write_text(FLOWS.replace(", rpt: [[0s, 100us], [1ms, 1ms]]", ""))
     assert [flow["rpt"] for flow in resolve(runs(load(file), file)[0], compiled())["workload"]] == [None]
 
@@ -107,7 +107,7 @@ def test_flows_can_be_listed(file: Path) -> None:
     ("text", "complaint"),
     [
         ("titel: x\n", '1:1: titel: unknown key "titel": remove it or use one of: title, seeds'),
-        ("title: x\nworld: {kind: ring}\n", "2:8: world: "),
+        ("title: x\ntopology: {kind: ring}\n", "2:11: topology: "),
         ("title: x\nworkload: {load: much}\n", '2:18: workload.load: invalid number "much": give offered bytes'),
         (
             "title: x\nworkload: {duration: 5 parsec}\n",
@@ -119,7 +119,7 @@ def test_flows_can_be_listed(file: Path) -> None:
             '2:25: balancer.weights[1]: "0" is below the minimum of 1: give the servers\' weights',
         ),
         (
-            "title: x\nworld: {kind: testbed, overhead: 24 frames}\n",
+            "title: x\ntopology: {kind: testbed, overhead: 24 frames}\n",
             'invalid quantity "24 frames": not a number with one of the units B, kB',
         ),
         ("title: x\ntransport: {initial_threshold: 1}\n", 'transport.initial_threshold: "1" is below the minimum of 2'),
@@ -127,9 +127,9 @@ def test_flows_can_be_listed(file: Path) -> None:
         ("title: x\nvary: {balancer.polity: [hash]}\n", "vary: balancer.polity: "),
         ("title: x\nworkload: {sizes: huge}\n", '2:19: workload.sizes: unknown distribution "huge": use one of websearch,'),
         (
-            "title: x\nworld: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: peer}, {name: b, role: peer}], "
+            "title: x\ntopology: {kind: graph, switches: [{name: s}], hosts: [{name: a, role: peer}, {name: b, role: peer}], "
             "links: [{ends: [s, a]}]}\n",
-            "2:8: world: b has 0 links, a host has one: give every host one link",
+            "2:11: topology: b has 0 links, a host must have one: give every host one link",
         ),
         (
             "title: x\ntransport:\n  protocol: quic\n  min_rto: 5ms\n",
@@ -146,48 +146,48 @@ def test_flows_can_be_listed(file: Path) -> None:
         ),
         (
             "title: x\ntransport: {protocol: quic}\nbalancer: {policy: cheetah-ll}\n",
-            "3:20: balancer.policy: cheetah-ll counts FIN and RST, and QUIC has none that a switch could see: use cheetah-rr",
+            "3:20: balancer.policy: cheetah-ll counts FIN and RST, which a switch cannot see in QUIC: use cheetah-rr",
         ),
         (
             "title: x\ntransport: {protocol: quic}\nvary:\n  balancer.policy: [cclb4, cheetah-ll]\n",
             "4:20: vary.balancer.policy: cheetah-ll counts FIN and RST",
         ),
         (
-            "title: x\nworld: {kind: leaf-spine}\ntransport: {protocol: quic}\n",
+            "title: x\ntopology: {kind: leaf-spine}\ntransport: {protocol: quic}\n",
             "3:23: transport.protocol: QUIC's cookie is in the server's address, which only a switch that serves the VIP hides",
         ),
         (
-            "title: x\nworld: {kind: leaf-spine, queue_bytes: 150kB}\nvary:\n  scheduler.kind: [sp-pifo-exact]\n",
-            "2:40: world.queue_bytes: sp-pifo-exact counts its room in packets: use `queue`",
+            "title: x\ntopology: {kind: leaf-spine, queue_bytes: 150kB}\nvary:\n  scheduler.kind: [sp-pifo-exact]\n",
+            "2:43: topology.queue_bytes: sp-pifo-exact counts its capacity in packets: use `queue`",
         ),
         (
             "title: x\ntransport: {protocol: quic}\nscheduler: {rank: segment}\n",
-            "3:19: scheduler.rank: QUIC's packets have no place of their own in a flow: use unsent, or protocol tcp",
+            "3:19: scheduler.rank: QUIC packets have no fixed position in a flow: use unsent, or protocol tcp",
         ),
         (
-            "title: x\nworld: {kind: testbed, leaves: 3}\n",
-            '2:24: world.leaves: unknown key "leaves": remove it or use one of: kind, clients',
+            "title: x\ntopology: {kind: testbed, leaves: 3}\n",
+            '2:27: topology.leaves: unknown key "leaves": remove it or use one of: kind, clients',
         ),
-        (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: there is no client b: use one of a"),
-        (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: there is no server c: use one of b"),
+        (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: unknown client b: use one of a"),
+        (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: unknown server c: use one of b"),
         (
             FLOWS.replace("size: 1MB", "size: 0B"),
             "4:49: workload.flows[0].size: 0 should be greater than 0: give bytes of the response",
         ),
         (
             FLOWS.replace("workload: {", "workload: {load: 0.5, "),
-            "4:18: workload.load: the flows are listed one by one: remove it, or `flows`",
+            "4:18: workload.load: not available with listed flows: remove it, or `flows`",
         ),
         (FLOWS.replace("{name: s}", "{name: s, balances: true}"), "4:19: workload.flows: behind a switch that serves the VIP"),
         (
-            "title: x\nworld: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
-            "3:20: workload.incast: there are 3 servers to answer a client: use no more than that",
+            "title: x\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
+            "3:20: workload.incast: only 3 servers can answer a client: use at most this number",
         ),
         ("title: [x\n", "scenario.yaml:"),
         ("", "title: missing: add what the figure shows"),
     ],
 )
-def test_refused_with_place_and_fix(file: Path, text: str, complaint: str) -> None:
+def test_invalid_scenario_is_rejected_with_place_and_fix(file: Path, text: str, complaint: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError) as refused:
         runs(load(file), file)
@@ -195,7 +195,7 @@ def test_refused_with_place_and_fix(file: Path, text: str, complaint: str) -> No
     assert complaint in str(refused.value)
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_missing_scenario_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load(tmp_path / "missing.yaml")
 

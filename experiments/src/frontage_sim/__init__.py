@@ -1,4 +1,4 @@
-"""Simulations of data centres whose every packet passes the compiled P4 program: scenarios in, data frames out.
+"""Simulates data centres in which every packet passes the compiled P4 program. Input: scenarios. Output: data frames.
 
 >>> from frontage_sim import simulate
 >>> flows = simulate("experiments/cloudcookie/figure8.yaml")   # doctest: +SKIP
@@ -25,44 +25,44 @@ __all__ = ["simulate"]
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RUNS = REPOSITORY / "build" / "experiments"
-"""A folder for each scenario, with one for each run in it."""
+"""Folder of results: one folder per scenario, which contains one per run."""
 
 
-def found(variable: str, default: Path) -> Path:
-    """A file of the project: the one that this variable of the environment names, or the one of `make setup` there."""
+def project_file(variable: str, default: Path) -> Path:
+    """Return a file of the project: the value of an environment variable, or a default below the repository."""
     path = Path(os.environ.get(variable, REPOSITORY / default)).absolute()
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `make setup` builds it, or set {variable} to where it is")
+        raise FileNotFoundError(f"{path}: file not found: run `make setup`, or set {variable}")
     return path
 
 
 def simulator() -> Path:
-    """The program that simulates [FRONTAGE_SIMULATOR]."""
-    return found("FRONTAGE_SIMULATOR", Path("target/release/frontage-simulator"))
+    """Return the path of the simulator [FRONTAGE_SIMULATOR]."""
+    return project_file("FRONTAGE_SIMULATOR", Path("target/release/frontage-simulator"))
 
 
 def compiled() -> Program:
-    """The project's P4 program [FRONTAGE_P4INFO, FRONTAGE_P4]."""
+    """Return the project's P4 program [FRONTAGE_P4INFO, FRONTAGE_P4]."""
     p4 = Path("build/p4")
-    return Program(found("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), found("FRONTAGE_P4", p4 / "frontage.json"))
+    return Program(project_file("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), project_file("FRONTAGE_P4", p4 / "frontage.json"))
 
 
 def program(run: Run, file: Path) -> Program:
-    """The P4 program in every switch of a run: the project's, or the one that the scenario edits, compiled [FRONTAGE_P4C]."""
+    """Return the P4 program of a run: the project's, or the scenario's modified version, compiled [FRONTAGE_P4C]."""
     wanted = run.scenario.program
     if wanted == scenario.Program():
         return compiled()
-    compiler = found("FRONTAGE_P4C", Path("target/release/softswitch-p4c"))
+    compiler = project_file("FRONTAGE_P4C", Path("target/release/softswitch-p4c"))
     return build(wanted, file, REPOSITORY / "p4src", compiler, REPOSITORY / "build" / "p4" / "edited")
 
 
 def simulate(
     file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None, table: Table = "flows"
 ) -> pl.DataFrame:
-    """Runs a scenario and gives its flows, a row each, or another table; ``out`` keeps every run (``build/experiments/NAME``).
-    One of records over a wide area has rows of its own.
+    """Run a scenario and return its flows, one per row, or another table.
 
-    Raises ConfigError for a bad scenario, SimulationError if a run fails."""
+    ``out`` keeps all runs (``build/experiments/NAME``). A scenario of records over a wide area has its own rows.
+    Raises ConfigError for an invalid scenario, and SimulationError if a run fails."""
     file = Path(file)
     if is_wide(file):
         folder = out or RUNS / f"{file.parent.name}-{file.stem}{'-full' if full else ''}"

@@ -19,8 +19,8 @@ from frontage_sim.wide.scenario import load as load_wide
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
-ScenarioFile = Annotated[Path, typer.Argument(help="the scenario's YAML file", show_default=False)]
-Full = Annotated[bool, typer.Option("--full", help="at the published scale: hours, where the shipped one takes minutes")]
+ScenarioFile = Annotated[Path, typer.Argument(help="YAML file of the scenario", show_default=False)]
+Full = Annotated[bool, typer.Option("--full", help="run at the published scale: hours instead of minutes")]
 
 
 @app.command(epilog="Example: frontage-sim run experiments/cloudcookie/figure8.yaml --workers 2")
@@ -30,20 +30,20 @@ def run(
     workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
     full: Full = False,
 ) -> None:
-    """Run every simulation of a scenario that is not there yet, and write all flows to one Parquet file."""
+    """Run all simulations of a scenario that are not finished yet, and write all flows into one Parquet file."""
     rows = simulate(scenario, out, full=full, workers=workers)
     print(f"{rows.height:,} {'rows' if is_wide(scenario) else 'flows'}")
 
 
 @app.command(name="list", epilog="Example: frontage-sim list experiments/cloudcookie/figure8.yaml")
 def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
-    """The simulations that a scenario consists of, one a line."""
+    """List the simulations of a scenario, one per line."""
     if is_wide(scenario):
         for part in parts(load_wide(scenario, full)):
             print(part.model_dump_json(exclude_unset=True, exclude={"full"}))
         return
-    for one in runs(load(scenario), scenario, full):
-        print(one.name)
+    for single in runs(load(scenario), scenario, full):
+        print(single.name)
 
 
 @app.command(name="figures", epilog="Example: frontage-sim figures cloudcookie")
@@ -54,15 +54,15 @@ def figures(
     workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
     full: Full = False,
 ) -> None:
-    """Run the scenarios of papers, and write their pages and plots to docs/results/."""
-    rooms = REPOSITORY / "experiments"
-    known = sorted(file.parent.name for file in rooms.glob("*/README.md") if scenarios(file.parent))
+    """Run the scenarios of papers, and write their pages and plots into docs/results/."""
+    folder = REPOSITORY / "experiments"
+    known = sorted(file.parent.name for file in folder.glob("*/README.md") if scenarios(file.parent))
     for paper in papers or known:
         if paper not in known:
-            raise typer.BadParameter(f"there is no {paper}; there are {', '.join(known)}")
+            raise typer.BadParameter(f"unknown folder {paper}: use one of {', '.join(known)}")
         print(
             page(
-                rooms / paper,
+                folder / paper,
                 REPOSITORY / "docs" / "results",
                 lambda file, table: simulate(file, full=full, workers=workers, table=table),
             )

@@ -1,4 +1,4 @@
-"""Addresses of the simulated network: a function of a node's place in its graph, so that they are the same in every run."""
+"""Addresses of the simulated network. They depend only on a node's index in its graph, so they are the same in every run."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ SERVER_PORT = 8080
 
 @dataclass(frozen=True)
 class Service:
-    """Where clients find the servers, and what lies behind."""
+    """The address of the service, and the addresses behind it."""
 
     protocol: str
-    """As the controller calls it."""
+    """The controller's name of the protocol."""
     vip: IPv4Address | IPv6Address
     port: int
     cookie_prefix: IPv6Network | None
     hosts: IPv4Network | IPv6Network
-    """All of the hosts' own networks."""
+    """The prefix that contains the networks of all hosts."""
     host_prefix: int
-    """The length of one: over IPv6 a server has a /64, since its cookie is in the rest of its address (docs/quic.md)."""
+    """Length of a host's prefix: over IPv6 a /64, because a server's cookie is in the interface id (docs/quic.md)."""
 
     def network(self, graph: Graph, name: str) -> IPv4Network | IPv6Network:
-        """A host's own, in the order of the hosts."""
+        """Return a host's own network, in the order of the hosts."""
         bits = self.hosts.max_prefixlen - self.host_prefix
         return ip_network((int(self.hosts.network_address) + ((1 + sid(graph, name)) << bits), self.host_prefix))
 
     def address(self, graph: Graph, name: str) -> IPv4Address | IPv6Address:
-        """A host's: 10.0.0.1 and so on, or 2001:db8:0:1::1 and so on."""
+        """Return a host's address: 10.0.0.1 and so on, or 2001:db8:0:1::1 and so on."""
         network = self.network(graph, name)
         return network.network_address + (network.num_addresses > 1)
 
@@ -48,16 +48,16 @@ SERVICES = {"tcp": TCP, "quic": QUIC}
 
 
 def sid(graph: Graph, name: str) -> int:
-    """The place in the order of the hosts."""
+    """Return a host's index, which is its SID."""
     return [host.name for host in graph.hosts].index(name)
 
 
 def mac(graph: Graph, port: Port) -> str:
-    """02:00, the node's place in two bytes, the port's number in two."""
+    """Return a MAC address: 02:00, two bytes for the node's index, two for the port number."""
     number = 0x02 << 40 | graph.names.index(port.node) << 16 | port.number
     return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
 
 
 def peer_mac(graph: Graph, port: Port) -> str:
-    """Of the other end of the port's link."""
+    """Return the MAC address at the other end of the port's link."""
     return mac(graph, next(other for other in graph.ports[port.peer] if other.link is port.link))

@@ -1,4 +1,4 @@
-"""Settings held against one of them, on the same arrivals: a table, and a panel for each measure."""
+"""Comparison of settings with a base setting on the same arrivals: a table, and a panel for each measure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from frontage_sim.results import against, confidence, per_seed
 
 
 def completion(flows: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """The measures of completion times that papers have, of each seed."""
+    """Return the usual measures of completion times, for each seed."""
     return {f"{name} (ms)": per_seed(flows, by, value) for name, value in COMPLETION.items()}
 
 
 def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[str, str], *, ordered: bool = True) -> Result:
-    """Of measures by name, each as `per_seed` gives it for ``x`` and ``line``: the means, and every setting as a multiple of ``base``
-    with the 95 % confidence interval of that, which is narrow where seeds differ and settings do not. ``ordered``: lines join what stands
-    at neighbouring ``x``."""
+    """Compare settings with the setting ``base``.
+
+    ``each`` maps names to measures from `per_seed` for ``x`` and ``line``. The table has the means, and each setting as a multiple of
+    ``base`` with its 95 % confidence interval, which is narrow where only seeds differ. ``ordered`` connects neighbouring ``x``.
+    """
     by = [line, x]
     means = {name: confidence(values, by) for name, values in each.items()}
     ratios = {name: confidence(against(values, by, base), by) for name, values in each.items()}
@@ -56,7 +58,7 @@ def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, orde
                 linewidth=1,
                 label=label,
             )
-        axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: the table has it
+        axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: see the table
         axes.axhline(1, color="0.6", linewidth=0.8)
         axes.set_xticks(range(len(values)), values, rotation=25)
         axes.set_xlabel(x)
@@ -67,5 +69,5 @@ def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, orde
 
 
 def _short(name: str) -> str:
-    """Of a measure without its unit."""
+    """Return the name of a measure without its unit."""
     return name.partition(" (")[0]

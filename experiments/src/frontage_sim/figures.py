@@ -1,7 +1,7 @@
-"""Published figures, made again: each has a scenario, a module that measures and draws, and a text.
+"""Reproduces published figures: each has a scenario, a module that measures and draws, and a text.
 
-Beside ``figure8.yaml`` stand ``figure8.py``, whose ``evaluate(flows)`` gives a `Result`, and ``figure8.md``, which says
-what to see. A module with another ``TABLE`` than flows is given that. A page is what a folder of them makes.
+``figure8.yaml`` belongs to ``figure8.py``, whose ``evaluate(flows)`` returns a `Result`, and to ``figure8.md``, which explains the
+result. A module with a ``TABLE`` other than flows gets that table. The figures of a folder make one page.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ set_style()
 
 @dataclass(frozen=True)
 class Result:
-    """What a figure shows: a table of measured and published numbers, and the plot."""
+    """The content of a figure: a table of measured and published numbers, and the plot."""
 
     table: pl.DataFrame
     plot: Figure
 
 
 def plus_minus(found: Mapping[str, pl.DataFrame], by: Sequence[str], unit: str) -> pl.DataFrame:
-    """Of measures by name, each as `over_seeds` gives it, one table: means with half the width of their confidence interval."""
+    """Return one table of measures by name from `over_seeds`: means with half the width of their confidence intervals."""
     mean, half = pl.col("mean").round_sig_figs(3), pl.col("half_width").round_sig_figs(2)
     columns = [frame.select(pl.format("{} ± {}", mean, half).alias(f"{name} ({unit})")) for name, frame in found.items()]
     return pl.concat([next(iter(found.values())).select(by), *columns], how="horizontal")
 
 
 def distribution() -> tuple[Figure, Axes]:
-    """An empty plot for how often the variance of active flows is how large."""
+    """Return an empty plot for the distribution of the variance of active flows."""
     figure = Figure(figsize=(5, 3))
     axes: Axes = figure.subplots()
     axes.set_xscale("symlog", linthresh=1)
@@ -51,12 +51,12 @@ def distribution() -> tuple[Figure, Axes]:
 
 
 def scenarios(paper: Path) -> list[Path]:
-    """The scenario files of a paper's folder, by number."""
+    """Return the scenario files of a paper's folder, by number."""
     return sorted(paper.glob("*.yaml"), key=lambda file: (len(file.stem), file.stem))
 
 
 def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]) -> Path:
-    """Runs every scenario of a paper's folder and writes ``out/PAPER.md`` with its plots beside it."""
+    """Run every scenario of a paper's folder, write ``out/PAPER.md`` and its plots, and return the page's path."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
         title = load_wide(file).title if is_wide(file) else load(file).title
@@ -70,7 +70,7 @@ def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]
             f"![{title}]({paper.name}/{plot.name})",
             "\n".join(_table(result.table)),
             file.with_suffix(".md").read_text().rstrip(),
-            f"Run it: `frontage-sim run experiments/{paper.name}/{file.name}`; all settings stand there.",
+            f"To run it: `frontage-sim run experiments/{paper.name}/{file.name}`; the file contains all settings.",
         ]
     target = out / f"{paper.name}.md"
     target.write_text("\n\n".join(text) + "\n")

@@ -1,4 +1,4 @@
-"""A topology: nodes with numbered ports, links, and the shortest ways between them."""
+"""A topology: nodes with numbered ports, links, and shortest paths."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Literal
 class Switch:
     name: str
     balances: bool = False
-    """It serves the VIP."""
+    """True if it serves the VIP."""
     scheduled: bool = True
-    """Its ports have the scenario's scheduler."""
+    """True if its ports have the scenario's scheduler."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Host:
     name: str
     role: Literal["client", "server", "peer"]
     rate: int | None = None
-    """Bits/s that it can send, if its link does not say."""
+    """Sending rate in bit/s, if it differs from the link's."""
 
     @property
     def asks(self) -> bool:
@@ -36,7 +36,9 @@ class Host:
 
 @dataclass(frozen=True)
 class Link:
-    """Both ways alike. ``rate`` bits/s, ``delay`` ns, ``queue`` packets or ``queue_bytes`` at either end, ``overhead`` bytes a frame."""
+    """A symmetric link: ``rate`` in bit/s, ``delay`` in ns, ``queue`` in packets or ``queue_bytes`` at each end, ``overhead`` in bytes
+    per frame.
+    """
 
     a: str
     b: str
@@ -64,31 +66,31 @@ class Graph:
     hosts: tuple[Host, ...]
     links: tuple[Link, ...]
     bottleneck: int
-    """Bits/s that a load of 1 offers, in all."""
+    """Total rate in bit/s at a load of 1."""
     _distance: dict[str, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def names(self) -> list[str]:
-        """Of all nodes: the switches, then the hosts."""
+        """Names of all nodes: the switches, then the hosts."""
         return [switch.name for switch in self.switches] + [host.name for host in self.hosts]
 
     @property
     def balances(self) -> bool:
-        """True if a switch serves the VIP; else hosts ask each other."""
+        """True if a switch serves the VIP; otherwise hosts send requests to each other."""
         return any(switch.balances for switch in self.switches)
 
     @cached_property
     def ports(self) -> dict[str, list[Port]]:
-        """Every node's ports, a switch's numbered from 1 in the order of the links, a host's only one 0."""
+        """Ports of each node: a switch's numbered from 1 in the order of the links, a host's only port 0."""
         first = {switch.name: 1 for switch in self.switches}
-        found: dict[str, list[Port]] = {name: [] for name in self.names}
+        ports: dict[str, list[Port]] = {name: [] for name in self.names}
         for link in self.links:
             for node, peer in ((link.a, link.b), (link.b, link.a)):
-                found[node].append(Port(node, len(found[node]) + first.get(node, 0), peer, link))
-        return found
+                ports[node].append(Port(node, len(ports[node]) + first.get(node, 0), peer, link))
+        return ports
 
     def distance(self, destination: str) -> dict[str, int]:
-        """Links from every node that reaches it to ``destination``; ways lead over switches only."""
+        """Return the number of links from each node that reaches ``destination``; paths lead through switches only."""
         if destination not in self._distance:
             hosts = {host.name for host in self.hosts}
             hops = {destination: 0}
@@ -105,21 +107,25 @@ class Graph:
         return self._distance[destination]
 
     def next_hop(self, node: str, destination: str, choice: int) -> Port | None:
-        """The port of ``node`` on a shortest way to ``destination``; of several, the ``choice``-th, round and round."""
+        """Return the port of ``node`` on a shortest path to ``destination``; ``choice`` selects among several, modulo their number."""
         nearer = self.next_hops(node, destination)
         return nearer[choice % len(nearer)] if nearer else None
 
     def next_hops(self, node: str, destination: str) -> list[Port]:
-        """The ports of ``node`` on all shortest ways to ``destination``."""
+        """Return the ports of ``node`` on all shortest paths to ``destination``."""
         hops = self.distance(destination)
         return [port for port in self.ports[node] if node in hops and hops.get(port.peer, len(hops)) == hops[node] - 1]
 
     def problems(self) -> Iterator[str]:
-        """What makes it no network."""
-        yield from (f"two nodes are called {name}" for name in sorted({name for name in self.names if self.names.count(name) > 1}))
+        """Yield the reasons why the graph is not a valid network."""
+        yield from (
+            f"two nodes have the name {name}" for name in sorted({name for name in self.names if self.names.count(name) > 1})
+        )
         for link in self.links:
-            yield from (f"a link leads to {end}, which is no node" for end in (link.a, link.b) if end not in self.names)
+            yield from (f"a link leads to the unknown node {end}" for end in (link.a, link.b) if end not in self.names)
         ends = [end for link in self.links for end in (link.a, link.b)]
         yield from (
-            f"{host.name} has {ends.count(host.name)} links, a host has one" for host in self.hosts if ends.count(host.name) != 1
+            f"{host.name} has {ends.count(host.name)} links, a host must have one"
+            for host in self.hosts
+            if ends.count(host.name) != 1
         )

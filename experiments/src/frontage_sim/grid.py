@@ -1,4 +1,4 @@
-"""The runs of a scenario: every combination of what it varies, each with every seed."""
+"""The runs of a scenario: every combination of the varied fields, with every seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from frontage.config.document import Problem
 from frontage.config.vips import Policy
 from frontage_sim.graph import Graph
 from frontage_sim.scenario import DISCIPLINES, Protocol, Scenario, Workload, read
-from frontage_sim.worlds import graph
+from frontage_sim.topologies import graph
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class Run:
     """One simulation."""
 
     labels: Mapping[str, str]
-    """What distinguishes its combination: field or word, and value, in the scenario's order."""
+    """The combination: varied field or word, and value, in the scenario's order."""
     seed: int
     scenario: Scenario
 
     @property
     def name(self) -> str:
-        """A folder's name: ``balancer.policy=cclb4,seed=3``."""
+        """The run's folder name, such as ``balancer.policy=cclb4,seed=3``."""
         return ",".join([*(f"{field}={_flat(value)}" for field, value in self.labels.items()), f"seed={self.seed}"])
 
 
 def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
-    """All runs, in the order of the file. Raises ConfigError where a combination is not possible."""
+    """Return all runs in the order of the file. Raises ConfigError for an impossible combination."""
     plain = scenario.model_dump(mode="json", exclude_unset=True, exclude={"vary", "full"})
     made = []
     for labels in _combinations(scenario.vary):
@@ -48,65 +48,65 @@ def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
         for field, value in scenario.full.items() if full else ():
             _set(changed, field, value)
         try:
-            one = Scenario.model_validate(changed)
+            variant = Scenario.model_validate(changed)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}, in {dict(labels)}"
-            raise _refused(file, ("vary",), what, "vary fields of the scenario, with values that they take") from None
-        for field, what, fix in _problems(one):
-            raise _refused(file, ("vary", field) if field in scenario.vary else (*field.split("."),), what, fix)
+            raise _error(file, ("vary",), what, "vary fields of the scenario, with valid values") from None
+        for field, what, fix in _problems(variant):
+            raise _error(file, ("vary", field) if field in scenario.vary else (*field.split("."),), what, fix)
         shown = {field: str(value) for field, value in labels.items()}
-        made += [Run(shown, seed, one) for seed in range(1, one.seeds + 1)]
+        made += [Run(shown, seed, variant) for seed in range(1, variant.seeds + 1)]
     return made
 
 
 def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
-    """What the fields of a run make impossible together: the field, what is wrong with it, and the fix."""
-    net = graph(scenario.world)
+    """Yield the impossible combinations of a run's fields: the field, the problem, and the fix."""
+    net = graph(scenario.topology)
     for problem in net.problems():
-        yield "world", problem, "give every host one link, and every link two nodes that there are"
+        yield "topology", problem, "give every host one link, and every link two existing nodes"
     if scenario.workload.flows:
         yield from _problems_of_flows(scenario.workload, net)
     answering = sum(host.answers for host in net.hosts) - any(host.asks and host.answers for host in net.hosts)
     if scenario.workload.incast is not None and scenario.workload.incast > answering:
-        yield "workload.incast", f"there are {answering} servers to answer a client", "use no more than that"
+        yield "workload.incast", f"only {answering} servers can answer a client", "use at most this number"
     if scenario.scheduler.kind in DISCIPLINES and any(link.queue_bytes is not None for link in net.links):
-        yield "world.queue_bytes", f"{scenario.scheduler.kind} counts its room in packets", "use `queue`"
+        yield "topology.queue_bytes", f"{scenario.scheduler.kind} counts its capacity in packets", "use `queue`"
     if scenario.transport.protocol is Protocol.QUIC:
         if scenario.scheduler.rank == "segment":
-            yield "scheduler.rank", "QUIC's packets have no place of their own in a flow", "use unsent, or protocol tcp"
+            yield "scheduler.rank", "QUIC packets have no fixed position in a flow", "use unsent, or protocol tcp"
         if scenario.balancer.policy is Policy.CHEETAH_LL:
-            what = "cheetah-ll counts FIN and RST, and QUIC has none that a switch could see"
+            what = "cheetah-ll counts FIN and RST, which a switch cannot see in QUIC"
             yield "balancer.policy", what, "use cheetah-rr, or protocol tcp"
         if not net.balances:
             what = "QUIC's cookie is in the server's address, which only a switch that serves the VIP hides from clients"
-            yield "transport.protocol", what, "use protocol tcp, or a world with a switch that balances"
+            yield "transport.protocol", what, "use protocol tcp, or a topology with a switch that balances"
 
 
 def _problems_of_flows(workload: Workload, net: Graph) -> Iterator[tuple[str, str, str]]:
     if net.balances:
         yield (
             "workload.flows",
-            "behind a switch that serves the VIP a server is reached as the VIP only",
-            "use a world without `balances`",
+            "behind a switch that serves the VIP, clients reach servers only through the VIP",
+            "use a topology without `balances`",
         )
     for unused in sorted({"sizes", "load", "incast"} & workload.model_fields_set):
-        yield f"workload.{unused}", "the flows are listed one by one", "remove it, or `flows`"
+        yield f"workload.{unused}", "not available with listed flows", "remove it, or `flows`"
     asking = [host.name for host in net.hosts if host.asks]
     answering = [host.name for host in net.hosts if host.answers]
     for flow in workload.flows:
         if flow.client not in asking:
-            yield "workload.flows", f"there is no client {flow.client}", f"use one of {', '.join(asking)}"
+            yield "workload.flows", f"unknown client {flow.client}", f"use one of {', '.join(asking)}"
         if flow.server not in answering:
-            yield "workload.flows", f"there is no server {flow.server}", f"use one of {', '.join(answering)}"
+            yield "workload.flows", f"unknown server {flow.server}", f"use one of {', '.join(answering)}"
 
 
-def _refused(file: Path, path: YamlPath, what: str, fix: str) -> ConfigError:
+def _error(file: Path, path: YamlPath, what: str, fix: str) -> ConfigError:
     return ConfigError(file, [Problem(path, what, fix, read(file).position(path))])
 
 
 def _combinations(vary: Mapping[str, Collection[Any]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*vary.values()):  # of a mapping, its keys
+    for values in itertools.product(*vary.values()):  # iterates over the keys of a mapping
         yield dict(zip(vary, values, strict=True))
 
 

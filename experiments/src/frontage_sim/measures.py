@@ -1,4 +1,4 @@
-"""What papers measure of flows: completion times by size, and how evenly flows are spread over servers."""
+"""Measures of flows in papers: completion times by size, and how evenly flows are spread over servers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 SHORT = 100_000
-"""Bytes up to which a flow is short (CloudCookie, V-A; AIFO, figure 9)."""
+"""Maximum size of a short flow in bytes (CloudCookie, V-A; AIFO, figure 9)."""
 LONG = 1_000_000
-"""Bytes above which it is long."""
+"""Flows above this size in bytes are long."""
 
 FCT = (pl.col("end") - pl.col("start")) / 1e6
 """Flow completion time in milliseconds, from the first packet of the connection to the last byte."""
@@ -18,11 +18,14 @@ SHORT_MEAN = FCT.filter(pl.col("size") <= SHORT).mean()
 SHORT_P99 = FCT.filter(pl.col("size") <= SHORT).quantile(0.99)
 LONG_MEAN = FCT.filter(pl.col("size") > LONG).mean()
 COMPLETION = {"mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
-"""What CloudCookie's figures show of completion times, by name."""
+"""CloudCookie's measures of completion times, by name."""
 
 
 def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """At every beginning and end of a flow: how many flows each server has. Columns ``time`` (ns), ``server``, ``change``, ``active``."""
+    """Return the number of flows of each server at every begin and end of a flow.
+
+    Columns: ``time`` (ns), ``server``, ``change``, ``active``.
+    """
     changes = pl.concat(
         [
             flows.select(*by, "server", time="start", change=pl.lit(1)),
@@ -34,10 +37,12 @@ def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFrame:
-    """The variance over all servers of their active flows, at every beginning and end of one: ``time`` (ns), ``lasts`` (ns),
-    ``variance`` (flows squared)."""
+    """Return the variance of active flows over all servers at every begin and end of a flow.
+
+    Columns: ``time`` (ns), ``lasts`` (ns), ``variance`` (flows squared).
+    """
     changes = active(flows, by)
-    # From the sum and the sum of squares, which each change moves: n to n + d adds d and d * (2n + d), n + d being the count after it.
+    # Each change updates the sum and the sum of squares: n to n + d adds d and d * (2n + d), where n + d is the count after it.
     moved = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))
     sums = moved.with_columns(
         total=_within(pl.col("change").cum_sum(), by),
@@ -52,14 +57,14 @@ def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFra
 
 
 def shares(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The distribution over time of what `variance` gives: with each value, in order, the ``share`` of time that it is no larger."""
+    """Return the distribution over time of `variance`'s result: for each value in order, the ``share`` of time at or below it."""
     lasts = pl.col("lasts")
     ordered = spread.sort([*by, "variance"], maintain_order=True)
     return ordered.with_columns(share=_within(lasts.cum_sum(), by) / _within(lasts.sum(), by))
 
 
 def summary(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Of what `variance` gives, over time: the mean, and what it does not exceed for half of it, for 90 and for 99 %."""
+    """Return mean, median, 90th and 99th percentile over time of `variance`'s result."""
     at, lasts = pl.col("variance"), pl.col("lasts")
     quantiles = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
     return (
@@ -73,5 +78,5 @@ def summary(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def _within(expression: pl.Expr, by: Sequence[str]) -> pl.Expr:
-    """For each group, or over all rows if nothing groups them."""
+    """Apply an expression to each group, or to all rows without groups."""
     return expression.over(list(by)) if by else expression

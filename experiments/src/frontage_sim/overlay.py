@@ -1,4 +1,4 @@
-"""The P4 that a scenario edits: `frontage.p4` with files of the scenario's own in the place of some of its sources, compiled."""
+"""Compiles modified P4: `frontage.p4` with a scenario's own files in place of some of its sources."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ TOP = Path("v1model/frontage.p4")
 
 
 def build(wanted: scenario.Program, file: Path, sources: Path, compiler: Path, cached: Path) -> Program:
-    """The program that the scenario in ``file`` wants, of ``sources`` (p4src), kept in ``cached`` under the hash of all that it is made of.
+    """Return the program of the scenario in ``file``, compiled from ``sources`` (p4src).
 
-    Raises ConfigError for a file that stands in for none, and for P4 that does not compile, with its file and line."""
+    ``cached`` keeps it under a hash of all its inputs. Raises ConfigError for a file that replaces nothing, and for P4 that does not
+    compile, with file and line."""
     overlay = file.parent / wanted.overlay if wanted.overlay else None
     own = _files(overlay) if overlay else {}
     whole = _files(sources)
     if overlay and not own:
-        raise _refused(file, f"{overlay} is no folder with P4 files", "give one, relative to the scenario")
+        raise _error(file, f"{overlay}: no folder with P4 files", "give one, relative to the scenario")
     for name in own.keys() - whole.keys():
-        raise _refused(file, f"{overlay}/{name} stands in for nothing", f"give it the path of a file below {sources.name}")
+        raise _error(file, f"{overlay}/{name} replaces no file", f"give it the path of a file below {sources.name}")
     defines = [f"-D{name}={value}" for name, value in sorted(wanted.define.items())]
     parts = [*(f"{name}\n{text}" for name, text in sorted((whole | own).items())), *defines, _hash(compiler)]
     folder = cached / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -44,14 +45,14 @@ def build(wanted: scenario.Program, file: Path, sources: Path, compiler: Path, c
                 [compiler, *defines, *outputs, TOP], cwd=Path(made, "p4"), capture_output=True, text=True, check=False
             )
             if done.returncode != 0:
-                said = done.stderr.strip().replace(f"{TOP.parent}/../", "")
-                raise _refused(file, f"the P4 does not compile:\n{said}\n", f"correct it in {overlay}")
-            out.rename(folder)  # whole or not at all
+                output = done.stderr.strip().replace(f"{TOP.parent}/../", "")
+                raise _error(file, f"the P4 does not compile:\n{output}\n", f"correct it in {overlay}")
+            out.rename(folder)  # atomic
     return Program(folder / "frontage.p4info.txtpb", folder / "frontage.json")
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """Every P4 file below, by its path there."""
+    """Return the text of every P4 file below a folder, by its relative path."""
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.p4")}
 
 
@@ -60,5 +61,5 @@ def _hash(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _refused(file: Path, what: str, fix: str) -> ConfigError:
+def _error(file: Path, what: str, fix: str) -> ConfigError:
     return ConfigError(file, [Problem(("program", "overlay"), what, fix)])

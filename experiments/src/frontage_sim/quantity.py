@@ -1,4 +1,4 @@
-"""Quantities with units, as the switch's ``--link`` takes them: ``10gbit``, ``5us``, ``64kB``; and what they are for pydantic."""
+"""Quantities with units as in the switch's ``--link`` option (``10gbit``, ``5us``, ``64kB``), and their pydantic types."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def parse(value: object, units: dict[str, int]) -> int:
-    """A whole number of the least unit. Raises ValueError, which says what is accepted."""
+    """Return a whole number of the smallest unit. Raises ValueError with the valid units."""
     if isinstance(value, int):
         return value
-    found = _QUANTITY.fullmatch(str(value).strip())
-    if found is None or found[2] not in units:
+    match = _QUANTITY.fullmatch(str(value).strip())
+    if match is None or match[2] not in units:
         raise ValueError(f"invalid quantity {{}}: not a number with one of the units {', '.join(units)}")
-    exact = Fraction(found[1]) * units[found[2]]
+    exact = Fraction(match[1]) * units[match[2]]
     if exact.denominator != 1:
         raise ValueError(f"invalid quantity {{}}: not a whole number of {next(iter(units))}")
     return int(exact)
 
 
 Rate = Annotated[int, BeforeValidator(lambda value: parse(value, RATE)), Field(gt=0)]
-"""Bits a second."""
+"""Bits per second."""
 Duration = Annotated[int, BeforeValidator(lambda value: parse(value, TIME)), Field(ge=0)]
 """Nanoseconds."""
 Size = Annotated[int, BeforeValidator(lambda value: parse(value, SIZE)), Field(ge=0)]

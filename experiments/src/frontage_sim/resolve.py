@@ -1,4 +1,4 @@
-"""A run in the simulator's terms: every address, table entry and queue written out, nothing left to be inferred."""
+"""Translates a run into the simulator's input, with explicit addresses, table entries and queues."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from frontage_sim.grid import Run
 from frontage_sim.scenario import DISCIPLINES, Balancer, Protocol, Quic, Scenario, Scheduler, SchedulerKind, Tcp
 from frontage_sim.sizes import sizes
 from frontage_sim.switches import CPU_PORT, KEY, Program, contents_of
-from frontage_sim.worlds import graph
+from frontage_sim.topologies import graph
 
 MICROSECOND = 1000
 MAX_RTO = 60 * 10**9
-"""Nanoseconds (RFC 6298, 2.5)."""
+"""Maximum RTO in nanoseconds (RFC 6298, 2.5)."""
 
 
 def resolve(run: Run, program: Program) -> dict[str, Any]:
-    """What ``frontage-simulator`` reads."""
+    """Return the input of ``frontage-simulator``."""
     scenario = run.scenario
-    net = graph(scenario.world)
+    net = graph(scenario.topology)
     return {
         "seed": run.seed,
         "end": scenario.workload.duration + scenario.workload.drain,

@@ -1,4 +1,4 @@
-"""What the runs of a scenario found, as data frames: one row a flow, with a column for each field that the scenario varies."""
+"""The results of a scenario's runs as data frames: one row per flow, with a column for each varied field."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ COLUMNS: dict[Table, dict[str, type[pl.DataType]]] = {
     },
     "throughput": {"time": pl.Int64, "flow": pl.Int64, "received": pl.Int64},
 }
-"""Of a run's CSV files: bytes, and nanoseconds of the simulated world."""
+"""Columns of a run's CSV files, in bytes and nanoseconds of simulated time."""
 
 
 def collect(runs: Sequence[Run], out: Path, table: Table = "flows") -> pl.DataFrame:
-    """A table of all runs, with labels and seed; written beside them as ``flows.parquet``, or what it is called."""
+    """Return a table of all runs with labels and seed, and write it as ``flows.parquet`` or under the table's name."""
     frames = [
         pl.read_csv(out / run.name / f"{table}.csv", schema=COLUMNS[table]).with_columns(
             *(pl.lit(value).alias(field) for field, value in run.labels.items()), pl.lit(run.seed).alias("seed")
@@ -45,22 +45,22 @@ def collect(runs: Sequence[Run], out: Path, table: Table = "flows") -> pl.DataFr
 
 
 def summaries(runs: Sequence[Run], out: Path) -> list[dict[str, Any]]:
-    """What the simulator says of each run as a whole: drops by reason, packets, time taken."""
+    """Return the simulator's summary of each run: drops by reason, packets, run time."""
     return [json.loads((out / run.name / "summary.json").read_text()) for run in runs]
 
 
 def over_seeds(frame: pl.DataFrame, by: Sequence[str], value: pl.Expr) -> pl.DataFrame:
-    """``value`` of each seed's rows, then over the seeds: mean, and half the width of its 95 % confidence interval (Student's t)."""
+    """Compute ``value`` for each seed, and return its mean over the seeds with half the 95 % confidence interval (Student's t)."""
     return confidence(per_seed(frame, by, value), by)
 
 
 def per_seed(frame: pl.DataFrame, by: Sequence[str], value: pl.Expr) -> pl.DataFrame:
-    """``value`` of each seed's rows, in the column of that name."""
+    """Return ``value`` for each seed."""
     return frame.group_by([*by, "seed"], maintain_order=True).agg(value.alias("value"))
 
 
 def confidence(each: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Over the seeds: mean, and half the width of its 95 % confidence interval (Student's t)."""
+    """Return the mean over the seeds, and half the width of its 95 % confidence interval (Student's t)."""
     over = each.group_by(list(by), maintain_order=True).agg(
         pl.col("value").mean().alias("mean"), pl.col("value").std().alias("deviation"), pl.len().alias("seeds")
     )
@@ -72,7 +72,7 @@ def confidence(each: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def against(each: pl.DataFrame, by: Sequence[str], base: Mapping[str, str]) -> pl.DataFrame:
-    """Every value as a multiple of the one that the same seed, and so the same arrivals, has with the fields as in ``base``."""
+    """Return every value as a multiple of the value with the fields in ``base`` and the same seed, and so the same arrivals."""
     same = [field for field in (*by, "seed") if field not in base]
     alike = pl.all_horizontal(pl.col(field) == value for field, value in base.items())
     held = each.filter(alike).select(*same, pl.col("value").alias("base"))

@@ -1,4 +1,4 @@
-"""Runs simulations side by side, shows how far they are, and keeps what is finished, so that an interrupted scenario goes on."""
+"""Runs simulations in parallel with a progress display, and keeps finished ones, so that an interrupted scenario can resume."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from frontage_sim.resolve import resolve
 from frontage_sim.switches import Program
 
 RESOLVED = "resolved.sha256"
-"""In the folder of a finished run: of what it simulated, and of the simulator."""
+"""File in the folder of a finished run with the hash of its input and of the simulator."""
 
 
 class SimulationError(RuntimeError):
-    """The simulator refused a run or died of it."""
+    """The simulator rejected a run or crashed."""
 
 
 def run_all(
     runs: Sequence[Run], programs: Sequence[Program], simulator: Path, out: Path, finished: Path, workers: int | None = None
 ) -> None:
-    """Simulates every run, with its program, that ``out`` does not hold already, each into the folder of its name. What a scenario below
-    ``finished`` has simulated already is taken from there: figures share what they have in common."""
+    """Simulate every run with its program, each into the folder of its name, unless ``out`` has it already.
+
+    A run that another scenario below ``finished`` has simulated is copied: figures share runs.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -42,12 +44,12 @@ def run_all(
     versions = {
         program: hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest() for program in set(programs)
     }
-    resolving = Lock()  # whose cache is filled once
+    resolving = Lock()  # fills the cache of `resolve` only once
     known = {file.read_text(): file.parent for file in finished.glob(f"*/*/{RESOLVED}")}
     with Progress(*columns) as progress, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         task = progress.add_task(out.name, total=len(runs))
 
-        def one(run: Run, program: Program) -> None:
+        def run_single(run: Run, program: Program) -> None:
             with resolving:
                 text = json.dumps(resolve(run, program))
             seconds = run.scenario.workload.duration / 1e9
@@ -67,22 +69,22 @@ def run_all(
                 (making / RESOLVED).write_text(digest)
             making.rename(folder)
 
-        for done in [pool.submit(one, *pair) for pair in zip(runs, programs, strict=True)]:
+        for done in [pool.submit(run_single, *pair) for pair in zip(runs, programs, strict=True)]:
             done.result()
 
 
 def is_of(folder: Path, digest: str) -> bool:
-    """True if a folder holds the run of this digest, whole."""
+    """Return true if a folder holds the complete run of this digest."""
     return (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest
 
 
 def simulate(resolved: str, seconds: float, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
-    """One run of about so many simulated seconds, into a folder that is not there yet."""
+    """Simulate a run of ``seconds`` simulated seconds into a new folder."""
     folder.mkdir(parents=True)
     command: list[str | Path] = [simulator, "run", "-", "--out", folder, "--progress"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin and process.stdout and process.stderr
-    with suppress(BrokenPipeError):  # its own words say more
+    with suppress(BrokenPipeError):  # the simulator's own message explains it
         process.stdin.write(resolved)
         process.stdin.close()
     reached = 0.0
@@ -90,7 +92,7 @@ def simulate(resolved: str, seconds: float, simulator: Path, folder: Path, advan
         share = min(float(line) / seconds, 1.0)
         advance(share - reached)
         reached = share
-    complaint = process.stderr.read().strip()
+    errors = process.stderr.read().strip()
     if process.wait() != 0:
-        raise SimulationError(f"{folder.stem}: {complaint or f'the simulator ended with {process.returncode}'}")
+        raise SimulationError(f"{folder.stem}: {errors or f'the simulator exited with status {process.returncode}'}")
     advance(1 - reached)

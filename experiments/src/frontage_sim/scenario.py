@@ -218,7 +218,7 @@ class Workload(_Model):
 class Scenario(_Model):
     title: str = Field(description="what the figure shows", examples=["FCT against load"])
     seeds: int = Field(10, ge=1, le=10_000, description="runs of each combination, of seeds 1, 2, ...", examples=[10])
-    world: Annotated[Testbed | LeafSpine | Graph, Field(discriminator="kind")] = Field(Testbed(), description="the topology")
+    topology: Annotated[Testbed | LeafSpine | Graph, Field(discriminator="kind")] = Field(Testbed(), description="the topology")
     transport: Annotated[Tcp | Quic, Field(discriminator="protocol")] = Field(Tcp(), description="what the hosts speak")
     balancer: Balancer = Field(Balancer(), description="how the VIP's flows find a server")
     scheduler: Scheduler = Field(Scheduler(), description="how ports admit and order packets")

@@ -1,4 +1,4 @@
-"""What every switch of a simulated network holds: a configuration for the real controller, and all that it would install."""
+"""The contents of each simulated switch: a configuration for the real controller, and all that it would install."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frontage_sim.scenario import Balancer, Protocol, Scheduler, SchedulerKind
 
 CPU_PORT = 510
 KEY = {"id": 1, "secret": "00112233445566778899aabbccddeeff"}
-"""Whose seal nobody attacks here."""
+"""A fixed key: no attack is simulated."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Program:
 def configuration(
     graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program
 ) -> Config:
-    """What an operator would write for this switch."""
+    """Return the configuration that an operator would write for this switch."""
     service = SERVICES[protocol]
     ways = [(service.network(graph, host.name), graph.next_hop(switch.name, host.name, n)) for n, host in enumerate(graph.hosts)]
     routes = [{"prefix": str(network), **_next_hop(graph, port)} for network, port in ways if port]
-    # From all of them servers' packets come.
+    # Servers' packets arrive on all of these ports.
     inside = {port.number for host in graph.hosts if host.answers for port in graph.next_hops(switch.name, host.name)}
     known: dict[str, Any] = {
         "device": {
@@ -82,7 +82,7 @@ def configuration(
 def contents_of(
     graph: Graph, switch: Switch, balancer: Balancer, scheduler: Scheduler, protocol: Protocol, program: Program
 ) -> dict[str, Any]:
-    """What the controller installs there, as the simulator reads it."""
+    """Return the controller's table entries in the simulator's format."""
     config = configuration(graph, switch, balancer, scheduler, protocol, program)
     schema = _schema(program.p4info)
     state, packets_out = contents(config, schema)
@@ -94,7 +94,7 @@ def contents_of(
 
 
 def _scheduler(scheduler: Scheduler, port: Port) -> dict[str, Any]:
-    """What the controller's configuration says of a port's queue; the ideal is the simulator's own."""
+    """Return the scheduler section of a port; the simulator implements ideal schedulers itself."""
     marks = {"ecn_threshold": scheduler.ecn_threshold} if scheduler.ecn_threshold else {}
     match scheduler.kind:
         case SchedulerKind.AIFO:
@@ -116,7 +116,7 @@ def _next_hop(graph: Graph, port: Port) -> dict[str, str]:
 
 
 def _to_balancer(graph: Graph, switch: Switch) -> Port | None:
-    """The way to the nearest switch that serves the VIP."""
+    """Return the port towards the nearest switch that serves the VIP."""
     balancers = [other.name for other in graph.switches if other.balances and switch.name in graph.distance(other.name)]
     nearest = min(balancers, key=lambda name: graph.distance(name)[switch.name], default=None)
     return graph.next_hop(switch.name, nearest, 0) if nearest else None

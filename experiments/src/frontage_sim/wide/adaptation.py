@@ -27,7 +27,7 @@ from frontage_sim.wide.workload import Workload, keys, shares, workload
 def run(settings: Wide) -> pl.DataFrame:
     """A row for each third of an epoch: latencies of its lookups, and messages by requests in its epoch and so far."""
     assert isinstance(settings, Adaptation)
-    places = drawn_places(settings.world.servers, settings.world.clients, settings.seed)
+    places = drawn_places(settings.topology.servers, settings.topology.clients, settings.seed)
     names = workload(settings.names, settings.load, places, settings.seed)
     rng = np.random.default_rng([settings.seed, 10])
     demand = _shifting(names, settings, places, rng)

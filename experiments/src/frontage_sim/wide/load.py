@@ -29,7 +29,7 @@ UPDATES = ("eventual", "eventual_everywhere", "ordered", "ordered_everywhere")
 def run(settings: Wide) -> pl.DataFrame:
     """A row for each name: medians of its latencies, replicas, what failed of its requests."""
     assert isinstance(settings, Load)
-    return simulated(settings, drawn_places(settings.world.servers, settings.world.clients, settings.seed))
+    return simulated(settings, drawn_places(settings.topology.servers, settings.topology.clients, settings.seed))
 
 
 def simulated(settings: Load, places: Places) -> pl.DataFrame:

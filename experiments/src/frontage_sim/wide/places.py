@@ -47,13 +47,13 @@ class Nodes:
 
 
 def places(servers: int, clients: int, seed: int) -> Places:
-    """So many of each: nodes drawn from those of a world."""
+    """So many of each: nodes drawn from those of a topology."""
     rng = np.random.default_rng([seed, 1])
-    world = nodes(FITTED, rng)
+    topology = nodes(FITTED, rng)
     drawn = rng.permutation(NODES)[: servers + clients]
-    rtt = world.rtt[np.ix_(drawn, drawn)]
-    where = world.where[drawn]
-    names = tuple(world.names[node] for node in drawn.tolist())
+    rtt = topology.rtt[np.ix_(drawn, drawn)]
+    where = topology.where[drawn]
+    names = tuple(topology.names[node] for node in drawn.tolist())
     return Places(
         names[:servers],
         names[servers:],
@@ -62,7 +62,7 @@ def places(servers: int, clients: int, seed: int) -> Places:
         distances(where[servers:]),
         where[:servers, 1],
         where[:servers, 0],
-        world.countries[drawn[servers:]],
+        topology.countries[drawn[servers:]],
     )
 
 

@@ -15,7 +15,7 @@ _WEST, _EAST, _NORTH = -130.0, 32.0, 24.0
 def run(settings: Wide) -> pl.DataFrame:
     """A row for each name: one update. A client sends it to the nearest replica, and hears from every one of them by that."""
     assert isinstance(settings, Propagation)
-    places = drawn_places(settings.world.servers, settings.world.clients, settings.seed)
+    places = drawn_places(settings.topology.servers, settings.topology.clients, settings.seed)
     west = (places.server_east > _WEST) & (places.server_east < _EAST) & (places.server_north > _NORTH)
     candidates = np.flatnonzero(west)
     frames = []

@@ -16,7 +16,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class World(_Model):
+class Topology(_Model):
     servers: int = Field(80, ge=3, le=200, description="name servers, of PlanetLab's nodes", examples=[80])
     clients: int = Field(
         80, ge=2, le=200, description="local name servers, others of the nodes; the regions of demand", examples=[80]
@@ -47,12 +47,14 @@ class Costs(_Model):
 class _Experiment(_Model):
     title: str = Field(description="what the figure shows", examples=["Latency against load"])
     seed: int = Field(1, ge=0, description="of everything that is drawn", examples=[1])
-    world: World = Field(World(), description="who is where")
+    topology: Topology = Field(Topology(), description="who is where")
     full: dict[str, Any] = Field(default_factory=dict, description="what --full sets: the published scale")
 
 
 class _Worlds(_Experiment):
-    worlds: int = Field(1, ge=1, description="as many, drawn by the seed, the seed and 1, ...; their rows together", examples=[5])
+    topologies: int = Field(
+        1, ge=1, description="as many, drawn by the seed, the seed and 1, ...; their rows together", examples=[5]
+    )
 
 
 Scheme = Literal["frontage", "auspice", "random-3", "replicate-all", "dht-any-hop", "dht-codons", "dht-en-route", "dht-closest"]
@@ -145,13 +147,14 @@ def parts(scenario: Wide) -> list[Wide]:
     """What can be simulated side by side."""
     if not isinstance(scenario, _Worlds):
         return [scenario]
-    worlds: list[Wide] = [
-        scenario.model_copy(update={"worlds": 1, "seed": seed}) for seed in range(scenario.seed, scenario.seed + scenario.worlds)
+    topologies: list[Wide] = [
+        scenario.model_copy(update={"topologies": 1, "seed": seed})
+        for seed in range(scenario.seed, scenario.seed + scenario.topologies)
     ]
     if not isinstance(scenario, Load):
-        return worlds
+        return topologies
     of = [{"schemes": (scheme,), "loads": (load,)} for scheme in scenario.schemes for load in scenario.loads]
-    return [world.model_copy(update=which) for world in worlds for which in of]
+    return [topology.model_copy(update=which) for topology in topologies for which in of]
 
 
 def _changed(scenario: Wide) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def run(settings: Wide) -> pl.DataFrame:
     Static sites are the best for all names together. Raises SimulationError for a country that no client is in.
     """
     assert isinstance(settings, Static)
-    places = drawn_places(settings.world.servers, settings.world.clients, settings.seed)
+    places = drawn_places(settings.topology.servers, settings.topology.clients, settings.seed)
     return pl.concat([_of_home(home, settings, places).with_columns(home=pl.lit(home)) for home in settings.homes])
 
 

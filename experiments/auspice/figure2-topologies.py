@@ -1,4 +1,4 @@
-"""How much figure 2 is of the world that was drawn: the ratios at load 1 in ten of them."""
+"""How much figure 2 is of the topology that was drawn: the ratios at load 1 in ten of them."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -17,9 +17,9 @@ PUBLISHED = {"random-3": 5.7, "dht-any-hop": 9.0}
 
 
 def evaluate(rows: pl.DataFrame) -> Result:
-    worlds = rows.group_by("seed", "scheme", maintain_order=True).agg(pl.col("lookup").mean() * 1e3)
-    base = worlds.filter(pl.col("scheme") == "auspice").select("seed", base="lookup")
-    ratios = worlds.join(base, on="seed", maintain_order="left").with_columns(ratio=pl.col("lookup") / pl.col("base"))
+    topologies = rows.group_by("seed", "scheme", maintain_order=True).agg(pl.col("lookup").mean() * 1e3)
+    base = topologies.filter(pl.col("scheme") == "auspice").select("seed", base="lookup")
+    ratios = topologies.join(base, on="seed", maintain_order="left").with_columns(ratio=pl.col("lookup") / pl.col("base"))
     lines = []
     for scheme, name in SCHEMES.items():
         of = ratios.filter(pl.col("scheme") == scheme)
