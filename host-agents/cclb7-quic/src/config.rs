@@ -17,6 +17,7 @@ use crate::handoff::Config as Handoff;
 /// Configuration of the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::manual_non_exhaustive)] // The private field only rejects a former name.
 pub struct Config {
     /// Addresses and UDP ports to serve, preferably wildcards.
     pub listen: Vec<SocketAddr>,

@@ -1,5 +1,7 @@
 //! `frontage-cclb7-quic`: the load balancer's command line.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! `frontage-real-server`: the real server's command line.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -41,6 +41,15 @@ pub(super) fn max_udp_payload_size(size: u64) -> u64 {
         .max(MIN_UDP_PAYLOAD_SIZE)
 }
 
+/// An ACK of the client, split by sender.
+#[derive(Debug)]
+pub(super) struct SplitAck<'a> {
+    /// noq's part, in noq's own numbers.
+    pub(super) own: Vec<Range<u64>>,
+    /// The parts of delegations, in numbers on the wire, the highest first.
+    pub(super) delegated: &'a [(u32, Range<u64>)],
+}
+
 /// The number space of a connection, from its first delegation on.
 #[derive(Debug)]
 pub(super) struct SharedNumbers {
@@ -87,15 +96,14 @@ impl SharedNumbers {
         Nonce { path: 0, number }
     }
 
-    /// Split an ACK by sender. Returns noq's part in noq's own numbers, and the delegations' parts in numbers on the wire,
-    /// the highest first.
+    /// Split an ACK by sender.
     ///
     /// # Errors
     /// If the client acknowledges a number that was not allocated.
     pub(super) fn split(
         &mut self,
         acked: impl Iterator<Item = Range<u64>>,
-    ) -> Result<(Vec<Range<u64>>, &[(u32, Range<u64>)]), Unsent> {
+    ) -> Result<SplitAck<'_>, Unsent> {
         let Self {
             ledger,
             map,
@@ -112,7 +120,10 @@ impl SharedNumbers {
             BALANCER => own.push(part),
             _ => delegated.push((id, part)),
         })?;
-        Ok((map.own(own), delegated))
+        Ok(SplitAck {
+            own: map.own(own),
+            delegated,
+        })
     }
 }
 

@@ -200,7 +200,7 @@ impl Connection {
             return false;
         };
         let ranges = ack.ranges().map(|range| *range.start()..range.end() + 1);
-        let Ok((own_ranges, parts)) = shared.split(ranges) else {
+        let Ok(split) = shared.split(ranges) else {
             return false;
         };
         let Scratch {
@@ -209,13 +209,13 @@ impl Connection {
             delegated,
         } = scratch;
         own.clear();
-        for range in own_ranges {
+        for range in split.own {
             own.insert(range.start..=range.end - 1);
         }
         own.write_ack(None, ack.delay, None, frames);
         for path in self.paths.iter() {
             delegated.clear();
-            for (_, part) in parts.iter().filter(|(id, _)| *id == path.id()) {
+            for (_, part) in split.delegated.iter().filter(|(id, _)| *id == path.id()) {
                 delegated.insert(part.start..=part.end - 1);
             }
             if let Some(largest) = delegated.largest() {
