@@ -1,4 +1,4 @@
-//! Prints `host-agents/naming/vectors.json`, which the tests of every language read.
+//! Print `host-agents/naming/vectors.json`, the test vectors for all languages.
 
 use artemis::{Name, ServicePrefix};
 use serde_json::json;

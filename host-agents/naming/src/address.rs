@@ -1,4 +1,4 @@
-//! Service Addresses: an anycast prefix, then the first bits of a name's SHA-512 (Artemis, section 3.2).
+//! Service Addresses: an anycast prefix followed by the first bits of a name's SHA-512 hash (Artemis, section 3.2).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha512};
 
 use crate::Name;
 
-/// An instance's prefix and N_sid, the bits of its ServiceIDs: written `2001:db8:a::/48+16`.
+/// The prefix of an instance and N_sid, the number of bits of its ServiceIDs, written as `2001:db8:a::/48+16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServicePrefix {
     network: IpAddr,
@@ -16,42 +16,42 @@ pub struct ServicePrefix {
     sid_bits: u8,
 }
 
-/// What is no prefix with N_sid, and what to write instead.
+/// Why a text is not a [`ServicePrefix`], and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed(String);
+pub struct InvalidPrefix(String);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for InvalidPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for InvalidPrefix {}
 
 impl ServicePrefix {
-    /// The address of the service `name`: prefix, ServiceID, zeros.
+    /// Return the Service Address of `name`: prefix, ServiceID, zeros.
     pub fn service_address(&self, name: &Name) -> IpAddr {
         let digest = Sha512::digest(name.as_str().as_bytes());
-        let head = u128::from_be_bytes(*digest.first_chunk().expect("64 octets"));
-        // A shift by all 128 bits is for N_sid = 0, of which nothing is left.
+        let head = u128::from_be_bytes(*digest.first_chunk().expect("SHA-512 has 64 bytes"));
+        // For N_sid = 0 the shift is by 128 bits, and the ServiceID is empty.
         let sid = head
             .checked_shr(128 - u32::from(self.sid_bits))
             .unwrap_or(0);
-        let behind = u32::from(width(self.network) - self.length - self.sid_bits);
-        let sid = sid.checked_shl(behind).unwrap_or(0);
+        let host_bits = u32::from(width(self.network) - self.length - self.sid_bits);
+        let sid = sid.checked_shl(host_bits).unwrap_or(0);
         match self.network {
             IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() | sid as u32).into(),
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() | sid).into(),
         }
     }
 
-    /// N_sid.
+    /// Return N_sid.
     pub const fn sid_bits(&self) -> u8 {
         self.sid_bits
     }
 }
 
-/// Bits of an address.
+/// Return the number of bits of an address.
 const fn width(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,
@@ -60,12 +60,12 @@ const fn width(address: IpAddr) -> u8 {
 }
 
 impl FromStr for ServicePrefix {
-    type Err = Malformed;
+    type Err = InvalidPrefix;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        let problem = |what: &str| {
-            let fix = "write prefix/length+bits, as 2001:db8:a::/48+16";
-            Malformed(format!("{text:?} {what}; {fix}"))
+    fn from_str(text: &str) -> Result<Self, InvalidPrefix> {
+        let invalid = |reason: &str| {
+            let fix = "write prefix/length+bits, for example 2001:db8:a::/48+16";
+            InvalidPrefix(format!("invalid prefix {text:?}: {reason}: {fix}"))
         };
         let parts = || {
             let (network, rest) = text.split_once('/')?;
@@ -73,18 +73,18 @@ impl FromStr for ServicePrefix {
             Some((number(length)?, number(sid_bits)?, network.parse().ok()?))
         };
         let (length, sid_bits, network): (u8, u8, IpAddr) =
-            parts().ok_or_else(|| problem("is no prefix with N_sid"))?;
+            parts().ok_or_else(|| invalid("not a prefix with N_sid"))?;
         let width = width(network);
         if length.checked_add(sid_bits).is_none_or(|bits| bits > width) {
-            let reason = format!("has more than {width} bits");
-            return Err(problem(&reason));
+            let reason = format!("more than {width} bits");
+            return Err(invalid(&reason));
         }
         let host = match network {
             IpAddr::V4(v4) => u128::from(v4.to_bits()) << 96,
             IpAddr::V6(v6) => v6.to_bits(),
         };
         if host.checked_shl(length.into()).unwrap_or(0) != 0 {
-            return Err(problem("has bits behind its prefix"));
+            return Err(invalid("bits set after the prefix"));
         }
         Ok(Self {
             network,
@@ -94,10 +94,10 @@ impl FromStr for ServicePrefix {
     }
 }
 
-/// Digits alone: `u8`'s own reading allows a sign.
+/// Parse decimal digits. `u8::from_str` would also accept a sign.
 fn number(digits: &str) -> Option<u8> {
-    let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
-    digits.parse().ok().filter(|_| plain)
+    let only_digits = digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| only_digits)
 }
 
 impl fmt::Display for ServicePrefix {
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn the_id_stands_behind_the_prefix() {
-        // SHA-512("abc") = ddaf35a193617aba cc417349ae204131 ... (RFC 6234's example).
+    fn service_id_follows_the_prefix() {
+        // SHA-512("abc") = ddaf35a193617aba cc417349ae204131 ... (example of RFC 6234).
         for (prefix, expected) in [
             ("2001:db8:a::/48+16", "2001:db8:a:ddaf::"),
             ("2001:db8:a::/48+12", "2001:db8:a:dda0::"),
@@ -136,26 +136,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_told_why() {
+    fn invalid_prefixes_are_rejected_with_the_reason() {
         for (text, reason) in [
-            ("2001:db8:a::/48", "is no prefix"),
-            ("2001:db8:a::/48+", "is no prefix"),
-            ("2001:db8:a::/+48+1", "is no prefix"),
-            ("198.51.100/24+8", "is no prefix"),
-            ("2001:db8:a::/48+81", "has more than 128 bits"),
-            ("198.51.100.0/24+9", "has more than 32 bits"),
-            ("198.51.100.0/200+200", "has more than 32 bits"),
-            ("2001:db8:a::1/48+16", "has bits behind its prefix"),
-            ("198.51.100.1/31+0", "has bits behind its prefix"),
+            ("2001:db8:a::/48", "not a prefix"),
+            ("2001:db8:a::/48+", "not a prefix"),
+            ("2001:db8:a::/+48+1", "not a prefix"),
+            ("198.51.100/24+8", "not a prefix"),
+            ("2001:db8:a::/48+81", "more than 128 bits"),
+            ("198.51.100.0/24+9", "more than 32 bits"),
+            ("198.51.100.0/200+200", "more than 32 bits"),
+            ("2001:db8:a::1/48+16", "bits set after the prefix"),
+            ("198.51.100.1/31+0", "bits set after the prefix"),
         ] {
             let error = text.parse::<ServicePrefix>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{text:?} {reason}")), "{error}");
+            let expected = format!("invalid prefix {text:?}: {reason}");
+            assert!(error.starts_with(&expected), "{error}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_shown_is_read(bits: u128, length in 0..=128u8, sid_bits in 0..=128u8) {
+        fn displayed_prefix_is_parsed_back(bits: u128, length in 0..=128u8, sid_bits in 0..=128u8) {
             let network = bits.checked_shr(128 - u32::from(length)).unwrap_or(0).checked_shl(128 - u32::from(length)).unwrap_or(0);
             let prefix = ServicePrefix { network: Ipv6Addr::from_bits(network).into(), length, sid_bits: sid_bits.min(128 - length) };
             prop_assert_eq!(prefix.to_string().parse(), Ok(prefix));

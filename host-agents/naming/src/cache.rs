@@ -1,7 +1,9 @@
-//! Which unicast address a service was found at, for as long as its server said (`service_ttl`; Artemis, section 3.5).
+//! A cache of the unicast addresses that servers have announced. An entry lives as long as its server said
+//! (`service_ttl`; Artemis, section 3.5).
 //!
-//! In memory, or in a file that several processes share: a line for each entry, `<until, s since 1970> <port asked for> <unicast address> <name>`. Writers take
-//! turns by a lock and put a whole new file in the old one's place, so that readers need no lock; a line that is none is passed over.
+//! The cache is in memory, or in a file that several processes share. The file has a line for each entry: `<expiry,
+//! seconds since 1970> <requested port> <unicast address> <name>`. Writers hold a lock and replace the file as a
+//! whole, so readers need no lock. Readers skip malformed lines.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,55 +11,59 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Name;
 
-/// Most entries; one more pushes out the oldest.
+/// Most entries. A further one replaces the oldest.
 pub const CAPACITY: usize = 1024;
-/// Longest time that an entry is believed, in seconds, whatever the server says: a day.
-pub const LONGEST: u64 = 86_400;
-/// Most bytes that are read of a file.
-const FILE_LIMIT: u64 = 1 << 20;
+/// Longest lifetime of an entry in seconds, whatever the server says: a day.
+pub const MAX_TTL: u64 = 86_400;
+/// Most bytes that are read from a file.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Unicast addresses by name and port.
 #[derive(Debug)]
-pub struct Cache(Form);
+pub struct Cache(Storage);
 
 #[derive(Debug)]
-enum Form {
-    Own(Mutex<Entries>),
-    Shared(PathBuf),
+enum Storage {
+    Memory(Mutex<Entries>),
+    File(PathBuf),
 }
 
 impl Default for Cache {
-    /// In memory, empty.
+    /// Create an empty cache in memory.
     fn default() -> Self {
-        Self(Form::Own(Mutex::default()))
+        Self(Storage::Memory(Mutex::default()))
     }
 }
 
 impl Cache {
-    /// In the file at `path`, which needs not exist yet. Beside it comes to be a file of the same name with `.lock`.
+    /// Use the cache in the file at `path`, which need not exist yet. Its lock is a file of the same name with
+    /// `.lock` appended.
     pub fn shared(path: impl Into<PathBuf>) -> Self {
-        Self(Form::Shared(path.into()))
+        Self(Storage::File(path.into()))
     }
 
-    /// Where the service `name` at `port` was found, if that holds still.
+    /// Return the unicast address of the service `name` at `port`, if it is known and has not expired.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     pub fn get(&self, name: &Name, port: u16) -> io::Result<Option<SocketAddr>> {
         match &self.0 {
-            Form::Own(entries) => Ok(entries
-                .lock()
-                .expect("nobody panics with it")
-                .get((name, port), now())),
-            Form::Shared(path) => Ok(read(path)?.get((name, port), now())),
+            Storage::Memory(entries) => Ok(entries.lock().get((name, port), now())),
+            Storage::File(path) => Ok(read(path)?.get((name, port), now())),
         }
     }
 
-    /// Remembers for `service_ttl` seconds that it was found at `unicast`.
+    /// Store the `unicast` address of a service for `service_ttl` seconds. A TTL of 0 removes the entry.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
     pub fn put(
         &self,
         name: &Name,
@@ -68,27 +74,30 @@ impl Cache {
         self.change(|entries| entries.put((name, port), unicast, service_ttl, now()))
     }
 
-    /// Forgets where it was found.
+    /// Remove the entry of a service.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
     pub fn invalidate(&self, name: &Name, port: u16) -> io::Result<()> {
         self.change(|entries| entries.remove((name, port)))
     }
 
     fn change(&self, change: impl FnOnce(&mut Entries)) -> io::Result<()> {
         match &self.0 {
-            Form::Own(entries) => change(&mut entries.lock().expect("nobody panics with it")),
-            Form::Shared(path) => {
-                let beside = |end: &str| {
+            Storage::Memory(entries) => change(&mut entries.lock()),
+            Storage::File(path) => {
+                let with_suffix = |suffix: &str| {
                     let mut name = OsString::from(path);
-                    name.push(end);
+                    name.push(suffix);
                     PathBuf::from(name)
                 };
                 let mut options = OpenOptions::new();
                 let lock = options.create(true).truncate(false).write(true);
-                let lock = lock.open(beside(".lock"))?;
+                let lock = lock.open(with_suffix(".lock"))?;
                 flock(&lock, FlockOperation::LockExclusive)?;
                 let mut entries = read(path)?;
                 change(&mut entries);
-                let new = beside(".new");
+                let new = with_suffix(".new");
                 File::create(&new)?.write_all(entries.to_text().as_bytes())?;
                 fs::rename(&new, path)?;
             }
@@ -97,7 +106,7 @@ impl Cache {
     }
 }
 
-/// Seconds since 1970.
+/// Return the seconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
@@ -106,7 +115,7 @@ fn now() -> u64 {
 fn read(path: &Path) -> io::Result<Entries> {
     let mut bytes = Vec::new();
     match File::open(path) {
-        Ok(file) => file.take(FILE_LIMIT).read_to_end(&mut bytes)?,
+        Ok(file) => file.take(MAX_FILE).read_to_end(&mut bytes)?,
         Err(error) if error.kind() == ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
     };
@@ -121,7 +130,7 @@ struct Entry {
     name: Name,
 }
 
-/// The oldest first.
+/// Entries, oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Entries(Vec<Entry>);
 
@@ -149,16 +158,17 @@ impl Entries {
                 unicast,
                 name,
             } = entry;
-            // The dot is what reading takes off again: a name may end with one of its own.
-            writeln!(text, "{until} {port} {unicast} {name}.").expect("a String takes it");
+            // Reading removes one final dot, and a name may itself end with a dot.
+            writeln!(text, "{until} {port} {unicast} {name}.")
+                .expect("writing to a string does not fail");
         }
         text
     }
 
     fn get(&self, (name, port): (&Name, u16), now: u64) -> Option<SocketAddr> {
         let entry = self.0.iter().find(|entry| entry.is_of(name, port))?;
-        // One from far ahead was written by a clock that was wrong.
-        (now..=now + LONGEST)
+        // A later expiry was written with a wrong clock.
+        (now..=now + MAX_TTL)
             .contains(&entry.until)
             .then_some(entry.unicast)
     }
@@ -173,7 +183,7 @@ impl Entries {
             self.0.remove(0);
         }
         self.0.push(Entry {
-            until: now + ttl.min(LONGEST),
+            until: now + ttl.min(MAX_TTL),
             port,
             unicast,
             name: name.clone(),
@@ -204,28 +214,28 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_lives_as_long_as_its_server_said() {
+    fn entry_expires_after_its_ttl_or_a_day() {
         let (mut entries, films) = (Entries::default(), name("films.example"));
         entries.put((&films, 443), at(1), 60, 1000);
         assert_eq!(entries.get((&films, 443), 1060), Some(at(1)));
         assert_eq!(entries.get((&films, 443), 1061), None);
         assert_eq!(entries.get((&films, 444), 1000), None);
         entries.put((&films, 443), at(2), u64::MAX, 1000);
-        assert_eq!(entries.get((&films, 443), 1000 + LONGEST), Some(at(2)));
-        assert_eq!(entries.get((&films, 443), 1001 + LONGEST), None);
-        // The clock was set back by a day and more.
+        assert_eq!(entries.get((&films, 443), 1000 + MAX_TTL), Some(at(2)));
+        assert_eq!(entries.get((&films, 443), 1001 + MAX_TTL), None);
+        // The clock was set back by more than a day.
         assert_eq!(entries.get((&films, 443), 999), None);
         entries.put((&films, 443), at(3), 0, 1000);
         assert_eq!(entries, Entries::default());
     }
 
     #[test]
-    fn the_oldest_goes_first() {
+    fn full_cache_replaces_the_oldest_entry() {
         let mut entries = Entries::default();
         let names: Vec<Name> = (0..=CAPACITY).map(|i| name(&i.to_string())).collect();
         entries.put((&names[0], 1), at(1), 10, 0);
         entries.put((&names[1], 1), at(1), 10, 0);
-        // It is young again.
+        // Renewed, so no longer the oldest.
         entries.put((&names[0], 1), at(1), 10, 0);
         for name in &names[2..] {
             entries.put((name, 1), at(1), 10, 0);
@@ -236,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_loses_its_damaged_lines() {
+    fn malformed_lines_are_skipped() {
         let mut entries = Entries::default();
         entries.put(
             (&name("dot at the end.."), 7),

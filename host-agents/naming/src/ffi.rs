@@ -1,7 +1,7 @@
-//! The C library: `include/artemis.h` says what each function does.
+//! The C library, which `include/artemis.h` documents.
 //!
-//! A list of addresses is made of lists that glibc's own `getaddrinfo` makes of numeric hosts. So services, hints and error codes are its own, and
-//! `freeaddrinfo` frees the result, element by element, wherever it came from.
+//! It concatenates the lists that glibc's `getaddrinfo` returns for numeric hosts. So services, hints and error codes
+//! are those of glibc, and `freeaddrinfo` frees the result element by element.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -16,10 +16,11 @@ mod list;
 
 use list::List;
 
-/// The host has no address of the wanted family (`netdb.h`); crate libc lacks it.
+/// The host has no address of the requested family (`netdb.h`). Crate libc lacks this constant.
 const EAI_ADDRFAMILY: c_int = -9;
 
-/// The environment's settings, as they were at the first call; what is wrong with them is said on the standard error then.
+/// Return the environment's settings as of the first call, which prints an error to the standard error stream if they
+/// are invalid.
 pub fn settings() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     let read = || {
@@ -34,7 +35,7 @@ pub fn settings() -> Option<&'static Settings> {
 /// See `artemis.h`.
 ///
 /// # Safety
-/// As `getaddrinfo`: strings end with NUL or are null, `hints` may be null, `res` takes a pointer.
+/// As for `getaddrinfo`: strings end with NUL or are null, `hints` is valid or null, and `res` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getaddrinfosid(
     node: *const c_char,
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn getaddrinfosid(
     )
 }
 
-/// What glibc takes no hints for.
+/// Return the hints that glibc uses for a null pointer.
 fn default_hints() -> addrinfo {
     // SAFETY: numbers and null pointers.
     let zero: addrinfo = unsafe { std::mem::zeroed() };
@@ -73,7 +74,7 @@ fn look_up(node: Option<&CStr>, service: Option<&CStr>, hints: &addrinfo) -> Res
         ai_flags: hints.ai_flags | libc::AI_NUMERICHOST,
         ..*hints
     };
-    // Numeric hosts in all their forms, none at all, and whatever is wrong with the hints.
+    // glibc handles numeric hosts in all their forms, a null host, and invalid hints.
     match List::of(node, service, if node.is_some() { &numeric } else { hints }) {
         Err(libc::EAI_NONAME) if hints.ai_flags & libc::AI_NUMERICHOST == 0 => {}
         result => return result,
@@ -92,20 +93,20 @@ fn look_up(node: Option<&CStr>, service: Option<&CStr>, hints: &addrinfo) -> Res
     }
     addresses.sort_by_key(|address| (!is_reachable(*address), address.is_ipv4()));
     let mut numeric = numeric;
-    // IPv4 goes into IPv6's clothes if there is no IPv6, or if all are wanted (getaddrinfo(3)).
+    // IPv4 addresses are mapped to IPv6 if there is no IPv6 address, or if AI_ALL requests it (getaddrinfo(3)).
     if addresses.iter().any(IpAddr::is_ipv6) && hints.ai_flags & libc::AI_ALL == 0 {
         numeric.ai_flags &= !libc::AI_V4MAPPED;
     }
-    let (mut list, mut problem) = (List::default(), EAI_ADDRFAMILY);
+    let (mut list, mut last_error) = (List::default(), EAI_ADDRFAMILY);
     for address in addresses {
         match List::of_address(address, service, &numeric) {
             Ok(more) => list.append(more),
-            // Of another family than was asked for, or than this host has; or the service is no number, and should be.
-            Err(code @ (EAI_ADDRFAMILY | libc::EAI_NONAME)) => problem = code,
+            // The family was not requested, or this host lacks it, or the service must be numeric and is not.
+            Err(code @ (EAI_ADDRFAMILY | libc::EAI_NONAME)) => last_error = code,
             Err(code) => return Err(code),
         }
     }
-    let port = list.port().ok_or(problem)?;
+    let port = list.port().ok_or(last_error)?;
     if let Some(mut first) = cached(settings, &name, port, &numeric) {
         first.append(list);
         list = first;
@@ -116,7 +117,7 @@ fn look_up(node: Option<&CStr>, service: Option<&CStr>, hints: &addrinfo) -> Res
     Ok(list)
 }
 
-/// Where the service was found before. Only datagrams find it there: it is a QUIC server's preferred address.
+/// Return the cached address of the service, for datagrams only: it is a QUIC server's preferred address.
 fn cached(settings: &Settings, name: &Name, port: u16, numeric: &addrinfo) -> Option<List> {
     if ![0, libc::SOCK_DGRAM].contains(&numeric.ai_socktype) {
         return None;
@@ -130,20 +131,20 @@ fn cached(settings: &Settings, name: &Name, port: u16, numeric: &addrinfo) -> Op
     List::of_address(unicast.ip(), Some(&port), &datagrams).ok()
 }
 
-/// Whether there is a route (RFC 6724, section 6, rule 1). Nothing is sent.
+/// Return whether there is a route to `address` (RFC 6724, section 6, rule 1). This sends no packet.
 fn is_reachable(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The port does not matter; 0 would not do everywhere.
+    // The port does not matter, except that some systems reject 0.
     UdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 443)).is_ok())
 }
 
 /// See `artemis.h`.
 ///
 /// # Safety
-/// `name` ends with NUL; `unicast` points to `length` octets.
+/// `name` ends with NUL, and `unicast` points to `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn artemis_cache(
     name: *const c_char,
@@ -189,7 +190,7 @@ unsafe fn name_at(text: *const c_char) -> Option<Name> {
     Name::new(text.to_str().ok()?).ok()
 }
 
-/// 0, or -1 and `errno`; `None` is an invalid argument.
+/// Return 0, or set `errno` and return -1. `None` stands for an invalid argument.
 fn outcome(done: Option<std::io::Result<()>>) -> c_int {
     let code = match done {
         Some(Ok(())) => return 0,
@@ -201,6 +202,6 @@ fn outcome(done: Option<std::io::Result<()>>) -> c_int {
 }
 
 fn set_errno(code: c_int) {
-    // SAFETY: glibc gives a pointer to this thread's own.
+    // SAFETY: glibc returns a valid pointer to this thread's errno.
     unsafe { ptr::write(libc::__errno_location(), code) };
 }

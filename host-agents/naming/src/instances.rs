@@ -1,6 +1,6 @@
-//! Instances of Artemis: which names belong to which prefix.
+//! Instances of Artemis: the names that belong to each prefix.
 //!
-//! One instance a line, or several on one line with `;` between them; `#` begins a comment:
+//! The text has one instance per line, or several on a line, separated by `;`. `#` begins a comment:
 //!
 //! ```text
 //! 2001:db8:a::/48+16 = films.example, *.films.example
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use crate::{Name, ServicePrefix};
 
-/// Instances, in the order of their addresses.
+/// Instances, in the order in which their addresses are used.
 #[derive(Clone, Debug, Default)]
 pub struct Instances(Vec<Instance>);
 
@@ -25,31 +25,33 @@ struct Instance {
 enum Pattern {
     /// `*`.
     All,
-    /// `*.films.example`, here with its dot: the names below.
+    /// `*.films.example`, all names below `films.example`. Holds `.films.example`.
     Below(String),
+    /// `films.example`.
     Exactly(Name),
 }
 
 impl Pattern {
     fn new(text: &str) -> Result<Self, String> {
-        let name = |text| Name::new(text).map_err(|error| format!("{text:?} is no name: {error}"));
+        let name =
+            |text| Name::new(text).map_err(|error| format!("invalid name {text:?}: {error}"));
         match text.strip_prefix('*') {
             Some("") => Ok(Self::All),
             Some(below) if below.starts_with('.') => {
                 Ok(Self::Below(format!(".{}", name(&below[1..])?)))
             }
             _ if text.contains('*') => Err(format!(
-                "{text:?} is no pattern; write films.example, *.films.example or *"
+                "invalid pattern {text:?}: write films.example, *.films.example or *"
             )),
             _ => name(text).map(Self::Exactly),
         }
     }
 
-    fn has(&self, name: &Name) -> bool {
+    fn matches(&self, name: &Name) -> bool {
         match self {
             Self::All => true,
-            Self::Below(end) => {
-                name.as_str().len() > end.len() && name.as_str().ends_with(end.as_str())
+            Self::Below(suffix) => {
+                name.as_str().len() > suffix.len() && name.as_str().ends_with(suffix.as_str())
             }
             Self::Exactly(this) => this == name,
         }
@@ -57,7 +59,10 @@ impl Pattern {
 }
 
 impl Instances {
-    /// Reads `text`; an error says where in `origin`, a file or a variable, something is wrong.
+    /// Parse `text`, the content of `origin`, which is a file or a variable.
+    ///
+    /// # Errors
+    /// If the text is invalid; the error names `origin` and the line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, String> {
         let mut instances = Vec::new();
         for (i, line) in text.lines().enumerate() {
@@ -75,16 +80,21 @@ impl Instances {
         Ok(Self(instances))
     }
 
-    /// These, then `more`.
+    /// Append the instances of `more`.
     pub fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
     }
 
-    /// The Service Addresses of `name`, one for each instance that it belongs to.
+    /// Return the Service Addresses of `name`, one for each instance to which it belongs.
     pub fn service_addresses(&self, name: &Name) -> Vec<IpAddr> {
-        let mine = |instance: &&Instance| instance.patterns.iter().any(|pattern| pattern.has(name));
-        let instances = self.0.iter().filter(mine);
+        let matches = |instance: &&Instance| {
+            instance
+                .patterns
+                .iter()
+                .any(|pattern| pattern.matches(name))
+        };
+        let instances = self.0.iter().filter(matches);
         instances
             .map(|instance| instance.prefix.service_address(name))
             .collect()
@@ -94,7 +104,7 @@ impl Instances {
 fn instance(text: &str) -> Result<Instance, String> {
     let Some((prefix, names)) = text.split_once('=') else {
         return Err(format!(
-            "{text:?} names no names; write 2001:db8:a::/48+16 = films.example, *.films.example"
+            "missing names in {text:?}: write 2001:db8:a::/48+16 = films.example, *.films.example"
         ));
     };
     let prefix = prefix.trim().parse::<ServicePrefix>();
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_find_their_instances() {
+    fn names_match_their_instances() {
         let text = "# anycast\n2001:db8:a::/48+16 = Films.example, *.films.example\n\n198.51.100.0/24+0=films.example; 192.0.2.0/24+0 = the quick fox # one";
         let instances = Instances::parse(text, "conf").unwrap();
         let found = |name| instances.service_addresses(&Name::new(name).unwrap());
@@ -128,19 +138,22 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line() {
+    fn errors_name_origin_and_line() {
         for (text, expected) in [
             (
                 "\n2001:db8::/32+8",
-                "conf:2: \"2001:db8::/32+8\" names no names",
+                "conf:2: missing names in \"2001:db8::/32+8\"",
             ),
             (
                 "2001:db8::/32 = a",
-                "conf:1: \"2001:db8::/32\" is no prefix",
+                "conf:1: invalid prefix \"2001:db8::/32\"",
             ),
-            ("::/0+0 = a,", "conf:1: \"\" is no name"),
-            ("::/0+0 = a; ::/0+0 = a*b", "conf:1: \"a*b\" is no pattern"),
-            ("::/0+0 = *.", "conf:1: \"\" is no name"),
+            ("::/0+0 = a,", "conf:1: invalid name \"\""),
+            (
+                "::/0+0 = a; ::/0+0 = a*b",
+                "conf:1: invalid pattern \"a*b\"",
+            ),
+            ("::/0+0 = *.", "conf:1: invalid name \"\""),
         ] {
             let error = Instances::parse(text, "conf").unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -1,5 +1,8 @@
-//! Names without lookups (Artemis, sections 3.2 and 3.5): a name becomes an anycast *Service Address* by hashing, and a server's unicast address,
-//! once known, is remembered for its `service_ttl`. `docs/naming.md` is the specification; C has it as `libartemis.so` (`include/artemis.h`).
+//! Names without DNS queries (Artemis, sections 3.2 and 3.5), for clients. Hashing turns a name into an anycast
+//! *Service Address*. Once a server has announced its unicast address, a cache keeps that address for the server's
+//! `service_ttl`.
+//!
+//! `docs/naming.md` is the specification. The C library is `libartemis.so` (`include/artemis.h`).
 
 mod address;
 mod cache;
@@ -9,8 +12,8 @@ mod instances;
 mod name;
 mod settings;
 
-pub use address::{Malformed, ServicePrefix};
-pub use cache::{CAPACITY, Cache, LONGEST};
+pub use address::{InvalidPrefix, ServicePrefix};
+pub use cache::{CAPACITY, Cache, MAX_TTL};
 pub use instances::Instances;
-pub use name::{Name, NoName};
+pub use name::{InvalidName, Name};
 pub use settings::Settings;

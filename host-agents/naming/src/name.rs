@@ -1,34 +1,38 @@
-//! Names as they are hashed.
+//! Names in the form in which they are hashed.
 
 use std::fmt;
 
-/// A name in the form in which TLS carries it (RFC 6066, section 3): ASCII letters lowered, without the final dot.
+/// A name in the form in which TLS carries it (RFC 6066, section 3): ASCII letters in lower case, without the final
+/// dot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// What is no name: nothing at all, or something with control characters.
+/// The text is not a name: it is empty or has control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoName;
+pub struct InvalidName;
 
-impl fmt::Display for NoName {
+impl fmt::Display for InvalidName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name has one character at least, and no control characters")
+        f.write_str("a name must not be empty or have control characters")
     }
 }
 
-impl std::error::Error for NoName {}
+impl std::error::Error for InvalidName {}
 
 impl Name {
-    /// The name that people write as `text`.
-    pub fn new(text: &str) -> Result<Self, NoName> {
+    /// Normalise `text` to a name.
+    ///
+    /// # Errors
+    /// If `text` is empty or has control characters.
+    pub fn new(text: &str) -> Result<Self, InvalidName> {
         let text = text.strip_suffix('.').unwrap_or(text);
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(NoName);
+            return Err(InvalidName);
         }
         Ok(Self(text.to_ascii_lowercase()))
     }
 
-    /// In UTF-8.
+    /// Return the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_as_tls_carries_them() {
+    fn names_are_normalised_as_in_tls() {
         for (text, name) in [
             ("Films.Example.", "films.example"),
             ("films.example..", "films.example."),
@@ -54,7 +58,7 @@ mod tests {
             assert_eq!(Name::new(text).unwrap().as_str(), name);
         }
         for text in ["", ".", "a\nb", "a\0"] {
-            assert_eq!(Name::new(text), Err(NoName));
+            assert_eq!(Name::new(text), Err(InvalidName));
         }
     }
 }

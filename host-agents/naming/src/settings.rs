@@ -1,4 +1,4 @@
-//! What the environment says of Artemis.
+//! The settings of Artemis in a process's environment.
 
 use std::env;
 use std::fs;
@@ -7,31 +7,34 @@ use std::path::Path;
 
 use crate::{Cache, Instances};
 
-/// Instances.
+/// The variable that holds instances.
 const INSTANCES: &str = "ARTEMIS";
-/// A file of further ones.
+/// The variable that names a file with further instances.
 const FILE: &str = "ARTEMIS_CONF";
-/// Read if `FILE` names none, and if it is there.
+/// The file that is read if it exists and `FILE` does not name another one.
 const DEFAULT_FILE: &str = "/etc/artemis.conf";
-/// A file of the cache; in memory if absent.
+/// The variable that names the file of the cache. Without it, the cache is in memory.
 const CACHE: &str = "ARTEMIS_CACHE";
 
-/// What a program without a configuration of its own goes by.
+/// The settings of a program that has no configuration of its own for Artemis.
 #[derive(Debug)]
 pub struct Settings {
-    /// Of the variable `ARTEMIS`, then of the file.
+    /// Instances of the variable `ARTEMIS`, then those of the file.
     pub instances: Instances,
-    /// In the file that `ARTEMIS_CACHE` names, or this process's own.
+    /// The cache in the file that `ARTEMIS_CACHE` names, or one in memory.
     pub cache: Cache,
 }
 
 impl Settings {
-    /// Reads the environment; an error names the variable or file and line.
+    /// Read the environment.
+    ///
+    /// # Errors
+    /// If a setting is invalid; the error names the variable or file, and the line.
     pub fn from_environment() -> Result<Self, String> {
         let instances = match env::var(INSTANCES) {
             Ok(text) => Instances::parse(&text, INSTANCES)?,
             Err(env::VarError::NotPresent) => Instances::default(),
-            Err(env::VarError::NotUnicode(_)) => return Err(format!("{INSTANCES}: is not UTF-8")),
+            Err(env::VarError::NotUnicode(_)) => return Err(format!("{INSTANCES}: not UTF-8")),
         };
         let named = env::var_os(FILE);
         let path = named.as_deref().map_or(Path::new(DEFAULT_FILE), Path::new);

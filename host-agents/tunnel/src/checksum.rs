@@ -1,11 +1,11 @@
-//! The Internet checksum (RFC 1071), in the machine's byte order: a sum is the same in either, bytes swapped.
+//! The Internet checksum (RFC 1071), computed in the machine's byte order, which only swaps the bytes of the result.
 
 /// An unfinished sum.
 #[derive(Clone, Copy, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds `bytes`; only the last piece may have an odd length.
+    /// Add `bytes`. Only the last piece may have an odd length.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<4>();
@@ -18,13 +18,13 @@ impl Sum {
         Self(self.0 + sum + u64::from(u32::from_ne_bytes(last)))
     }
 
-    /// Adds a number of 16 bits.
+    /// Add a 16-bit number.
     #[inline]
     pub fn word(self, word: u16) -> Self {
         Self(self.0 + u64::from(word.to_be()))
     }
 
-    /// The checksum as it stands in a header; 0 when the sum was over one that holds.
+    /// Return the checksum as a header carries it. If the sum included a correct checksum, the result is 0.
     #[inline]
     pub fn finish(self) -> [u8; 2] {
         let mut sum = self.0;
@@ -34,9 +34,9 @@ impl Sum {
         (!(sum as u16)).to_ne_bytes()
     }
 
-    /// Whether a sum that includes a checksum says that it is right.
+    /// Return whether a sum that includes a checksum shows that the checksum is correct.
     #[inline]
-    pub fn holds(self) -> bool {
+    pub fn is_valid(self) -> bool {
         self.finish() == [0, 0]
     }
 }

@@ -1,6 +1,6 @@
-//! Why a packet is refused: one name each, so that each has its counter.
+//! The reasons for rejecting a packet. Each has a name, under which metrics count it.
 
-/// Why a packet did not come out of a tunnel, or cannot go into one.
+/// Why a tunnelled packet cannot be decoded, or a payload cannot be encapsulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Error {
@@ -12,34 +12,34 @@ pub enum Error {
     GreVersion,
     /// GRE without a key (RFC 2890).
     KeyAbsent,
-    /// GRE's own checksum is wrong.
+    /// The GRE checksum is wrong.
     GreChecksum,
-    /// The network identifier or key is no site's: not 1 to 255.
+    /// The network identifier or key is not a site id, 1 to 255.
     Origin,
-    /// The inner packet is neither IPv4 nor IPv6; a VLAN tag is such a packet (RFC 7348, 6.1).
+    /// The inner packet is neither IPv4 nor IPv6, for example because it has a VLAN tag (RFC 7348, 6.1).
     EtherType,
-    /// The inner IP header's version is not what the tunnel announced.
+    /// The version in the inner IP header differs from the tunnel header's protocol type.
     Version,
     /// The inner packet ends before its own length, or within a header.
     InnerShort,
     /// The inner IPv4 header's length or checksum is wrong.
     Ipv4Header,
-    /// The inner packet is a fragment: its ports are in another one.
+    /// The inner packet is a fragment, so it may lack the ports.
     Fragment,
     /// The inner packet is not UDP, or has IPv6 extension headers.
     Protocol,
-    /// The inner UDP length contradicts that of the IP packet.
+    /// The inner UDP length contradicts the length of the IP packet.
     UdpLength,
     /// The inner UDP checksum is wrong, or absent over IPv6.
     UdpChecksum,
-    /// To be sent: source and destination are of different families.
+    /// Encapsulation: source and destination are of different address families.
     Families,
-    /// To be sent: the payload does not fit an IP packet.
+    /// Encapsulation: the payload does not fit an IP packet.
     TooLong,
 }
 
 impl Error {
-    /// All of them, in the order of their numbers.
+    /// All errors, in the order of their discriminants.
     pub const ALL: [Self; 16] = [
         Self::TunnelShort,
         Self::VniAbsent,
@@ -59,7 +59,7 @@ impl Error {
         Self::TooLong,
     ];
 
-    /// The name that metrics have for it.
+    /// Return the name of the error in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TunnelShort => "tunnel_short",

@@ -1,4 +1,4 @@
-//! GRE (RFC 2784, 2) with a key (RFC 2890, 2): the packet follows directly.
+//! GRE (RFC 2784, 2) with a key (RFC 2890, 2). The inner packet follows the header directly.
 
 use crate::checksum::Sum;
 use crate::{Error, Family};
@@ -6,18 +6,18 @@ use crate::{Error, Family};
 /// IP protocol number.
 pub const PROTOCOL: u8 = 47;
 
-/// Bytes in front of the inner IP packet, as written here: flags, protocol type, key.
+/// Bytes before the inner IP packet, as this crate writes them: flags, protocol type, key.
 pub const LEN: usize = 8;
 
 const CHECKSUM: u8 = 0x80;
 const ROUTING: u8 = 0x40;
 const KEY: u8 = 0x20;
 const SEQUENCE: u8 = 0x10;
-/// Strict source route and recursion control of RFC 1701, which RFC 2784 has receivers refuse.
+/// Routing, strict source route and recursion control of RFC 1701, which receivers must reject (RFC 2784).
 const OBSOLETE: u8 = ROUTING | 0x0f;
 const VERSION: u8 = 0x07;
 
-/// The key, the inner family, the inner packet. A checksum is verified, a sequence number skipped.
+/// Return the key, the inner address family and the inner packet. Verify a checksum, and skip a sequence number.
 #[inline]
 pub(crate) fn open(bytes: &[u8]) -> Result<(u32, Family, &[u8]), Error> {
     let (start, mut rest) = bytes.split_first_chunk::<4>().ok_or(Error::TunnelShort)?;
@@ -29,7 +29,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<(u32, Family, &[u8]), Error> {
         return Err(Error::KeyAbsent);
     }
     if flags & CHECKSUM != 0 {
-        if !Sum::default().bytes(bytes).holds() {
+        if !Sum::default().bytes(bytes).is_valid() {
             return Err(Error::GreChecksum);
         }
         rest = rest.get(4..).ok_or(Error::TunnelShort)?;

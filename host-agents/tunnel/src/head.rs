@@ -1,4 +1,4 @@
-//! What goes in front of a payload: the tunnel's header, IP's and UDP's.
+//! The headers before a payload: tunnel, IP and UDP.
 
 use core::net::SocketAddr;
 use core::num::NonZeroU8;
@@ -11,8 +11,8 @@ use crate::{Encapsulation, Error, Family, Flow, gre, vxlan};
 const HOP_LIMIT: u8 = 64;
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// The bytes that make a payload a tunnelled datagram. Sent in front of that payload, and of no other: the UDP checksum is
-/// its.
+/// The bytes that make a payload a tunnelled datagram. They are valid before this payload only, because they contain
+/// its UDP checksum.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     bytes: [u8; Self::MAX],
@@ -20,10 +20,11 @@ pub struct Head {
 }
 
 impl Head {
-    /// Most bytes: VXLAN around IPv6.
+    /// Largest length in bytes: VXLAN around IPv6.
     pub const MAX: usize = vxlan::LEN + IPV6_LEN + UDP_LEN;
 
-    /// The head of `payload`, sent in `flow` with the two bits `ecn`, into a tunnel of the client's `origin` site.
+    /// Create the headers of `payload`, sent in `flow` with the two `ecn` bits, into the tunnel of the client's
+    /// `origin` site.
     ///
     /// # Errors
     /// [`Error::Families`], [`Error::TooLong`].
@@ -47,7 +48,7 @@ impl Head {
             Encapsulation::Vxlan => head.push(&vxlan::write(origin.get(), family)),
             Encapsulation::Gre => head.push(&gre::write(origin.get(), family)),
         }
-        // What IPv4 counts holds its header too; below that limit IPv6's payload length holds as well.
+        // IPv4's total length includes its header. A payload within that limit also fits IPv6's payload length.
         let limit = usize::from(u16::MAX) - IPV4_LEN - UDP_LEN;
         if payload.len() > limit {
             return Err(Error::TooLong);
@@ -58,7 +59,7 @@ impl Head {
         Ok(head)
     }
 
-    /// Writes the IP header; the sum of the two addresses.
+    /// Write the IP header, and return the checksum of the two addresses.
     #[inline]
     fn ip(&mut self, flow: Flow, ecn: u8, length: u16) -> Result<Sum, Error> {
         let [high, low] = length.to_be_bytes();
@@ -110,7 +111,7 @@ impl Head {
             .word(length)
             .bytes(&udp[..4])
             .bytes(&udp[4..]);
-        // A checksum of 0 would say that there is none (RFC 768).
+        // A checksum field of 0 means that there is no checksum (RFC 768).
         let checksum = match sum.bytes(payload).finish() {
             [0, 0] => [0xff, 0xff],
             checksum => checksum,

@@ -1,4 +1,4 @@
-//! The packet within: UDP over IPv4 (RFC 791) or IPv6 (RFC 8200).
+//! The inner packet: UDP over IPv4 (RFC 791) or IPv6 (RFC 8200).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,17 +10,17 @@ pub(crate) const UDP_LEN: usize = 8;
 pub(crate) const IPV4_LEN: usize = 20;
 pub(crate) const IPV6_LEN: usize = 40;
 
-/// Whom a datagram is from, and to.
+/// The source and destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// Sender.
     pub source: SocketAddr,
-    /// Receiver, of the same family.
+    /// Receiver, of the same address family.
     pub destination: SocketAddr,
 }
 
 impl Flow {
-    /// The flow of the answers.
+    /// Return the flow of the responses.
     pub const fn reversed(self) -> Self {
         Self {
             source: self.destination,
@@ -29,14 +29,14 @@ impl Flow {
     }
 }
 
-/// A datagram that was read out of a tunnel.
+/// The datagram in a tunnelled packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Its addresses and ports.
+    /// Addresses and ports.
     pub flow: Flow,
     /// The two ECN bits of its IP header (RFC 3168, 5).
     pub ecn: u8,
-    /// What UDP carries.
+    /// The UDP payload.
     pub payload: &'a [u8],
 }
 
@@ -61,7 +61,7 @@ impl<'a> Datagram<'a> {
         }
         let packet = packet.get(..total).ok_or(Error::InnerShort)?;
         let (header, segment) = packet.split_at(header);
-        if !Sum::default().bytes(header).holds() {
+        if !Sum::default().bytes(header).is_valid() {
             return Err(Error::Ipv4Header);
         }
         // More fragments, or an offset.
@@ -81,7 +81,7 @@ impl<'a> Datagram<'a> {
         let length = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
         let segment = rest.get(..length).ok_or(Error::InnerShort)?;
         let address = |at: usize| {
-            let octets: [u8; 16] = ip[at..at + 16].try_into().expect("sixteen bytes");
+            let octets: [u8; 16] = ip[at..at + 16].try_into().expect("16 bytes");
             IpAddr::V6(Ipv6Addr::from(octets))
         };
         let ecn = ip[1] >> 4;
@@ -106,7 +106,7 @@ impl<'a> Datagram<'a> {
             .split_first_chunk::<UDP_LEN>()
             .ok_or(Error::InnerShort)?;
         let length = u16::from_be_bytes([udp[4], udp[5]]);
-        // No jumbograms, and no bytes that belong to IP but not to UDP (options of UDP are nobody's here).
+        // Reject jumbograms, and bytes that belong to IP but not to UDP: no agent uses UDP options.
         if usize::from(length) != segment.len() {
             return Err(Error::UdpLength);
         }
@@ -115,7 +115,7 @@ impl<'a> Datagram<'a> {
             .bytes(addresses)
             .word(UDP.into())
             .word(length);
-        if unchecked && source.is_ipv6() || !unchecked && !pseudo.bytes(segment).holds() {
+        if unchecked && source.is_ipv6() || !unchecked && !pseudo.bytes(segment).is_valid() {
             return Err(Error::UdpChecksum);
         }
         let port = |at: usize| u16::from_be_bytes([udp[at], udp[at + 1]]);

@@ -1,14 +1,16 @@
-//! The tunnels of Artemis: a client's UDP datagram, unchanged, between the switches of sites, their dispatchers and their
-//! replicas.
+//! The codec of Artemis' tunnels, which carry clients' UDP datagrams unchanged between the switches of sites, their
+//! dispatchers and their replicas.
 //!
-//! Two encapsulations carry the same thing. VXLAN (RFC 7348) is the payload of a UDP datagram to port [`vxlan::PORT`];
-//! GRE (RFC 2784) with a key (RFC 2890) is the payload of IP protocol [`gre::PROTOCOL`]. The network identifier, or the
-//! key, is the id of the client's *origin site*: where its packets enter and its answers leave.
+//! There are two encapsulations. VXLAN (RFC 7348) is the payload of a UDP datagram to port [`vxlan::PORT`]. GRE (RFC
+//! 2784) with a key (RFC 2890) is the payload of IP protocol [`gre::PROTOCOL`]. The network identifier, or the key,
+//! is the id of the client's *origin site*: where its packets enter and its responses leave.
 //!
-//! [`decode`] borrows from what was received, [`Head`] holds the bytes that go in front of a payload: neither allocates,
-//! so a datagram can be sent by scatter/gather. The crate has no I/O and needs no `std`.
+//! [`decode`] returns references into the received bytes, and [`Head`] holds the bytes before a payload. Neither
+//! allocates, so a datagram can be sent by scatter/gather. The crate has no I/O and needs no `std`.
 
 #![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod checksum;
 mod error;
@@ -23,7 +25,7 @@ pub use error::Error;
 pub use head::Head;
 pub use inner::{Datagram, Flow};
 
-/// How a tunnel wraps a packet.
+/// The encapsulation of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encapsulation {
     /// RFC 7348, within UDP.
@@ -32,20 +34,20 @@ pub enum Encapsulation {
     Gre,
 }
 
-/// What came out of a tunnel.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnelled<'a> {
-    /// The site at which the client's packet entered.
+    /// Site at which the client's packet entered.
     pub origin: NonZeroU8,
-    /// The client's, or the replica's, datagram.
+    /// Datagram of the client or replica.
     pub inner: Datagram<'a>,
 }
 
-/// Reads what a tunnel carried: the payload of its UDP datagram (VXLAN), or of its IP packet (GRE). Bytes behind the inner
+/// Decode a tunnelled packet: the payload of a UDP datagram (VXLAN) or of an IP packet (GRE). Bytes after the inner
 /// packet's own length are padding.
 ///
 /// # Errors
-/// Whatever is wrong with the packet, of which every field is checked, the inner checksums too.
+/// If any field or checksum of the packet is invalid.
 pub fn decode(encapsulation: Encapsulation, bytes: &[u8]) -> Result<Tunnelled<'_>, Error> {
     let (id, family, packet) = match encapsulation {
         Encapsulation::Vxlan => vxlan::open(bytes)?,
@@ -58,7 +60,7 @@ pub fn decode(encapsulation: Encapsulation, bytes: &[u8]) -> Result<Tunnelled<'_
     })
 }
 
-/// The family that an EtherType says the inner packet is of.
+/// Address family of the inner packet, as its EtherType says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,

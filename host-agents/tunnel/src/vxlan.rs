@@ -1,20 +1,21 @@
-//! VXLAN (RFC 7348, 5): eight bytes and an Ethernet header in front of the packet.
+//! VXLAN (RFC 7348, 5): eight bytes and an Ethernet header before the inner packet.
 
 use crate::{Error, Family};
 
 /// UDP destination port.
 pub const PORT: u16 = 4789;
 
-/// Bytes in front of the inner IP packet.
+/// Bytes before the inner IP packet.
 pub const LEN: usize = 8 + ETHERNET;
 
 const ETHERNET: usize = 14;
 const VNI_VALID: u8 = 0x08;
 
-/// Who sends and who receives the inner frame: nobody looks at it, as the inner packet is routed at both ends.
+/// Source and destination of the inner frame. Receivers ignore it, because both ends route the inner packet.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
-/// The network identifier, the inner family, the inner packet. Reserved bits are ignored, as the RFC demands.
+/// Return the network identifier, the inner address family and the inner packet. Ignore reserved bits, as the RFC
+/// requires.
 #[inline]
 pub(crate) fn open(bytes: &[u8]) -> Result<(u32, Family, &[u8]), Error> {
     let (head, packet) = bytes.split_first_chunk::<LEN>().ok_or(Error::TunnelShort)?;

@@ -1,4 +1,4 @@
-//! The codec against itself, against bytes written down from the RFCs, and against damage.
+//! Tests of the codec: round trips, byte sequences from the RFCs, and damaged packets.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
@@ -29,7 +29,7 @@ fn v6() -> Flow {
 }
 
 #[test]
-fn vxlan_of_ipv4_is_these_bytes() {
+fn vxlan_header_of_ipv4_matches_the_rfcs() {
     #[rustfmt::skip]
     let expected = [
         0x08, 0, 0, 0, 0, 0, 7, 0, // I, VNI
@@ -41,7 +41,7 @@ fn vxlan_of_ipv4_is_these_bytes() {
 }
 
 #[test]
-fn gre_of_ipv6_is_these_bytes() {
+fn gre_header_of_ipv6_matches_the_rfcs() {
     #[rustfmt::skip]
     let expected = [
         0x20, 0, 0x86, 0xdd, 0, 0, 0, 7, // K, protocol type, key
@@ -53,15 +53,19 @@ fn gre_of_ipv6_is_these_bytes() {
     assert_eq!(tunnelled(Encapsulation::Gre, v6(), b""), expected);
 }
 
-/// Damages a good packet and says what the codec then says.
-fn refusal(encapsulation: Encapsulation, flow: Flow, damage: impl FnOnce(&mut Vec<u8>)) -> Error {
+/// Apply `damage` to a valid packet, and return the codec's error.
+fn decode_damaged(
+    encapsulation: Encapsulation,
+    flow: Flow,
+    damage: impl FnOnce(&mut Vec<u8>),
+) -> Error {
     let mut bytes = tunnelled(encapsulation, flow, b"payload");
     damage(&mut bytes);
     decode(encapsulation, &bytes).expect_err("damaged")
 }
 
 #[test]
-fn each_fault_has_its_name() {
+fn each_kind_of_damage_has_its_own_error() {
     use Encapsulation::{Gre, Vxlan};
     type Damage = fn(&mut Vec<u8>);
     let cases: [(Encapsulation, Flow, Damage, Error); 24] = [
@@ -96,14 +100,18 @@ fn each_fault_has_its_name() {
         (Gre, v6(), |b| b[8 + 46..8 + 48].fill(0), Error::UdpChecksum),
     ];
     for (n, (encapsulation, flow, damage, expected)) in cases.into_iter().enumerate() {
-        assert_eq!(refusal(encapsulation, flow, damage), expected, "case {n}");
+        assert_eq!(
+            decode_damaged(encapsulation, flow, damage),
+            expected,
+            "case {n}"
+        );
     }
 }
 
 #[test]
-fn an_ipv4_fragment_is_refused_by_name() {
-    let refused = refusal(Encapsulation::Gre, v4(), |b| {
-        // More fragments, and the header checksum that goes with it (RFC 1624, in place of a sum anew).
+fn ipv4_fragment_is_rejected() {
+    let refused = decode_damaged(Encapsulation::Gre, v4(), |b| {
+        // Set the more-fragments flag, and update the header checksum (RFC 1624).
         b[8 + 6] |= 0x20;
         let checksum = u16::from_be_bytes([b[18], b[19]]) - 0x2000;
         b[18..20].copy_from_slice(&checksum.to_be_bytes());
@@ -112,7 +120,7 @@ fn an_ipv4_fragment_is_refused_by_name() {
 }
 
 #[test]
-fn ipv4_needs_no_udp_checksum() {
+fn ipv4_packet_without_udp_checksum_is_decoded() {
     let mut bytes = tunnelled(Encapsulation::Gre, v4(), b"payload");
     bytes[8 + 26..8 + 28].fill(0);
     *bytes.last_mut().unwrap() ^= 1;
@@ -121,7 +129,7 @@ fn ipv4_needs_no_udp_checksum() {
 }
 
 #[test]
-fn gre_with_checksum_and_sequence_number_opens() {
+fn gre_packet_with_checksum_and_sequence_number_is_decoded() {
     let plain = tunnelled(Encapsulation::Gre, v4(), b"payload!");
     let mut bytes = [
         &plain[..4],
@@ -146,7 +154,7 @@ fn gre_with_checksum_and_sequence_number_opens() {
 }
 
 #[test]
-fn padding_behind_the_inner_packet_is_no_payload() {
+fn padding_after_the_inner_packet_is_ignored() {
     for flow in [v4(), v6()] {
         let mut bytes = tunnelled(Encapsulation::Vxlan, flow, b"abc");
         bytes.extend([0; 9]);
@@ -156,7 +164,7 @@ fn padding_behind_the_inner_packet_is_no_payload() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused() {
+fn mixed_families_and_oversized_payloads_are_rejected() {
     let mixed = flow("198.51.100.9:1", "[2001:db8::1]:2");
     let head = |flow, payload: &[u8]| {
         Head::new(Encapsulation::Vxlan, ORIGIN, flow, 0, payload).map(|head| head.len())
@@ -167,7 +175,7 @@ fn what_cannot_be_sent_is_refused() {
 }
 
 #[test]
-fn names_are_unique_and_complete() {
+fn error_names_are_unique_and_complete() {
     let mut names: Vec<_> = Error::ALL.iter().map(|e| e.name()).collect();
     names.sort_unstable();
     names.dedup();
@@ -193,7 +201,7 @@ fn any_encapsulation() -> impl Strategy<Value = Encapsulation> {
 
 proptest! {
     #[test]
-    fn what_went_in_comes_out(
+    fn packets_survive_a_round_trip(
         encapsulation in any_encapsulation(),
         origin in any::<NonZeroU8>(),
         flow in any_flow(),
@@ -209,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn no_byte_of_the_packet_changes_unnoticed(
+    fn change_of_any_byte_is_detected(
         encapsulation in any_encapsulation(),
         flow in any_flow(),
         payload in prop::collection::vec(any::<u8>(), 0..64),
@@ -227,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(
+    fn arbitrary_bytes_are_survived(
         encapsulation in any_encapsulation(),
         bytes in prop::collection::vec(any::<u8>(), 0..128),
     ) {
@@ -235,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn truncation_never_opens(encapsulation in any_encapsulation(), flow in any_flow(), cut in any::<prop::sample::Index>()) {
+    fn truncated_packet_is_rejected(encapsulation in any_encapsulation(), flow in any_flow(), cut in any::<prop::sample::Index>()) {
         let bytes = tunnelled(encapsulation, flow, b"payload");
         prop_assert!(decode(encapsulation, &bytes[..cut.index(bytes.len())]).is_err());
     }

@@ -88,7 +88,7 @@ fn errors_name_their_cause() {
     for (arguments, expected) in [
         (
             &["https://x/", "--artemis", "::1/128+1"][..],
-            "has more than 128 bits; write prefix/length+bits",
+            "more than 128 bits: write prefix/length+bits",
         ),
         (&["https://x/", "--cache", "file"], "--artemis"),
         (&["http://x/"], "invalid URL \"http://x/\": use https://"),

@@ -1,4 +1,5 @@
-//! `LD_PRELOAD=libartemis_preload.so ARTEMIS='2001:db8:a::/48+16 = *.films.example' program`: an unmodified program on Artemis names.
+//! A library for `LD_PRELOAD` that lets unmodified programs use Artemis names:
+//! `LD_PRELOAD=libartemis_preload.so ARTEMIS='2001:db8:a::/48+16 = *.films.example' program`.
 #![cfg(target_env = "gnu")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,21 +16,21 @@ type GetAddrInfo = unsafe extern "C" fn(
     *mut *mut addrinfo,
 ) -> c_int;
 
-/// The next one in line: the C library's.
+/// Return the next `getaddrinfo` in the search order: the C library's.
 fn next() -> Option<GetAddrInfo> {
     static NEXT: OnceLock<usize> = OnceLock::new();
-    // SAFETY: a string that ends.
+    // SAFETY: the string ends with NUL.
     let find = || unsafe { libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr()) as usize };
     let found = *NEXT.get_or_init(find) as *mut c_void;
-    // SAFETY: a function of that name has that type; null is `None`.
+    // SAFETY: a function of that name has that type, and null becomes `None`.
     unsafe { mem::transmute::<*mut c_void, Option<GetAddrInfo>>(found) }
 }
 
-/// Whether `node` is a name of an instance's.
+/// Return whether `node` is a name of an instance.
 ///
 /// # Safety
-/// It is null, or ends with NUL.
-unsafe fn is_ours(node: *const c_char) -> bool {
+/// `node` is null, or ends with NUL.
+unsafe fn is_artemis_name(node: *const c_char) -> bool {
     if node.is_null() {
         return false;
     }
@@ -40,10 +41,10 @@ unsafe fn is_ours(node: *const c_char) -> bool {
         .is_some_and(|(name, settings)| !settings.instances.service_addresses(&name).is_empty())
 }
 
-/// getaddrinfo(3), in front of the C library's.
+/// Replace getaddrinfo(3) of the C library.
 ///
 /// # Safety
-/// As `getaddrinfo`.
+/// As for `getaddrinfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getaddrinfo(
     node: *const c_char,
@@ -53,11 +54,11 @@ pub unsafe extern "C" fn getaddrinfo(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        // getaddrinfosid itself asks for numeric hosts, and must get to the C library.
+        // getaddrinfosid itself calls getaddrinfo with numeric hosts, which must reach the C library.
         let numeric = hints
             .as_ref()
             .is_some_and(|hints| hints.ai_flags & libc::AI_NUMERICHOST != 0);
-        if !numeric && is_ours(node) {
+        if !numeric && is_artemis_name(node) {
             return ffi::getaddrinfosid(node, service, hints, res);
         }
         next().map_or(libc::EAI_FAIL, |next| next(node, service, hints, res))

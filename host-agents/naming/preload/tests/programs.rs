@@ -1,4 +1,4 @@
-//! Programs that know nothing of Artemis, on its names.
+//! Unmodified programs with Artemis names.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ print(json.dumps([look_up(name) for name in sys.argv[1:]]))
 ";
 
 #[test]
-fn python_finds_artemis_names_and_all_others() {
+fn python_resolves_artemis_names_and_all_others() {
     let names = [
         "a.films.example",
         "A.Films.Example.",
@@ -62,7 +62,7 @@ fn python_finds_artemis_names_and_all_others() {
     assert_eq!((&found[1], error.as_str()), (&found[0], ""));
     assert_eq!(found[2], serde_json::json!(["127.0.0.1"]));
     assert!(found[3].is_array() && found[4].is_number(), "{found:?}");
-    // Settings that are wrong are said once, and leave the rest as it is.
+    // Invalid settings are reported once, and other names still resolve.
     let (found, error) = look_up("::/0+0").unwrap();
     assert_eq!(found[2], serde_json::json!(["127.0.0.1"]));
     assert!(found[3].is_array(), "{found:?}");
@@ -73,10 +73,10 @@ fn python_finds_artemis_names_and_all_others() {
 }
 
 #[test]
-fn curl_gets_from_a_service_address() {
+fn curl_downloads_from_a_service_address() {
     let name = artemis::Name::new("b.films.example").unwrap();
     let prefix: artemis::ServicePrefix = "127.0.0.0/8+24".parse().unwrap();
-    // Linux answers for all of 127.0.0.0/8.
+    // On Linux, all of 127.0.0.0/8 is local.
     let listener = std::net::TcpListener::bind((prefix.service_address(&name), 0)).unwrap();
     let url = format!(
         "http://b.films.example:{}/",

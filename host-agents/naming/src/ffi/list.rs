@@ -1,4 +1,4 @@
-//! Lists as glibc's `getaddrinfo` makes them.
+//! The lists that glibc's `getaddrinfo` returns.
 
 use std::ffi::{CStr, CString, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -11,7 +11,7 @@ use libc::{addrinfo, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
 pub(super) struct List(*mut addrinfo);
 
 impl Default for List {
-    /// The empty one.
+    /// Create an empty list.
     fn default() -> Self {
         Self(ptr::null_mut())
     }
@@ -19,16 +19,16 @@ impl Default for List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // musl's, for one, takes null ill.
+        // Some C libraries, such as musl, do not accept null.
         if !self.0.is_null() {
-            // SAFETY: elements of getaddrinfo's, which glibc frees one by one.
+            // SAFETY: all elements come from getaddrinfo, and glibc frees them one by one.
             unsafe { libc::freeaddrinfo(self.0) };
         }
     }
 }
 
 impl List {
-    /// What `getaddrinfo` says.
+    /// Call `getaddrinfo`, and return its list or its error code.
     pub(super) fn of(
         node: Option<&CStr>,
         service: Option<&CStr>,
@@ -36,23 +36,23 @@ impl List {
     ) -> Result<Self, c_int> {
         let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
         let mut list = ptr::null_mut();
-        // SAFETY: strings that end, and hints whose other fields are as the caller's caller left them.
+        // SAFETY: the strings end with NUL, and the hints are those of a caller of getaddrinfo.
         let code =
             unsafe { libc::getaddrinfo(pointer(node), pointer(service), hints, &raw mut list) };
         if code == 0 { Ok(Self(list)) } else { Err(code) }
     }
 
-    /// The same of a numeric host.
+    /// Call `getaddrinfo` with a numeric host.
     pub(super) fn of_address(
         address: IpAddr,
         service: Option<&CStr>,
         hints: &addrinfo,
     ) -> Result<Self, c_int> {
-        let node = CString::new(address.to_string()).expect("digits and colons");
+        let node = CString::new(address.to_string()).expect("an address has no NUL");
         Self::of(Some(&node), service, hints)
     }
 
-    /// Puts `more` at its end.
+    /// Append the list `more`.
     pub(super) fn append(&mut self, more: Self) {
         let more = more.into_raw();
         let mut end = &raw mut self.0;
@@ -65,19 +65,19 @@ impl List {
         }
     }
 
-    /// The first element's port; none of the empty list.
+    /// Return the port of the first element, or `None` if the list is empty.
     pub(super) fn port(&self) -> Option<u16> {
-        // SAFETY: null, or an element with its address.
+        // SAFETY: null, or a valid element.
         let first = unsafe { self.0.as_ref() }?;
-        // SAFETY: as glibc made it.
+        // SAFETY: glibc set address and length.
         let address = unsafe { socket_address(first.ai_addr, first.ai_addrlen) };
         Some(address.map_or(0, |address| address.port()))
     }
 
-    /// Gives the first element this name, and the others none.
+    /// Set the canonical name of the first element, and remove those of the others.
     pub(super) fn set_canonical_name(&mut self, name: &str) -> Result<(), c_int> {
         let name = CString::new(name).map_err(|_| libc::EAI_NONAME)?;
-        // SAFETY: elements of this list; their names come from malloc, as freeaddrinfo wants them.
+        // SAFETY: these are elements of this list, and their names come from malloc, as freeaddrinfo requires.
         unsafe {
             let mut next = self.0;
             while let Some(element) = next.as_mut() {
@@ -94,7 +94,7 @@ impl List {
         Ok(())
     }
 
-    /// The list, for somebody else to free.
+    /// Return the list, which the caller must free.
     pub(super) fn into_raw(self) -> *mut addrinfo {
         let list = self.0;
         std::mem::forget(self);
@@ -102,10 +102,10 @@ impl List {
     }
 }
 
-/// The IPv4 or IPv6 address at `address`.
+/// Read the IPv4 or IPv6 address at `address`. Return `None` for other families.
 ///
 /// # Safety
-/// It is null, or points to `length` octets.
+/// `address` is null, or points to `length` bytes.
 pub(super) unsafe fn socket_address(
     address: *const sockaddr,
     length: socklen_t,
@@ -114,7 +114,7 @@ pub(super) unsafe fn socket_address(
     if address.is_null() || !holds(size_of::<libc::sa_family_t>()) {
         return None;
     }
-    // SAFETY: so many octets are there; they need not be aligned.
+    // SAFETY: the caller guarantees `length` bytes, which need not be aligned.
     unsafe {
         let family = address.cast::<libc::sa_family_t>().read_unaligned();
         match c_int::from(family) {

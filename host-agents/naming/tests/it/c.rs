@@ -1,9 +1,9 @@
-//! A C program that is linked with the library: `client.c`.
+//! `client.c`, a C program linked with the library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Beside this test's own program.
+/// Return the library's path, which is beside the test's executable.
 fn library() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     here.parent().unwrap().join("libartemis.so")
@@ -25,7 +25,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
         "-o",
     ]);
     let Ok(output) = cc.arg(&program).arg(library()).output() else {
-        eprintln!("skipped: there is no C compiler cc");
+        eprintln!("skipped: no C compiler (cc)");
         return None;
     };
     assert!(
@@ -47,7 +47,7 @@ fn run(program: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Outp
 }
 
 #[test]
-fn a_c_program_looks_names_up() {
+fn c_program_resolves_names() {
     let folder =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -99,6 +99,7 @@ fn results_and_errors(program: &Path, folder: &Path) {
     assert!(output.status.success(), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(
-        error.starts_with("libartemis: ARTEMIS:1: \"2001:db8:a::/48\" is no prefix with N_sid")
+        error
+            .starts_with("libartemis: ARTEMIS:1: invalid prefix \"2001:db8:a::/48\": not a prefix")
     );
 }

@@ -1,4 +1,4 @@
-//! The library as others see it: vectors, C, processes that share a cache.
+//! Tests of the public interface: test vectors, the C library, and a cache that processes share.
 
 mod c;
 mod shared;

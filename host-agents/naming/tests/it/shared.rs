@@ -12,12 +12,12 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn what_one_finds_others_know() {
+fn shared_cache_loses_no_concurrent_writes() {
     let folder = folder("shared");
     let path = folder.join("cache");
     let name = |text: &str| Name::new(text).unwrap();
     assert_eq!(Cache::shared(&path).get(&name("a"), 443).unwrap(), None);
-    // Writers at once, each with a cache of its own, as processes have: nothing is lost.
+    // Concurrent writers, each with its own `Cache`, as in separate processes.
     thread::scope(|scope| {
         for writer in 0..8u16 {
             let path = &path;

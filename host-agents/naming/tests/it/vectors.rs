@@ -13,7 +13,7 @@ struct Vector {
 }
 
 #[test]
-fn addresses_are_as_the_vectors_say() {
+fn service_addresses_match_the_test_vectors() {
     let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../vectors.json")).unwrap();
     assert!(vectors.len() > 50);
     for Vector {
