@@ -13,18 +13,18 @@ pub const LEN: usize = 12;
 pub const CONFIG_PLAIN: u8 = 2;
 
 const LENGTH_BITS: u32 = 5;
-// The length is that of what follows the first octet.
+// Length of the id without its first octet.
 const LENGTH: u8 = LEN as u8 - 1;
 
 const fn first_octet(config: u8) -> u8 {
     config << LENGTH_BITS | LENGTH
 }
 
-/// The sealed form: `key` seals `sid` and `nonce` (1 to [`crate::ipv6::NONCE_MAX`], fresh in each id of a server);
-/// `random` makes ids of the same nonce differ.
+/// Return an id in the sealed form: `key` seals `sid` and `nonce` (1 to [`crate::ipv6::NONCE_MAX`], unique among the
+/// ids of a server). `random` makes ids with the same nonce differ.
 ///
 /// # Panics
-/// If the nonce is none, as [`Key::seal_cid`].
+/// If the nonce is out of range, as in [`Key::seal_cid`].
 pub fn sealed(key: &Key, sid: u16, nonce: u32, random: [u8; 3]) -> [u8; LEN] {
     let mut id = [0; LEN];
     id[0] = first_octet((key.id() & 1) as u8);
@@ -33,7 +33,7 @@ pub fn sealed(key: &Key, sid: u16, nonce: u32, random: [u8; 3]) -> [u8; LEN] {
     id
 }
 
-/// QUIC-LB's plaintext form, which anyone can read and write: two bytes of server id, then the nonce.
+/// Return an id in QUIC-LB's plaintext form, which anyone can read and write: two bytes of server id, then the nonce.
 pub fn plain(sid: u16, nonce: [u8; 9]) -> [u8; LEN] {
     let mut id = [0; LEN];
     id[0] = first_octet(CONFIG_PLAIN);
@@ -42,7 +42,8 @@ pub fn plain(sid: u16, nonce: [u8; 9]) -> [u8; LEN] {
     id
 }
 
-/// The server that a connection id names, in either form; `None` if it has neither or no key of `keys` sealed it.
+/// Return the server that a connection id of either form names. Return `None` if the id has neither form, or if no
+/// key of `keys` sealed it.
 pub fn open<'a>(keys: impl IntoIterator<Item = &'a Key>, id: &[u8]) -> Option<u16> {
     let id: &[u8; LEN] = id.try_into().ok()?;
     if id[0] == first_octet(CONFIG_PLAIN) {
@@ -73,10 +74,10 @@ mod tests {
         }
 
         #[test]
-        fn noise_does_not_open(id in prop::collection::vec(any::<u8>(), 0..24)) {
+        fn random_ids_do_not_open(id in prop::collection::vec(any::<u8>(), 0..24)) {
             let key = Key::new(1, &Secret::new(&[9; 16]).unwrap());
-            // A plaintext id is any of its first octet; a sealed one in 2^20 opens by chance, and in 2^8 looks like
-            // one.
+            // Every id with the plaintext form's first octet is valid. An id that looks sealed opens by chance with
+            // probability 2^-20.
             prop_assume!(id.first() != Some(&first_octet(CONFIG_PLAIN)));
             prop_assert_eq!(open([&key], &id), None);
         }

@@ -16,7 +16,7 @@ const SIGNALS: u64 = ((1 << 24) - 1) << 20;
 /// The largest nonce of a connection id (24 bits).
 pub const NONCE_MAX: u32 = (1 << 24) - 1;
 
-/// What an interface id says.
+/// The content of an interface id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
     /// Server id.
@@ -29,7 +29,7 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// The 64 bits before sealing, for a key of this `epoch` (the lowest bit of its id).
+    /// Return the 64 bits before sealing, for a key of this `epoch` (the lowest bit of its id).
     pub fn plain(&self, epoch: u32) -> u64 {
         let signals = self.signals.map_or(0, |s| {
             u64::from(IPV6.encode(s.rpt_us / RPT_UNIT_US)) << 36
@@ -72,7 +72,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Expands `secret`; `id` grows by one with each rotation.
+    /// Expand `secret`. `id` increases by one with each rotation.
     pub fn new(id: u32, secret: &Secret) -> Self {
         const WORDS: usize = stream::BLOCK / 4;
         let mut tables = [[[0; 256]; 4]; 4];
@@ -83,28 +83,28 @@ impl Key {
         for (n, chunk) in (0..).zip(chunks) {
             let block = stream::block(secret, b"ip6", n);
             for (word, bytes) in chunk.iter_mut().zip(block.chunks_exact(4)) {
-                *word = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
+                *word = u32::from_be_bytes(bytes.try_into().expect("4 bytes"));
             }
         }
         Self { id, tables }
     }
 
-    /// The id given to [`Key::new`].
+    /// Return the id given to [`Key::new`].
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// The tables `T[round][byte position]`.
+    /// Return the tables `T[round][byte position]`.
     pub const fn tables(&self) -> &[[[u32; 256]; 4]; 4] {
         &self.tables
     }
 
-    /// The interface id that carries `cookie`.
+    /// Return the interface id that carries `cookie`.
     pub fn seal(&self, cookie: &Cookie) -> u64 {
         self.rounds(cookie.plain(self.id), [0, 1, 2, 3])
     }
 
-    /// The cookie in `interface_id`, if this key sealed it. A foreign id of this version and epoch passes with
+    /// Return the cookie in `interface_id`, if this key sealed it. A foreign id of this version and epoch passes with
     /// probability 2^-19 (dynamic form) or 2^-44 (static form).
     pub fn open(&self, interface_id: u64) -> Option<Cookie> {
         if interface_id >> 60 & 1 != u64::from(self.id & 1) {
@@ -113,10 +113,10 @@ impl Key {
         Cookie::from_plain(self.rounds(interface_id, [3, 2, 1, 0]))
     }
 
-    /// The 64 bits of a connection id that names server `sid` (`crate::cid`).
+    /// Return the 64 bits of a connection id that names server `sid` (`crate::cid`).
     ///
     /// # Panics
-    /// Unless `nonce` is between 1 and [`NONCE_MAX`]: with a nonce of zero the sealed bits were those of a static
+    /// Unless `nonce` is between 1 and [`NONCE_MAX`]: with a nonce of 0, the bits would be those of a static
     /// cookie.
     pub fn seal_cid(&self, sid: u16, nonce: u32) -> u64 {
         assert!(
@@ -130,8 +130,8 @@ impl Key {
         self.rounds(plain, [0, 1, 2, 3])
     }
 
-    /// Server and nonce in the 64 bits of a connection id, if this key sealed them. Foreign bits of this version and
-    /// epoch pass with probability 2^-20.
+    /// Return server id and nonce in the 64 bits of a connection id, if this key sealed them. Foreign bits of this
+    /// version and epoch pass with probability 2^-20.
     pub fn open_cid(&self, bits: u64) -> Option<(u16, u32)> {
         let head = VERSION_CID << 2 | u64::from(self.id & 1);
         let plain = self.rounds(bits, [3, 2, 1, 0]);
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sealed_opens(sid: u16, x: bool, dynamic: bool, n in 0u64..16, id in 0u32..4) {
+        fn sealed_cookie_opens(sid: u16, x: bool, dynamic: bool, n in 0u64..16, id in 0u32..4) {
             let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
             let signals = dynamic.then_some(Signals { rpt_us: n * 8, n_af: n, n_ff: n / 2 });
             let cookie = Cookie { sid, expects_cookie_address: x && dynamic, signals };
@@ -174,14 +174,14 @@ mod tests {
         }
 
         #[test]
-        fn noise_does_not_open(bits: u64) {
+        fn random_bits_do_not_open(bits: u64) {
             let key = Key::new(1, &Secret::new(&[9; 16]).unwrap());
-            // One dynamic-looking id in 2^19 opens by chance; the static form must not.
+            // An id of the dynamic form opens by chance with probability 2^-19; one of the static form must not.
             prop_assert!(key.open(bits & !(1 << 61)).is_none());
         }
 
         #[test]
-        fn a_connection_id_opens_and_is_no_cookie(sid: u16, nonce in 1..=NONCE_MAX, id in 0u32..4) {
+        fn connection_id_opens_but_not_as_a_cookie(sid: u16, nonce in 1..=NONCE_MAX, id in 0u32..4) {
             let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
             let bits = key.seal_cid(sid, nonce);
             prop_assert_eq!(key.open_cid(bits), Some((sid, nonce)));
@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cookie_is_no_connection_id(sid: u16, id in 0u32..4) {
+        fn cookie_does_not_open_as_a_connection_id(sid: u16, id in 0u32..4) {
             let key = Key::new(id, &Secret::new(&[9; 16]).unwrap());
             let bits = key.seal(&Cookie { sid, expects_cookie_address: false, signals: None });
             prop_assert_eq!(key.open_cid(bits), None);

@@ -1,8 +1,9 @@
-//! The CloudCookie codec: what a server writes into its packets so that the switches of the data centre learn
-//! the flow's remaining processing time and the server's load, and find the server again from what the client echoes.
+//! The CloudCookie codec, for servers, switches' tests and tools. A server writes cookies into its packets. From
+//! them, the switches of the data centre learn the flow's remaining processing time and the server's load, and they
+//! find the server again from the cookies that the client echoes.
 //!
-//! `docs/cookie.md` is the specification; every name here is a name there. The crate has no I/O and, without its
-//! default feature `vectors`, needs no `std`.
+//! `docs/cookie.md` is the specification, and the names here are those of the specification. The crate has no I/O
+//! and, without its default feature `vectors`, needs no `std`.
 //!
 //! ```
 //! use frontage_cookie::{Secret, tcp};
@@ -41,12 +42,15 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Fewest bytes in a secret.
+    /// Least length of a secret in bytes.
     pub const MIN: usize = 16;
-    /// Most bytes in a secret (BLAKE2s takes no longer key).
+    /// Greatest length of a secret in bytes, which is that of BLAKE2s keys.
     pub const MAX: usize = 32;
 
-    /// Copies `bytes`; an error unless there are 16 to 32 of them.
+    /// Copy `bytes`.
+    ///
+    /// # Errors
+    /// Unless there are 16 to 32 bytes.
     pub fn new(bytes: &[u8]) -> Result<Self, Error> {
         if !(Self::MIN..=Self::MAX).contains(&bytes.len()) {
             return Err(Error::SecretLength(bytes.len()));
@@ -70,12 +74,12 @@ impl core::fmt::Debug for Secret {
     }
 }
 
-/// Why a value cannot be put into a cookie.
+/// Why a value does not fit into a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A secret had this many bytes, not 16 to 32.
+    /// The secret has this many bytes, not 16 to 32.
     SecretLength(usize),
-    /// A server id above the 12 bits of the TCP form.
+    /// The server id does not fit the 12 bits of the TCP form.
     SidTooLarge(u16),
 }
 
@@ -85,7 +89,7 @@ impl core::fmt::Display for Error {
             Self::SecretLength(n) => {
                 write!(
                     f,
-                    "secret has {n} bytes; give {} to {}",
+                    "secret of {n} bytes: use {} to {} bytes",
                     Secret::MIN,
                     Secret::MAX
                 )
@@ -93,7 +97,7 @@ impl core::fmt::Display for Error {
             Self::SidTooLarge(sid) => {
                 write!(
                     f,
-                    "server id {sid} does not fit the TCP cookie; use 0 to {}",
+                    "server id {sid} does not fit the TCP cookie: use 0 to {}",
                     tcp::Sid::MAX
                 )
             }

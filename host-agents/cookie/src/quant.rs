@@ -25,16 +25,16 @@ pub const IPV6: Quantiser = Quantiser {
     mantissa: 3,
 };
 
-/// Microseconds in a unit of RPT.
+/// Unit of RPT in microseconds.
 pub const RPT_UNIT_US: u64 = 8;
 
 impl Quantiser {
-    /// The largest code; every larger value clips to it.
+    /// Return the largest code, to which larger values are clipped.
     pub const fn max_code(self) -> u32 {
         (1 << self.width) - 1
     }
 
-    /// The code of the interval that holds `value`.
+    /// Return the code of the interval that contains `value`.
     pub const fn encode(self, value: u64) -> u32 {
         let m = self.mantissa;
         if value < 1 << m {
@@ -49,7 +49,7 @@ impl Quantiser {
         }
     }
 
-    /// The lower end of the interval of `code`; bits above `width` are ignored.
+    /// Return the lower end of the interval of `code`. Bits above `width` are ignored.
     pub const fn decode(self, code: u32) -> u64 {
         let m = self.mantissa;
         let code = code & self.max_code();
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn table_of_the_specification() {
+    fn ranges_match_the_specification() {
         for (q, exact_below, largest) in [
             (TCP_COUNT, 8, 448),
             (TCP_RPT, 8, 114_688),
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decodes_low_by_less_than_one_step(v in 0u64..16 << 30, small in 0u64..512) {
+        fn decoded_value_is_low_by_less_than_one_step(v in 0u64..16 << 30, small in 0u64..512) {
             for q in [TCP_COUNT, TCP_RPT, IPV6] {
                 for v in [v, small] {
                     let v = v.min(q.decode(q.max_code()));

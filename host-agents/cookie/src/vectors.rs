@@ -1,7 +1,8 @@
-//! The test vectors that every implementation of the cookie reads (`docs/cookie-vectors.json`).
+//! The test vectors for all implementations of the cookie (`docs/cookie-vectors.json`).
 //!
-//! All numbers are plain integers, secrets and 64-bit words are hexadecimal strings without prefix, and times in
-//! the IPv6 and TCP cases are in microseconds. The generator is seeded: the file only changes when the cookie does.
+//! All numbers are plain integers, secrets and 64-bit words are hexadecimal strings without prefix, and times in the
+//! IPv6 and TCP cases are in microseconds. The generator has a fixed seed, so the file changes only if the cookie
+//! does.
 
 mod generate;
 
@@ -14,7 +15,7 @@ use crate::tcp::Tuple;
 
 pub use generate::generate;
 
-/// The whole file.
+/// The content of the file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vectors {
     pub quantisation: Vec<Quantisation>,
@@ -142,12 +143,12 @@ pub struct CidInvalid {
     pub secret: String,
     pub key_id: u32,
     pub id: String,
-    /// `check`, `epoch` (of another key), `config` (none of ours), `length`, or `cookie` (a static cookie's bits
-    /// under another version).
+    /// `check`, `epoch` (of another key), `config` (an unknown configuration), `length`, or `cookie` (a static
+    /// cookie's bits under another version).
     pub reason: String,
 }
 
-/// The file's text: one case a line, so that a change shows as the cases it changes.
+/// Return the text of the file, with one case per line, so that a diff shows the changed cases.
 pub fn to_json(vectors: &Vectors) -> String {
     let sections = [
         section("quantisation", &vectors.quantisation),
@@ -170,7 +171,7 @@ fn section<T: Serialize>(name: &str, cases: &[T]) -> String {
     format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
 }
 
-/// The bytes of a hexadecimal string.
+/// Return the bytes of a hexadecimal string.
 pub fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len())
         .step_by(2)
@@ -178,12 +179,12 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The secret of these hexadecimal bytes.
+/// Return the secret with these hexadecimal bytes.
 pub fn secret(hex: &str) -> Secret {
     Secret::new(&bytes(hex)).expect("16 to 32 bytes")
 }
 
-/// The connection between `client` and `vip`, which must be of one family.
+/// Return the tuple of a connection between `client` and `vip`, which must be of one address family.
 pub fn tuple(client: IpAddr, vip: IpAddr, client_port: u16, vip_port: u16) -> Tuple {
     match (client, vip) {
         (IpAddr::V4(c), IpAddr::V4(v)) => Tuple::v4(c, v, client_port, vip_port),

@@ -1,4 +1,4 @@
-//! The committed vectors are those that the generator makes, and the codec agrees with each of them.
+//! The committed vectors equal the generator's output, and the codec agrees with each of them.
 
 use frontage_cookie::quant::Quantiser;
 use frontage_cookie::tcp::{Sid, Signals};
@@ -16,7 +16,7 @@ fn committed() -> Vectors {
 }
 
 #[test]
-fn file_is_up_to_date() {
+fn committed_vectors_are_up_to_date() {
     let text = std::fs::read_to_string(PATH).expect("docs/cookie-vectors.json");
     let fresh = vectors::to_json(&vectors::generate());
     assert!(
@@ -26,7 +26,7 @@ fn file_is_up_to_date() {
 }
 
 #[test]
-fn quantisation() {
+fn quantisation_matches_the_vectors() {
     for c in committed().quantisation {
         let q = Quantiser {
             width: c.w,
@@ -41,7 +41,7 @@ fn quantisation() {
 }
 
 #[test]
-fn tcp_dynamic() {
+fn tcp_dynamic_form_matches_the_vectors() {
     for c in committed().tcp_dynamic {
         let signals = Signals {
             rpt_us: c.rpt_us,

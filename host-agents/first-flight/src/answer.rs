@@ -1,33 +1,33 @@
-//! What tells a client that there will be no connection: Version Negotiation, and a CONNECTION_CLOSE in an Initial.
+//! The packets that refuse a connection: Version Negotiation, and a CONNECTION_CLOSE in an Initial.
 //!
-//! Each answers one datagram of at least [`MIN_DATAGRAM`](crate::MIN_DATAGRAM) bytes and is shorter, so nothing is amplified
-//! (RFC 9000, 8.1).
+//! Each responds to one datagram of at least [`MIN_DATAGRAM`](crate::MIN_DATAGRAM) bytes and is shorter, so there is
+//! no amplification (RFC 9000, 8.1).
 
 use crate::frames::{CONNECTION_CLOSE, CRYPTO};
 use crate::keys::{Side, TAG};
 use crate::packet::{self, Invariants, Packet};
 use crate::{Reader, Version};
 
-/// Most bytes of an answer: Version Negotiation between connection ids of 255 bytes.
+/// Most bytes of a response: Version Negotiation with connection ids of 255 bytes.
 pub const MAX: usize = 1 + 4 + 2 * 256 + 4 * Version::ALL.len();
 
 /// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// No such service here, or none named: TLS alert `unrecognized_name`.
+    /// The server name is unknown or missing: TLS alert `unrecognized_name`.
     Name,
-    /// The service has none of the client's protocols: TLS alert `no_application_protocol`.
+    /// The service supports none of the client's protocols: TLS alert `no_application_protocol`.
     Alpn,
-    /// The ClientHello is wrong: TLS alert `decode_error`.
+    /// The ClientHello is malformed: TLS alert `decode_error`.
     Hello,
-    /// The ClientHello is longer than anybody's needs to be (`CRYPTO_BUFFER_EXCEEDED`).
+    /// The ClientHello is longer than [`Crypto::BOUND`](crate::Crypto::BOUND) (`CRYPTO_BUFFER_EXCEEDED`).
     TooLong,
     /// The service has no server that accepts connections (`CONNECTION_REFUSED`).
     NoServer,
 }
 
 impl Refusal {
-    /// Error code (RFC 9000, 20.1; TLS alerts: RFC 9001, 4.8).
+    /// Return the error code (RFC 9000, 20.1; TLS alerts: RFC 9001, 4.8).
     pub const fn code(self) -> u16 {
         match self {
             Self::Name => 0x100 + 112,
@@ -49,11 +49,11 @@ impl Refusal {
     }
 }
 
-/// Writes a Version Negotiation packet (RFC 9000, 17.2.1) in answer to a packet; its length. `random` fills the bits that are
-/// free.
+/// Write a Version Negotiation packet (RFC 9000, 17.2.1) in response to `packet`, and return its length. `random`
+/// fills the unused bits.
 pub fn version_negotiation(packet: &Invariants<'_>, random: u8, out: &mut [u8; MAX]) -> usize {
     let mut writer = Writer { out, len: 0 };
-    // The bit that other versions fix is set, so that what shares the port takes it for QUIC.
+    // Set the bit that other versions fix, so that a demultiplexer of a shared port recognises QUIC.
     writer.put(&[0x80 | packet::FIXED | random]);
     writer.put(&[0; 4]);
     writer.cid(packet.scid);
@@ -64,7 +64,7 @@ pub fn version_negotiation(packet: &Invariants<'_>, random: u8, out: &mut [u8; M
     writer.len
 }
 
-/// Writes an Initial that closes the connection which `packet` opens; its length.
+/// Write an Initial that closes the connection which `packet` opens, and return its length.
 pub fn close(reader: &Reader, packet: &Packet<'_>, refusal: Refusal, out: &mut [u8; MAX]) -> usize {
     let mut writer = Writer { out, len: 0 };
     writer.put(&[packet::initial(packet.version, 4)]);
@@ -105,7 +105,7 @@ impl Writer<'_> {
         self.len += bytes.len();
     }
 
-    /// A connection id behind its length, which the packet that it comes from had in a byte.
+    /// Write a connection id and its length, which fits a byte as in the packet that it comes from.
     fn cid(&mut self, cid: &[u8]) {
         self.put(&[cid.len() as u8]);
         self.put(cid);

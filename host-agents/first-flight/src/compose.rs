@@ -1,4 +1,4 @@
-//! First flights in the making, for what tests and measures a reader of them: no client of anybody's.
+//! Synthetic first flights, for tests and benchmarks of readers.
 
 use crate::keys::{Salts, Side, TAG};
 use crate::packet::{self, MAX_CID};
@@ -7,18 +7,18 @@ use crate::{MIN_DATAGRAM, Version, frames};
 /// An extension of a ClientHello.
 pub type Extension = (u16, Vec<u8>);
 
-/// The `server_name` extension.
+/// Return the `server_name` extension.
 pub fn server_name(name: &[u8]) -> Extension {
     (0, vector(2, &[&[0], vector(2, name).as_slice()].concat()))
 }
 
-/// The ALPN extension.
+/// Return the ALPN extension.
 pub fn alpn(names: &[&[u8]]) -> Extension {
     let names: Vec<u8> = names.iter().flat_map(|name| vector(1, name)).collect();
     (16, vector(2, &names))
 }
 
-/// A ClientHello of `extensions`.
+/// Return a ClientHello with `extensions`.
 pub fn hello(extensions: &[Extension]) -> Vec<u8> {
     let extensions: Vec<u8> = extensions
         .iter()
@@ -35,12 +35,12 @@ pub fn hello(extensions: &[Extension]) -> Vec<u8> {
     [&[1], vector(3, &body.concat()).as_slice()].concat()
 }
 
-/// `content` behind its length of `bytes` bytes.
+/// Return `content` after its length, which takes `bytes` bytes.
 fn vector(bytes: usize, content: &[u8]) -> Vec<u8> {
     [&content.len().to_be_bytes()[8 - bytes..], content].concat()
 }
 
-/// A CRYPTO frame.
+/// Return a CRYPTO frame.
 pub fn crypto(offset: usize, data: &[u8]) -> Vec<u8> {
     [
         &[frames::CRYPTO],
@@ -55,7 +55,7 @@ fn varint(n: usize) -> [u8; 4] {
     (0x8000_0000 | n as u32).to_be_bytes()
 }
 
-/// A datagram with one Initial of packet number `number`, which holds `frames` and is padded to 1200 bytes.
+/// Return a datagram with one Initial of packet number `number`, which holds `frames` and is padded to 1200 bytes.
 ///
 /// # Panics
 /// If the connection ids are longer than 20 bytes, or the frames than a datagram.
@@ -78,7 +78,7 @@ pub fn initial(version: Version, dcid: &[u8], scid: &[u8], number: u32, frames: 
     datagram
 }
 
-/// One datagram that says it all: name and ALPN, for the connection that the client names `dcid`.
+/// Return one datagram with a complete ClientHello, with name and ALPN, for a connection whose client chose `dcid`.
 pub fn whole(version: Version, dcid: &[u8], name: &[u8], alpn_names: &[&[u8]]) -> Vec<u8> {
     let hello = hello(&[server_name(name), alpn(alpn_names)]);
     initial(version, dcid, &[], 0, &crypto(0, &hello))

@@ -1,18 +1,18 @@
-//! The stream of CRYPTO frames (RFC 9000, 7.5): gathered in any order, up to a bound.
+//! Reassembly of the CRYPTO stream (RFC 9000, 7.5), in any order and up to a bound.
 
 use crate::Fault;
 
 const WORD: usize = 64;
 
-/// What CRYPTO frames of one first flight have brought so far.
+/// The CRYPTO data of one first flight so far.
 #[derive(Clone, Debug)]
 pub struct Crypto {
     bytes: [u8; Self::BOUND],
-    /// A bit for each byte that is there.
+    /// One bit for each byte that has arrived.
     have: [u64; Self::BOUND / WORD],
-    /// No byte at or behind this is there.
+    /// Offset at and after which no byte has arrived.
     end: usize,
-    /// All bytes before this are there.
+    /// Offset before which all bytes have arrived.
     prefix: usize,
 }
 
@@ -28,29 +28,29 @@ impl Default for Crypto {
 }
 
 impl Crypto {
-    /// Most bytes that a ClientHello may have. Twice what RFC 9000, 7.5 has everybody buffer; post-quantum key shares, a
-    /// session ticket and an encrypted ClientHello together stay below half.
+    /// Most bytes of a ClientHello: twice the least buffer that RFC 9000, 7.5, requires. Post-quantum key shares, a
+    /// session ticket and an encrypted ClientHello together need less than half of it.
     pub const BOUND: usize = 8192;
 
-    /// Forgets everything.
+    /// Remove all data.
     pub fn clear(&mut self) {
         self.have[..self.end.div_ceil(WORD)].fill(0);
         self.end = 0;
         self.prefix = 0;
     }
 
-    /// Whether there is nothing.
+    /// Return whether no data has arrived.
     pub const fn is_empty(&self) -> bool {
         self.end == 0
     }
 
-    /// What has come without a gap.
+    /// Return the data up to the first gap.
     pub fn prefix(&self) -> &[u8] {
         &self.bytes[..self.prefix]
     }
 
-    /// Adds a frame's data. What is there stays: data at an offset never changes (RFC 9000, 2.2), so a client that sends it
-    /// anew gains nothing.
+    /// Add the data of a frame. Bytes that have arrived already stay: data at an offset never changes (RFC 9000,
+    /// 2.2), so a client that sends other data gains nothing.
     ///
     /// # Errors
     /// [`Fault::CryptoTooLong`].
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_goes_beyond_the_bound() {
+    fn data_beyond_the_bound_is_rejected() {
         let mut crypto = Crypto::default();
         let bound = Crypto::BOUND as u64;
         for (offset, n) in [(bound, 1), (bound - 1, 2), (u64::MAX, 1), (1 << 62, 0)] {
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_make_the_whole(
+        fn pieces_in_any_order_are_reassembled(
             pieces in prop::collection::vec((0..700_usize, 0..300_usize), 0..24),
         ) {
             let whole: Vec<u8> = (0..1000).map(|n| (n % 251) as u8).collect();

@@ -1,37 +1,37 @@
-//! Why a first flight is not understood: one name each, so that each has its counter.
+//! The reasons for rejecting a first flight. Each has a name, under which metrics count it.
 
-/// What is wrong with a datagram, or with the ClientHello in it.
+/// Why a datagram, or the ClientHello in it, is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Fault {
-    /// It begins with a short header: no first flight.
+    /// The datagram begins with a short header, so it is not a first flight.
     ShortHeader,
-    /// It ends within a header, or before a packet's own length.
+    /// The datagram ends within a header, or before the end of a packet.
     Truncated,
-    /// It is a Version Negotiation packet, which no client sends.
+    /// The packet is a Version Negotiation packet, which clients never send.
     VersionNegotiation,
-    /// Its version is neither 1 nor 2.
+    /// The version is neither 1 nor 2.
     UnknownVersion,
     /// The fixed bit is 0 (RFC 9000, 17.2).
     FixedBit,
-    /// A connection id of more than 20 bytes, or a client's first one of fewer than 8 (RFC 9000, 7.2).
+    /// A connection id has more than 20 bytes, or the client's initial one has fewer than 8 (RFC 9000, 7.2).
     ConnectionId,
-    /// Initials in a datagram of fewer than 1200 bytes (RFC 9000, 14.1).
+    /// A datagram with an Initial has fewer than 1200 bytes (RFC 9000, 14.1).
     SmallDatagram,
-    /// It begins with a Handshake or Retry packet.
+    /// The datagram begins with a Handshake or Retry packet.
     PacketType,
-    /// The packet's protection does not open: damaged, or of another connection.
+    /// The packet does not authenticate: it is damaged, or belongs to another connection.
     Undecryptable,
-    /// A frame that an Initial must not carry, or one cut short (RFC 9000, 12.4).
+    /// A frame is truncated, or not allowed in an Initial (RFC 9000, 12.4).
     Frame,
-    /// CRYPTO data beyond [`Crypto::BOUND`](crate::Crypto::BOUND).
+    /// There is CRYPTO data beyond [`Crypto::BOUND`](crate::Crypto::BOUND).
     CryptoTooLong,
-    /// What CRYPTO frames carry is no ClientHello, or one whose parts contradict each other.
+    /// The CRYPTO data is not a ClientHello, or the ClientHello is inconsistent.
     BadHello,
 }
 
 impl Fault {
-    /// All of them, in the order of their numbers.
+    /// All faults, in the order of their discriminants.
     pub const ALL: [Self; 12] = [
         Self::ShortHeader,
         Self::Truncated,
@@ -47,7 +47,7 @@ impl Fault {
         Self::BadHello,
     ];
 
-    /// The name that metrics have for it.
+    /// Return the name of the fault in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ShortHeader => "short_header",

@@ -1,4 +1,4 @@
-//! The frames that an Initial may carry (RFC 9000, 12.4).
+//! The frames that an Initial packet may carry (RFC 9000, 12.4).
 
 use frontage_quic_wire::Reader;
 
@@ -12,14 +12,15 @@ pub const CONNECTION_CLOSE: u8 = 0x1c;
 const CRYPTO_FRAME: u64 = CRYPTO as u64;
 const CLOSE_FRAME: u64 = CONNECTION_CLOSE as u64;
 
-/// An Initial's frames but PADDING.
+/// Iterator over the frames of an Initial, without PADDING.
 struct Frames<'a>(Reader<'a>);
 
 struct Frame<'a> {
-    /// All of it.
+    /// The complete frame.
     bytes: &'a [u8],
-    /// CRYPTO data and its offset, empty for another frame.
+    /// Offset of CRYPTO data; 0 for other frames.
     offset: u64,
+    /// CRYPTO data; empty for other frames.
     data: &'a [u8],
 }
 
@@ -41,7 +42,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Reads an Initial's frames into `crypto`.
+/// Add the CRYPTO frames of an Initial to `crypto`.
 ///
 /// # Errors
 /// [`Fault::Frame`], [`Fault::CryptoTooLong`].
@@ -56,7 +57,7 @@ pub fn gather(frames: &[u8], crypto: &mut Crypto) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An Initial's frames without PADDING.
+/// Return the frames of an Initial without PADDING.
 ///
 /// # Errors
 /// [`Fault::Frame`].
@@ -68,7 +69,7 @@ pub fn without_padding(frames: &[u8]) -> Result<Vec<u8>, Fault> {
     Ok(kept)
 }
 
-/// How many zeros are in front: most of a first flight is PADDING, so not byte by byte.
+/// Count the leading zeros, 16 bytes at a time because most of a first flight is PADDING.
 #[inline]
 fn zeros(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<16>();
@@ -80,7 +81,8 @@ fn zeros(bytes: &[u8]) -> usize {
     16 * words + rest.iter().take_while(|byte| **byte == 0).count()
 }
 
-/// A frame's CRYPTO data and its offset, empty for another frame; nothing if it is wrong.
+/// Read one frame, and return its CRYPTO offset and data, which are 0 and empty for other frames. Return `None` if
+/// the frame is malformed or not allowed.
 #[inline]
 fn frame<'a>(rest: &mut Reader<'a>) -> Option<(u64, &'a [u8])> {
     match rest.varint()? {
@@ -94,7 +96,7 @@ fn frame<'a>(rest: &mut Reader<'a>) -> Option<(u64, &'a [u8])> {
             rest.varint()?; // delay
             let ranges = rest.varint()?;
             let counts = if kind == ACK_ECN { 3 } else { 0 };
-            // Two numbers a range, behind the first one; more than there are bytes end the loop.
+            // Two numbers per range after the first range. An excessive count ends the loop when no bytes are left.
             for _ in 0..ranges.checked_mul(2)?.checked_add(1 + counts)? {
                 rest.varint()?;
             }

@@ -1,26 +1,26 @@
-//! The ClientHello (RFC 8446, 4.1.2), read as far as it has come: server name (RFC 6066, 3) and ALPN (RFC 7301, 3.1).
+//! The ClientHello (RFC 8446, 4.1.2), which may be incomplete: server name (RFC 6066, 3) and ALPN (RFC 7301, 3.1).
 //!
-//! A first flight decides nothing else, so the rest is only checked for its lengths.
+//! Only the lengths of all other fields are checked.
 
 use crate::{Crypto, Fault};
 
-/// What a ClientHello says of the service that it wants.
+/// The fields of a ClientHello that select a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// The server's name, as sent. With an encrypted ClientHello it is the outer, public one.
+    /// Server name as sent. With an encrypted ClientHello it is the outer, public name.
     pub name: Option<&'a [u8]>,
-    /// Application protocols, if the client names any.
+    /// Application protocols, if the client offers any.
     pub alpn: Option<Alpn<'a>>,
-    /// Whether an encrypted ClientHello was seen (or what looks like one: clients send such in vain, too).
+    /// True if there is an encrypted ClientHello, or a GREASE extension that looks like one.
     pub ech: bool,
 }
 
-/// Application protocols, best first.
+/// Application protocols, preferred one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpn<'a>(&'a [u8]);
 
 impl<'a> Alpn<'a> {
-    /// Their names.
+    /// Return the protocol names.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -38,18 +38,18 @@ const ALPN: u16 = 16;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 const HOST_NAME: u8 = 0;
 
-/// Why reading stopped.
+/// Why parsing stopped.
 enum Stop {
-    /// More has to come.
+    /// More data is needed.
     Short,
     Wrong,
 }
 
-/// Bytes of a message of which only some have come.
+/// The rest of a message that may be incomplete.
 struct Part<'a> {
-    /// What has come.
+    /// The bytes that have arrived.
     bytes: &'a [u8],
-    /// Bytes of the message from here on.
+    /// Length of the rest of the message.
     left: usize,
 }
 
@@ -70,14 +70,14 @@ impl<'a> Part<'a> {
             .fold(0, |n, byte| n << 8 | usize::from(*byte)))
     }
 
-    /// A vector behind its length of `bytes` bytes.
+    /// Read a vector after its length, which takes `bytes` bytes.
     #[inline]
     fn vector(&mut self, bytes: usize) -> Result<&'a [u8], Stop> {
         let n = self.number(bytes)?;
         self.take(n)
     }
 
-    /// What is whole, so that nothing is short in it.
+    /// Wrap bytes that are complete.
     const fn whole(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
@@ -86,8 +86,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Reads the first bytes of the CRYPTO stream: nothing if more are needed. A name and ALPN that have come suffice, so that the
-/// first packet of a long ClientHello need not wait for the second.
+/// Parse the first bytes of the CRYPTO stream. Return `None` if more are needed. Name and ALPN suffice, so the first
+/// packet of a long ClientHello need not wait for the second.
 ///
 /// # Errors
 /// [`Fault::BadHello`], [`Fault::CryptoTooLong`].
@@ -138,7 +138,7 @@ fn extensions<'a>(mut rest: Part<'a>, hello: &mut Hello<'a>) -> Result<(), Stop>
     Ok(())
 }
 
-/// An extension stands once in a message (RFC 8446, 4.2).
+/// Set `value`. An extension must not occur twice (RFC 8446, 4.2).
 fn set<T>(value: &mut Option<T>, read: Result<T, Stop>) -> Result<(), Stop> {
     match value.replace(read?) {
         None => Ok(()),
@@ -146,7 +146,7 @@ fn set<T>(value: &mut Option<T>, read: Result<T, Stop>) -> Result<(), Stop> {
     }
 }
 
-/// The host name, of which there is one (RFC 6066, 3).
+/// Parse the host name. There must be exactly one (RFC 6066, 3).
 fn server_name(content: &[u8]) -> Result<&[u8], Stop> {
     let mut list = list(content)?;
     let kind = list.number(1)?;
@@ -171,7 +171,7 @@ fn alpn(content: &[u8]) -> Result<Alpn<'_>, Stop> {
     Ok(names)
 }
 
-/// A list that is all of an extension.
+/// Parse a list that fills an extension.
 fn list(content: &[u8]) -> Result<Part<'_>, Stop> {
     let mut content = Part::whole(content);
     let list = content.vector(2)?;

@@ -1,33 +1,34 @@
-//! A client's Initial (RFC 9000, 17.2.2) without its protection, and made anew for a server that sent a Retry.
+//! A client's Initial packet (RFC 9000, 17.2.2) without its protection, and the same packet for a server that sent a
+//! Retry.
 
 use crate::keys::{Side, TAG};
 use crate::{MIN_DATAGRAM, Reader, Retry, Version, packet};
 
-/// Most bytes of a datagram made anew: what an Ethernet frame takes over IPv6.
-const MOST: usize = 1452;
+/// Most bytes of a rebuilt datagram: the payload of an Ethernet frame over IPv6.
+const MAX_DATAGRAM: usize = 1452;
 
-/// What makes a client's Initial, but its token and its PADDING.
+/// The content of a client's Initial, without its token and its PADDING.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initial {
-    /// Its version.
+    /// QUIC version.
     pub version: Version,
-    /// Chosen by the client, if this is of its first flight.
+    /// Destination connection id, which the client chose if this is its first flight.
     pub dcid: Vec<u8>,
-    /// The client's own.
+    /// Source connection id, the client's own.
     pub scid: Vec<u8>,
-    /// The packet number's bytes that the packet has, 1 to 4.
+    /// The truncated packet number, 1 to 4 bytes.
     pub number: Vec<u8>,
-    /// Its frames without PADDING.
+    /// The frames without PADDING.
     pub frames: Vec<u8>,
 }
 
 impl Initial {
-    /// The same packet as an answer to `retry` in a datagram of its own; nothing if that would be too large. The frames are
-    /// left as they are: TLS sees no difference.
+    /// Build the packet in response to `retry`, in a datagram of its own. Return `None` if it would be too large. The
+    /// frames stay the same, so TLS sees no difference.
     ///
-    /// It keeps its packet number: the client goes on counting after a Retry (RFC 9000, 17.2.5.3), so it never uses that with
-    /// these keys, and takes an acknowledgement of it.
-    pub fn again(&self, reader: &Reader, retry: &Retry<'_>) -> Option<Vec<u8>> {
+    /// The packet number stays the same, too. The client continues to count after a Retry (RFC 9000, 17.2.5.3), so it
+    /// never uses this number with these keys, and it accepts an acknowledgment of the number.
+    pub fn for_retry(&self, reader: &Reader, retry: &Retry<'_>) -> Option<Vec<u8>> {
         let mut packet = vec![packet::initial(self.version, self.number.len())];
         packet.extend(self.version.number().to_be_bytes());
         for cid in [retry.scid, &self.scid] {
@@ -37,7 +38,7 @@ impl Initial {
         packet.extend(two_bytes(retry.token.len())?);
         packet.extend(retry.token);
         let used = packet.len() + 2 + self.number.len() + self.frames.len() + TAG;
-        if used > MOST {
+        if used > MAX_DATAGRAM {
             return None;
         }
         let size = used.max(MIN_DATAGRAM);
@@ -52,7 +53,7 @@ impl Initial {
     }
 }
 
-/// A variable-length integer of two bytes, whatever it is; nothing if it needs more (RFC 9000, 16).
+/// Encode `n` as a variable-length integer of exactly two bytes (RFC 9000, 16). Return `None` if it needs more.
 fn two_bytes(n: usize) -> Option<[u8; 2]> {
     let n = u16::try_from(n).ok().filter(|n| *n < 1 << 14)?;
     Some((n | 1 << 14).to_be_bytes())

@@ -1,24 +1,25 @@
-//! Initial keys: everybody's who sees the client's connection id (RFC 9001, 5.2; RFC 9369, 3.3).
+//! Initial keys, which are derived from the client's connection id (RFC 9001, 5.2; RFC 9369, 3.3).
 
 use ring::aead::{self, AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 
 use crate::{Fault, Version, packet};
 
-/// Bytes that the AEAD adds.
+/// Bytes of the AEAD tag.
 pub const TAG: usize = 16;
-/// The sample of header protection begins as if the packet number had all its four bytes (RFC 9001, 5.4.2).
+/// Offset of the header protection sample from the packet number, whose length counts as four bytes (RFC 9001,
+/// 5.4.2).
 const SAMPLE_AT: usize = 4;
 const SAMPLE: usize = 16;
 
-/// Whose packets the keys are for.
+/// The side whose packets the keys protect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Client,
     Server,
 }
 
-/// `HkdfLabel` of TLS 1.3 (RFC 8446, 7.1) without a context, behind its length.
+/// `HkdfLabel`s of TLS 1.3 (RFC 8446, 7.1) without a context, in wire format.
 struct Labels {
     salt: [u8; 20],
     key: &'static [u8],
@@ -56,7 +57,7 @@ const fn labels(version: Version) -> &'static Labels {
     }
 }
 
-/// A salt whose first hash is done, one for each version.
+/// The precomputed salt of each version.
 #[derive(Debug)]
 pub struct Salts([Salt; 2]);
 
@@ -67,7 +68,7 @@ impl Default for Salts {
 }
 
 impl Salts {
-    /// The keys of `side` for the connection whose client chose `dcid`.
+    /// Derive the keys of `side` for a connection whose client chose `dcid`.
     #[inline]
     pub fn keys(&self, version: Version, dcid: &[u8], side: Side) -> Keys {
         let salt = match version {
@@ -81,7 +82,7 @@ impl Salts {
         let secret = expand::<32>(&salt.extract(dcid), label);
         let secret = Prk::new_less_safe(HKDF_SHA256, &secret);
         let labels = labels(version);
-        let fits = "the length is the algorithm's";
+        let fits = "the length matches the algorithm";
         let key = UnboundKey::new(&AES_128_GCM, &expand::<16>(&secret, labels.key)).expect(fits);
         let hp = expand::<16>(&secret, labels.hp);
         Keys {
@@ -110,7 +111,7 @@ fn expand<const N: usize>(secret: &Prk, label: &[u8]) -> [u8; N] {
     out
 }
 
-/// The keys of one side's Initial packets.
+/// The Initial keys of one side.
 pub struct Keys {
     key: LessSafeKey,
     iv: [u8; aead::NONCE_LEN],
@@ -133,8 +134,8 @@ impl Keys {
         Nonce::assume_unique_for_key(nonce)
     }
 
-    /// Removes the protection of `packet` where it lies. What a first flight's packet number leaves out is zero: nothing was
-    /// acknowledged before (RFC 9000, A.3).
+    /// Remove the protection of `packet` in place. The truncated part of a first flight's packet number is 0, because
+    /// nothing was acknowledged before (RFC 9000, A.3).
     ///
     /// # Errors
     /// [`Fault::Undecryptable`].
@@ -155,7 +156,8 @@ impl Keys {
         Ok(Opened { number, frames })
     }
 
-    /// Protects `packet`, whose packet number begins at `number_at` and whose last [`TAG`] bytes are room.
+    /// Protect `packet` in place. Its packet number begins at `number_at`, and its last [`TAG`] bytes are room for
+    /// the tag.
     pub fn seal(&self, packet: &mut [u8], number_at: usize) {
         let payload_at = number_at + number_len(packet);
         let (header, rest) = packet.split_at_mut(payload_at);
@@ -168,7 +170,7 @@ impl Keys {
         tag.copy_from_slice(sealed.as_ref());
         let mask = self
             .mask(packet, number_at)
-            .expect("what is sealed is long enough to sample");
+            .expect("the packet is long enough for the sample");
         packet[0] ^= mask[0] & 0x0f;
         for (byte, part) in packet[number_at..payload_at].iter_mut().zip(&mask[1..]) {
             *byte ^= part;
@@ -176,16 +178,16 @@ impl Keys {
     }
 }
 
-/// A packet without its protection.
+/// An unprotected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
-    /// The packet number's bytes that the packet has, 1 to 4.
+    /// The truncated packet number, 1 to 4 bytes.
     pub number: &'a [u8],
-    /// Its frames.
+    /// The frames.
     pub frames: &'a [u8],
 }
 
-/// Bytes of an unprotected packet's number (RFC 9000, 17.2).
+/// Return the number of bytes of an unprotected packet's number (RFC 9000, 17.2).
 #[inline]
 fn number_len(packet: &[u8]) -> usize {
     usize::from(packet[0] & 3) + 1
@@ -213,9 +215,10 @@ mod tests {
         6030203080408050806002d00020101001c00024001003900320408ffffffffffffffff05048000ffff07\
         048000ffff0801100104800075300901100f088394c8f03e51570806048000ffff";
 
-    /// RFC 9001, A.2 and RFC 9369, A.2: header, header protected, the first bytes and the last, which the AEAD's tag is among.
+    /// RFC 9001, A.2, and RFC 9369, A.2: header, protected header, first bytes of the payload, and last bytes with
+    /// the tag.
     #[test]
-    fn clients_initials_of_the_rfcs() {
+    fn client_initials_match_the_rfcs() {
         for (version, header, protected, sample, tag) in [
             (
                 Version::V1,
@@ -251,7 +254,7 @@ mod tests {
 
     /// RFC 9001, A.3 and RFC 9369, A.3: packet numbers of two bytes.
     #[test]
-    fn servers_initials_of_the_rfcs() {
+    fn server_initials_match_the_rfcs() {
         let frames = "02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566dc5430b\
             9a045a1200130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d1081287c834d\
             5311bcf32bb9da1a002b00020304";

@@ -1,12 +1,16 @@
-//! The first flight of a QUIC connection (RFC 9000, RFC 9001; version 2: RFC 9369), as one reads it who is not its server:
-//! from Initial packets, coalesced or not and in any order, to the ClientHello's server name and ALPN.
+//! A reader of QUIC first flights (RFC 9000, RFC 9001; version 2: RFC 9369) for hosts between client and server. It
+//! gets from Initial packets, coalesced or not and in any order, to the ClientHello's server name and ALPN.
 //!
-//! Initial packets are protected by keys that follow from the connection id that the client chose, so everybody on the way
-//! can read them. [`Reader`] decrypts a datagram's, [`Crypto`] gathers what their CRYPTO frames carry, [`hello::read`] reads
-//! that, and [`answer`] writes what refuses a client cleanly. Nothing of this allocates once it is made, and every bound is fixed.
+//! The keys of Initial packets are derived from the connection id that the client chose, so every host on the path
+//! can read them. [`Reader`] decrypts the packets of a datagram, [`Crypto`] reassembles their CRYPTO frames,
+//! [`hello::read`] parses the ClientHello, and [`answer`] writes the packet that refuses a client. None of them
+//! allocates after its creation, and all buffers have fixed bounds.
 //!
-//! Who stands in for the client can answer a Retry, too: [`Reader::open`] takes the protection off an [`Initial`], and
-//! [`Initial::again`] makes it anew for a [`Retry`].
+//! A proxy can also answer a Retry on behalf of its client: [`Reader::open`] removes the protection of an
+//! [`Initial`], and [`Initial::for_retry`] builds it again for a [`Retry`].
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod answer;
 pub mod compose;
@@ -26,10 +30,10 @@ pub use initial::Initial;
 pub use reader::Reader;
 pub use retry::Retry;
 
-/// Fewest bytes of a datagram with a client's Initial (RFC 9000, 14.1).
+/// Least number of bytes of a datagram with a client's Initial (RFC 9000, 14.1).
 pub const MIN_DATAGRAM: usize = 1200;
 
-/// A version whose first flights can be read.
+/// A supported QUIC version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// RFC 9000.
@@ -39,10 +43,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, best first.
+    /// All versions, preferred one first.
     pub const ALL: [Self; 2] = [Self::V1, Self::V2];
 
-    /// As it stands in packets.
+    /// Return the version number in packets.
     pub const fn number(self) -> u32 {
         match self {
             Self::V1 => 0x0000_0001,
@@ -50,7 +54,7 @@ impl Version {
         }
     }
 
-    /// The version with this number.
+    /// Return the version with this number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|v| v.number() == number)
     }

@@ -1,4 +1,4 @@
-//! Long headers (RFC 9000, 17.2), as far as they are not protected.
+//! The unprotected part of long headers (RFC 9000, 17.2).
 
 use frontage_quic_wire::Reader;
 
@@ -7,7 +7,7 @@ use crate::{Fault, Version};
 /// Most bytes of a connection id in versions 1 and 2.
 pub const MAX_CID: usize = 20;
 
-/// What every version of QUIC has in front (RFC 8999, 5.1).
+/// The version-independent fields (RFC 8999, 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invariants<'a> {
     /// Version number.
@@ -19,7 +19,7 @@ pub struct Invariants<'a> {
 }
 
 impl<'a> Invariants<'a> {
-    /// Reads a datagram's first packet.
+    /// Parse the first packet of a datagram.
     ///
     /// # Errors
     /// [`Fault::ShortHeader`], [`Fault::Truncated`].
@@ -38,7 +38,7 @@ impl<'a> Invariants<'a> {
             let version = rest.bytes(4)?;
             let cid = |rest: &mut Reader<'a>| rest.byte().and_then(|n| rest.bytes(n.into()));
             Some(Self {
-                version: u32::from_be_bytes(version.try_into().expect("four bytes")),
+                version: u32::from_be_bytes(version.try_into().expect("4 bytes")),
                 dcid: cid(&mut rest)?,
                 scid: cid(&mut rest)?,
             })
@@ -51,23 +51,23 @@ impl<'a> Invariants<'a> {
 const LONG: u8 = 0x80;
 pub(crate) const FIXED: u8 = 0x40;
 
-/// What a long header says that its packet is.
+/// The type of a packet with a long header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Carries the ClientHello.
+    /// Initial, which carries the ClientHello.
     Initial,
-    /// Early data of a resumed session.
+    /// 0-RTT, early data of a resumed session.
     ZeroRtt,
-    /// Carries the rest of the handshake.
+    /// Handshake, which carries the rest of the handshake.
     Handshake,
-    /// A server's demand that the client show its address.
+    /// Retry, by which a server validates the client's address.
     Retry,
 }
 
 impl Kind {
     const ALL: [Self; 4] = [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::Retry];
 
-    /// Version 2 counts from one further (RFC 9369, 3.2).
+    /// Version 2 numbers the types from 1 (RFC 9369, 3.2).
     #[inline]
     fn read(version: Version, first: u8) -> Self {
         Self::ALL[usize::from((first >> 4 & 3).wrapping_sub(shift(version)) & 3)]
@@ -81,32 +81,32 @@ const fn shift(version: Version) -> u8 {
     }
 }
 
-/// The first byte of an Initial with a packet number of so many bytes, 1 to 4.
+/// Return the first byte of an Initial whose packet number has `number_len` bytes, 1 to 4.
 pub(crate) const fn initial(version: Version, number_len: usize) -> u8 {
     LONG | FIXED | shift(version) << 4 | (number_len - 1) as u8
 }
 
-/// A packet of version 1 or 2, still protected.
+/// A protected packet of version 1 or 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its version.
+    /// QUIC version.
     pub version: Version,
-    /// Its type.
+    /// Packet type.
     pub kind: Kind,
     /// Destination connection id, at most 20 bytes.
     pub dcid: &'a [u8],
     /// Source connection id, at most 20 bytes.
     pub scid: &'a [u8],
-    /// An Initial's token; what a Retry has behind its connection ids, its token and its tag. Others have none.
+    /// The token of an Initial; token and tag of a Retry; empty for other types.
     pub token: &'a [u8],
-    /// The whole packet.
+    /// The complete packet.
     pub bytes: &'a [u8],
-    /// Where the packet number begins in it.
+    /// Offset of the packet number in `bytes`.
     pub number_at: usize,
 }
 
 impl<'a> Packet<'a> {
-    /// The first packet of `datagram`, and what follows it there.
+    /// Parse the first packet of `datagram`. Return it and the rest of the datagram.
     ///
     /// # Errors
     /// Those of [`Invariants::parse`]; [`Fault::VersionNegotiation`], [`Fault::UnknownVersion`], [`Fault::FixedBit`],
@@ -137,7 +137,7 @@ impl<'a> Packet<'a> {
             Kind::Retry => rest.0,
             Kind::ZeroRtt | Kind::Handshake => &[],
         };
-        // Retry has no length: it is alone in its datagram.
+        // A Retry has no length field and fills its datagram.
         let (number_at, end) = if kind == Kind::Retry {
             (datagram.len(), datagram.len())
         } else {

@@ -1,10 +1,10 @@
-//! From datagrams to the bytes of the ClientHello, or to a packet that can be made anew.
+//! Decryption of first flights: from datagrams to CRYPTO data, or to a packet that can be rebuilt.
 
 use crate::keys::{Keys, Salts, Side};
 use crate::packet::{Kind, Packet};
 use crate::{Crypto, Fault, Initial, MIN_DATAGRAM, Version, frames};
 
-/// Fewest bytes of the connection id that a client chooses for its first flight (RFC 9000, 7.2).
+/// Least length of the connection id that a client chooses for its first flight (RFC 9000, 7.2).
 const MIN_DCID: usize = 8;
 
 /// Decrypts first flights.
@@ -15,7 +15,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Checks what of a first flight's datagram can be seen without keys: its first packet, which is an Initial or 0-RTT.
+    /// Check a first flight's datagram without decrypting it, and return its first packet, which is an Initial or
+    /// 0-RTT.
     ///
     /// # Errors
     /// Those of [`Packet::parse`]; [`Fault::SmallDatagram`], [`Fault::PacketType`], [`Fault::ConnectionId`].
@@ -32,8 +33,8 @@ impl Reader {
         }
     }
 
-    /// Adds to `crypto` what the Initials of a datagram carry. Packets behind the first that do not open are passed over, as
-    /// receivers do (RFC 9000, 12.2).
+    /// Add the CRYPTO data of a datagram's Initials to `crypto`. Later packets that do not authenticate are skipped,
+    /// as receivers do (RFC 9000, 12.2).
     ///
     /// # Errors
     /// Those of [`Reader::inspect`]; [`Fault::Undecryptable`] of the first Initial, [`Fault::Frame`],
@@ -45,7 +46,7 @@ impl Reader {
         let mut opened = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            // Bytes behind the last packet are padding of some clients, outside of all packets.
+            // Some clients pad after the last packet, outside of all packets.
             let Ok((packet, next)) = Packet::parse(rest) else {
                 break;
             };
@@ -68,7 +69,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The first Initial of a first flight's datagram, without its protection.
+    /// Return the first Initial of a first flight's datagram without its protection.
     ///
     /// # Errors
     /// Those of [`Reader::inspect`]; [`Fault::SmallDatagram`] before all others, [`Fault::PacketType`] of 0-RTT, too,

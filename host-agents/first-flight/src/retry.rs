@@ -1,31 +1,31 @@
-//! Retry (RFC 9000, 17.2.5): a server's demand that the client show its address, with a tag that only who saw the client's
-//! Initial can make (RFC 9001, 5.8; version 2: RFC 9369, 3.3.3).
+//! Retry packets (RFC 9000, 17.2.5), by which a server validates a client's address. Only a host that has seen the
+//! client's Initial can compute their tag (RFC 9001, 5.8; version 2: RFC 9369, 3.3.3).
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use crate::packet::{Kind, Packet};
 use crate::{Initial, Version};
 
-/// Bytes of the tag.
+/// Length of the tag in bytes.
 const TAG: usize = 16;
 
 /// A Retry packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     version: Version,
-    /// The client's own.
+    /// Destination connection id, the client's own.
     pub dcid: &'a [u8],
-    /// To be the next Destination Connection ID.
+    /// Source connection id, which becomes the next destination connection id.
     pub scid: &'a [u8],
-    /// What the client is to show.
+    /// Token that the client must return.
     pub token: &'a [u8],
-    /// Without tag.
+    /// The packet without its tag.
     packet: &'a [u8],
     tag: [u8; TAG],
 }
 
 impl<'a> Retry<'a> {
-    /// Reads a server's `datagram`, if it is a Retry.
+    /// Parse a server's `datagram`. Return `None` if it is not a Retry.
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let (packet, _) = Packet::parse(datagram).ok()?;
         if packet.kind != Kind::Retry {
@@ -42,7 +42,8 @@ impl<'a> Retry<'a> {
         })
     }
 
-    /// Whether a server that saw `initial` made this, and a client would take it (RFC 9000, 17.2.5.2).
+    /// Return whether a host that has seen `initial` made this packet, and a client would accept it (RFC 9000,
+    /// 17.2.5.2).
     pub fn answers(&self, initial: &Initial) -> bool {
         self.version == initial.version
             && self.dcid == initial.scid
@@ -51,7 +52,7 @@ impl<'a> Retry<'a> {
     }
 }
 
-/// The tag of the Retry `packet` (without tag) that answers an Initial to `original_dcid`.
+/// Return the tag of the Retry `packet` (without tag) that responds to an Initial to `original_dcid`.
 ///
 /// # Panics
 /// If `original_dcid` has more than 255 bytes.
@@ -66,14 +67,15 @@ pub fn tag(version: Version, original_dcid: &[u8], packet: &[u8]) -> [u8; TAG] {
             0xd869_69bc_2d7c_6d99_90ef_b04a,
         ),
     };
-    let fits = "the length is the algorithm's";
+    let fits = "the length matches the algorithm";
     let key = UnboundKey::new(&AES_128_GCM, &key.to_be_bytes()).expect(fits);
     let nonce = Nonce::try_assume_unique_for_key(&nonce.to_be_bytes()[4..]).expect(fits);
-    let length = u8::try_from(original_dcid.len()).expect("a connection id");
+    let length =
+        u8::try_from(original_dcid.len()).expect("the connection id has at most 255 bytes");
     let pseudo_packet = [&[length], original_dcid, packet].concat();
     let sealed = LessSafeKey::new(key)
         .seal_in_place_separate_tag(nonce, Aad::from(pseudo_packet), &mut [])
-        .expect("an empty text is not too long");
+        .expect("an empty plaintext can be sealed");
     sealed.as_ref().try_into().expect(fits)
 }
 
@@ -83,7 +85,7 @@ mod tests {
 
     /// RFC 9001, A.4, and RFC 9369, A.4.
     #[test]
-    fn vectors_of_the_rfcs() {
+    fn tags_match_the_rfcs() {
         for (version, first, expected) in [
             (
                 Version::V1,

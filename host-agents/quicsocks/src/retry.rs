@@ -72,7 +72,7 @@ impl RetryResponder {
         }
         let resent: Vec<_> = matching
             .iter()
-            .filter_map(|initial| initial.again(reader, &retry))
+            .filter_map(|initial| initial.for_retry(reader, &retry))
             .collect();
         self.mark_answered(retry.dcid);
         // Part of a ClientHello would only make the server wait.

@@ -1,4 +1,4 @@
-//! Prints `docs/cookie-vectors.json`.
+//! Print `docs/cookie-vectors.json`.
 
 use frontage_cookie::vectors;
 

@@ -1,4 +1,4 @@
-//! The seeded generator of the vectors.
+//! The generator of the vectors, with a fixed seed.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ const SECRETS: [&str; 3] = [
 ];
 const SEED: u64 = 0x0c10_0dc0_0c1e;
 
-/// Makes the file's contents.
+/// Generate the content of the file.
 pub fn generate() -> Vectors {
     let mut rng = SplitMix(SEED);
     Vectors {
@@ -41,7 +41,7 @@ fn quantisation() -> Vec<Quantisation> {
         ("ipv6", IPV6),
     ];
     let cases = fields.into_iter().flat_map(|(field, q)| {
-        // Both ends of every code's interval, then what clips.
+        // Both ends of every code's interval, then values that are clipped.
         let starts = (0..=q.max_code()).map(move |code| q.decode(code));
         let mut values: Vec<u64> = starts.flat_map(|v| [v.saturating_sub(1), v]).collect();
         let largest = q.decode(q.max_code());
@@ -163,7 +163,7 @@ fn tcp_invalid(rng: &mut SplitMix) -> Vec<TcpInvalid> {
                 key.seal(&tuple(client, vip, client_port ^ 1, vip_port), sid),
             ),
         };
-        // One code in eight passes by chance: those are no test of rejection.
+        // One code in eight passes by chance; skip those, because they cannot test rejection.
         if key.open(&own, code).is_none() {
             let (secret, key_id, reason) = (hex.into(), key.id(), reason.into());
             cases.push(TcpInvalid {
@@ -359,7 +359,7 @@ impl SplitMix {
         z ^ z >> 31
     }
 
-    /// A number of up to `bits` bits, each length equally likely.
+    /// Return a number of up to `bits` bits. Each length is equally likely.
     fn log_uniform(&mut self, bits: u64) -> u64 {
         let length = self.next() % (bits + 1);
         self.next() & ((1 << length) - 1)

@@ -1,4 +1,4 @@
-//! Clients that others wrote, as they are installed here: their first flights, caught live.
+//! First flights of installed third-party clients, captured live.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::{Said, read, said};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../build/quic-clients/bin/python"
 );
 
-/// A client that ends with this.
+/// A client process, which is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -23,14 +23,15 @@ impl Drop for Running {
     }
 }
 
-/// What the client `program` says to the port that takes `{}`'s place, and in how many datagrams; nothing if it is not here.
+/// Run the client `program`, with the port in the place of `{}`. Return the content of its first flight and the
+/// number of datagrams, or `None` if the program is not installed.
 fn first_flight(program: &str, fix: &str, arguments: &[&str]) -> Option<(Said, usize)> {
     if !Path::new(program).exists() {
         eprintln!("skipped {program}: {fix}");
         return None;
     }
     let socket = UdpSocket::bind("[::]:0").unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let port = socket.local_addr().unwrap().port().to_string();
     let arguments = arguments
         .iter()
@@ -44,7 +45,9 @@ fn first_flight(program: &str, fix: &str, arguments: &[&str]) -> Option<(Said, u
     let _running = Running(client.unwrap());
     let (mut flight, mut buffer) = (Vec::new(), [0; 65_536]);
     loop {
-        let n = socket.recv(&mut buffer).expect("the client sends");
+        let n = socket
+            .recv(&mut buffer)
+            .expect("the client sends a datagram");
         flight.push(buffer[..n].to_vec());
         if let Some(said) = read(&flight).unwrap() {
             return Some((said, flight.len()));
@@ -52,9 +55,10 @@ fn first_flight(program: &str, fix: &str, arguments: &[&str]) -> Option<(Said, u
     }
 }
 
-/// Its name is that of the host: Debian's GnuTLS build does not heed `--sni`. Nor does it know version 2's final number.
+/// Debian's GnuTLS build ignores `--sni`, so the server name is the host's. It does not know the final number of
+/// version 2.
 #[test]
-fn ngtcp2() {
+fn first_flight_of_ngtcp2_is_read() {
     let arguments = ["--quiet", "localhost", "{}", "https://films.example/"];
     let read = first_flight(
         "/usr/bin/gtlsclient",
@@ -68,7 +72,7 @@ fn ngtcp2() {
 }
 
 #[test]
-fn aioquic_of_both_versions() {
+fn first_flights_of_aioquic_in_both_versions_are_read() {
     const CLIENT: &str = "
 import asyncio, sys
 from aioquic.asyncio import connect
@@ -91,9 +95,9 @@ asyncio.run(main(int(sys.argv[1]), int(sys.argv[2], 16)))
     }
 }
 
-/// curl as it impersonates Chromium: a post-quantum key share, which needs two packets.
+/// curl that impersonates Chromium sends a post-quantum key share, which needs two packets.
 #[test]
-fn curl_with_a_post_quantum_key_share() {
+fn first_flight_of_curl_with_a_post_quantum_key_share_is_read() {
     const CLIENT: &str = "
 import sys
 from curl_cffi import requests

@@ -1,4 +1,4 @@
-//! ClientHellos that are whole, split, shuffled, repeated, too long, or none.
+//! ClientHellos: complete, split, reordered, repeated, too long and malformed.
 
 use frontage_first_flight::compose::{alpn, crypto, hello, initial, server_name, whole};
 use frontage_first_flight::{Crypto, Fault, Version};
@@ -21,9 +21,9 @@ fn both_versions_are_read() {
     }
 }
 
-/// As after a post-quantum key share: the name comes behind it, in the second packet, which may come first, or twice.
+/// After a post-quantum key share, the name is in the second packet, which may arrive first or twice.
 #[test]
-fn a_hello_over_two_packets_in_any_order() {
+fn client_hello_in_two_packets_is_read_in_any_order() {
     let hello = hello(&[
         key_share(1216),
         server_name(b"films.example"),
@@ -40,9 +40,9 @@ fn a_hello_over_two_packets_in_any_order() {
     assert_eq!(read(&[two]), Ok(None));
 }
 
-/// Name and ALPN in front suffice: the second packet need not be waited for.
+/// Name and ALPN in the first packet suffice.
 #[test]
-fn what_is_known_is_not_waited_for() {
+fn name_and_alpn_are_read_from_an_incomplete_client_hello() {
     let hello = hello(&[
         server_name(b"films.example"),
         alpn(&[b"h3"]),
@@ -52,9 +52,9 @@ fn what_is_known_is_not_waited_for() {
     assert_eq!(read(&[one]), Ok(Some(said("films.example", &["h3"]))));
 }
 
-/// As Chromium sends them: many CRYPTO frames in no order, with PING and PADDING between.
+/// Chromium sends many CRYPTO frames out of order, with PING and PADDING between them.
 #[test]
-fn frames_are_gathered_in_any_order() {
+fn crypto_frames_are_reassembled_in_any_order() {
     let hello = hello(&[alpn(&[b"h3"]), server_name(b"films.example")]);
     let mut pieces: Vec<_> = hello.chunks(7).enumerate().collect();
     pieces.reverse();
@@ -67,7 +67,7 @@ fn frames_are_gathered_in_any_order() {
     assert_eq!(read(&[datagram]), Ok(Some(said("films.example", &["h3"]))));
 }
 
-/// Two Initials in one datagram, and behind them bytes that are no packet.
+/// Two Initials in one datagram, followed by bytes outside any packet.
 #[test]
 fn coalesced_packets_are_read() {
     let hello = hello(&[server_name(b"films.example"), alpn(&[b"h3"])]);
@@ -76,13 +76,13 @@ fn coalesced_packets_are_read() {
     let expected = Ok(Some(said("films.example", &["h3"])));
     let both = [one.clone(), two, vec![0; 30]].concat();
     assert_eq!(read(&[both]), expected);
-    // One of another connection is not read (RFC 9000, 12.2).
+    // A coalesced packet of another connection is skipped (RFC 9000, 12.2).
     let other = initial(Version::V2, b"other id", b"", 1, &crypto(20, &hello[20..]));
     assert_eq!(read(&[[one, other].concat()]), Ok(None));
 }
 
 #[test]
-fn names_may_be_missing_and_encrypted_hellos_are_seen() {
+fn missing_name_and_encrypted_client_hello_are_reported() {
     let nameless = initial(
         Version::V1,
         DCID,
@@ -103,7 +103,7 @@ fn names_may_be_missing_and_encrypted_hellos_are_seen() {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn too_long_client_hello_is_rejected() {
     let beyond = Crypto::BOUND - 10;
     let far = initial(Version::V1, DCID, b"", 0, &crypto(beyond, &[0; 11]));
     assert_eq!(read(&[far]), Err(Fault::CryptoTooLong));
@@ -113,7 +113,7 @@ fn what_is_too_long_is_refused() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn inconsistent_client_hello_is_rejected() {
     let bad = |bytes: &[u8]| {
         let datagram = initial(Version::V1, DCID, b"", 0, &crypto(0, bytes));
         assert_eq!(read(&[datagram]), Err(Fault::BadHello), "{bytes:?}");
@@ -133,6 +133,6 @@ fn what_contradicts_itself_is_refused() {
     bad(&hello(&[(16, vec![0, 3, 2, b'h', b'3', 0])]));
     let mut longer = hello(&[alpn(&[b"h3"])]);
     longer[3] += 1;
-    longer.push(0); // a byte behind the extensions
+    longer.push(0); // a byte after the extensions
     bad(&longer);
 }

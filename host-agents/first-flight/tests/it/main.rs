@@ -1,4 +1,4 @@
-//! First flights: made here, made by clients that others wrote, and damaged.
+//! First flights: synthetic ones, those of third-party clients, and damaged ones.
 
 mod clients;
 mod damage;
@@ -8,10 +8,10 @@ mod retries;
 
 use frontage_first_flight::{Crypto, Fault, Reader, hello};
 
-/// What a flight says: name, protocols, whether an encrypted ClientHello was seen.
+/// The content of a first flight: server name, protocols, and true if there is an encrypted ClientHello.
 type Said = (Option<Vec<u8>>, Vec<Vec<u8>>, bool);
 
-/// Reads datagrams as they come, until name and ALPN are known.
+/// Read datagrams in order, until name and ALPN are known.
 fn read(datagrams: &[Vec<u8>]) -> Result<Option<Said>, Fault> {
     let (mut reader, mut crypto) = (Reader::default(), Crypto::default());
     for datagram in datagrams {

@@ -1,4 +1,4 @@
-//! Refusals, as a client that others wrote takes them: noq's, in process.
+//! Refusals as noq's client processes them, without a network.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use noq_proto::{
 
 use crate::{read, said};
 
-/// A client on its way to a server that is not there.
+/// A client whose packets the test receives in place of a server.
 pub struct Client {
     endpoint: Endpoint,
     handle: ConnectionHandle,
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// The datagrams that it sends at once.
+    /// Return the datagrams of the first flight.
     pub fn flight(&mut self) -> Vec<Vec<u8>> {
         let mut flight = Vec::new();
         let mut buffer = Vec::new();
@@ -63,7 +63,7 @@ impl Client {
         flight
     }
 
-    /// Why the connection ended, once an answer has come.
+    /// Deliver a response, and return the error with which the connection ended, if it did.
     pub fn take(&mut self, answer: &[u8]) -> Option<ConnectionError> {
         let path = FourTuple::from_remote(self.server);
         let mut buffer = Vec::new();
@@ -83,16 +83,16 @@ impl Client {
 }
 
 #[test]
-fn noqs_first_flight_is_read() {
+fn first_flight_of_noq_is_read() {
     let flight = Client::new("films.example", &[b"h3"], 1).flight();
     assert_eq!(read(&flight), Ok(Some(said("films.example", &["h3"]))));
-    // A name that is an address is not sent (RFC 6066, 3).
+    // Clients do not send an address as server name (RFC 6066, 3).
     let flight = Client::new("2001:db8::1", &[b"h3"], 1).flight();
     assert_eq!(read(&flight), Ok(Some((None, vec![b"h3".to_vec()], false))));
 }
 
 #[test]
-fn a_refused_client_knows_at_once_and_why() {
+fn refused_client_gets_the_error_code_at_once() {
     for refusal in [
         Refusal::Name,
         Refusal::Alpn,
@@ -116,7 +116,7 @@ fn a_refused_client_knows_at_once_and_why() {
 }
 
 #[test]
-fn a_client_of_an_unknown_version_is_told_ours() {
+fn client_with_an_unknown_version_gets_version_negotiation() {
     let mut client = Client::new("films.example", &[b"h3"], 0xff00_001d);
     let flight = client.flight();
     let invariants = Invariants::parse(&flight[0]).unwrap();
@@ -128,7 +128,7 @@ fn a_client_of_an_unknown_version_is_told_ours() {
         matches!(reason, Some(ConnectionError::VersionMismatch)),
         "{reason:?}"
     );
-    // The longest connection ids of RFC 8999 fit.
+    // The longest connection ids that RFC 8999 allows fit.
     let (dcid, scid) = ([1; 255], [2; 255]);
     let longest = Invariants {
         version: 0x1a2a_3a4a,

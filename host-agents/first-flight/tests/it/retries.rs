@@ -1,4 +1,4 @@
-//! Initials that are opened and made anew for a Retry.
+//! Initials that are opened and rebuilt for a Retry.
 
 use frontage_first_flight::compose::{crypto, initial};
 use frontage_first_flight::{Fault, Initial, MIN_DATAGRAM, Reader, Retry, Version, retry};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const DCID: &[u8] = &[7; 8];
 
-/// A client's datagram with one Initial: these frames behind this packet number.
+/// Return a client's datagram with one Initial with this packet number and these frames.
 fn sealed(version: Version, number: &[u8], frames: &[u8]) -> Vec<u8> {
     let initial = Initial {
         version,
@@ -17,10 +17,10 @@ fn sealed(version: Version, number: &[u8], frames: &[u8]) -> Vec<u8> {
     };
     let tokenless = retried(&initial, DCID, b"");
     let retry = Retry::read(&tokenless).unwrap();
-    initial.again(&Reader::default(), &retry).unwrap()
+    initial.for_retry(&Reader::default(), &retry).unwrap()
 }
 
-/// The Retry with which a server would answer.
+/// Return a server's Retry in response to an Initial.
 fn retried(to: &Initial, scid: &[u8], token: &[u8]) -> Vec<u8> {
     let first = match to.version {
         Version::V1 => 0xf0,
@@ -42,14 +42,14 @@ fn open(datagram: &[u8]) -> Result<Initial, Fault> {
     Reader::default().open(datagram)
 }
 
-/// CRYPTO with five bytes, PADDING between, PING, CRYPTO whose data ends with zeros.
+/// CRYPTO with five bytes, PADDING, PING, and CRYPTO whose data ends with zeros.
 const CHAOS: [u8; 20] = [
     0x06, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0, 0x01, 0, 0x06, 5, 4, 9, 0, 0, 0,
 ];
 const TIDY: [u8; 16] = [0x06, 0, 5, 1, 2, 3, 4, 5, 0x01, 0x06, 5, 4, 9, 0, 0, 0];
 
 #[test]
-fn a_first_flight_is_made_anew_for_a_retry() {
+fn initial_is_rebuilt_for_a_retry() {
     for version in Version::ALL {
         for number in [&[0][..], &[0, 1], &[0, 1, 2], &[0, 0, 0, 3]] {
             let first = open(&sealed(version, number, &CHAOS)).unwrap();
@@ -59,7 +59,7 @@ fn a_first_flight_is_made_anew_for_a_retry() {
                 let wire = retried(&first, cid, &[5; 90]);
                 let read = Retry::read(&wire).unwrap();
                 assert!(read.answers(&first));
-                let again = first.again(&Reader::default(), &read).unwrap();
+                let again = first.for_retry(&Reader::default(), &read).unwrap();
                 assert_eq!(again.len(), MIN_DATAGRAM);
                 let at = again.windows(90).any(|window| window == [5; 90]);
                 assert!(at, "the token is in it");
@@ -74,7 +74,7 @@ fn a_first_flight_is_made_anew_for_a_retry() {
 }
 
 #[test]
-fn a_retry_of_somebody_else_is_none() {
+fn forged_retry_or_one_with_an_empty_token_is_rejected() {
     let first = open(&sealed(Version::V1, &[0], &CHAOS)).unwrap();
     let wire = retried(&first, &[9; 8], b"token");
     for at in 0..wire.len() {
@@ -90,17 +90,17 @@ fn a_retry_of_somebody_else_is_none() {
 }
 
 #[test]
-fn a_token_can_be_too_long() {
+fn initial_is_not_rebuilt_if_the_token_is_too_long() {
     let first = open(&sealed(Version::V1, &[0], &CHAOS)).unwrap();
     for (length, fits) in [(1300, true), (1500, false), (20_000, false)] {
         let wire = retried(&first, &[9; 8], &vec![5; length]);
-        let again = first.again(&Reader::default(), &Retry::read(&wire).unwrap());
+        let again = first.for_retry(&Reader::default(), &Retry::read(&wire).unwrap());
         assert_eq!(again.is_some(), fits);
     }
 }
 
 #[test]
-fn what_is_no_first_flight_is_not_opened() {
+fn other_datagrams_are_rejected() {
     let good = sealed(Version::V1, &[0], &CHAOS);
     assert_eq!(
         open(&good[..MIN_DATAGRAM - 1]),
@@ -120,15 +120,15 @@ fn what_is_no_first_flight_is_not_opened() {
     assert_eq!(with(5, 21), Fault::ConnectionId);
     assert_eq!(with(6, 0), Fault::Undecryptable);
     assert_eq!(with(500, good[500] ^ 1), Fault::Undecryptable);
-    // A frame that has no place in an Initial: STREAM.
+    // A STREAM frame is not allowed in an Initial.
     let stream = initial(Version::V1, DCID, b"", 0, &[0x08, 0]);
     assert_eq!(open(&stream), Err(Fault::Frame));
 }
 
 proptest! {
-    /// Whatever opens is what was sealed: the AEAD covers all of the packet.
+    /// The AEAD covers the complete packet.
     #[test]
-    fn damage_is_not_opened(at in 0..MIN_DATAGRAM, flip in 1..=255_u8) {
+    fn damaged_packet_is_rejected(at in 0..MIN_DATAGRAM, flip in 1..=255_u8) {
         let mut wire = initial(Version::V2, DCID, b"me", 3, &crypto(0, b"hello"));
         wire[at] ^= flip;
         prop_assert!(open(&wire).is_err());
