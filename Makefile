@@ -23,8 +23,6 @@ NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
 NATS_SERVER := $(BUILD)/nats-server
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
-# The places that the prose linter checks.
-PROSE := README.md Makefile ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs/README.md docs/glossary.md docs/writing.md tools
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
@@ -143,8 +141,12 @@ lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit s
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'Prose: Vale'
-	@$(PYTHON) tools/prose/lint.py $(PROSE)
+	@$(PYTHON) tools/prose/lint.py
 	@$(PYTHON) tools/prose/commits.py
+	$(say) 'Imports without cycles, licence lines'
+	@$(PYTHON) tools/import_cycles.py controller/src/frontage controller/records/src/frontage_records mininet/src/frontage_testbed mininet/src/frontage_demo experiments/src/frontage_sim
+	@$(PYTHON) tools/rust_cycles.py
+	@$(PYTHON) tools/spdx.py
 	$(say) 'P4: the compiler'
 	@$(MAKE) --no-print-directory $(P4)
 	$(say) 'docs/tables.md: up to date with the P4 program'
