@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules of a packet filter, as ``frontage-bench acl`` draws them (``src/acl.rs``): for a site's file, and over P4Runtime."""
 
 from __future__ import annotations

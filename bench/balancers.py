@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """L7 load balancers with and without CCLB7, for table1.py, and the demo's clients for them: each in its namespace of the lab."""
 
 from __future__ import annotations

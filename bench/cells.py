@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells and tables of docs/performance.md."""
 
 from __future__ import annotations

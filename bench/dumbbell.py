@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain forwarding: pairs of hosts on either side of one link between two routers, as our simulator and as ns-3 read it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/3 servers and a client that is not ours, gtlsclient of ngtcp2: each has a core of its own, and a network namespace of its own,
 so that a server's core time is its own and not that of what receives from it. To be run by `unshare --net --mount`."""
 

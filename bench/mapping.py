@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end-user mapping of 10,000 services, 100,000 client prefixes and 100 sites: computed whole, after changes of 1 %, and pushed.
 
 Times are of one core, from the process's own clock. SEED=2 in the environment gives other RTTs, deployments and changes.

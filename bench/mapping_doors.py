@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The doors that a computed mapping goes to: a dispatcher, over HTTP, and a switch, over P4Runtime.
 
 Times are of one core: the sum of this process's and of that at the door, which work in turn.

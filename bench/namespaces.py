@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Network namespaces, and what runs in them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nginx with HTTP/3 as a peer, from a Debian root of its own, which `bench/nginx-root` makes."""
 
 from __future__ import annotations

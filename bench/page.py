@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/performance.md and its plot from the benchmarks' results in build/bench.
 
 Example: bench/page.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where programs are, and where benchmarks write."""
 
 from __future__ import annotations

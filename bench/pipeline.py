@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets per second of one core in process: frontage.p4 on its mixes of packets, over TCP and QUIC, and on each kind alone, a
 plain router, and packet filters that grow."""
 

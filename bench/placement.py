@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placement of 1,000,000 records at 100 sites by the demand of 100 regions: planned whole, and after changes of 1 %.
 
 Times are of one core, from the process's own clock. SEED=2 in the environment gives other sites, demand and changes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What requests cost a load balancer that hands them to real servers (QDSR, section 5.1, Fig. 7): frontage-cclb7-quic with its [handoff]
 beside the same balancer as a proxy, and nginx as one. Each may use a small part of its core, and uses all of it: so on two
 cores, too, it is the balancer that all others wait for, and its capacity is what it does in a second of its core's time."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load balancer, real servers and a client of HTTP/3, each in a network namespace of its own, on one network. The load balancer has a
 core of its own, of which it gets a part only, so that it is what all others wait for, though these share one core. To be run by
 `unshare --net --mount`, which is the balancer's namespace."""

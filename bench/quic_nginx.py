@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Downloads that frontage-cclb7-quic serves in a second of one core's time, its kernel's included, and those that nginx does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What CloudCookies cost a QUIC server: frontage-cclb7-quic with its [cookie] beside the same without, in turns, and what the signals' own
 code takes a packet."""
 

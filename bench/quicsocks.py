@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a QuicSocks proxy adds to a handshake's time, and how many handshakes it has under way. All is on one loopback interface:
 client and proxy ask the same unbound. To be run by `unshare --net`."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The record store: operations of both engines on this machine, what a Raft group costs, and what classes of placement cost.
 
 SEED=2 in the environment gives another world of records. Times are wall-clock; nothing here is far away, so they are the engines' own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of the result: {name, value, unit, peer, peer_value, ratio}."""
 
 from __future__ import annotations

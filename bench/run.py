@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the benchmarks and writes build/bench/result.json, a list of {name, value, unit, peer, peer_value, ratio}, and beside it
 machine.json, which says what they ran on.
 

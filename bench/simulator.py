@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulator's speed: packets that P4 programs process for a second of one core's time, in the paper's testbed over TCP and QUIC,
 and as plain routers beside ns-3, which gets the same network and the same flows; and the memory that a million flows take."""
 

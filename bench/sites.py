@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured: a P4 program, all entries that a real site has, and its traffic. For the Rust half it is written as JSON
 (``src/site.rs``), and into a switch it goes over P4Runtime."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The switches that are compared, as processes: softswitch, and BMv2's simple_switch_grpc where it is found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CloudCookie's Table I: how much of a core an L7 load balancer needs with and without CCLB7, at about a fifth of it.
 
 Clients have a namespace and a core of their own. They ask for web-search objects at the times of a plan, whatever became of earlier

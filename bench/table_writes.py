@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entries a second that a switch inserts into an exact table over P4Runtime, one request after the other."""
 
 from __future__ import annotations

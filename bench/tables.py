@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables alone, of every kind and size: lookups, insertions and deletions per second of one core, and memory per million
 entries, for which each table has a process of its own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets per second through a whole switch, veth to veth, in a network namespace that ends with this process: the highest
 rate without loss, what comes through in overload, and how many packets the switch's own code handles in a second of core time,
 the kernel's left out. The peer gets the same program, entries and traffic. The yardstick is a bare forwarder on the same links:

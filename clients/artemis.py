@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs unmodified HTTP/3 clients that find a service through a hosts file with its service address (docs/naming.md).
 
 Each installed client downloads 1 MB in Artemis' testbed (docs/artemis.md), through dispatchers, from a network that anycast

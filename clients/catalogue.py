@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads catalogue.toml: how to find each client, query its version, and have it download."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disturbances of a download: changes to the client's host and on the path."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client's download from real servers (docs/handoff.md), with the bytes of each sender."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unencrypted part of a client's first packets (RFC 8999)."""
 
 from __future__ import annotations

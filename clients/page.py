@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/clients.md from build/clients/result.json.
 
 Example: clients/page.py

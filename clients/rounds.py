@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The downloads of one client in a testbed, and their results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs unmodified HTTP/3 clients through the whole data centre, and writes docs/clients.md from the results.
 
 Each installed client of catalogue.toml downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A compiled program's headers, parser, constants and checksums, from BMv2 JSON, for the packet generator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the interface definition with protox, so that no `protoc` is needed.
 
 use std::error::Error;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checks on p4c's samples: each selects its samples and returns an outcome for each of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sample programs of a p4c checkout, with p4c's expected outputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sites for frontage.p4: the entries that the controller writes for its example configurations.
 
 With these instead of random entries, packets take the same paths as in a data centre.

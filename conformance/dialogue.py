@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets of a site's clients and servers: complete and valid, so they reach code that random fields seldom reach."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Send the same random packets through softswitch and BMv2, with the same program, JSON and random table entries.
 
 The outputs are compared: for each packet the ports and all bytes, and finally all counters. Needs BMv2's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random table entries, action profiles, multicast groups and clone sessions for a program."""
 
 from __future__ import annotations

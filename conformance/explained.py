@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads explained.toml: the reasons why some samples fail, each with its samples."""
 
 from __future__ import annotations

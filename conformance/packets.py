@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random packets that a program's parser accepts.
 
 A packet is a walk through the parser's states, with the headers that they extract and the field values that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The four-way table: the same STF tests with our compiler and p4c's, on softswitch and on BMv2, if these are installed."""
 
 from __future__ import annotations

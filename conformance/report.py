@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the measured parts of docs/conformance.md, which stand between marks; the rest of the page is written by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One round of the differential test: two freshly started switches, random entries, random packets, and the differences."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test the compiler and the switch with p4c's own samples, and give a reason for each failure.
 
 Needs P4C, a checkout of github.com/p4lang/p4c, which need not be built. If P4C_BM2 (p4c-bm2-ss) and BMV2

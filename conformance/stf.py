@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs tests of STF, p4c's simple test framework, over P4Runtime, for switches outside this process.
 
 It supports the statements that p4c's samples for v1model use.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A switch under test: its P4Runtime server, and packets over gRPC, in batches that end when all packets are processed."""
 
 from __future__ import annotations

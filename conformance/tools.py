@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs under comparison: the project's own, and p4c and BMv2 if they are installed."""
 
 from __future__ import annotations

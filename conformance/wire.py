@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table entries in P4Runtime's form, from a P4Info (P4Runtime specification, sections 8.4 and 9.1)."""
 
 from __future__ import annotations

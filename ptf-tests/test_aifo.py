@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AIFO: admission to a port's queue by rank and queue depth (docs/aifo.md)."""
 
 import os

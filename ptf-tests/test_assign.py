@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assigning phase: a SYN goes to the server with the lowest score, exactly, for any number of servers."""
 
 from frontage_ptf.balancer import UNIT, VIP4, VIP6, BalancerTest, load

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies, each a table entry of one VIP: hash, cheetah-rr, cheetah-ll, and cclb4 with a from 0 (future) to 1
 (current)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP cookies in the switch, by the vectors of docs/cookie-vectors.json: sealing, unsealing, rejection, and key
 rotation."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand: handshakes by service and client region, each counted once, and digests of clients without a region."""
 
 from collections import Counter

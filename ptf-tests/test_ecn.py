@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ECN marks on packets that found at least the port's threshold in the queue. The queues are empty: threshold 0
 marks, 1 does not."""
 

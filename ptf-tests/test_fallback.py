@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections without a cookie: consistent hashing, and a bounded, expiring table that keeps their server when
 servers change."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Longest-prefix-match forwarding of traffic without a VIP, IPv4 and IPv6."""
 
 from ipaddress import ip_address

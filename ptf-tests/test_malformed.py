@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged packets: the switch survives all of them, and forwards each one or drops it for a named reason."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Masking: signals of the servers stay in the data centre. Clients see a coarse clock and a code that never
 changes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ARP, neighbor discovery and ping: the switch replies for gateways and VIPs only."""
 
 from ipaddress import IPv6Address, ip_address, ip_network

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kind of packet is forwarded, or dropped for a named reason. One line per case: its name, how it is made,
 its fate."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets from servers: every kind is forwarded, or dropped for a named reason. One line per case."""
 
 from collections.abc import Callable, Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """P4Runtime for a controller: arbitration, errors that name their reason and change nothing, full tables, programs."""
 
 from pathlib import Path

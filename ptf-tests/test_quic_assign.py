@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First packets of QUIC connections: the VIP's policy assigns them like a SYN, and the handshake table keeps the
 server."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IPv6 cookies and connection ids in the switch, by the vectors of docs/cookie-vectors.json: unsealing, rejection,
 masking."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Malformed QUIC packets from clients and servers: dropped for a named reason, wherever they are truncated."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses that a QUIC client sees: the VIP or the server's one cookie address, and no loads."""
 
 from frontage_ptf.cookie import Key

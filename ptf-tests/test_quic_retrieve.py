@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QUIC packets of established connections reach their server by cookie address or connection id, while it is a
 member."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QDSR's real servers: packets in their load balancers' names, and packets that are dropped."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reachability of real servers: load balancers and other hosts of the site reach them by their own address, clients
 never do."""
 

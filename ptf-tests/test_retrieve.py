@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retrieving phase: after the SYN the cookie alone leads to the server, also while that server is draining."""
 
 from frontage_ptf.balancer import VIP4, VIP6, BalancerTest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SP-PIFO: the strict priority of a packet, by its rank and earlier ones (docs/aifo.md)."""
 
 import random

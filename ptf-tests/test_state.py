@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters, meters and registers of the target, from packets and from the controller."""
 
 import finsy as fy

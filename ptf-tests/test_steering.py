@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steering: the site of a packet to a service address, and further sites that get a copy."""
 
 from frontage_ptf.cookie import plain_cid

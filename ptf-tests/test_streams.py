@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets beyond port-to-port forwarding: packet-in and packet-out, multicast, clones, digests, resubmission."""
 
 import finsy as fy

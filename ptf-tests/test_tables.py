@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Match kinds, action selectors and idle timeouts of the target."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tunnels: packets from them, packets into them, and packets that are dropped."""
 
 from ipaddress import ip_address

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Invalid tunnels: wrong ids, sources and headers, truncated, damaged, nested."""
 
 from frontage_ptf.frame import Frame, overwritten, with_extension

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find import cycles between the modules of a Python package.
 
 Every import counts: those at the top of a module, those inside functions and those below `if TYPE_CHECKING`.

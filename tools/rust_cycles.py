@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find import cycles between the modules of each Rust crate.
 
 Every source file is a module. A module depends on each module that its `use` declarations and paths name. A parent and its descendants

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check that every source file names its licence, or add the line where it is missing.
 
 Example: python tools/spdx.py --fix

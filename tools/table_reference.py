@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the reference of tables, actions and counters (docs/tables.md) from a P4Info file.
 
 Example: tools/table_reference.py build/p4/frontage.p4info.txtpb > docs/tables.md

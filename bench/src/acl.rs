@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules of a packet filter, and packets for them.
 //!
 //! The rules resemble those of ClassBench (Taylor and Turner, IEEE/ACM ToN 15(3), 2007): prefixes nest in a few hundred

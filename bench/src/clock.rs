@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Core time: other processes on the machine hardly matter to it.
 
 use std::mem::zeroed;

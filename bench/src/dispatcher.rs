@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Dispatcher benchmark: packets per second of one core, and the latency that the dispatcher adds to first flights.
 
 mod in_process;

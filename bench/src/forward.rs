@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A forwarder that does nothing but forward, as a yardstick: from the receiving ring of one interface to the sending
 //! ring of the other, in both directions, by the means of softswitch's ports. No switch on them can be faster.
 

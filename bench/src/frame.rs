@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ethernet frames with IPv4, and TCP or UDP in them, or with IPv6 and UDP.
 
 use std::net::{SocketAddrV4, SocketAddrV6};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures packets per second of a *site*: a P4 program with its entries and its traffic, as a JSON file of
 //! `bench/sites.py` describes it. Results are JSON on standard output; `bench/run.py` is what people call.
 

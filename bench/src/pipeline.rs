@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets per second in process: `Pipeline::ingress` and `egress` back to back, per second of one core's time, so that
 //! other processes on the machine hardly matter.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Downloads of one QUIC service over IPv6 (`docs/quic.md`): half of the clients stay at the VIP, half have moved to the cookie address.
 
 use std::net::{Ipv6Addr, SocketAddrV6};

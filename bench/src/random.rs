@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What benchmarks draw besides.
 
 use softswitch_pipeline::Rng;

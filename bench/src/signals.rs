@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What its signals add to the work of a QUIC server, packet by packet: the meter reads the frames of what is sent, and the socket finds out
 //! how loaded the server is, seals that, and remembers where its clients are. Under the socket there is nothing here.
 

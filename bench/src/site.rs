@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A site's file, and a pipeline with the site's program and entries.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables alone: lookups per second of one core's time, and what a million entries occupy.
 
 use std::fs;

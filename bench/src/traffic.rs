@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packets of a site, and how each must look when it comes out.
 
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets per second through a switch: sent by memory-mapped packet sockets into the far ends of its links, counted
 //! where they arrive by the interfaces themselves, which costs no receiver any time.
 

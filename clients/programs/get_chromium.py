@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Has a headless Chromium open a page that shows an object in base64, and writes the object to file OUT.
 
     get_chromium.py CHROMIUM OUT PAGE NAME HOST PORT CERTIFICATE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Has a headless Firefox save a URL to file OUT, whose name is PATH's.
 
     get_firefox.py FIREFOX OUT PATH NAME HOST PORT CERTIFICATE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fetches a URL with node:quic into file OUT: `get_node_quic.mjs OUT URL [POLICY]`. POLICY applies to preferred addresses.
 import { createWriteStream } from "node:fs";
 import { connect } from "node:quic";

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unmodified clients in Artemis' testbed."""
 
 import json

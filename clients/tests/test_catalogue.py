@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The catalogue and the reading of its entries."""
 
 from pathlib import Path

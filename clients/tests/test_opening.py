@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First flights in captures."""
 
 import socket

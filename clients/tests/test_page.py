@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page contains the results of the runs."""
 
 from typing import Any

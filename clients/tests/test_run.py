@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conditions under which `make clients` fails."""
 
 from typing import Any

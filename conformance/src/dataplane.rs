@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! BMv2's gRPC interface for packets (`proto/dataplane.proto`) before a softswitch pipeline.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! softswitch without interfaces and queues, for differential tests: the P4Runtime server of the real one, and BMv2's
 //! gRPC interface for packets. Each packet runs through the pipeline until nothing is left of it, before the next begins.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of tests with a real switch: the switch, the compiled program and configuration files.
 
 ``TARGET=bmv2`` runs them against ``simple_switch_grpc``; by default it is softswitch. Where these files are can be said with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP service of a dispatcher without its data plane. It handles tables like `host-agents/dispatcher`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for tests with a controller and a real switch."""
 
 from __future__ import annotations

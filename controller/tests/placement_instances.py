@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small random placement problems, one per seed."""
 
 from __future__ import annotations

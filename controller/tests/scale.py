@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A configuration of the largest size that fits into the P4 program."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AIFO and SP-PIFO in the P4 program against plain models of their papers, packet by packet and register by register, with the
 entries that the controller makes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assigned numbers: stable over restarts, unique, and within the sizes of the P4 program."""
 
 from __future__ import annotations

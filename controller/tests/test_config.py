@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration files: valid files, and the errors of invalid ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cookie, with the test vectors that all implementations share."""
 
 import hashlib

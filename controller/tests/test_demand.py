@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counter deltas, load reports, demand estimates and moves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement in the running mapping: from load reports to the sites of services and the dispatchers' tables."""
 
 from __future__ import annotations

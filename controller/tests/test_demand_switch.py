@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand in a real switch: the counters that `frontage up` reads, and the resulting placement."""
 
 from __future__ import annotations

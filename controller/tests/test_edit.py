@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of configuration files: one thing changes, all other bytes stay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller without the libraries of its extra `mapping`, and without the record store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`frontage keys`: the key file for servers, which is written after the switch has the keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller with a real switch: start, standby, reconnection, and other controllers."""
 
 from __future__ import annotations

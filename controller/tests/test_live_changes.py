@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of the configuration on a real switch: the entries that are written, and those that stay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maglev tables: balance, determinism and disruption."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The computation of the mapping: orders, regions and choices, incrementally and at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The running mapping against the real `frontage-dispatcher`, if it is built."""
 
 from __future__ import annotations

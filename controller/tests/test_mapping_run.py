@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The running mapping against fake dispatchers: collection, computation, differences, and failures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store of the mapping in SQLite, and in PostgreSQL if a server is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The computed mapping in a real switch, as `frontage up` runs it, with the dispatchers of two sites."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the cookie's cipher, looked up in the order of the P4 program."""
 
 from __future__ import annotations

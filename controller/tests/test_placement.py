@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placement engine: numbers of replicas, their sites, and incremental plans."""
 
 from __future__ import annotations

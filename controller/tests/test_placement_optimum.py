@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement against the exact optimum on small instances: each of 100 instances is within 10 %."""
 
 from __future__ import annotations

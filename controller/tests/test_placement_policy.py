@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When replicas are moved, what a move costs, and how it is explained to an operator."""
 
 from __future__ import annotations

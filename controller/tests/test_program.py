@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller's knowledge of the P4 program, compared with the program's source and P4Info."""
 
 from __future__ import annotations

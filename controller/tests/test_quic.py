@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QUIC services: checks of the file, and the entries for their servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers of QDSR: checks of the file, entries, status and metrics."""
 
 from __future__ import annotations

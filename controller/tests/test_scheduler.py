@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ports with a scheduler: checks of the file, and the state of a real switch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line and `frontage up`, run as separate processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sites and the end-user mapping: checks of the file, entries, and the writes of a change."""
 
 from __future__ import annotations

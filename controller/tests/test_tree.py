@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tournament trees in the switch after the controller's packets: registers, which softswitch can read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration texts: an example with a change, and the problems of an invalid text."""
 
 from __future__ import annotations

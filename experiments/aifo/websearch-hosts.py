@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AIFO and DCTCP at the low load, by what the hosts do with what they send."""
 
 import polars as pl

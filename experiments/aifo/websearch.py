@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Five schedulers on the web-search workload, beside AIFO's published table."""
 
 from pathlib import Path

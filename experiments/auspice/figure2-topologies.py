@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much figure 2 is of the topology that was drawn: the ratios at load 1 in ten of them."""
 
 import polars as pl

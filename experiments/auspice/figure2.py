@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lookup latency, update cost and update latency against load, by scheme; what each sustains."""
 
 from pathlib import Path

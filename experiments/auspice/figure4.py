@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time to connect, and stale lookups, against the rate of moves; the analytical model beside."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lookups while demand moves: how soon they are as fast as before, and the messages that this takes."""
 
 import polars as pl

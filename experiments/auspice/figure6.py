@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names' median lookups with 5, 10 and 15 replicas placed by demand, and with 16 static sites."""
 
 import polars as pl

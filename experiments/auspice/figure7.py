@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Until all replicas have confirmed an update to the client; what providers of managed DNS take longer, as published."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits the model of latencies to PlanetLab's, and says how well it agrees with them.
 
     python experiments/auspice/latencies.py FOLDER          # of PlanetLabData_1 to _18 (github.com/uofa-rzhu3/NetLatency-Data)

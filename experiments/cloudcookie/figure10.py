@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The variance over the servers of their active flows, as long as flows arrive: how often it is how large."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What six flows receive over time, while the remaining processing times that they announce rotate."""
 
 import polars as pl

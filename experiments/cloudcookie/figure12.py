@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FCT of four variants of CCLB4, and how far each is from the first."""
 
 import polars as pl

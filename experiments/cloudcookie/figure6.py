@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The variance over the servers of their active flows, by the number of L4 load balancers and by what these go by."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FCT of four load balancers, by what limits and with AIFO: the mean and the 99th percentile of short flows, the mean of long ones."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FCT of four load balancers against load, and in how many seeds they rank as the paper says."""
 
 from itertools import pairwise

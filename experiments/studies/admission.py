@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AIFO's parameters, one changed at a time."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Balancers over servers of two rates, with weights that fit and that do not."""
 
 import polars as pl

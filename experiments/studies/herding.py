@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How evenly flows are spread, and how long they take, as L4 load balancers multiply."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thresholds from which a flow counts as one that lasts."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion times, by the bits of RPT that AIFO sees."""
 
 import polars as pl

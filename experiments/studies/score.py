@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The weight of active against future flows, at several loads."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies, paths through them, and the configurations of their switches."""
 
 from collections import Counter

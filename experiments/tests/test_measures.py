@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures of flows, against small examples calculated by hand."""
 
 import polars as pl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modified P4 of a scenario: compilation and rejection."""
 
 from pathlib import Path

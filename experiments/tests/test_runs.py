@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complete runs with the real simulator and the compiled program."""
 
 import hashlib

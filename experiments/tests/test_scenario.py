@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenario files: valid fields, rejected ones with their messages, and the runs."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wide-area experiments: their parts against calculated values, and small runs."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figure 6's demand by country and its anycast, and topologies that are drawn several times."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the eBPF programs, which the agent carries in its binary, and the one that its tests need.
 
 use std::path::PathBuf;

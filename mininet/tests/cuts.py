@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts paths: drops packets that would leave a host through its link."""
 
 from collections.abc import Iterator

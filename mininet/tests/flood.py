@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends first packets of QUIC connections from forged addresses.
 
     flood.py INTERFACE DESTINATION_MAC VIP PORT PACKETS PACKETS_PER_SECOND SEED

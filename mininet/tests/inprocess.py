@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled program in this process, with the controller's table entries.
 
 It serves tests with more packets than an emulated network can forward.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends clients' packets again, damaged: `mutants.py INTERFACE CAPTURE PACKETS PACKETS_PER_SECOND SEED`.
 
 CAPTURE is a pcap of QUIC clients' frames on that interface. Addresses stay, and so do half of the ports. Lengths and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A NAT between clients and switch that changes its mappings during a connection."""
 
 import json

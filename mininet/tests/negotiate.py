@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends packets of an unknown QUIC version: `negotiate.py HOST PORT`.
 
 Prints the servers' answers as JSON: a list of versions for each length of connection ID.

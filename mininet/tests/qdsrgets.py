@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Downloads in a testbed with real servers, alone or while a real server is disturbed."""
 
 import json

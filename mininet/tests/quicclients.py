@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/3 clients, most of which are third-party programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QUIC downloads in a testbed, one at a time or in parallel, with disturbances."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Artemis' testbed: distances, routes and names follow the plan, and clients reach the expected sites."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller accepts the demo's configuration."""
 
 import subprocess

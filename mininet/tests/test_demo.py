@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo from the user's view: a short run, and the clean-up after an interruption."""
 
 import csv

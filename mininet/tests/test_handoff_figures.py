@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of QDSR's figures: values computed from measurements."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The load generator against a server with every detectable kind of misbehaviour."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of outcomes, against values calculated by hand."""
 
 from frontage_demo.metrics import ActiveFlows, PolicyRun, active_flows_seen_by_clients, percentile, summarise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reader of Prometheus' text format."""
 
 from frontage_testbed.metricsclient import parse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects: exact sizes, and content in which damage is detected."""
 
 from pathlib import Path

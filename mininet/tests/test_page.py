@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo with real servers: its pictures, its report, and a run."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PAWS: an unmodified client's connections survive the wrap of timestamps and a long silence, and servers measure the same
 round-trip times.
 """

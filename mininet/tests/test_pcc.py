@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-connection consistency over TCP: connections neither break nor move when servers, policies, keys, controller or
 switch change.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moving demand, end to end: switches count it, and placement and steering follow."""
 
 from dataclasses import asdict

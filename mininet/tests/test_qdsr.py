@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers in the data centre: they answer through the switch from the balancer's address, cannot be reached from
 outside, and when one dies only its current responses are lost.
 """

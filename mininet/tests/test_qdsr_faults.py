@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Losses when the path between balancer and real server is cut, or the balancer dies (QDSR, section 6.2; docs/handoff.md,
 Failures).
 """

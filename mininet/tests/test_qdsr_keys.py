@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers without the key of the client's cookie address (docs/handoff.md, Failures): their balancer answers until
 they have the key.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AIFO schedules real servers' packets by the remaining bytes of each stream, although all belong to one connection."""
 
 import json

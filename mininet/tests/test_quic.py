@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QUIC through the whole data centre: third-party clients download from `frontage-cclb7-quic` through the switch, and no
 connection breaks when keys, switch and servers change.
 """

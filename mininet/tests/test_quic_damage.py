@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damaged packets during downloads, with their addresses and connection IDs: switch and servers keep working, and every
 download is complete. Packets of another QUIC version get a Version Negotiation.
 """

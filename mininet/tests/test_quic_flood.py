@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """100,000 Initials from forged addresses: downloads keep their rate, and new clients get through."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cookie addresses and connection IDs without a seal of an installed key: as docs/cookie.md says, they practically
 never reach a server: not one of a million.
 

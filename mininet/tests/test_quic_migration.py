@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client's address changes during a download, with or without its knowledge (RFC 9000, section 9): it keeps its server,
 and the download is complete.
 """

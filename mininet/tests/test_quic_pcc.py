@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-connection consistency over QUIC: none of 1,000 connections breaks or moves while servers come and go, keys rotate
 and the switch restarts empty. A removed server loses only its own connections.
 """

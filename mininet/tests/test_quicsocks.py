@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QuicSocks: the analytical model, and the LTE testbed."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: self-contained, complete, and safe against unusual data."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sandbox leaves nothing behind, whatever ends it."""
 
 import os

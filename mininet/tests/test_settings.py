@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings from the environment: defaults, and errors with the valid values."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records on a supercluster: the checker detects violations, and a short run of failures causes none."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workload: sizes, arrivals and their reproducibility."""
 
 import itertools

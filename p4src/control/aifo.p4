@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AIFO, admission-in first-out (Yu et al., SIGCOMM 2021): approximates a PIFO queue with one FIFO queue, by admission
 // control. A sliding window holds W sampled ranks. With c packets in a queue of capacity C, AIFO admits a packet iff
 //

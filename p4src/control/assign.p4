@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assigning phase (CloudCookie, IV.B): chooses a server by the VIP's policy, for a SYN that can carry a cookie and
 // for the first Initial of a handshake. Its other inputs are read before: the root of the tournament tree
 // (meta.tree.best), and Maglev's server.

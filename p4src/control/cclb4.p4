@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CCLB4, the stateless load-aware layer-4 load balancer (CloudCookie, section IV.B), in its four phases. Retrieving
 // and insighting read the packet, assigning chooses a server, and reacting rewrites the packet: here towards the
 // server, in masking.p4 towards the client.

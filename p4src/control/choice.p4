@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the server of a client's packet. TCP's connection table comes first, then the server that the policy, the
 // packet or the handshake table names, if it belongs to this VIP. The server of the hash comes last. If the choice
 // changes state, the packet passes a second time.

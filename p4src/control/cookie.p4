@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds. A round is one lookup in a secret
 // table and one XOR. The rounds in reverse order unseal the cookie, so sealing and unsealing share this control: the
 // controller decides which table is in which round. `keyed` is 0 if no key is installed for the epoch; then nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cipher of the IPv6 carrier and of connection ids (docs/cookie.md): a Feistel network of four rounds over 32 +
 // 28 bits. Its round function is the XOR of one table lookup per byte. The switch only unseals, so the controller
 // installs the rounds in reverse order.

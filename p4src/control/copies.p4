@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Redundancy routing (Artemis, 3.4.3): copies of a packet that may begin a handshake go to further sites. The mapping
 // names a clone session (control/steering.p4) with one replica per site, whose replica id is the site's id. A copy is
 // the packet as it arrived, so this control does what ingress would have done: it decrements the hop limit,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Demand (Auspice, 1.2; docs/demand.md): counts handshakes by service and client region, at the site where the
 // client's packets enter, whether or not the handshake succeeds.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explicit congestion notification for DCTCP (RFC 8257, 3.1): marks an ECN-capable packet (RFC 3168, 5) if the queue
 // held at least the port's threshold of packets when it was enqueued. The queue depth is not averaged.
 control Ecn(inout headers_t hdr, inout metadata_t meta, in depth_t enqueue_depth) {

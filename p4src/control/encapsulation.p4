@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encapsulates a packet in a tunnel to a site, a dispatcher or a replica; only its hop limit has changed. The outer
 // packet is not ECN-capable (RFC 6040, 4.3: compatibility mode) and must not be fragmented (RFC 7348, 4.3). VXLAN
 // adds 50 bytes over IPv4 and 70 over IPv6, GRE 28 and 48: the network on the way drops packets that become too long.

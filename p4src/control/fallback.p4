@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP connections that cannot carry a cookie: clients without timestamps or with an unusual layout of options, and
 // servers without an agent. Consistent hashing chooses their server, and a bounded table keeps it when the set of
 // servers changes. A connection claims its entry when it begins; the entry expires when idle.

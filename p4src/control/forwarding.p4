@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, which is an entry of its own.
 // A packet in a tunnel is routed by its outer header.
 control Forwarding(inout headers_t hdr, inout metadata_t meta) {

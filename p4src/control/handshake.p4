@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // QUIC handshakes. The first packets of a client (several Initials, retransmissions, 0-RTT) name no server, but must
 // all reach the same one. A bounded table, separate from TCP's, keeps the server during the handshake: CloudCookie
 // (VI.b) calls it ephemeral. The switch reads the version-independent header only (RFC 8999). It treats packets to

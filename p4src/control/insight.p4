@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a TCP code to a code of the IPv6 carrier, which has one more bit of mantissa. The value is exactly the
 // same (docs/cookie.md, "Quantisation").
 bit<8> wide_code(in bit<8> code) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consistent hashing (Maglev, NSDI 2016, section 3.4): the server of a packet that no cookie or table names. A change
 // of the set of servers moves few connections.
 control Maglev(inout metadata_t meta) {

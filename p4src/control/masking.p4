@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reacting phase towards the client (CloudCookie, IV.B and VI.b): replaces the dynamic cookie with the static one.
 // So neither loads nor flow sizes leave the data centre, and TSval never goes backwards (docs/cookie.md).
 //

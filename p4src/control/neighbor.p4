@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replies to ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the switch's own addresses: gateways,
 // VIPs and tunnel endpoints. A reply leaves by the port on which the request arrived.
 control Neighbor(inout headers_t hdr, inout metadata_t meta) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Role of the ingress port: towards clients, servers, real servers or other sites.
 control Ports(inout metadata_t meta) {
     action set_port(bit<8> role, mac_t mac) {

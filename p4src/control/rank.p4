@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank of a packet: the remaining processing time of its flow, from the dynamic cookie (docs/cookie.md), as a code of
 // the IPv6 carrier. Codes sort like the values that they stand for. Every switch on the way can read the rank, but
 // only on ports of servers and real servers, because packets from outside could claim any rank. All other packets

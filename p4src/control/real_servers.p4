@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // QDSR's real servers (QDSR, 3 and 6.1; docs/real-servers.md). A load balancer, which is a server of a VIP, delegates
 // responses to real servers, which send them straight to the client in the load balancer's name. A packet from a real
 // server's port is

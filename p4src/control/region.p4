@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Region of the client: a group of prefixes for which the same sites are best (docs/mapping.md). Steering and demand
 // use it. The lookup is for packets that may begin a connection and come directly from the client: a SYN, or a long
 // header to an address that all sites share.

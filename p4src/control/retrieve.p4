@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Retrieving phase (CloudCookie, IV.B): reads the SID from what the client echoes: the cookie in TSecr, the cookie
 // address, or the connection id that the server chose (docs/cookie.md).
 control Retrieve(in headers_t hdr, inout metadata_t meta) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Discipline of the egress port's queue: FIFO, AIFO, which decides on admission, or SP-PIFO, which chooses the
 // priority. A port without an entry has a FIFO queue, at the cost of one lookup. Worker packets (v1model/worker.p4)
 // update the port's registers here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP to the DIP, or from a
 // cookie address to the same interface id in the server's /64. A packet that entered at another site goes to the
 // replica in a tunnel, unchanged, so that the response can return through that site.

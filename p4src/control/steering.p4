@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steering (Artemis, 3.4; docs/steering.md): chooses the site for a packet to a service address. The first match
 // applies:
 //

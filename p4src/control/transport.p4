@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops malformed TCP, UDP and QUIC packets to or from a VIP, each for a named reason. A packet to a VIP's address
 // but not to a service is already dropped, and may get a more precise reason here.
 control Transport(in headers_t hdr, inout metadata_t meta) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tournament tree: finds the active server of a VIP with the lowest score, exactly, with one register access per
 // level and without a loop over servers.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the outer headers, which may have neither options nor extension headers, and reads the length of the inner
 // frame.
 control OuterHeaders(in headers_t hdr, inout metadata_t meta) {

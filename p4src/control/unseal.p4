@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the cookie of a QUIC packet. Towards the server it is the interface id of a cookie address, or else the
 // connection id; towards the client it is the interface id of the source address. One cipher unseals all of them, and
 // the leading bits, which are not encrypted, tell the kinds apart (docs/cookie.md). On switches between a server and

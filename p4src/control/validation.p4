@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops malformed Ethernet, IPv4 and IPv6 packets, each for a named reason (include/drop.p4).
 control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> packet_length,
                    in bit<1> bad_checksum) {

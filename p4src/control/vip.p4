@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises the packets of VIPs and their direction, and looks up the VIP's policy. A server's packet gets the VIP's
 // source address.
 control Vip(inout headers_t hdr, inout metadata_t meta) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drop reasons: the indices of the counter FrontageIngress.drops. Every drop has one. The controller reads the
 // numbers from this file (`frontage status`): keep one `#define DROP_NAME number // text` per line.
 #ifndef FRONTAGE_DROP_P4

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FRONTAGE_HEADERS_P4
 #define FRONTAGE_HEADERS_P4
 

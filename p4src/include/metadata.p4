@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Metadata of one packet, and the constants and enumerations that the controls share.
 #ifndef FRONTAGE_METADATA_P4
 #define FRONTAGE_METADATA_P4

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outcomes of VIP packets: the indices of the counter FrontageIngress.outcomes. Each packet that is not dropped
 // counts once. The controller reads the numbers from this file: keep one `#define OUTCOME_NAME number // text` per
 // line.

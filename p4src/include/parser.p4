@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parser: from Ethernet to the TCP timestamp option or QUIC's connection id, in a second pass after the outer
 // headers of a tunnel.
 //

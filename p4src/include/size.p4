@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every size of the data plane. A VIP here is one service (address, protocol, port); a server is one (DIP, port).
 #ifndef FRONTAGE_SIZE_P4
 #define FRONTAGE_SIZE_P4

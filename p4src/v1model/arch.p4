@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counters and digests in v1model (BMv2 and softswitch). The files of this folder hold everything that depends on the
 // architecture: counters, stateful memory, hashes and checksums. Another architecture provides controls of the same
 // names.

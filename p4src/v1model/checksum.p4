@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Incremental checksums (RFC 1624, equation 3): the fields that may change are subtracted on arrival and added at
 // departure. The payload is not read, and a checksum that was wrong stays wrong.
 #ifndef FRONTAGE_V1MODEL_CHECKSUM_P4

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frontage's data plane for v1model: BMv2's simple_switch and softswitch.
 //
 //               +------------------- ingress --------------------+          +--------- egress ----------+

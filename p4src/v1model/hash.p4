@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hashes of a connection: over client, VIP and their ports, so that both directions have the same.
 #ifndef FRONTAGE_V1MODEL_HASH_P4
 #define FRONTAGE_V1MODEL_HASH_P4

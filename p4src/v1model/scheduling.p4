@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registers of the schedulers (control/aifo.p4, control/sppifo.p4), one cell per port, each accessed once per packet.
 // All but the last, Departures, are in ingress.
 #ifndef FRONTAGE_V1MODEL_SCHEDULING_P4

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registers of CCLB4 and demand, each accessed once per packet.
 #ifndef FRONTAGE_V1MODEL_STATEFUL_P4
 #define FRONTAGE_V1MODEL_STATEFUL_P4

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worker packets: clones that carry updates to the registers of ingress, because egress cannot reach them and ingress
 // accesses each register once per packet. A clone goes through a clone session to egress, and recirculates from
 // there. Its data is metadata only, so that no packet from the network can forge one. On Tofino the session is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of a switch: registers, counters and meters. The probe's kind says what is done, and its word carries the answer.
 #include "include/plain.p4"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ways out of a pipeline other than a port: to the controller, to a multicast group, as a clone, as a digest, and once more around.
 #include "include/probe.p4"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every match kind, a table that is soon full, an action selector, and entries that time out. The probe's kind says which table decides.
 #include "include/plain.p4"
 

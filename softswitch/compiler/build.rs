@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles the definitions of P4Info and P4Runtime, by which the text of messages becomes JSON and binary.
 
 use std::error::Error;

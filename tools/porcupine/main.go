@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether histories of a record are linearizable, by Porcupine: the question of controller/records/tests/records_history.py, answered by
 // somebody else's checker. Standard input has a JSON list of histories, each a list of that file's operations; standard output gets
 // a list of true and false.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the subject lines of commits: ``area: imperative summary`` in at most 72 characters."""
 
 from __future__ import annotations

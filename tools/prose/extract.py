@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extraction of prose from source files: Markdown text, comments and docstrings, each with its line number."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The prose linter: holds Markdown, comments, docstrings and test names to the rules of ``docs/writing.md``.
 
 Vale applies the rules in ``styles/Frontage``. It knows neither P4 nor the docstrings of attributes. Therefore this program extracts the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to the Markdown pages of the repository: their files, links, anchors and code."""
 
 import os

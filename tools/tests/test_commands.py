@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests that the commands in the documentation exist, with their targets, variables, subcommands and options."""
 
 import importlib.util

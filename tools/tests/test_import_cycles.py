@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of `tools/import_cycles.py`: it finds import cycles wherever the imports stand in a module."""
 
 from __future__ import annotations

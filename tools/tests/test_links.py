@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests that the links of all pages resolve, and that the index of docs is complete."""
 
 import re

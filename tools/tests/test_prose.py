@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the prose linter: it rejects the wording that `docs/writing.md` forbids, and accepts its replacements."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of `tools/rust_cycles.py`: it finds cycles between sibling modules and accepts those between parent and child."""
 
 from __future__ import annotations

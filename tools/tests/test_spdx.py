@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of `tools/spdx.py`: where the licence line goes, and that it is not added twice."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of `tools/test-runner`: it passes exit codes on, and ends a program that exceeds its limit."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Benchmarks without sockets.
 
 use std::hint::black_box;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Latency that the dispatcher adds to first flights, measured over loopback sockets.
 //!
 //! ```text

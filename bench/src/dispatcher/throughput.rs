@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Throughput of one core with sockets: a switch sends, a worker forwards, and a replica counts packets.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

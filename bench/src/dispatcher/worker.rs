@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A worker thread as in `frontage-dispatcher`, with access to its CPU time.
 
 use std::os::unix::thread::JoinHandleExt as _;

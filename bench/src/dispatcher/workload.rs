@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! First flights in tunnel packets, each from its own client and connection, and the view for them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

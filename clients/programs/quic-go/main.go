@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fetches a URL with quic-go into file OUT: `quic-go [-migrate] OUT URL`.
 package main
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nats-servers on this machine, in one cluster or in one per region."""
 
 from __future__ import annotations

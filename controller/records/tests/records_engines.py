@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stores that share tests: both engines, and a client that is routed among servers of several sites."""
 
 from __future__ import annotations

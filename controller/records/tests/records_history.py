@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histories of concurrent operations on one record, and whether some order of them explains what each has returned.
 
 The search is Wing and Gong's (JPDC 1993), remembering where it has been as Lowe does (2017): an operation may come next if it began

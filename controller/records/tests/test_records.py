@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guarantees of a record store, for every engine."""
 
 from __future__ import annotations

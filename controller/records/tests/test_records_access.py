@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access control over HTTP: bearer tokens and certificates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client with servers at several sites: real HTTP, with handlers given by the tests."""
 
 from __future__ import annotations

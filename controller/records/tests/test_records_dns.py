@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The DNS zone, queried by dnspython over UDP and TCP, and with malformed input."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The embedded engine: durability of acknowledged writes, and detection of unusable files."""
 
 from __future__ import annotations

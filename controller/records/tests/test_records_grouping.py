@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grouping of records: few groups at low cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP server and its client: the plain HTTP interface, and the same errors on both sides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JetStream engine: mirrors, moves, failing servers, and concurrent messages that JetStream accepts wrongly."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many servers that write one record concurrently, and writes whose answers are lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that a record server relays to the site that orders the record's writes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request routing: latency estimates against RFC 6298, and routes from site to site."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A supercluster of three regions with three servers each: placement groups that move between regions, and regions that fail."""
 
 from __future__ import annotations

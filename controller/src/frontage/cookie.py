@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CloudCookie: quantisation, the sealed static form for TCP and IPv6, and QUIC connection ids.
 
 The specification is ``docs/cookie.md``. ``docs/cookie-vectors.json`` has the test vectors that this module shares with the P4

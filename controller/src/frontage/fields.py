@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Base class and field types of the configuration's sections.
 
 The parsers raise ValueError with a message in which ``{}`` stands for the given value.

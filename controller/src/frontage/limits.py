@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sizes of the P4 program, from ``p4src/include/size.p4``. A test compares the two."""
 
 MAX_VIPS = 512

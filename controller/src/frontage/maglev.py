@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maglev consistent hashing with a power-of-two number of slots.
 
 The servers take turns: each takes the next free slot of its own permutation (Maglev, NSDI 2016, section 3.4). The paper uses

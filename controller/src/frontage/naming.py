@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service addresses: names hashed into an anycast prefix (Artemis, section 3.2).
 
 The specification is ``docs/naming.md``. ``host-agents/naming/vectors.json`` has the test vectors that this module shares with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Planned events in exact order: by time, and in the order of planning for equal times.
 
 mod wheel;

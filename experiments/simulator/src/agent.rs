@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CCLB7's agent (CloudCookie, section IV-A; docs/cookie.md): the signals of a server's connections, the cookie that carries them, and the
 //! server's own timestamps put back where clients echo the cookie.
 

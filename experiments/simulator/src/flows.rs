@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The flows under way: what was asked, by whom, and how far the answer has come.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion between transport packets and Ethernet frames: IPv4 or IPv6, TCP or QUIC over UDP, with correct checksums.
 
 mod checksum;

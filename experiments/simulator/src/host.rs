@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A host: connections behind one interface, which takes their segments one at a time, in turn.
 
 mod client;

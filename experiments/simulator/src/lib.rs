@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Discrete events over P4 pipelines, exact queues and TCP.
 //!
 //! A [`Scenario`] describes switches, hosts, links and workloads. Every switch runs a compiled P4 program with the controller's entries

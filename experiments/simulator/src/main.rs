@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-simulator run RESOLVED.json --out DIR`.
 
 use std::fs;

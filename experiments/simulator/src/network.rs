@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames, the channels they cross, and what is planned: all that nodes share.
 
 use softswitch_pipeline::{Descriptor, Nanos};

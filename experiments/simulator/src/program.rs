@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A switch's pipeline: its program with the scenario's entries in it.
 
 use std::collections::BTreeMap;

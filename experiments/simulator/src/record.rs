@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output of a run: CSV lines, written as they occur so that a million flows take no memory, and a summary at the end.
 
 mod summary;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The resolved scenario: everything that a run depends on, in one JSON file. Unknown fields are errors, so that a
 //! misspelt one does not silently mean its default.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every random draw has a generator of its own, seeded by the scenario's seed and the name of what draws, so that a
 //! part that is added or draws more changes no other part's draws.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A run: nodes, the network between them, and the events in order.
 
 mod build;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A switch: a pipeline between the channels of its ports, as `softswitch` itself has it
 //! (`softswitch/switch/src/dataplane/switching/packets.rs`), in simulated time.
 

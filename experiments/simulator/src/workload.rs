@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When flows begin and how long they are.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A scenario that cannot run is refused, with the field and the reason.
 
 mod common;

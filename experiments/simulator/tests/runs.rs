@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whole runs: the same bytes twice, and nothing lost without a count.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets that a program clones at egress and sends around again, as schedulers do for news of a queue.
 
 mod common;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulates data centres in which every packet passes the compiled P4 program. Input: scenarios. Output: data frames.
 
 >>> from frontage_sim import simulate

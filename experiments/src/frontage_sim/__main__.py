@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage-sim``: the command line."""
 
 from __future__ import annotations

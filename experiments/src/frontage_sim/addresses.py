@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of the simulated network. They depend only on a node's index in its graph, so they are the same in every run."""
 
 from __future__ import annotations

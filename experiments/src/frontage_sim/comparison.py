@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison of settings with a base setting on the same arrivals: a table, and a panel for each measure."""
 
 from __future__ import annotations

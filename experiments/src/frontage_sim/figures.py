@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reproduces published figures: each has a scenario, a module that measures and draws, and a text.
 
 ``figure8.yaml`` belongs to ``figure8.py``, whose ``evaluate(flows)`` returns a `Result`, and to ``figure8.md``, which explains the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A topology: nodes with numbered ports, links, and shortest paths."""
 
 from __future__ import annotations

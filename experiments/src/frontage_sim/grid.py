@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runs of a scenario: every combination of the varied fields, with every seed."""
 
 from __future__ import annotations

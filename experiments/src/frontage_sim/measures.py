@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures of flows in papers: completion times by size, and how evenly flows are spread over servers."""
 
 from __future__ import annotations

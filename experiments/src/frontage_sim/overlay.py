@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles modified P4: `frontage.p4` with a scenario's own files in place of some of its sources."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantities with units as in the switch's ``--link`` option (``10gbit``, ``5us``, ``64kB``), and their pydantic types."""
 
 from __future__ import annotations

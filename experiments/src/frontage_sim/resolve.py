@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates a run into the simulator's input, with explicit addresses, table entries and queues."""
 
 from __future__ import annotations

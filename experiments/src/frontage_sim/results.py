@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results of a scenario's runs as data frames: one row per flow, with a column for each varied field."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs simulations in parallel with a progress display, and keeps finished ones, so that an interrupted scenario can resume."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scenario file: what one figure's runs simulate. `load` turns it into a checked `Scenario`, or names file, line and fix.
 
 Every field has a default, so a scenario says only what is special to it; ``README.md`` lists them all.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contents of each simulated switch: a configuration for the real controller, and all that it would install."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topologies that a scenario can name, as graphs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CPU time of a data segment and its acknowledgment, through both ends of a connection.
 //!
 //! For QUIC: two packets and the acknowledgment of both, divided by two.

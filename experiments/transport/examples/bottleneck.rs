@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The congestion window of one flow over a bottleneck, to be held against other simulators'.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion control, which limits the data in flight. One [`Controller`] serves TCP and QUIC.
 //!
 //! Windows are in bytes of payload. Slow start and the bounds are common to all algorithms. An algorithm defines how the window grows in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sets of numbers as sorted intervals, for data received out of order and for acknowledged data.
 
 use std::ops::Range;

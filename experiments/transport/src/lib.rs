@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport protocols for the simulator's hosts: [`tcp`] and a QUIC-like [`quic`], with the same congestion controllers
 //! ([`congestion`]).
 //!

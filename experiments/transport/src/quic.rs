@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A QUIC-like transport (RFC 9000): packet numbers, ACK ranges, streams, and the loss detection and congestion control of RFC 9002.
 //!
 //! The model covers what a path sees of QUIC: the size, time and purpose of each datagram. It has no cryptography: the handshake is one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Round-trip time estimation of RFC 6298, section 2, and RFC 9002, section 5.
 
 use crate::Nanos;

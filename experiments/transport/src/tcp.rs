@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TCP (RFC 9293) with window scaling, timestamps and PAWS (RFC 7323), ECN (RFC 3168) and DCTCP's echo (RFC 8257).
 //!
 //! Loss recovery uses SACK (RFC 2018) and RFC 6675, or RFC 6582 without SACK. It includes limited transmit (RFC 3042), proportional rate

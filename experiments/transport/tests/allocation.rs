@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Once the buffers have grown to the window, packets cause no allocations, with and without losses.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! QUIC: delivery of all streams over any path, and the reactions of RFC 9002.
 
 use std::cell::Cell;

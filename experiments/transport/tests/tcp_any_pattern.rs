@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Over any path that loses, delays, reorders, duplicates or marks: every byte arrives, both ends close, and the application reads
 //! only data that arrived.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening and closing of connections, and validation of segments.
 
 mod common;

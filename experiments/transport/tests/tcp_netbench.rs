@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Differences of NetBench's TCP from the RFCs, segment by segment.
 
 mod common;

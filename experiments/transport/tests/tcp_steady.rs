@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Steady state of long flows: the formulas of the literature, and fairness.
 
 mod common;

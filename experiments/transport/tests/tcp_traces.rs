@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traces, segment by segment, compared with the RFCs: slow start, loss recovery and timers.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A replica of Artemis: handshakes on the Service Address arrive through a tunnel and continue at the unicast address (late
 //! binding; Artemis, section 3.5), and dispatchers get heartbeats with the replica's load.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration file (TOML). Errors name file, line and reason.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One connection, from its handshake to its end.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegation of requests to real servers, which respond to clients directly (QDSR; `docs/handoff.md`).
 
 mod client;

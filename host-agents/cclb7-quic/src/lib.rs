@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CCLB7 for QUIC: an HTTP/3 load balancer and file server that produces CloudCookies (CloudCookie, section IV-A).
 //!
 //! `docs/cookie.md` specifies the cookie, and `frontage-quic` writes it into packets. This crate serves the requests, delegates

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-cclb7-quic`: the load balancer's command line.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Metrics of the server.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Observers of a connection's packets.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The server: its endpoints, configuration reload, and graceful shutdown.
 
 use std::net::{SocketAddr, SocketAddrV6};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS configuration from PEM files.
 
 use std::path::Path;

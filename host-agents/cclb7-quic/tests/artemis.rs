@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A replica of Artemis: late binding, invalidation, heartbeats, and invalid datagrams at the tunnel.
 
 mod common;

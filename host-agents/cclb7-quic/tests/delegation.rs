@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegation of requests to a real server.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Third-party clients, the server, and a stand-in for the switch between them.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens of Retry packets (RFC 9000, section 8.1.2) remain valid after a reload.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The types that the eBPF programs and the agent share: `bpf/maps.h`, in Rust.
 
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Attaching, adopting and detaching the eBPF programs.
 //!
 //! Programs, maps and links are pinned in a folder of bpffs, so that they outlive this process: cookies are written

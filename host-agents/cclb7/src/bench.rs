@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the programs cost a packet.
 
 use std::net::SocketAddr;

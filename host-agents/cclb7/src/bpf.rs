@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Three commands of bpf(2) that aya does not offer in the form needed here.
 
 use std::ffi::CString;

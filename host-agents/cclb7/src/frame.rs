@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ethernet frames with a TCP segment, made and read: what the benchmark and the tests feed to the programs.
 
 use std::net::{IpAddr, SocketAddr};

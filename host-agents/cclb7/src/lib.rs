@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CCLB7 for TCP: makes an unmodified server on an unmodified kernel a producer of CloudCookies.
 //!
 //! The work is done by the eBPF programs in `bpf/`; this crate loads, attaches, reads and measures them. `docs/cookie.md`

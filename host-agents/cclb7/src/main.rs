@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-cclb7`: the agent's command line.
 
 use std::net::{SocketAddr, TcpListener};

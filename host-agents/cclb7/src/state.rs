@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pinned maps of an attached agent.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an attached agent has counted, for people, for programs and for Prometheus.
 
 use std::fmt::Write as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the agent needs of the machine: a network namespace, a bpffs, the cgroup root, an interface.
 
 use std::ffi::CString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The echo that the agent restores is the one that the client would have sent: a simulated sender and RFC 7323 receiver,
 //! with loss, reordering and delayed acknowledgements between them, against the programs.
 

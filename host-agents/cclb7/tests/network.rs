@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The agent between real kernels: a server that reports through `libfrontage_cc`, and unmodified clients.
 
 mod common;

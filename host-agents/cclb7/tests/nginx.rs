@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Debian's unmodified nginx with the module, and curl.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packet programs on crafted packets, without a network.
 
 mod common;

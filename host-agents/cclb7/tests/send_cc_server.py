@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server that reports its responses through libfrontage_cc, as any server may: `send_cc_server.py LIBRARY PORT`.
 
 A request is a line `KIND BYTES`; the response is that many bytes, reported in the way that KIND names.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The connection id that a server chooses: 12 bytes, by which a switch finds the server of a QUIC client that stays
 //! at the VIP (docs/cookie.md, "Connection id").
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The IPv6 carrier: 64 bits in the interface id, and in a QUIC connection id (`crate::cid`).
 
 use crate::quant::{IPV6, RPT_UNIT_US};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The CloudCookie codec, for servers, switches' tests and tools. A server writes cookies into its packets. From
 //! them, the switches of the data centre learn the flow's remaining processing time and the server's load, and they
 //! find the server again from the cookies that the client echoes.

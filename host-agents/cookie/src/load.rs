@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The values that a server signals (CloudCookie, section IV-A; `docs/cookie.md`, "Signals"): RPT of each response,
 //! and N_AF and N_FF of the server. The agents that see packets as they leave use it, and so do simulated servers.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Small unsigned floating-point codes for loads and times (docs/cookie.md, "Quantisation").
 
 /// A code of `width` bits whose mantissa has `mantissa` bits.

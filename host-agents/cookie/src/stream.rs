@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The secret byte stream from which both ciphers draw their lookup tables.
 
 use blake2::Blake2sMac256;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The TCP carrier: 16 bits under a coarse clock in the timestamp option's TSval.
 
 use core::net::{Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The test vectors for all implementations of the cookie (`docs/cookie-vectors.json`).
 //!
 //! All numbers are plain integers, secrets and 64-bit words are hexadecimal strings without prefix, and times in the

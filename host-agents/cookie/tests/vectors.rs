@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The committed vectors equal the generator's output, and the codec agrees with each of them.
 
 use frontage_cookie::quant::Quantiser;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration files (TOML), and errors that name file and line.
 
 use std::ops::Range;

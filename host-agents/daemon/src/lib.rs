@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Common parts of the host agents as daemons: configuration files, logging, metrics and shutdown.
 //!
 //! A program flattens [`logging::LogArgs`] into its command line, loads its TOML file with [`config`], subscribes to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logging to the standard error stream by `tracing`.
 
 use std::io::{self, IsTerminal as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prometheus metrics: a registry that reads an agent's counters at each scrape, and a small HTTP responder.
 
 use std::fmt;

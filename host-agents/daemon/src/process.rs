@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The process: its resource limits and its exit code.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signals that end a program or make it reload its files.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Socket options that neither the standard library nor socket2 has.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The HTTP API for the controller and the replicas.
 
 use std::collections::BTreeSet;

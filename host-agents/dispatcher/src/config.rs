@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration file (TOML). Errors name the file, the line and the reason.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State received from the controller and the replicas, from which the workers' views are built.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet processing: from a packet that arrives through a tunnel to the packets to send. It uses no sockets and no clock.
 
 use std::hash::BuildHasher as _;

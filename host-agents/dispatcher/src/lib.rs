@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The service dispatcher of Artemis.
 //!
 //! Packets of first flights arrive through tunnels. The server name in them decides to which sites and replica they go, and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-dispatcher`: the service dispatcher of Artemis.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mapping: the best sites for the clients of each deployment. Services at the same sites share a deployment.
 
 use std::num::NonZeroU8;

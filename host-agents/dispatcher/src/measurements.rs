@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Round-trip times to client prefixes, from handshakes at the replicas and from probes, until the controller fetches them.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables and deltas in the controller's JSON format.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets to send as one batch.
 
 use std::net::IpAddr;

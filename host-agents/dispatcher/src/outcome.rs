@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outcomes of datagrams: each datagram has exactly one, which is named and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

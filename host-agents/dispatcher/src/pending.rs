@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unfinished first flights: their packets are held until the service is known.
 //!
 //! The memory is fixed, and the oldest flight is evicted when it is full. A flood of unfinished flights can therefore only evict

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Active measurement of round-trip times: ICMP echo (RFC 792; RFC 4443, section 4.1) to client addresses.
 
 use std::collections::BTreeSet;

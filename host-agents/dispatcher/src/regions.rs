@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Regions of clients, by longest prefix match.
 
 use std::cmp::Reverse;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The replicas of this site and their loads, from their heartbeats.
 //!
 //! This state is not shared between sites (ReplicaDeployment in section 3.4.2 of the paper).

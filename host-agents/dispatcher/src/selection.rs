@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of the sites and the replica for a first flight.
 //!
 //! The selection is a function of the client's address and port, the connection id, the table and the heartbeats. So every packet

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Services, which clients request by name.
 
 use foldhash::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The controller's table: sites, services, regions of clients, and the mapping of regions to sites.
 
 use std::net::IpAddr;

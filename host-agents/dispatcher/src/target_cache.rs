@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cache of the targets of recent first flights.
 //!
 //! Later packets of a flight that name no service need it, and it saves the decryption of retransmissions. Its memory is fixed.

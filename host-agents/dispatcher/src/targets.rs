@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tunnel endpoints to which a first flight is forwarded.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The UDP socket of the tunnels, with batched system calls, GRO and GSO.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A snapshot of table and replicas for the workers.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Workers: each has a thread, a socket and an engine.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packets that refuse a connection: Version Negotiation, and a CONNECTION_CLOSE in an Initial.
 //!
 //! Each responds to one datagram of at least [`MIN_DATAGRAM`](crate::MIN_DATAGRAM) bytes and is shorter, so there is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Synthetic first flights, for tests and benchmarks of readers.
 
 use crate::keys::{Salts, Side, TAG};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reassembly of the CRYPTO stream (RFC 9000, 7.5), in any order and up to a bound.
 
 use crate::Fault;

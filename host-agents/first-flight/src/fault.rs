@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reasons for rejecting a first flight. Each has a name, under which metrics count it.
 
 /// Why a datagram, or the ClientHello in it, is rejected.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The frames that an Initial packet may carry (RFC 9000, 12.4).
 
 use frontage_quic_wire::Reader;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ClientHello (RFC 8446, 4.1.2), which may be incomplete: server name (RFC 6066, 3) and ALPN (RFC 7301, 3.1).
 //!
 //! Only the lengths of all other fields are checked.

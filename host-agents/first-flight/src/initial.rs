@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client's Initial packet (RFC 9000, 17.2.2) without its protection, and the same packet for a server that sent a
 //! Retry.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Initial keys, which are derived from the client's connection id (RFC 9001, 5.2; RFC 9369, 3.3).
 
 use ring::aead::{self, AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey, quic};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A reader of QUIC first flights (RFC 9000, RFC 9001; version 2: RFC 9369) for hosts between client and server. It
 //! gets from Initial packets, coalesced or not and in any order, to the ClientHello's server name and ALPN.
 //!

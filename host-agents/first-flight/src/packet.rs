@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The unprotected part of long headers (RFC 9000, 17.2).
 
 use frontage_quic_wire::Reader;

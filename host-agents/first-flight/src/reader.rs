@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decryption of first flights: from datagrams to CRYPTO data, or to a packet that can be rebuilt.
 
 use crate::keys::{Keys, Salts, Side};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Retry packets (RFC 9000, 17.2.5), by which a server validates a client's address. Only a host that has seen the
 //! client's Initial can compute their tag (RFC 9001, 5.8; version 2: RFC 9369, 3.3.3).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client says, as a balancer takes it apart and a real server hears its part.
 
 use bytes::Buf as _;

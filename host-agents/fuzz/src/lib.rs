@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the fuzzers run: one module a target, each with `run(data)`, which panics if a promise is broken.
 //!
 //! | target | input | promise |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a client of one path says: the balancer's noq and two real servers send by the same packet numbers, and each hears of its own.
 
 use bytes::Buf as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Inputs to begin with: the hand-off's test vectors, so that the fuzzer starts behind the first checks.
 
 use frontage_handoff::vectors::{self, bytes};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The hand-off's messages, as a real server reads them.
 
 use bytes::BytesMut;

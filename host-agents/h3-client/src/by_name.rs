@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Downloads from services by name, with the time of each step: the library of `frontage-get`.
 
 mod fetch;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTP/3 connections and requests.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A download and its report, one line of JSON.
 
 use std::fs::File;

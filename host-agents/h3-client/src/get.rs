@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `get`: sequential downloads.
 
 use std::time::{Duration, Instant};

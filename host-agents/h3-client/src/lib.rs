@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A standard HTTP/3 client: the library of `frontage-h3-client` and `frontage-get`.
 //!
 //! [`client`] opens connections and sends requests. [`get`], [`page`], [`load`] and [`plan`] are the commands of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `load`: a closed-loop load with a fixed number of connections and of concurrent requests on each.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-h3-client`: a standard HTTP/3 client for the demo, the tests and the benchmarks.
 
 use std::process::ExitCode;

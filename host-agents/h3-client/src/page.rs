@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `page`: downloads over one connection as a browser does: the page first, then all of its objects concurrently.
 
 use std::time::Instant;

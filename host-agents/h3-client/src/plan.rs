@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `plan`: replays one client host's share of the demo's plan, as mininet/src/frontage_testbed/load/loadgen.py does over TCP.
 //!
 //! Open loop: a request starts at its time in the plan, whatever happened to earlier ones, on a connection and port of its

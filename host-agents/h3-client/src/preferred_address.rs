@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Migration to the server's preferred address (RFC 9000, section 9.6), which noq does not do itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

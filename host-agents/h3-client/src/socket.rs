@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The socket under noq, with one port per connection, and with two operations that noq lacks.
 //!
 //! [`Socket::rebind`] changes the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3). The operation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encoding of the balancer's address as a client knows it, for balancers whose packets have CloudCookie source addresses.
 //!
 //! A switch translates those addresses, so only one thing matters: whether the client sends to the VIP, or to the address

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real server's side: noq sends the delegated streams on a client's connection that another host keeps.
 //!
 //! ```text

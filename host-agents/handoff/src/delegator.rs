@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The balancer's side: a [`Delegator`] sees every 1-RTT packet of a connection in plaintext, between noq and the wire,
 //! and delegates paths and streams of the connection to real servers.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Grants: what a real server needs to send packets of a connection that it does not own (QDSR, table 2).
 
 use std::net::SocketAddr;

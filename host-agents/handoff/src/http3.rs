@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and responses as HTTP/3 frames with literal field lines only (RFC 9204, section 4.5.6).
 //!
 //! Several hosts write

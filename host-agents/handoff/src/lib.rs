@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! QDSR (ATC 2024): a load balancer keeps a QUIC connection and everything that the client sends, and delegates individual
 //! streams to *real servers*, which send those streams' packets directly to the client.
 //!

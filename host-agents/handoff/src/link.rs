@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The link over which a balancer and a real server exchange [messages](crate::message): a QUIC connection with mutual
 //! authentication, dialled by the balancer, with one bidirectional stream for each client connection.
 

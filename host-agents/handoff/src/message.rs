@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages between balancer and real server about one client's connection, in the layouts of `docs/handoff.md`.
 //!
 //! A message is `type | length | body`. Type, length and most fields are variable-length integers of QUIC (RFC 9000, section

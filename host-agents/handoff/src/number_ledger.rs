@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One packet number space with several senders, for clients without multipath (QDSR, appendix A).
 //!
 //! Clients treat packet numbers some hundred below the highest one as duplicates (RFC 9000, section 13.2.3). The balancer

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Test vectors of the hand-off protocol (`docs/handoff-vectors.json`), for every implementation.
 //!
 //! Bytes are hexadecimal strings without prefix, numbers are integers, and absent fields are null. The vectors are constant:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegator and delegate together, for a client with a single path: real servers request packet numbers as needed.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An unmodified noq client receives streams from a real server.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An unmodified client receives streams from a real server, and its connection continues.
 
 use std::net::IpAddr;

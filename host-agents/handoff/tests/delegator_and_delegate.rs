@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegator and delegate together: an unmodified noq client receives streams from real servers.
 
 use std::net::IpAddr;

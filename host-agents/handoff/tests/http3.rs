@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests survive a round trip, responses are encoded as in RFC 9204, and malformed requests are rejected.
 
 use bytes::{Buf as _, Bytes};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links between two endpoints on the loopback interface: authentication, message order, and reconnection.
 
 use std::net::{SocketAddr, UdpSocket};

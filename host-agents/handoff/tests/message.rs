@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The committed test vectors match the generator, and the codec matches the vectors and itself.
 
 use std::time::Duration;

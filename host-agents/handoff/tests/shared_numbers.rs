@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client with a single path receives streams from its balancer and two real servers, which share the packet numbers.
 
 use frontage_handoff::delegator::{Error, StreamEnd};

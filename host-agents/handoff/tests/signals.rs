@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source addresses of a real server's packets carry the same signals as the balancer's (docs/cookie.md): X, and the RPT
 //! of the delegated stream.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The access log: one JSON object per line, written by a separate thread, so that no request waits for a disk.
 
 use std::fs::OpenOptions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Request and response bodies as `http-body` streams.
 
 use std::pin::Pin;

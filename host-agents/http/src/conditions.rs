@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conditional requests for files (RFC 9110, section 13).
 
 use std::time::SystemTime;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration that the agents share (TOML). Errors name file, line and reason.
 
 use std::path::{Path, PathBuf};

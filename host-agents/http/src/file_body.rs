@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Response body from a file or a part of a file.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files of a directory, with media types, a single range, HEAD, dates and entity tags. Requests cannot leave the directory.
 
 use std::fs::{File, Metadata, OpenOptions};

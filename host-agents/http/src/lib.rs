@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTP serving that the load balancer and the real server share: routes, files, proxying to origins, and the access log,
 //! with the configuration of each.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Policies that assign a request to a real server (QDSR, section 2.1).
 
 use serde::Deserialize;

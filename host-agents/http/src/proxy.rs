@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Proxying of requests to an origin over HTTP/1.1 (RFC 9110, section 7.6).
 
 use std::net::SocketAddr;

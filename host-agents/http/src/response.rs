@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sending of a response on any transport.
 
 use std::pin::pin;

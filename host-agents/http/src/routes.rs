@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Routes: the one with the longest matching path prefix responds to a request, among those whose host and header match.
 
 use std::cmp::Reverse;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Print `host-agents/naming/vectors.json`, the test vectors for all languages.
 
 use artemis::{Name, ServicePrefix};

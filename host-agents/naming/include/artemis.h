@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Names without DNS queries (docs/naming.md). Link with -lartemis. */
 #ifndef ARTEMIS_H
 #define ARTEMIS_H

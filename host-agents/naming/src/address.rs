@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Service Addresses: an anycast prefix followed by the first bits of a name's SHA-512 hash (Artemis, section 3.2).
 
 use std::fmt;

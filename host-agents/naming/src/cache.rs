@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cache of the unicast addresses that servers have announced. An entry lives as long as its server said
 //! (`service_ttl`; Artemis, section 3.5).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The C library, which `include/artemis.h` documents.
 //!
 //! It concatenates the lists that glibc's `getaddrinfo` returns for numeric hosts. So services, hints and error codes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Instances of Artemis: the names that belong to each prefix.
 //!
 //! The text has one instance per line, or several on a line, separated by `;`. `#` begins a comment:

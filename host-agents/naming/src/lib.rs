@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names without DNS queries (Artemis, sections 3.2 and 3.5), for clients. Hashing turns a name into an anycast
 //! *Service Address*. Once a server has announced its unicast address, a cache keeps that address for the server's
 //! `service_ttl`.

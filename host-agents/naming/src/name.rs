@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names in the form in which they are hashed.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The frames of a 1-RTT packet (RFC 9000, section 19; draft-ietf-quic-multipath, section 4), as far as an observer
 //! of packets needs them.
 

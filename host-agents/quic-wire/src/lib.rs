@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! QUIC's wire format (RFC 9000), for code that reads or writes packets beside a QUIC stack.
 //!
 //! - [`read_varint`], [`write_varint`], [`Reader`]: variable-length integers, and fields read from the front of a

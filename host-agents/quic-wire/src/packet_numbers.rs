@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sets of packet numbers, and the frames that acknowledge them.
 
 use std::ops::RangeInclusive;

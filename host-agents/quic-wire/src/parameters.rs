@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Transport parameters (RFC 9000, section 18).
 
 use bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Variable-length integers (RFC 9000, section 16), and fields read from the front of a slice.
 
 use bytes::BufMut;

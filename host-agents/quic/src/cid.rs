@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connection ids that name their server (RFC 9000, section 5.1; `docs/cookie.md`, "Connection id"). Clients put them
 //! into every packet, so that a switch finds the server of a client that stays at the VIP.
 

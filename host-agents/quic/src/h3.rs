@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The traits of crate `h3` over noq's connections and streams.
 
 use std::future::Future;

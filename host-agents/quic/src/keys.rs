@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cookie keys in force, shared by everything that seals or opens a cookie. They rotate while the server runs.
 
 use std::sync::Arc;

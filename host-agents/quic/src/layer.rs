@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layers over noq's sockets: code that sees, changes or drops what a socket receives and sends.
 //!
 //! noq sends and receives through two traits, [`AsyncUdpSocket`] and [`UdpSender`]. A [`Layer`] overrides only what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The QUIC library of Frontage's agents, over [`noq`]: addresses and connection ids that carry CloudCookies, a view
 //! of every packet, path tracking across client migration, and HTTP/3.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! RPT, N_AF and N_FF (`docs/cookie.md`, "Signals") of the responses on QUIC connections, measured from the packets
 //! themselves.
 //!

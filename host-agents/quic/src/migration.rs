@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client migration: which of the server's addresses each client uses, or through which tunnel it comes.
 //!
 //! The [`PathTable`] learns this from datagrams as the socket receives them, before anything is decrypted. A 1-RTT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connection ids that name their server for any QUIC-LB load balancer (draft-ietf-quic-load-balancers-21, section
 //! 5). They have a first octet, a server id and a nonce. Server id and nonce are in the clear or encrypted with
 //! AES-128.

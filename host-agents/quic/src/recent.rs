@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A map of recently used keys, in bounded memory and without a clock. Its hash is fast, and randomly seeded because
 //! remote hosts choose the keys.
 

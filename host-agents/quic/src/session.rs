@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS for noq, with three additions:
 //!
 //! - It sends and shows transport parameters that noq does not know.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The socket under noq: one port on every address of an AnyIP /64. The source addresses of its packets carry the
 //! signals.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the client of one connection is: the address of its newest packet that is not merely a path probe (RFC 9000,
 //! section 9.3).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server and a client of this crate over the loopback interface: results of the handshake, HTTP/3, the meter, and
 //! the meter's assumption about batches.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client's association with a proxy: it demultiplexes datagrams from the proxy to connections.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The direct path to a server: the probe that tests it, and the socket that uses it.
 //!
 //! Before the handshake is confirmed, a client must not migrate (RFC 9000, section 9). A packet of an unknown version

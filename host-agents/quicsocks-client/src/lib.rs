@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client side of QuicSocks: QUIC connections whose handshake runs through a SOCKS proxy, and which then migrate to the
 //! direct path (RFC 9000, section 9). `docs/quicsocks.md` describes the protocol.
 //!

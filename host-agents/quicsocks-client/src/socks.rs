@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SOCKS 5 wire format (RFC 1928, RFC 1929): requests, replies and datagram headers.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! UDP sockets for QUIC: datagrams are never fragmented (RFC 9000, section 14).
 
 use std::cell::RefCell;

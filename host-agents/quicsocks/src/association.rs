@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client's UDP association with the proxy (RFC 1928, section 7) and its flows.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy's UDP port for one client: the client's end of all its flows.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control connection: authentication, the request, and the association that lives as long as the connection (RFC 1928,
 //! RFC 1929).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A flow: the datagrams between a client and one destination.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A QuicSocks proxy (Sy et al., "Accelerating QUIC's Connection Establishment on High-Latency Access Networks").
 //!
 //! A QUIC client sends its first flight with the server's *name* to this SOCKS proxy. The proxy resolves the name, forwards

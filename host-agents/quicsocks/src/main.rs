@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-quicsocks`: the QuicSocks proxy.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy's counters, and their Prometheus metrics.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outcomes of requests, datagrams, lookups and flows. Each outcome has a counter and a name in the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

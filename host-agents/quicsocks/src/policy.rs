@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Destination policy: the proxy must not give access to the networks behind it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy and its listeners.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits for each client address: the number of associations, and bandwidth.
 
 use std::collections::HashMap;

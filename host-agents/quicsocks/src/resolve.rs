@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Name resolution by the recursive resolvers next to the proxy.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answering a server's Retry on behalf of the client.
 
 use std::collections::VecDeque;

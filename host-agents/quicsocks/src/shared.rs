@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State that all associations of a proxy share.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CloudCookies of balancers, for the source addresses of packets.
 
 use std::collections::HashMap;

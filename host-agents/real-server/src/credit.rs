@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests for connection flow-control credit.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

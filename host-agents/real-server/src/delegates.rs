@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegates: senders from the addresses of balancers, which are not addresses of this machine.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A delegation of a client's connection to this server.
 
 use std::net::SocketAddr;

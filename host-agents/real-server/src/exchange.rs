@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One request and its response.
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real server of QDSR (`docs/handoff.md`): balancers delegate requests of their clients to it, and it responds to these
 //! clients directly.
 

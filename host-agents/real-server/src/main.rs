@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-real-server`: the real server's command line.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTP/1.1 origin from which balancers proxy requests that they do not delegate.
 
 use std::convert::Infallible;

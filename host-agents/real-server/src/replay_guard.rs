@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Protection against repeated grants: a replayed `Open` must not make this server reuse a nonce.
 //!
 //! The link does not repeat messages. This protects against a faulty balancer, or two with the same state.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The server: the endpoint for balancers, key reload, and graceful shutdown.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One stream of a link: a delegation, and the requests on it.
 
 use std::collections::HashMap;

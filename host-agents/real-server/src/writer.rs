@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A response as HTTP/3 frames on a delegated stream.
 
 use bytes::Bytes;

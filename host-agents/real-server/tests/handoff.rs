@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real servers respond to a balancer's clients directly: the real programs on an emulated network, with an
 //! unmodified client.
 

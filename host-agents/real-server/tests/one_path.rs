@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients with a single path (QDSR, appendix A): third-party programs, and packet loss.
 
 #[allow(dead_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Test support for the host agents: network namespaces in which tests run real programs, a NAT that can rebind, and
 //! sockets on a bad network.
 

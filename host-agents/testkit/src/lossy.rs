@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A socket on a bad network: it loses datagrams in both directions and reorders those that it receives.
 
 use std::io;

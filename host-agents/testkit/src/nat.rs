@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A NAT between a client and its server that can change its outside address and port.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Internet checksum (RFC 1071), computed in the machine's byte order, which only swaps the bytes of the result.
 
 /// An unfinished sum.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reasons for rejecting a packet. Each has a name, under which metrics count it.
 
 /// Why a tunnelled packet cannot be decoded, or a payload cannot be encapsulated.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! GRE (RFC 2784, 2) with a key (RFC 2890, 2). The inner packet follows the header directly.
 
 use crate::checksum::Sum;

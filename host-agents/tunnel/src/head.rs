@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The headers before a payload: tunnel, IP and UDP.
 
 use core::net::SocketAddr;

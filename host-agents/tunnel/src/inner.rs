@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The inner packet: UDP over IPv4 (RFC 791) or IPv6 (RFC 8200).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The codec of Artemis' tunnels, which carry clients' UDP datagrams unchanged between the switches of sites, their
 //! dispatchers and their replicas.
 //!

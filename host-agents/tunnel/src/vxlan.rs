@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! VXLAN (RFC 7348, 5): eight bytes and an Ethernet header before the inner packet.
 
 use crate::{Error, Family};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the codec: round trips, byte sequences from the RFCs, and damaged packets.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m frontage_demo`: the demo. Environment variables set it up (`frontage_testbed.datacentre.settings`)."""
 
 from __future__ import annotations

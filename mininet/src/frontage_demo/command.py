@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Common parts of the commands that bring up a testbed, measure, and write a page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table that the demo shows while it runs."""
 
 from __future__ import annotations

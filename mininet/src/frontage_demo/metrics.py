@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results of a policy's run: flow completion times, failures, and how evenly the servers were loaded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the processor use of each part of the testbed from /proc."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: a self-contained HTML page with the settings, the results and how to read them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the plan once and measures it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results of AIFO: a section of the report, and the table at the end of the terminal's output."""
 
 from __future__ import annotations

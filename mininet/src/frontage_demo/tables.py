@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of packet counts for the report."""
 
 from __future__ import annotations

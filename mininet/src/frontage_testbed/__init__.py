@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Testbeds of network namespaces, and what measures them.
 
 The library under the demos (`frontage_demo`), the tests, `clients/` and `bench/`:

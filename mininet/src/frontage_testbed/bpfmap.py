@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a pinned BPF map with the system call itself.
 
 The demo samples every server twenty times a second, which is too often for one command per sample.

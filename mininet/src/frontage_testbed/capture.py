@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures QUIC packets on a host's interface with tcpdump."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates of a testbed's servers, self-signed or signed by the testbed's CA."""
 
 from __future__ import annotations

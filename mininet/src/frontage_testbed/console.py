@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console that the demos print to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of balancers that delegate requests, and of their real servers.
 
 host-agents/cclb7-quic and host-agents/real-server document all fields.

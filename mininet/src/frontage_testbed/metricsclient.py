@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads Prometheus endpoints."""
 
 from __future__ import annotations

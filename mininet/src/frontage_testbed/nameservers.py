@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of name servers: nsd, which serves a zone, and unbound, which resolves names in it.
 
 There are no root servers, so resolvers are configured with the address of the zone's server. All run as root, in the

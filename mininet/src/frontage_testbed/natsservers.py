@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nats-servers with JetStream: one cluster, or several that gateways connect to a supercluster.
 
 Tags of the servers name the sites at which they are.

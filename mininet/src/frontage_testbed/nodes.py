@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mininet's nodes and links for testbeds. No other module imports mininet.
 
 Mininet configures each interface with several commands, which takes long for dozens of hosts. Here one shell script

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts servers, waits until they listen, and ends them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the programs of a testbed: our own, which `make setup` builds, and Debian's."""
 
 from __future__ import annotations

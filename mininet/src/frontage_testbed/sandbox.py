@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isolates a whole testbed in its own namespaces, so that it leaves nothing behind.
 
 The testbed runs in a child process that is the first of a new PID namespace and has its own network and mount

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wires between the hosts of a small testbed.
 
 A wire is two ports of one softswitch, whose links have the wire's delay, rate and loss.

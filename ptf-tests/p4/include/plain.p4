@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything around an ingress that works on a probe.
 #ifndef PLAIN_P4
 #define PLAIN_P4

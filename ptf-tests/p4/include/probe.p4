@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The header of the packet tests' small programs: fields to match, to count by and to answer in.
 #ifndef PROBE_P4
 #define PROBE_P4

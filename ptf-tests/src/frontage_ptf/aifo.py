@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reference model of AIFO on one port: the paper's algorithm (Yu et al., SIGCOMM 2021) in rational
 numbers, without the switch's tables and formulas."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test case for CCLB4: VIPs with servers that report their loads, and clients that open connections."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small synchronous P4Runtime client that uses the names of a P4Info file."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reference implementation of docs/cookie.md: cookies and connection ids, written from the specification alone."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames as bytes, with the few fields that the switch may change within reach, and their checksums."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of packets, each with its fate: forwarded in a certain way, or dropped for a named reason."""
 
 from collections.abc import Callable, Iterable

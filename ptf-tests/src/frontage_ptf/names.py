@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drop reasons and outcomes by their names in p4src (`#define DROP_NAME number // text`)."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets of the test site, and the TCP options of real stacks."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test case for a target itself: the small programs of p4/ and a probe header for them."""
 
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QUIC packets: the version-independent part (RFC 8999), and the addresses and connection ids of our servers."""
 
 from collections.abc import Iterable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test case for QDSR: load balancers, which are servers on port 3, and real servers on ports 4 and 5
 (docs/real-servers.md)."""
 

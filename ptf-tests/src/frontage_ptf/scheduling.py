@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test case for the schedulers: ports with a discipline, and packets of servers with every rank."""
 
 import time

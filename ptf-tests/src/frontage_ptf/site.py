@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test site: the entries that a controller would install, for ports, routes, VIPs with their servers and policies,
 and keys."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reference model of SP-PIFO on one port: the paper's algorithm (Alcoz et al., NSDI 2020), with immediate
 push-down."""
 

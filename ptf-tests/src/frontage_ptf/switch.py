@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test cases for a running switch. Every packet has one fate: it is forwarded, or dropped for a named reason."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reference model of the tournament tree of a VIP."""
 
 from frontage_ptf.site import Vip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tunnels according to RFC 7348 and RFC 2890, and a test site with peers: other sites, a dispatcher, replicas."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The P4_16 core library, as section "P4 core library" of the language specification lists it.
 #ifndef _CORE_P4_
 #define _CORE_P4_

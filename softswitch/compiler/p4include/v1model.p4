@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The v1model architecture of BMv2's simple_switch. V1MODEL_VERSION 20200408 and later index
 // counters, meters and registers by a type of the program's choice.
 #ifndef _V1_MODEL_P4_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The syntax tree, as parsed.
 //!
 //! Every declaration, expression and type reference has a [`NodeId`] that is unique in the

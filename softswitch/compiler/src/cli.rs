@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line, which follows p4c-bm2-ss.
 
 use std::path::{Path, PathBuf};

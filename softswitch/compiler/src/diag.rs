@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Source files, positions in them, and messages about them.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The lowered program: flat storage, one block of statements per pipeline stage, states and
 //! tables. Everything generic, nested, inlined or compile-time is gone.
 

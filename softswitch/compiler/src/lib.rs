@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A compiler for P4_16 programs of the v1model architecture.
 //!
 //! It writes the JSON that BMv2's `simple_switch` loads, and the P4Info that P4Runtime controllers read. [`compile`] runs

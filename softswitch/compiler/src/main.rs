@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `softswitch-p4c`: the command line.
 
 use std::ffi::OsString;

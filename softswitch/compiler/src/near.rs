@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Suggestions of similar names: "did you mean".
 
 /// Returns the known name most similar to `name`, if one is similar; among equals the first in alphabetical order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tokens and the lexer. One lexer serves both the preprocessor and the parser.
 
 use std::rc::Rc;

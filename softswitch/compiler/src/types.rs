@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types, and the tables that the checker fills for later stages.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs compiled programs in the pipeline, and checks their packets against the language's semantics.
 
 mod common;

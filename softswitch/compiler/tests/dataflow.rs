@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data-flow warnings: uninitialized values, invalid headers and out parameters.
 
 mod common;

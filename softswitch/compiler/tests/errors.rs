@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of programs: all are reported, at the right place.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares the outputs for the programs in `tests/programs` with recorded ones, so that a review shows every change.
 //! `UPDATE_GOLDEN=1 cargo test -p softswitch-p4c --test golden` records the current outputs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! P4Info of programs, and the entries of their tables.
 
 mod common;

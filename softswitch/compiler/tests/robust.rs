@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arbitrary input must not make the compiler panic or hang.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The grammar: valid programs, and the lines of syntax errors.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Features that the target does not support are reported at their place.
 
 mod common;

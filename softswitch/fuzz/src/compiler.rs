@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles P4 source and loads the compiler's output.
 
 use softswitch_p4c::diag::{Diagnostics, SourceMap};

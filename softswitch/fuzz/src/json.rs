@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads BMv2 JSON and runs packets through the loaded program.
 
 use softswitch_pipeline::{

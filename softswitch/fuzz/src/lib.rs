@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fuzz targets of softswitch: one module a target, each with a function `run(data)` that panics if the property does not hold.
 //!
 //! | target | input | property |

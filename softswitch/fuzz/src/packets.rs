@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Decodes bytes as a sequence of steps (entries, groups, packets) and runs them through real programs.
 
 use arbitrary::{Arbitrary, Unstructured};

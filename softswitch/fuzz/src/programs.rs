@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The P4 programs that the targets run, compiled once.
 
 use std::sync::LazyLock;

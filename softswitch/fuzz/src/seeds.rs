@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! First inputs of the fuzzer: valid ones, made from the programs' P4Info, so that it starts behind the first checks.
 
 use prost::Message;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An in-process P4Runtime server: real messages to the real gRPC service, without a socket.
 
 use std::num::NonZeroUsize;

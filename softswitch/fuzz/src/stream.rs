@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sends messages on the stream channel.
 
 use prost::Message;

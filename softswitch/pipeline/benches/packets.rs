@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Time per packet and per table write for the programs in `tests/programs`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prints the load time and the packets per second on one core of a program: the router of `tests/programs`, or any BMv2
 //! JSON given as argument (with empty tables and the router's packets).
 

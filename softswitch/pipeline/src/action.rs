@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The steps that actions are compiled to.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
 use crate::hash::{Hash, fold16, sum16};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Digests: values that a program sends to the control plane.
 
 use crate::info::DigestId;

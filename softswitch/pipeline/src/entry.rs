@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table entries and action profile contents, as the control plane writes and reads them.
 
 use crate::info::ActionId;

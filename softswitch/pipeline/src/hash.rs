@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The hash algorithms of BMv2.
 
 use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, Crc, Table};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Description of a loaded program for the control plane: names, widths, sizes.
 
 macro_rules! id {

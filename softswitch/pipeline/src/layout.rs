@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The headers, stacks and unions of a program, and their positions in a packet's state.
 
 use crate::phv::{Field, Place, Word, copy_bits};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A P4 v1model pipeline as a library: it loads the JSON that `p4c-bm2-ss` writes for BMv2's `simple_switch` and
 //! processes packets.
 //!

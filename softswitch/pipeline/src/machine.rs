@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The interpreter of actions.
 
 use num_bigint::{BigInt, Sign};

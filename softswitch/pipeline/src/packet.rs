@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packets that pass between the pipeline and the traffic manager.
 
 use crate::Nanos;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The interpreter of the parser: a state machine over the frame.
 
 use smallvec::{SmallVec, smallvec};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packet header vector: a packet's headers and metadata in one flat block of bytes, with every field at a fixed
 //! offset.
 //!

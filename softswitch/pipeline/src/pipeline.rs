@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet processing: ingress before the queues, egress behind them.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A loaded program, with all names resolved to indices and offsets.
 
 use std::collections::HashMap;

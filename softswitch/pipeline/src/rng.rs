@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 //!
 //! The published results of simulations depend on its exact numbers, so it must not be replaced by a generator of another

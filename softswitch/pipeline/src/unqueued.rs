@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs packets through the whole pipeline at once, for callers without queues.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unsigned values of any width, in the control plane's form.
 
 use std::fmt;

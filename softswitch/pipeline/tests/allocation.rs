@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A packet in the steady state allocates nothing.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control plane: valid calls, refused calls and their errors. Refused calls change nothing.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares native code with the interpreter: random packets and entries, on every program.
 
 mod common;

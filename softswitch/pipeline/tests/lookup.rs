@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lookups of a key without a packet.
 
 use softswitch_pipeline::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The table's default entry counts and meters misses.
 
 mod common;

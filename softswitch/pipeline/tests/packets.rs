@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet processing: parser, arithmetic, externs, and the paths around the traffic manager.
 
 mod common;

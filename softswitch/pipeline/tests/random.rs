@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random packets, random control-plane calls and randomly damaged JSON: no panics, no hangs, and equal output for equal
 //! input.
 

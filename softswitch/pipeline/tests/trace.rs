@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traces of known packets, as text and as JSON.
 //!
 //! `UPDATE=1 cargo test -p softswitch-pipeline --test trace` rewrites the expected files.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A router, step by step, as in a notebook: paste the parts between the `# %%` lines into cells.
 
 Example: python softswitch/python/examples/router.py

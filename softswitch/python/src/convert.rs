@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion of numbers between Python and the library.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of a program's objects, and their HTML.
 
 use std::fmt::Write;

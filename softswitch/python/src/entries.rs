@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table entries with the program's names.
 
 use pyo3::prelude::*;

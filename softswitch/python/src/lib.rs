@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The native half of the Python package `softswitch`. Doc comments of exported items are the Python docstrings.
 
 mod convert;

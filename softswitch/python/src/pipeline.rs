@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Python class `Pipeline`.
 
 use num_bigint::BigUint;

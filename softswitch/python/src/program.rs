@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Python class `Program`, compiled from P4 or loaded from BMv2 JSON.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Python class `Trace`, with HTML for notebooks.
 
 use pyo3::prelude::*;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests the package with two of the pipeline's test programs: a router, and one that uses every feature."""
 
 import json

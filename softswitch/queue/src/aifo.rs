@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! AIFO's admission control (Yu et al., SIGCOMM 2021) with exact ranks; `p4src/control/aifo.p4` works on rank codes.
 
 use std::collections::VecDeque;

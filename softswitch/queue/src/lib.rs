@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The queue behind a switch's egress port and the link to its neighbour: exact departure times, rate, delay and loss.
 //!
 //! Both are pure state machines without a clock, so that a real-time switch and a simulation use the same code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of a port's outgoing link, and its textual form (`--link`).
 
 use std::num::NonZeroU64;

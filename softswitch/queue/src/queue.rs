@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An exact egress queue and the link behind it, as a pure state machine.
 //!
 //! It has no clock: the caller passes the time to each call, and [`EgressQueue::next_event`] says when to call

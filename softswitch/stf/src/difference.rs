@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Differences between expected and received packets, as readable text.
 
 use std::fmt::{self, Display, Formatter, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table entries in STF's syntax: name suffixes, and wildcards in numbers.
 
 use softswitch_pipeline::{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs STF tests (p4c's simple test framework) on a pipeline, in process, without interfaces.
 //!
 //! An STF file lists control-plane commands (`add`, `setdefault`, `mirroring_add`, ...), input packets

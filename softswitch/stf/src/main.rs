@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `softswitch-stf`: the command line.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Expected packets.
 
 /// An expected packet: nibbles, some of which are wildcards.

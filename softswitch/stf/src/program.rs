@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads programs, from P4 source or JSON.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs an STF script on a pipeline and compares the output.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parses STF files (p4c's simple test framework).
 
 use std::fmt::{self, Display, Formatter};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks that the examples in docs/tracing.md are the programs' actual output.
 //!
 //! `UPDATE=1 cargo test -p softswitch-stf --test docs` rewrites them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scripts for a router: one that passes, and one in which every expectation fails.
 //!
 //! `UPDATE=1 cargo test -p softswitch-stf` rewrites the expected output.

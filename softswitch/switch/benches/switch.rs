@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Measures packets between veth pairs and table writes over gRPC, with softswitch or another program with its
 //! options (`simple_switch_grpc`). Prints one JSON object per figure. Needs root.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Addresses and listeners of the servers.
 
 use std::fmt;

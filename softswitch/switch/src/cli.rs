@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line: the options of `simple_switch_grpc`, and links.
 
 use std::ffi::OsString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! gRPC connections over Unix sockets, from all gRPC implementations.
 //!
 //! gRPC's C core, and with it the C++ and Python clients, sends the percent-encoded path of the socket as the authority:

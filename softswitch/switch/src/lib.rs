@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A software P4 switch around [`softswitch_pipeline`], with network interfaces as ports, exact egress queues and a
 //! P4Runtime server. It replaces BMv2's `simple_switch_grpc`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The counters in Prometheus' format and as a table for people.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages and services generated from the P4Runtime interface definitions in `proto/`.
 
 #![allow(missing_docs, clippy::all, clippy::pedantic)]

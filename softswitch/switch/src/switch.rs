@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The whole switch: starts and stops the data plane, the P4Runtime server and the metrics server.
 
 use std::num::NonZeroUsize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The output of packet traces: a file, or standard error.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage records``: the commands of the record store.
 
 The commands import their libraries when they run, so that other commands start without them.

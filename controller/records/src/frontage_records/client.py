@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of the HTTP servers. It raises the same errors as the store at the server.
 
 With servers at several sites, it sends a request to the nearest one that has the record, and fails over to the next.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of GUIDs and documents from outside. A document has one encoding, so equal documents are equal bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine for one machine: SQLite. A single thread runs all transactions; their order gives all consistency models."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors of the record store, each with its HTTP status and the code by which clients identify it."""
 
 from __future__ import annotations

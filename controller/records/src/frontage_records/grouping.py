@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assignment of records to placement groups. Records of one group share a stream, so that a million records do not need a million
 Raft groups.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP interface of the store: GET, PUT and DELETE of /records/GUID, and changes as server-sent events."""
 
 from __future__ import annotations

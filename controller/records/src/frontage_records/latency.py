@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client's latency estimates: moving average, timeout from the deviation, and back-off (Auspice, section 1.2.2).
 
 Averages and timeouts are those of TCP (RFC 6298, section 2); the paper has the same two estimates without constants. Unlike in TCP,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records, and the effect of a write: the semantics that all engines share.
 
 ``eventual``: the write with the latest client stamp wins (Auspice, section 1.2.3, "single-writer" clause). ``total-writes``: writes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The replica-controllers of a record, found by consistent hashing (Auspice, section 1.2). They know its replica set."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The choice of the site for a request (Auspice, section 1.2.2). Time is a parameter, so that simulations route as clients do.
 
 Hashing gives a record's replica-controllers, which return its active replicas. The client caches them. A request goes to the nearest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage records serve``: the configured engine behind HTTP."""
 
 from __future__ import annotations

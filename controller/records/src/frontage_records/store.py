@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of all engines, and their common checks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bearer tokens (RFC 6750) and their permissions.
 
 The file holds only SHA-256 hashes. A token has 256 random bits, so its hash does not reveal it.

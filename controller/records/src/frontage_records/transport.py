@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP requests of a client to record servers, along the route that `routing` gives.
 
 A refusal is raised as the error of the server's store.

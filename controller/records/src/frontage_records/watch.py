@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscriptions to records. Subscribers get states in order; slow ones skip to the latest, so that memory use stays bounded."""
 
 from __future__ import annotations

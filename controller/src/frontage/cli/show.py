@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text output of ``frontage status``."""
 
 from __future__ import annotations

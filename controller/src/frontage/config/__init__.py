@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration file: schema, loading, checks and edits."""
 
 from frontage.config.errors import ConfigError

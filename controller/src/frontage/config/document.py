@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML with the line and column of every value, for error messages and edits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of a configuration file that preserve comments, order and layout.
 
 Every edit takes the text of the file and returns the changed text. `change_file` applies an edit to a file atomically, and

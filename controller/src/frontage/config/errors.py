@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The error that a configuration file causes."""
 
 from __future__ import annotations

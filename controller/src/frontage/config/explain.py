@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Validation errors of pydantic, as problems for the author of a configuration file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The key file for QUIC servers, which seal cookies themselves (``keys`` in ``host-agents/cclb7-quic``)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loading a configuration file: parsing, validation, absolute paths, secrets and checks."""
 
 from __future__ import annotations

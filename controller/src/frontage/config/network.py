@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of the configuration about the network around the switch: ports and their queues, routes, neighbors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The section of the configuration about the real servers of QDSR (docs/real-servers.md)."""
 
 from __future__ import annotations

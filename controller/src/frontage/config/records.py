@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The section ``records`` of the configuration file: the record store, which the distribution ``frontage-records`` provides."""
 
 from __future__ import annotations

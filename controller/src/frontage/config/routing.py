@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The switch's own routes, for addresses that the forwarding tables do not look up, such as those of copies in egress."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The schema of the configuration file. `network`, `vips` and other modules define its sections.
 
 Every field has a description, which error messages show; ``controller/README.md`` lists all fields.

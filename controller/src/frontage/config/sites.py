@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of the configuration about sites and Artemis services (docs/steering.md)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of the configuration about services: VIPs and their servers."""
 
 from __future__ import annotations

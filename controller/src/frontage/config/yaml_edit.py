@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of a YAML text that preserve comments, order and layout.
 
 A ``document`` is the result of `frontage.config.document.parse` for the text.

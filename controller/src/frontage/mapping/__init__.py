@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """End-user mapping (Artemis, section 3.3): which sites are best for a client of a service. See docs/mapping.md.
 
 The package has layers, each of which imports only those above it:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of the sections ``end_users`` and ``placement`` that a schema cannot express."""
 
 from __future__ import annotations

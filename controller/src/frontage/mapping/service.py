@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end-user mapping beside one running controller.
 
 `MappingService` starts and stops the mapping as the configuration asks for it, and steers the controller's switch by what is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services and their replicas, and what the configuration says of services and sites."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sections ``end_users`` and ``placement`` of the configuration file."""
 
 from __future__ import annotations

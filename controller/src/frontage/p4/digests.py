@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests: messages of the P4 program to the controller (P4Runtime, section 6.4.7)."""
 
 from __future__ import annotations

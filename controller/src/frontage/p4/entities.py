@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batched reads and writes of table entries, clone sessions and counters.
 
 This module uses finsy's protobufs and stubs, but not its entity layer: with tens of thousands of entries, one object per entity

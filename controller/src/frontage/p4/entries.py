@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table entries as plain values, and the difference between two states.
 
 Table names have the last two parts (``vip.policy``); matches and parameters are integers. So states of tens of thousands of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors between the controller and the switch, and their mapping from gRPC errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of the P4 program: names, ids and widths from its P4Info, and the wire format of entries."""
 
 from __future__ import annotations

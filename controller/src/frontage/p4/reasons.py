@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of counter indices, read from ``drop.p4`` and ``outcome.p4`` of the P4 program.
 
 A wheel contains these two files; a checkout has them in ``p4src/include``.

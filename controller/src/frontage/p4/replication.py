@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clone sessions of the packet replication engine, which a state holds like table entries."""
 
 from __future__ import annotations

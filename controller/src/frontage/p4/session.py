@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session with a P4Runtime server: arbitration, pipeline, packet-out, digests."""
 
 from __future__ import annotations

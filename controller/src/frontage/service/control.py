@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Unix socket for commands to the running controller: JSON requests and responses, one per line.
 
 {"command": "status"}                  -> {"ok": true, "status": {...}}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The running controller: keeps a switch in the state that a configuration requires.
 
     config = load("frontage.yaml")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage up``: a controller that follows its configuration file, serves commands and exports metrics."""
 
 from __future__ import annotations

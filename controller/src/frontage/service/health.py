@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state and the statistics of the controller."""
 
 from __future__ import annotations

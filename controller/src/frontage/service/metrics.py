@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Prometheus endpoint. Every scrape reads the counters of the switch, so its values are current."""
 
 from __future__ import annotations

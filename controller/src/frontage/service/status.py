@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The status of a switch: its counters, and its state compared with the configuration."""
 
 from __future__ import annotations

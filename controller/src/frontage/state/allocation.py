@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers that the controller assigns: VIP ids, tree blocks and slots, score classes, next-hop ids.
 
 They are recovered from the installed entries, so that a restarted controller finds its own numbers again and writes nothing.

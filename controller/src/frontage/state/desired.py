@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The desired state of the switch: a pure function of the configuration and of the numbers in `Allocation`."""
 
 from __future__ import annotations

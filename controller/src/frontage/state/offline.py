@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state that a configuration installs into an empty switch, as plain data.
 
 The simulator and the benchmarks use it, because their pipelines run without a P4Runtime server. Numbers of table entries are

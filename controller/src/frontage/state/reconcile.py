@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reconciliation: reads the state of the switch and writes the difference to the desired state.
 
 The order is make-before-break (`desired.STAGES`): an entry is written before the entries that lead to it, and deleted after

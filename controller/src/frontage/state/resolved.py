@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VIPs and servers together with the numbers that the switch knows them by."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scores: the products by which CCLB4 weighs the load reports of servers (CloudCookie, equation 1)."""
 
 from __future__ import annotations

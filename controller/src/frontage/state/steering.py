@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end-user mapping (Artemis, section 3.3) in the switch: regions of clients, deployments of services, and sites.
 
     mapping = EndUserMapping()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end-user mapping as a JSON file, with the same lists as dispatchers receive.
 
 {"clients": [{"prefix": "2001:db8:c1::/48", "region": 5}],

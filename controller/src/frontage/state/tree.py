@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``tree.p4``: operations on the leaves of the tournament trees. They are packets, because BMv2 has no access to registers.
 
 Seeding a leaf keeps its score if the leaf has one for the same server, otherwise the score starts at zero. A cleared leaf gets

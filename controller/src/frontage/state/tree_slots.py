@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leaf slots of the tournament trees: an aligned block of slots for every VIP, with a slot for every server."""
 
 from __future__ import annotations

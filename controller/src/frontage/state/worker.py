@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``worker.p4``: the clone session of worker packets, which report queue depths to ingress."""
 
 from __future__ import annotations

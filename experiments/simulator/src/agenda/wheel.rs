@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hashed timing wheel (Varghese and Lauck, SOSP 1987): events that are not due soon, which cost nothing to sort.
 
 use softswitch_pipeline::Nanos;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use frontage_cookie::tcp::{coarse_clock, decode_dynamic};
 use frontage_transport::tcp::{Ecn, SackBlocks, Timestamps};
 

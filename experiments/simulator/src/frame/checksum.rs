@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Internet checksum (RFC 1071), whose sum does not depend on the order of the bytes in a word.
 
 /// The sum of 16-bit words, the last filled up with a zero; in the machine's byte order, and not yet folded.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ethernet and IP around a segment or datagram.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! QUIC packets in UDP datagrams.
 //!
 //! The part that a switch can read follows RFC 9000, section 17: header form, version 1 and connection ids. The part that is encrypted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TCP segments (RFC 9293), with options as Linux lays them out.
 
 use frontage_cookie::tcp::CK;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use frontage_transport::quic::{Ack, AckRanges, Frames, Packet, StreamFrame};
 use frontage_transport::tcp::{Ecn, Flags, SackBlocks, Timestamps};
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client: opens connections and asks.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server: accepts connections and answers, and tells its loads.
 
 use frontage_cookie::load::Loads;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TCP and QUIC alike: a connection over which a host writes bytes that are requests or responses.
 
 use frontage_transport::tcp::{self, Segment};

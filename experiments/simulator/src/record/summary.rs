@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Summary of a run.
 
 use std::collections::BTreeMap;

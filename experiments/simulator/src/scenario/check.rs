@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks beyond the types of a scenario: references are valid, and numbers are in range.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Hosts in a scenario, and their transports.
 
 use std::net::IpAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text forms in scenarios: MAC addresses, bytes, and the ends of links.
 
 use serde::{Deserialize, Deserializer, de::Error};

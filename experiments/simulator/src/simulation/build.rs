@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a scenario's names to a network's numbers.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Scenarios in pieces, and runs of them in a folder that goes away.
 
 #![allow(dead_code, reason = "each test uses its part")]

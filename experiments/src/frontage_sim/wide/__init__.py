@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records over a wide area: Auspice's evaluation with the project's own placement and routing, latencies and service times simulated.
 
 A scenario file names its ``experiment``; `run` gives a data frame, from which a figure's module makes table and plot.

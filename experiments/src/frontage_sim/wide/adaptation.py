@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand that comes from elsewhere every few epochs: how soon placement follows, and what that costs (Auspice, section 2.2.4).
 
 Reports, plans and reconfigurations are the product's, for all names. Of some names every lookup is simulated, by routers that keep what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A DHT that replicates by popularity, as Codons does on Beehive (Ramasubramanian and Sirer, NSDI and SIGCOMM 2004).
 
 Servers and names have ids of digits of base b. A name at level i is at the servers whose ids have its first i digits: level 0 is

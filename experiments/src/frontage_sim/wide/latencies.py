@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Round-trip times as PlanetLab's were: a model whose figures are fitted to a measured matrix of them.
 
 The matrix is of 490 nodes, 18 times (Zhu, Liu, Niu, Li, Zhao, "Network latency estimation for personal devices: a matrix completion

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latencies of lookups and updates against load, of one scheme (Auspice, sections 2.2.1 and 2.2.2)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lookups, one by one: the clients' routing is the product's (`frontage_records.routing`), the network and the servers are simulated.
 
 Each step of a request's route takes a round trip and what it waits at the server. Where that is longer than the step's time-out, the

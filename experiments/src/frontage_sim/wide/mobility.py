@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connecting to who moves: how often a lookup is stale, and how long it takes to reach him all the same (Auspice, section 2.2.3).
 
 The client looks up the address and connects by two round trips. An address that has been left is refused after one of them or two,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is where: nodes at sites in cities, as PlanetLab had them, and how far they are from each other."""
 
 from __future__ import annotations

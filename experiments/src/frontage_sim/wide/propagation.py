@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long an update takes until all replicas have confirmed it to the client (Auspice, section 2.3.2)."""
 
 from __future__ import annotations

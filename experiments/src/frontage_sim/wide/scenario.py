@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenario files of wide-area experiments: checked, every field with a default."""
 
 from __future__ import annotations

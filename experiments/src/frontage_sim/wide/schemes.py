@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where names are, by the schemes that the paper compares (section 2.1): demand-aware, at random, everywhere, or by a DHT."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long requests wait at name servers: queues as a fluid, and what arrivals at random add to that.
 
 Of all lookups a sample is followed, so a queue cannot be simulated request by request. Updates come at known rates; lookups count with

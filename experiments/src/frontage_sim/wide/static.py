@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replicas near each name's demand against the same static sites for all names (Auspice, section 2.3.1)."""
 
 from __future__ import annotations

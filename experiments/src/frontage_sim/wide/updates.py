@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long updates take, by the messages that they are made of (Auspice, sections 1.2.3 and 2.2.2)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names, and who asks for them from where (Auspice, section 2.1 and Table 1)."""
 
 from __future__ import annotations

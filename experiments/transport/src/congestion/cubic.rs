@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! CUBIC (RFC 9438) with the Reno-friendly region and fast convergence, and with the slow start of RFC 5681 instead of HyStart++
 //! (RFC 9406).
 

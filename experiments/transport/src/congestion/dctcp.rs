@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! DCTCP's estimate of the share of marked bytes, and the reduction based on it (RFC 8257, section 3.3).
 
 use super::Event;

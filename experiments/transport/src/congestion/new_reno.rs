@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Congestion avoidance of RFC 5681 with appropriate byte counting (section 3.1; RFC 3465).
 
 /// NewReno's state: the number of bytes acknowledged since the window last grew.

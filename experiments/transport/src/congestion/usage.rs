@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detection of senders that the congestion window limits.
 
 use super::Controller;

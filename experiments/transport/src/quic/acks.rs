@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of acknowledgments (RFC 9000, section 13.2).
 
 use super::packet::{Ack, AckRanges, Packet};

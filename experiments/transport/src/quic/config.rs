@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of a host's QUIC.
 
 use crate::congestion::Congestion;

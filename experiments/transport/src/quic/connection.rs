@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A QUIC connection: handshake, packets received and packets sent.
 
 use super::acks::Acks;

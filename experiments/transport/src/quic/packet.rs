@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets and frames, and their lengths (RFC 9000, sections 16, 17 and 19).
 
 use std::ops::{Deref, RangeInclusive};

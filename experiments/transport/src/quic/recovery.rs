@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loss detection and congestion control (RFC 9002), with one packet number space.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams of known length, sent and received.
 //!
 //! The FIN counts as one byte after the last one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A TCP connection: handshake, states of RFC 9293, segments received and segments sent.
 
 mod receive;

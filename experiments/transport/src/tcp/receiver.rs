@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The receiving half: reassembly, acknowledgments and the echo of marks.
 
 use std::ops::Range;

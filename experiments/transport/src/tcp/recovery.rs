@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Phases of loss recovery, and the reduction of the window.
 
 /// Phase of the sender's reaction to congestion. `until` is SND.NXT at its start; its acknowledgment ends the phase.

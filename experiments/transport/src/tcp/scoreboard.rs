@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The scoreboard: state of the segments that were sent but not acknowledged (RFC 6675, sections 3 and 4).
 
 use std::collections::VecDeque;

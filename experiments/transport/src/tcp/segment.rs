@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TCP segments and the ECN field of their IP header.
 
 use std::ops::{BitOr, BitOrAssign, Deref};

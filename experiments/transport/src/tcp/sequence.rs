@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion between sequence numbers, which wrap, and offsets, which do not.
 
 /// The initial sequence number of one direction.

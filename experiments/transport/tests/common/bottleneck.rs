@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Flows that share one link with a drop-tail queue, which may mark.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two TCP endpoints and the path between them, in simulated time.
 
 #![allow(dead_code, reason = "each test program uses a part")]

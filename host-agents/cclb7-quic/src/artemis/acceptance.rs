@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Acceptance of new connections: a replica stops at a load of `overload`, and resumes once the load has fallen by a quarter. The
 //! hysteresis avoids a change with each response.
 

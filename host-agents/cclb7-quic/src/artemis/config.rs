@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The section `[artemis]` of the configuration.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Heartbeats to the dispatchers: `PUT /replicas/{sid}` each second, and `DELETE` at shutdown (docs/dispatcher.md).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Round-trip times of handshakes by client network: the input of the end-user mapping, without probes (Artemis, section 3.3).
 
 use std::collections::HashMap;

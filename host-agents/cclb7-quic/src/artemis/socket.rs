@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A socket that also receives the datagrams of the tunnel, which have a [`LocalAddress`] of their own.
 
 use std::io::{self, IoSliceMut};

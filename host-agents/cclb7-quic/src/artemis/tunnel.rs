@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The replica's end of the tunnel (VXLAN; crate `frontage-tunnel`).
 
 use std::hash::{BuildHasher as _, RandomState};

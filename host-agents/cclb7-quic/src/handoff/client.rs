@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client connection of which paths and streams are delegated.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The section `[handoff]` of the configuration.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of one real server.
 
 use std::collections::BTreeMap;

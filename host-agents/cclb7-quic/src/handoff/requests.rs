@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegation of one client connection's requests.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real servers, and the pools that routes use.
 
 use std::sync::Arc;

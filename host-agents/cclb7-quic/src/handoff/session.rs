@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A session: one delegation of a client's connection to a real server, and the streams on it.
 
 use std::net::SocketAddr;

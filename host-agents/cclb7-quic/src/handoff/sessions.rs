@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions of a client's connection, and the choice of a session for a request.
 
 use std::collections::HashMap;

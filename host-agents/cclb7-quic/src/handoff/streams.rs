@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams of a session, and the real server's messages about each.
 
 use std::collections::HashMap;

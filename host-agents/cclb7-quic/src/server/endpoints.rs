@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The endpoints, each with its own socket.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks for a URL by aioquic: `get_aioquic.py OUT URL ['again: yes']`.
 
 The body goes to file OUT; status and fields come out as JSON. With `again` it asks once more on the same connection as soon as

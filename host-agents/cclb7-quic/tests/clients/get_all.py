@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks for URLs of one server by aioquic, all at once on one connection: `get_all.py FOLDER URL...`.
 
 Each body goes to FOLDER under the last part of its URL's path.

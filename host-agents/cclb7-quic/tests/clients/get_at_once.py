@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks for a URL by aioquic, in the last datagram of the client's handshake: `get_at_once.py OUT URL`. The body goes to file OUT."""
 
 import asyncio

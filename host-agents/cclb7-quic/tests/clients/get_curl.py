@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Download a URL with curl (no impersonation), HTTP/3 only: `get_curl.py OUT URL [FIELD: VALUE...]`.
 
 The body goes to file OUT; status and fields come out as JSON. Three fields are not sent: `method`, `body`, and `again`, with

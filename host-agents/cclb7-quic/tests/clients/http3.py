@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/3 requests by aioquic, on one connection."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complete a handshake with a Retry's token on request: `retry_aioquic.py OUT HOST PORT`.
 
 Begin handshakes and abandon each, until the server responds with a Retry (RFC 9000, section 8.1.2).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Third-party client programs.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stand-in for the site's switch: a gateway between the Service Address and a replica's tunnel.
 
 use std::fs::File;

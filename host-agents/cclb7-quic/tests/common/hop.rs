@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stand-in for the edge switch between client and server.
 //!
 //! It translates VIP and cookie addresses to the server's own on the way up. On the way down it translates them back, as the

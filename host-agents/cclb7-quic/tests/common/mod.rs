@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Testbed: server and clients in separate namespaces, with a stand-in for the switch between them.
 
 #![allow(dead_code, reason = "each test file uses its share")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A real server that rejects and records all requests, and its origin.
 
 use std::io::{BufRead as _, BufReader, Write as _};

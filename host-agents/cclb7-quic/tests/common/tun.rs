@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A TUN interface, which yields the packets that a namespace sends, with their checksums.
 
 use std::fs::{File, OpenOptions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packet programs without a network: packets in, packets and maps out.
 
 use std::net::SocketAddr;

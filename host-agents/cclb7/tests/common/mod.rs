@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two network namespaces and a veth pair between them: a server with the agent, and an unmodified client whose
 //! ingress stands in for the edge switch.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Print `docs/cookie-vectors.json`.
 
 use frontage_cookie::vectors;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! N_AF and N_FF of a server.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

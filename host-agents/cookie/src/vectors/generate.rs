@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The generator of the vectors, with a fixed seed.
 
 use std::net::IpAddr;

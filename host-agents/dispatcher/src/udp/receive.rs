@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Batched receive with GRO.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Batched send with GSO.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outcomes of packets: each has a name, and packets go to permitted destinations only.
 
 use frontage_dispatcher::config::Limits;

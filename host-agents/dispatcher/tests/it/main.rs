@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the dispatcher: its engine and tables in process, and the program in a network namespace.
 
 mod flights;

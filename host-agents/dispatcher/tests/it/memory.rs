@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Memory is allocated at start: a hundred thousand connections need no more than one.
 
 use frontage_dispatcher::outbox::Outbox;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program in a network namespace: tunnels, HTTP, and the failure of a site.
 
 use std::io::{ErrorKind, Read as _, Write as _};

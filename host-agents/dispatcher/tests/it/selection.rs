@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of sites and replicas: policies, regions, copies and failures.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables and heartbeats: invalid ones are rejected and change nothing.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A dispatcher of site 1 in process, with its table, replicas and counters.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! First flights of installed third-party clients, captured live.
 
 use std::net::UdpSocket;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Damaged and arbitrary datagrams: each is rejected with a named fault.
 
 use frontage_first_flight::compose::{crypto, initial, whole};

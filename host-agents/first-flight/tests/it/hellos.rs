@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! ClientHellos: complete, split, reordered, repeated, too long and malformed.
 
 use frontage_first_flight::compose::{alpn, crypto, hello, initial, server_name, whole};

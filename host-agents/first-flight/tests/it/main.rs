@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! First flights: synthetic ones, those of third-party clients, and damaged ones.
 
 mod clients;

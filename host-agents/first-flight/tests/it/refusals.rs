@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Refusals as noq's client processes them, without a network.
 
 use std::net::SocketAddr;

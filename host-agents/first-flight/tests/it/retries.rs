@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Initials that are opened and rebuilt for a Retry.
 
 use frontage_first_flight::compose::{crypto, initial};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes the seeds of a target to a folder, as the fuzzer's first inputs.
 //!
 //! Example: `frontage-fuzz-seeds to_server build/fuzz/to_server`

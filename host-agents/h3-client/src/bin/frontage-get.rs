@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-get`: one HTTP/3 download with the time of each step.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One download with the time of each step.
 
 use std::fs::File;

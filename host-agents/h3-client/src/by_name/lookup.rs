@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Address lookup for a name: by hashing, by DNS, or by the system.
 
 use std::net::{IpAddr, SocketAddr};

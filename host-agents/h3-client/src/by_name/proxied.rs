@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A download that starts at a QuicSocks proxy, which resolves the name (docs/quicsocks.md).
 
 use std::fs::File;

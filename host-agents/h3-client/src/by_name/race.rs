@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Race between a cached address and the Service Address, as RFC 8305 does for IPv6 and IPv4.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Report of a download: what was received, and when.
 
 use std::fmt;

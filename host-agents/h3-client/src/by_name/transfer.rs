@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The transfer of a response body on an open connection.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Additional paths of a connection (draft-ietf-quic-multipath), between the same addresses as the first path.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections that start at a QuicSocks proxy and migrate to the direct path (docs/quicsocks.md).
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-get --quicksocks` through a proxy with a real resolver (unbound).
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-h3-client` and `frontage-get` against `frontage-cclb7-quic`.
 
 mod get_by_name;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-cclb7-quic` as a plain HTTP/3 server on the loopback interface.
 
 use std::fs;

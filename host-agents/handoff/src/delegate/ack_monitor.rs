@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detection of clients that acknowledge nothing.
 //!
 //! The way to the client may be cut although the way from the client is not. The balancer then receives the client's packets,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One delegation: a client's path, or numbers of it, and the streams on it.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sends packets that waited for their numbers ([`super::number_pool`]).
 
 use std::future::poll_fn;

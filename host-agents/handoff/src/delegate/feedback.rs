@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translation of the client's frames, which the balancer extracted from its packets, for noq.
 
 use frontage_quic_wire::{read_varint, write_varint};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Filter of the frames that a real server may send. It owns the sending half of its streams and nothing else of the
 //! connection, so every other frame of noq is overwritten with PADDING.
 

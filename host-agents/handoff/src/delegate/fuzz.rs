@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A real server that sends nothing, for fuzzers.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Protection of the server's 1-RTT packets by keys derived from a traffic secret (RFC 9001, section 5), with path ids in the
 //! nonce (draft-ietf-quic-multipath, section 2.4).
 

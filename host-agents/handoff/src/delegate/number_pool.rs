@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet numbers that several senders share (QDSR, appendix A). A number is requested when noq's packet is ready, and used as
 //! soon as it arrives. If it were kept for later, the client could treat it as a duplicate.
 //!

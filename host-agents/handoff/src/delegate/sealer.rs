@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion of noq's packets to packets of the client's connection: frame filter, packet number, connection id,
 //! protection.
 

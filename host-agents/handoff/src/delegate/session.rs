@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! TLS session between noq and a synthetic client in the same process. The real handshake is long over, so this one negotiates
 //! nothing, and incoming packets are not protected. Outgoing packets are sealed for the client (see [`super::sealer`]).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The socket below noq. It receives the packets of the synthetic clients from memory, and sends noq's packets to the real
 //! clients. noq knows each client by a stand-in address, so that the client can move, and so that several connections can
 //! belong to the same client.

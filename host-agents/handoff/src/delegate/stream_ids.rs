@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stream ids in noq. noq treats a stream as opened together with all streams of lower ids, most of which are not delegated.
 //! The delegated streams therefore get consecutive ids.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A synthetic client: turns the balancer's feedback about the real client into packets for the local QUIC stack.
 
 use std::net::SocketAddr;

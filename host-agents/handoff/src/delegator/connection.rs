@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! State of one client connection, behind the delegator's lock.
 
 use std::net::SocketAddr;

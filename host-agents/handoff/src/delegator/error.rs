@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of the balancer's side.
 
 /// Why a [`Delegator`](super::Delegator) refuses a call. The call has changed nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The owner's end of a delegation's feedback queue.
 //!
 //! Feedback that can wait is delayed by a small part of a round trip, so that the feedback of all clients goes to a real

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Feedback for a real server: what the client says about a delegation.
 //!
 //! The client's packets arrive in batches, and noq opens them one by one. Their frames are accumulated until the owner takes

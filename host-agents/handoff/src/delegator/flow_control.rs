@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connection flow control: shares in the client's MAX_DATA (RFC 9000, section 4.1).
 //!
 //! The credit is divided among noq, the real servers, and an unassigned rest. A sender may use all of the limit that it has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet protection keys of the server side: which keys are in use, and when the next key update is permitted.
 
 use std::sync::Arc;

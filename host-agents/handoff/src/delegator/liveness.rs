@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detection of real servers whose packets do not reach the client (QDSR, section 6.2).
 //!
 //! ```text

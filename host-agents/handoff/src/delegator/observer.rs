@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Callbacks of the TLS session, made under noq's lock.
 
 use std::sync::atomic::Ordering::Relaxed;

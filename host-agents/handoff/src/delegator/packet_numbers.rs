@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ownership of the packet numbers of a path.
 //!
 //! ```text

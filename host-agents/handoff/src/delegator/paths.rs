@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Paths of a connection: who may send on each, and which can be delegated.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Probes of noq on behalf of the reachability monitors of a connection.
 
 use frontage_quic::session::Nonce;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet numbers of a client with a single path: all senders share one number space (QDSR, appendix A).
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Delegated streams, and the idle half of each at noq.
 //!
 //! noq receives such a stream and considers its own half as not begun. Once the real server has finished, the owner has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real server's end of a link.
 
 use std::sync::Arc;

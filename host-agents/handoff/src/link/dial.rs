@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The balancer's end of a link.
 
 use std::net::SocketAddr;

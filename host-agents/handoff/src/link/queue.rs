@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Outgoing message queue of a stream, shared by its outbox and the link's writer.
 
 use bytes::{Bytes, BytesMut};

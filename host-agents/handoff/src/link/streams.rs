@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A stream of a link as two message queues.
 
 use std::fmt;

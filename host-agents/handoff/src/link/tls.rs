@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mutual authentication of the two ends by certificates of one CA, which the operator uses for nothing else.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writer of all streams of a link. A single task writes them, so that messages of one turn leave in few packets. With a task
 //! per stream, noq would send a packet for each.
 

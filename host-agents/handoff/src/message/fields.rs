@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Encoding and validation of composite fields.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages from a real server to the balancer.
 
 use bytes::BytesMut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages from the balancer to a real server.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Message framing, and encoding of simple fields.
 
 use std::net::{IpAddr, SocketAddr};

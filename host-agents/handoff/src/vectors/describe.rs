@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages as JSON.
 
 use serde_json::{Value, json};

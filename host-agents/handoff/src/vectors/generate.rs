@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Cases of the test vectors.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A minimal balancer: a frontage-quic server whose session intercepts the packets of one path.
 
 use std::sync::{Arc, Mutex};

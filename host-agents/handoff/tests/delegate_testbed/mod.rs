@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client, a minimal balancer that delegates a path, and a delegate that sends from the balancer's address.
 
 use std::net::UdpSocket;

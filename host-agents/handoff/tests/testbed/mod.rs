@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An unmodified noq client, and a server with a delegator, over the loopback interface.
 
 use std::collections::HashSet;

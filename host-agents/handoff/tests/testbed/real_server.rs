@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A minimal real server: it builds packets by hand, retransmits lost ones, and has no congestion control.
 
 use std::collections::{BTreeMap, VecDeque};

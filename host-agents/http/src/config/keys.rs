@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cookie key file (TOML).
 
 use std::path::Path;

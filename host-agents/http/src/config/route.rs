@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configuration of routes.
 
 use std::path::PathBuf;

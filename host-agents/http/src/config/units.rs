@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values with units in configurations.
 
 use std::net::Ipv6Addr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A library for `LD_PRELOAD` that lets unmodified programs use Artemis names:
 //! `LD_PRELOAD=libartemis_preload.so ARTEMIS='2001:db8:a::/48+16 = *.films.example' program`.
 #![cfg(target_env = "gnu")]

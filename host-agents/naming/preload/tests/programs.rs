@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Unmodified programs with Artemis names.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The lists that glibc's `getaddrinfo` returns.
 
 use std::ffi::{CStr, CString, c_int};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `client.c`, a C program linked with the library.
 
 use std::path::{Path, PathBuf};

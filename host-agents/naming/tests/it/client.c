@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Called by c.rs, with the instances in its environment: `client vectors NAME...` prints Service Addresses, `client checks` and `client wrong` end with 0 if all is as it should be. */
 #define _GNU_SOURCE /* EAI_ADDRFAMILY */
 #include "artemis.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! ACK and PATH_ACK (RFC 9000, section 19.3; draft-ietf-quic-multipath, section 4.1).
 
 use std::ops::RangeInclusive;

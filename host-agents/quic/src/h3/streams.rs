@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Streams for crate `h3`.
 
 use std::future::Future as _;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The batch of packets under construction. noq builds the packets of a connection and hands them to the connection's
 //! sender without leaving the thread. So a thread-local batch collects what they carry: the meter is updated once per
 //! batch, and the socket need not know whose batch it sends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The TLS session of one connection: its handshake and its keys.
 
 use std::any::Any;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keys of a session: Initial keys, 1-RTT keys that show packets to the observer, and the capture of rustls'
 //! traffic secrets.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet numbers in more bytes than noq uses. noq truncates a packet number according to its own unacknowledged
 //! packets. Where other hosts send packets in the same number space (QDSR, appendix A), the number on the wire is
 //! farther from those that the client has received.

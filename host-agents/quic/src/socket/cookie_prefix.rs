@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server's IPv6 prefix, under which every interface id is a cookie.
 
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The socket under a connection that runs through the proxy.
 
 use std::io::{self, IoSliceMut};

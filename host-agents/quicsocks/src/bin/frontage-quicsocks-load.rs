@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `frontage-quicsocks-load`: measures the duration of QUIC handshakes, directly or through a QuicSocks proxy.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Malformed and unsupported requests on the control connection.
 
 use frontage_quicsocks::config::Limits;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Client datagrams that the proxy must not forward, each with its outcome.
 
 use frontage_quicsocks::config::{Bandwidth, Limits};

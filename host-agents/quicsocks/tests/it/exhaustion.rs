@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy program when the system is out of sockets.
 
 use std::net::{SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Handshakes of our own client through the proxy, and its migration to the direct path.
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy on the loopback interface, with a real resolver (unbound) and real QUIC servers and clients.
 
 mod control;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that sends arbitrary bytes, without our client library.
 
 use std::net::SocketAddr;

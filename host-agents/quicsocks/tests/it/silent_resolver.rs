@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resolver that does not answer.
 
 use frontage_quicsocks::outcome::{ClientDatagram, FlowEnd, Lookup};

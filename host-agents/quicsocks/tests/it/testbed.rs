@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A resolver, a proxy and servers for the tests.
 
 use std::net::{SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An unmodified QUIC client (ngtcp2's) behind a plain SOCKS client, neither of which knows QuicSocks.
 
 use std::process::{Command, Stdio};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A CA and its certificates.
 
 use std::path::{Path, PathBuf};

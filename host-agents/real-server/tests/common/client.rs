@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An unmodified client: noq with crate `h3`.
 
 use std::net::{SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Testbed: client, balancer and real servers in separate namespaces on one network.
 
 pub mod ca;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that changes its connection ids and retires the old ones (RFC 9000, section 5.1.2).
 
 use std::collections::HashSet;

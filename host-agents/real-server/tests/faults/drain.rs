@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shutdown of a real server and of a balancer: active responses end first.
 
 use frontage_testkit::privileged;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client that acknowledges unsent packets (RFC 9000, section 13.1): its connection is closed, and others continue.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Invalid grants: from unknown peers, of another version, or replayed.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Key updates: before the first delegation, and during delegated streams with BBR.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Faults between client, balancer and real servers, with the real programs on an emulated network.
 
 #[allow(dead_code)]

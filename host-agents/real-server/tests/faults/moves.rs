@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A client behind a NAT that changes its address.
 
 use frontage_testkit::{Nat, privileged};

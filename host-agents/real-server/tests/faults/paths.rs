@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! More real servers than paths.
 
 use frontage_testkit::privileged;

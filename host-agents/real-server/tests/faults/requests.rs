@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests of a real server to its balancer, and rejections. This test acts as the balancer.
 
 use bytes::BytesMut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A network cut between a real server and the client only: the client still receives the balancer (QDSR, section
 //! 6.2).
 

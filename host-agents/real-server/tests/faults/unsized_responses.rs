@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Responses of unknown size, from an origin behind a real server, in chunks (RFC 9112, section 7.1).
 
 use std::io::{Read as _, Write as _};

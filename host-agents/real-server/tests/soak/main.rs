@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Soak test: many objects over many connections with three real servers, with loss, reordering and key updates.
 //! Every byte is compared.
 //!

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m frontage_demo.artemis`: measures Artemis, DNS and anycast over the same testbeds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dispatcher of a site, for services whose name is read from the first flight."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latencies from distances alone, as if switches, servers and clients took no time."""
 
 from __future__ import annotations

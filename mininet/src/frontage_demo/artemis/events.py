@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connection attempts when a site fails, and when packets between sites are lost."""
 
 from __future__ import annotations

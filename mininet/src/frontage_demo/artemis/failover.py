@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client under a mapping that the controllers compute.
 
 The site where it enters serves it first, then the site that measurements show to be best, and when that one fails, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures 12 and 13 of the paper, with our results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unmodified clients that get a service address from a hosts file, and the destinations of their packets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what the sites' controllers know of the mapping (docs/mapping.md) from the store that they share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures set-up and query latency of clients by each method of finding a server."""
 
 from __future__ import annotations

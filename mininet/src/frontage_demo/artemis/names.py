@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DNS for comparison: an authoritative server (nsd), and a recursive one near each client (unbound).
 
 The authoritative server resolves names by client region to the best site, as DNS-based redirection with the client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new client whose round-trip time no site measures passively.
 
 The switch's digest reports it, sites ping it, and the controllers assign it to a region (docs/demand.md).

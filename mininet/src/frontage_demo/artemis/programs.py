@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the programs of Artemis' testbed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/artemis.md and prints the same tables to the terminal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results of each scenario, saved as JSON so that the page can be rewritten without measuring."""
 
 from __future__ import annotations

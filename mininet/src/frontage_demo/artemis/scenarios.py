@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places of clients and sites: the deployments of the paper's evaluation, on the regions of the latency matrix.
 
 The paper's clients are in 15 AWS regions, which the matrix contains in the same order. Its sites are in 11 unnamed

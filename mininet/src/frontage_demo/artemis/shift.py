@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A service whose demand moves from one part of the network to another.
 
 The switches count the demand, placement follows it (docs/demand.md), steering follows placement, and the service is near

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One site: an edge switch with a controller, and its servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of a site's controller and servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The paper's tables with our results, as rows of text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A testbed of clients, name servers and sites."""
 
 from __future__ import annotations

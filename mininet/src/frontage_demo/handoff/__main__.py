@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures delegation to real servers beside proxying, and writes the results beside the published ones.
 
 Example: python -m frontage_demo.handoff --docs docs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures QDSR's figures."""
 
 from __future__ import annotations

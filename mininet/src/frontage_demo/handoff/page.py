@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/qdsr.md: each figure with its plot, beside the published results."""
 
 from __future__ import annotations

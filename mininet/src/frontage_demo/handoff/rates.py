@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sections of the page about download rates: with losses (Fig. 13), and to single-path clients."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A testbed with a balancer that delegates, the same balancer as a proxy, and real servers, over softswitch's links."""
 
 from __future__ import annotations

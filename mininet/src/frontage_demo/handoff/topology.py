@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies of the hand-off's experiments. Each wire is two ports of one softswitch, whose links have delays, rates and
 losses.
 

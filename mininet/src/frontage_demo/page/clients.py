@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clients that load the page: installed browsers, and a noq client with QUIC's multipath extension."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo with real servers: brings up the testbed, loads the page with every client, and writes the report."""
 
 from __future__ import annotations

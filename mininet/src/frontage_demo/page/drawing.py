@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report's drawings as inline SVG: paths of packets, bytes by sender, and a waterfall of the objects."""
 
 from __future__ import annotations

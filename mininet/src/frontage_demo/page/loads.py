@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result of loading a page: its objects, and the bytes from each sender."""
 
 from __future__ import annotations

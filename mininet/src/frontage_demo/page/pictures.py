@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page: pictures of seeded content and size, in the colours of their real servers, and the HTML around them.
 
 A picture is a PNG. A browser shows it only if each of its chunks has the right CRC-32, so a visible picture arrived

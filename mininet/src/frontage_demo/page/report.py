@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of `make demo QDSR=1`: a self-contained page that shows who sent what, and when it arrived."""
 
 from __future__ import annotations

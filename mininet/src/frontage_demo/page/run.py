@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads the page with every client in both forms, and reads what balancer, real servers and switch sent."""
 
 from __future__ import annotations

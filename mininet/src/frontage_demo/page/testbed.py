@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A testbed with real servers that serves the page in two forms.
 
 Below `/direct` the real servers send their pictures themselves. Below `/proxied` the balancer fetches the same pictures

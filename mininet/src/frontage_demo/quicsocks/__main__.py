@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures QuicSocks with the paper's LTE figures, and prints the results beside the model and the published figures.
 
 Example: python -m frontage_demo.quicsocks --handshakes 30 --docs docs

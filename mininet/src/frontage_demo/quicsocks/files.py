@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of the testbed's programs. All run as root, in the foreground, and log to standard error."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures handshakes with and without the proxy, one after the other."""
 
 from __future__ import annotations

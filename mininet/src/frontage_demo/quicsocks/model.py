@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The analytical model of QuicSocks (section IV-A): round trips only, with resolver and proxy at one place."""
 
 from __future__ import annotations

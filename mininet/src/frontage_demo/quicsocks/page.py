@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/quicsocks.md and its plot: measurements beside the model and the published figures."""
 
 from __future__ import annotations

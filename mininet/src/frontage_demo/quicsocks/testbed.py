@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A testbed with wires, resolver, proxy, authoritative name server and HTTP/3 servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topology of QuicSocks' testbed.
 
     client ---- 30 ms ---- isp ---- 30 ms ---- server         round-trip times; each wire is two ports of one softswitch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Injects failures into a JetStream supercluster under load, and checks the consistency of what clients observed.
 
 Example: python -m frontage_demo.supercluster --rate 300 --seed 2 --docs docs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts and stops the process of a region's clients."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computes the page's figures from a run's history."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histories of the clients' operations, and the check that an order explains them.
 
 The store assigns versions, so the order that it claims is known. A history is linearizable if real time allows each

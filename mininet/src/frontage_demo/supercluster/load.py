@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of one region, in their own process: paced writes and reads through a record server, and subscriptions.
 
 Arrivals are open-loop and seeded. While the store stalls, at most `MAX_OUTSTANDING` operations wait for records of one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/auspice-supercluster.md and its plot."""
 
 from __future__ import annotations

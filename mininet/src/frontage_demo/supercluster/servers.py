@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supercluster's servers: one cluster in each region."""
 
 from __future__ import annotations

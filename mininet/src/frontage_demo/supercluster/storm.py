@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scenario: load from all regions while one failure follows the other."""
 
 from __future__ import annotations

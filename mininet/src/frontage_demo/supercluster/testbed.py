@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three regions at measured distances: a namespace for each, and a softswitch between them.
 
     r1 (three nats-servers, clients) --+

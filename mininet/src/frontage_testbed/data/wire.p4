@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two wires: ports 2 and 3, and ports 4 and 5, forward to each other. The ports' links have the delays.
 #include <core.p4>
 #include <v1model.p4>

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """One data centre: an edge switch and its controller, servers, and client hosts on the Internet side."""

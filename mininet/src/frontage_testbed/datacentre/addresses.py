@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The addresses of the data centre's testbed, and the ports of its edge switch.
 
     c1 .. cN --- internet --- (port 1) edge (port 1 + i) --- s1 .. sM

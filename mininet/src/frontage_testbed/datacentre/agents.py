@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The eBPF agents of the TCP servers: they add cookies to responses and count active flows."""
 
 from __future__ import annotations

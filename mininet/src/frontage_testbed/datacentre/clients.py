@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the load generators on the client hosts and collects their reports."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controller's configuration file for the data centre's testbed."""
 
 from __future__ import annotations

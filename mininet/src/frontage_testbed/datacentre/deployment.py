@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the parts of a testbed: binaries, the compiled P4 program, the controller, nginx's module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The edge switch and the controller: two processes in the testbed's root namespace that can be restarted."""
 
 from __future__ import annotations

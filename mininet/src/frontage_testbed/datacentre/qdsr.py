@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A QUIC testbed with real servers (QDSR, docs/handoff.md).
 
 The first server is a load balancer and the only server of the VIP in the switch. The others are its real servers.

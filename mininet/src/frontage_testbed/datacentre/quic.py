@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A testbed with QUIC servers: `frontage-cclb7-quic` on every server host, with the switch's cookie keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the loads of QUIC servers from the Prometheus metrics of `frontage-cclb7-quic` in each server's namespace."""
 
 from __future__ import annotations

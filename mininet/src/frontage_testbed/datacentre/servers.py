@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The TCP servers: one unmodified nginx per host, all with the same objects."""
 
 from __future__ import annotations

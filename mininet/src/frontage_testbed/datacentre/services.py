@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The services of a testbed: the controller's settings for each VIP and its servers."""
 
 from __future__ import annotations

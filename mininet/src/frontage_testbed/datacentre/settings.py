@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's settings from environment variables, validated before anything starts."""
 
 from __future__ import annotations

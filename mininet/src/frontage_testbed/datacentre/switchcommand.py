@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that start the edge switch: softswitch or BMv2."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The TCP testbed of a whole data centre: network, objects, servers with their agents, edge switch and controller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topology of a data centre.
 
     c1 ..... cN           client hosts: unmodified kernels

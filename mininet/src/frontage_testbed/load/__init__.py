@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads, the clients that replay them, and the outcome of each request."""

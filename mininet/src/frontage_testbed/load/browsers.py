@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of headless browsers that use HTTP/3 at once and accept a server's self-signed certificate."""
 
 from __future__ import annotations

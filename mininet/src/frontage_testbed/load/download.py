@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A download over QUIC by any client on a host of the testbed, with a capture of the host's packets."""
 
 from __future__ import annotations

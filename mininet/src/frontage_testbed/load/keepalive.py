@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test client that holds one connection open while clocks wrap and cookie keys rotate.
 
 Runs in a client host's namespace as `python -m frontage_testbed.load.keepalive`, over the kernel's own TCP. For each

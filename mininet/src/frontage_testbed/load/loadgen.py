@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of one client host, sent by a process in the host's namespace over the kernel's own TCP.
 
 The load is open-loop: a request starts at its planned time, whatever the state of earlier ones, and uses a new

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The objects that the servers serve: files of exact sizes with content that every client can verify.
 
 Every object is a prefix of one endless byte sequence: a seeded block of a prime number of bytes, repeated. A client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The outcome of one request: the line that a client process reports to the demo."""
 
 from __future__ import annotations

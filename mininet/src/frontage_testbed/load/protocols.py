@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's protocols and their differences: sizes on the wire, excluded policies, and terms for the report."""
 
 from __future__ import annotations

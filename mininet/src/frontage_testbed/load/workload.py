@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The web-search workload: flow sizes of the DCTCP paper with Poisson arrivals.
 
 The size distribution comes from the query and background traffic of a web-search cluster, published in M. Alizadeh et

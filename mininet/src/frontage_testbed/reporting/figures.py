@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Line plots of pages in docs/results, drawn by matplotlib."""
 
 from __future__ import annotations

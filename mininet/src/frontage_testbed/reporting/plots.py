@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Line plots as inline SVG for the demo's HTML reports, coloured by a style sheet that fits light and dark pages.
 
 Pages in docs/results have plots by matplotlib (`figures`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The style of matplotlib's plots in docs/results."""
 
 from __future__ import annotations

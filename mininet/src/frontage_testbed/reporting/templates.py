@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fills in the templates of generated pages, `docs/templates/*.md.in`.
 
 A template consists of sections. Each begins with a line `<!-- NAME -->`, and its text has placeholders `$name`

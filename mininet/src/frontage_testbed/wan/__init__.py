@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sites and hosts at measured distances, connected by one switch that delays packets."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of testbeds with several sites; all are IPv6.
 
 Each place has a number, its index in the latency matrix. Documentation prefixes stand for the Internet.

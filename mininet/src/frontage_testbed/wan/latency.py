@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Round-trip times between places from a published matrix."""
 
 from __future__ import annotations

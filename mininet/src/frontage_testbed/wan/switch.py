@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network between clients, name servers and sites: one softswitch that runs `data/wan.p4`.
 
 Every unordered pair of places has a delay line: a port in loopback mode whose link delays by half of the pair's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The topology of hosts and sites.
 
     client, resolver of each region --+

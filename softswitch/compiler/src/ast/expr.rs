@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Expressions and type references of the syntax tree.
 
 use std::rc::Rc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traversal of all expressions.
 
 use super::{DeclKind, Expr, ExprKind, Stmt, StmtKind};

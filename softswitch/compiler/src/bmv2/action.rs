@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits actions: statements become a list of primitive operations, and branches become jumps in it.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits expressions.
 //!
 //! The target computes with unbounded numbers, so results are truncated to their width here. Booleans

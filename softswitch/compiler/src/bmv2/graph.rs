@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits control flow: the target runs a graph whose nodes are tables and conditions. Other statements
 //! become actions of tables without a key.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits BMv2 JSON, for `simple_switch`. The documentation of behavioral-model describes the format in
 //! `JSON_format.md`; the emitted version is 2.23.
 

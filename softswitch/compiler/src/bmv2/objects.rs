@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits checksums, counters, meters and foreign externs.
 
 use serde_json::{Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits headers, stacks, unions, value sets and registers.
 
 use serde_json::{Value, json};

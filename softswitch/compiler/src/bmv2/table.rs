@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits the program's tables and their action profiles.
 
 use std::collections::HashMap;

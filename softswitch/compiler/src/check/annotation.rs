@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks annotations that the language or v1model defines.
 
 use super::Checker;

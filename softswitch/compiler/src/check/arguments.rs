@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks arguments of calls: matches them with parameters, and infers type arguments.
 
 use super::Checker;

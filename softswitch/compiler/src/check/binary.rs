@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks binary operators.
 
 use num_traits::{Signed, Zero};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks calls of functions, methods, actions, constructors and built-in methods.
 
 use super::Checker;

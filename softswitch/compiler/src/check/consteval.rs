@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compile-time evaluation of scalar expressions.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks functions and actions, with their parameters.
 
 use super::{Checker, Context};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks method calls of externs, blocks, tables, headers and stacks.
 
 use super::Checker;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Name resolution and type checking.
 //!
 //! Visits the program once in order, because P4 requires declaration before use, and fills a [`Typed`].

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks parsers: states, transitions, select expressions.
 
 use super::Checker;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks bit slices: `x[hi:lo]` and `x[lo +: width]`.
 
 use num_traits::{Signed, ToPrimitive};

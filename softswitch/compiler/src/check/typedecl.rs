@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks declarations of types: structs, headers, unions, enums.
 
 use super::{Checker, wrap};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Resolves type references to types.
 
 use std::ops::RangeInclusive;

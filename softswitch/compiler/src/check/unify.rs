@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Type equality with inference variables, and implicit conversions.
 
 use super::Checker;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks implementations of abstract methods of externs.
 
 use super::Checker;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kinds of warnings, and the action for each.
 
 use std::collections::HashMap;

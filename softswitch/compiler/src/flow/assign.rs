@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Validity of assigned headers.
 
 use super::Flow;

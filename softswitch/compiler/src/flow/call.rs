@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Analyses calls, and tables with their actions.
 
 use super::Flow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Analyses expressions: reads, and the places that they denote.
 
 use num_traits::ToPrimitive;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Data-flow analysis: warns of values that may be uninitialized, of fields of headers that may be invalid, and of out
 //! parameters that may be uninitialized at the end.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Analyses parsers: their states, until the state information reaches a fixed point.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The known state of variables at one point of the program.
 
 use super::layout::Place;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Analyses statements and declarations.
 
 use super::Flow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Expressions of the lowered program.
 
 use num_bigint::BigInt;

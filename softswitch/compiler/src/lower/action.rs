@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lowers actions of tables.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lowers assignments and copies of values.
 
 use std::collections::HashSet;

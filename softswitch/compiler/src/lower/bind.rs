@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Binding of arguments to parameters.
 //!
 //! P4 copies arguments in and out. If that makes no difference, the parameter is an alias of

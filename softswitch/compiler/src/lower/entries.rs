@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The entries that a program gives its tables.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Extern functions of core.p4 and v1model.
 
 use num_traits::ToPrimitive;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The externs of core.p4 and v1model.
 
 use std::borrow::Cow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Constructors of scalar expressions that fold constants on the way.
 
 use num_bigint::BigInt;

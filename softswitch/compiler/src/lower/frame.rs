@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Environments: what names and type parameters stand for.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Key sets of select expressions and table entries.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loops: unrolled, as the target has none.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lowers the checked syntax tree to the flat program of [`crate::ir`].
 //!
 //! This stage evaluates the compile-time part of the program (instantiation, constants, generics) and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names, members of values and types, and elements of stacks and tuples.
 
 use num_traits::ToPrimitive;

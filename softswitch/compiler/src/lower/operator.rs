@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Operators, and equality of values of any type.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The packet: extraction, lookahead and emission.
 
 use super::value::Val;

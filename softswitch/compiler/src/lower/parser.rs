@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parsers: from states with statements to states of the target, which have straight-line
 //! operations and one select each.
 

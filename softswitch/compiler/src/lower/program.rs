@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program as a whole: `main` and the blocks of the architecture.
 
 use std::collections::BTreeMap;

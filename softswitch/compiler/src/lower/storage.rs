@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Allocation of variables: structs are taken apart down to scalars, headers and stacks.
 
 use super::Lower;

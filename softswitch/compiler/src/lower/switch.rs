@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `switch`, on a value and on the action that a table ran.
 
 use super::value::Val;

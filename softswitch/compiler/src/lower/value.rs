@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of expressions: trees whose leaves are scalar expressions or places in storage.
 
 use num_bigint::BigInt;

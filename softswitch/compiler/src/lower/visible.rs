@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The objects visible to the control plane, in P4Info's order.
 
 use super::value::Val;

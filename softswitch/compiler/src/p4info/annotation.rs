@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Annotations and documentation.
 
 use num_traits::ToPrimitive;

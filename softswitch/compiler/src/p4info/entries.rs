@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The entries that the program gives its tables, as a P4Runtime `WriteRequest`.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The formats of P4Info and entries: text, and what it stands for in JSON and binary.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ids and aliases.
 //!
 //! An id contains the object's type in the first byte and a hash of its name (Jenkins one-at-a-time) in

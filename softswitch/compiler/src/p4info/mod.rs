@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Emits P4Info, the program's description for the control plane (P4Runtime specification, section "P4Info message"),
 //! in the text format of protocol buffers.
 

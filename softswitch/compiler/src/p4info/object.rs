@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Extern instances, controller headers and digests.
 
 use num_traits::ToPrimitive;

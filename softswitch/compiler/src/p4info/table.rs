@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables, actions and value sets.
 
 use super::ids::Kind;

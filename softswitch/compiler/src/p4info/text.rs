@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Messages in the text format of protocol buffers.
 
 use std::fmt::Write as _;

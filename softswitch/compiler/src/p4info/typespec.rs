@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Types, as P4Info describes them.
 
 use super::text::Message;

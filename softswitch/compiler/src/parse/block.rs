@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parsers and controls.
 
 use super::{Failed, PResult, Parser};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Declarations.
 
 use super::{Failed, PResult, Parser};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The parser: recursive descent over preprocessed tokens.
 //!
 //! P4's grammar needs to know which names are types, so the parser keeps a scoped set of them.

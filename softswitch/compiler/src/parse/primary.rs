@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The smallest expressions, lists in braces, and sets of keys.
 
 use super::{Failed, PResult, Parser};

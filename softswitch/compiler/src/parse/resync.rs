@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Going on after a syntax error.
 
 use super::Parser;

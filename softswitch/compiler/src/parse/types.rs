@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Type references.
 
 use super::{Failed, KEYWORDS, PResult, Parser};

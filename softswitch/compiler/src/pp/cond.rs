@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Evaluation of `#if` conditions.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Macro definition and expansion.
 
 use std::rc::Rc;

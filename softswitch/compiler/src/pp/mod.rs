@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A C-style preprocessor on tokens, so that every token keeps its source position.
 
 mod cond;

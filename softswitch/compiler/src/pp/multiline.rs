@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Strings that span several lines.
 //!
 //! For the C preprocessor, only the rest of the line after each `"` is a string. The lines between are program text,

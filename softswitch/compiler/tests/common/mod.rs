@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiles test programs.
 #![allow(dead_code, reason = "not every test uses every helper")]
 

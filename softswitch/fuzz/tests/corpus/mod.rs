@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads the corpus of a target: the packed inputs, and the regression inputs beside the archive.
 //!
 //! The host agents' fuzz crate includes this file, too: the folder is that of the crate that is compiled.

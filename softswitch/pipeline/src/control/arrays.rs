@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters, meters, registers, value sets, packet replication, digests and log.
 
 use super::no_such;

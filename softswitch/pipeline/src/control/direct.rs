@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Direct counters and meters. Each entry of a table with a direct counter or meter has its own cell, and so does the
 //! default entry (P4Runtime specification, section "Default Entry"): its key is `None`, and misses are counted and
 //! metered there.

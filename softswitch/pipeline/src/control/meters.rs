@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Saving and restoring indirect meters with the tokens in their buckets, so that a change can be undone.
 
 use crate::error::StateError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control-plane methods of [`Pipeline`](crate::Pipeline).
 
 mod arrays;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control-plane access to action profiles: members, groups, watch ports.
 
 use super::{no_such, pack, unpack};

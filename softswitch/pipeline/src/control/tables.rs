@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control-plane access to tables: entries, default actions, idle time-outs.
 
 use smallvec::SmallVec;

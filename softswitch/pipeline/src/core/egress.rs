@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Egress, checksum update and deparser.
 
 use super::{Core, MICRO, preserve, set};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Control flow: tables, conditions, action calls.
 
 use super::Core;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parser, checksum verification, ingress, and the packet's fate after it.
 
 use super::replication::descriptor;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of a pipeline, and the processing of packets.
 
 mod egress;

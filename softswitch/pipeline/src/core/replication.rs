@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Copies: clones and multicast.
 
 use super::{Core, preserve, set};

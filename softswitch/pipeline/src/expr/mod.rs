@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiled expressions.
 //!
 //! BMv2 computes with unbounded signed integers and truncates the result on assignment. For each operation, the loader

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The three kinds of arithmetic: 64 bits, 128 bits, unbounded.
 
 use std::fmt::Debug;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two-rate three-colour meters (RFC 2698), colour-blind.
 
 use crate::Nanos;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Register arrays.
 
 use num_bigint::BigUint;

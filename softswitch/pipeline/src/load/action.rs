@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads actions: JSON primitives to [`Op`]s.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads pipelines: tables, action profiles, conditions and the control flow between them.
 
 use std::collections::HashMap;

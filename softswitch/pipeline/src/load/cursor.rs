@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cursor over a JSON document that knows its path, so that every error names its place.
 
 use serde_json::Value as Json;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads the table entries that the program defines.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads header types, instances, stacks and unions: JSON to a [`Layout`].
 
 use std::collections::HashMap;

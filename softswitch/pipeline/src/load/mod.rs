@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads BMv2 JSON into a [`Compiled`] program.
 
 mod action;

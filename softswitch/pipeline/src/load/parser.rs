@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads the parser: JSON states to a [`Parser`].
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The range of an expression's values, which determines the arithmetic that computes it exactly.
 
 use num_bigint::{BigInt, Sign};

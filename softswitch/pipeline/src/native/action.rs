@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for actions.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for hashes: it builds the input on the stack and calls the hash function.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for truth values and branches.
 
 use cranelift_codegen::ir::condcodes::IntCC;

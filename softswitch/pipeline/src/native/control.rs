@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for the control flow: tables, conditions, action calls.
 
 use std::collections::BTreeMap;

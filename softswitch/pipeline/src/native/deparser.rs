@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for checksums and the deparser.
 
 use std::collections::BTreeSet;

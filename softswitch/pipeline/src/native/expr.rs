@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for values of up to 64 bits.
 
 use std::mem::offset_of;

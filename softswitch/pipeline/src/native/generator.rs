@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state of code generation: the function being built, calls from it, and the known values of the packet's state at
 //! the current position.
 

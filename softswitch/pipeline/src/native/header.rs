@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for adding and removing headers.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for the keys of tables and `select`.
 
 use cranelift_codegen::ir::types::I64;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code that reads and writes fields.
 
 use std::rc::Rc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The native engine: compiles a program's parser and control flows to machine code of the host.
 //!
 //! The code works on the interpreter's state and leaves the same state after every step, so it can call the interpreter

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for the parser: one block per state.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for tables: the lookup, and the actions that it selects.
 
 use std::collections::BTreeMap;

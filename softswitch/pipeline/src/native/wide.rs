@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generates code for values of up to 128 bits, as pairs of words.
 
 use cranelift_codegen::ir::InstBuilder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A block of up to 512 ternary entries, compared with a key in parallel.
 //!
 //! For each digit of the key (four bits) and each value of the digit there is a lane: one bit per entry, set if the entry

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any number of ternary entries in blocks. Each block covers a range of the order of precedence, so the first match is
 //! the best one.
 

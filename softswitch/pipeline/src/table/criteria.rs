@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Match criteria of entries: checking, packing, and conversion back for the control plane.
 
 use super::key::{KeyField, KeyShape, Limbs};

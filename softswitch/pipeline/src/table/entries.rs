@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The entries of a table by slot; an entry keeps its slot for its lifetime.
 
 use super::criteria::Criteria;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Exact match: an array for short keys, else a hash table. The hash table stores keys of one word inline, which saves a
 //! memory access per hit.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lookup keys: match fields packed into 64-bit words.
 
 use smallvec::SmallVec;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Builds lookup keys from packets.
 
 use crate::expr::{DynField, Env};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An allocator of short, growing and shrinking arrays in one vector.
 
 /// Longest array: 128 items.

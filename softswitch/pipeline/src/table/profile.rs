@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Action profiles and selectors: members and groups that table entries share.
 //!
 //! A one-shot action set is stored as a group and members without ids.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The actions of a table's entries, one record each. Native code reads them, too.
 
 use super::{Call, CallRef, Target};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Finds mask bits that many ternary entries have in common.
 
 use super::entries::Entries;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
 use super::criteria::Criteria;

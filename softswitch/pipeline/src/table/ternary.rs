@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ternary, optional and range match.
 //!
 //! Entries with mask bits in common share a hash table, a tuple (TupleMerge: Daly et al., IEEE/ACM Transactions on

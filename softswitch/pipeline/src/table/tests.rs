@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares every index structure with a scan over all entries, under random insertions and removals.
 
 use super::criteria::Criteria;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Longest-prefix match: a tree bitmap (Eatherton, Varghese, Dittia: Tree Bitmap, ACM SIGCOMM CCR 34(2), 2004), six
 //! bits per node, in which a subtree with a single entry is replaced by that entry.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A tuple: a hash table of ternary entries over mask bits that they have in common.
 
 use hashbrown::HashTable;

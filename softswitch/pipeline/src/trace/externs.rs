@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records the externs that an action uses.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet traces, for debugging P4 programs.
 //!
 //! [`Pipeline::set_tracing`](crate::Pipeline::set_tracing) turns tracing on. Every pass of a packet, through ingress or

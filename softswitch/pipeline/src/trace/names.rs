@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of objects that the interpreter knows by number: fields, values, source positions.
 
 use serde_json::Value as Json;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records the beginning and the end of a pass.
 
 use super::{Enqueued, Outcome, Pass};

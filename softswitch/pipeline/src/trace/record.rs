@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The recorder: the current pass, and the changes since the last comparison.
 
 use super::names::{contents, field_value, qualified, visible};

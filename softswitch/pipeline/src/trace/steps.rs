@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records steps of the parser and the control flow.
 
 use super::names::{field_name, field_value, matches, value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Formats traces as text.
 //!
 //! The first line of a pass is not indented, the steps are, and the last line is the packet's fate.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random damage to a program's JSON.
 
 use serde_json::Value as Json;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random packets for `programs/everything.p4`.
 
 use super::{Command, ethernet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random entries for all tables and arrays of a program. Values come from the small pools that
 //! [`packets`](super::packets) uses, so that packets hit entries.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A pipeline that runs `programs/everything.p4`, and packets for it.
 #![allow(dead_code, reason = "not every test uses every helper")]
 

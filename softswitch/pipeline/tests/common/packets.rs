@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Random Ethernet, IPv4, IPv6, ARP, ICMP and TCP packets, some of them damaged.
 
 use softswitch_pipeline::Rng;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """P4 programs in Python: compile them, fill tables, send packets, inspect traces.
 
     import softswitch

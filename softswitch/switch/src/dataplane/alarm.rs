@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A thread's timer for its queues.
 
 use std::sync::Arc;

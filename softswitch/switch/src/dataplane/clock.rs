@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The switch's clock.
 
 use std::time::Duration;

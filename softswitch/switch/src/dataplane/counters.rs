@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of packets, by port and by cause of a drop.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The data plane and its threads.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The data plane: moves packets from ports through the pipeline and the queues to ports.
 //!
 //! The pipeline and the queues are one state machine (`switching.rs`) that processes one packet after the other, with any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The outlets of the data plane, which keep the order of frames.
 
 use std::sync::Arc;

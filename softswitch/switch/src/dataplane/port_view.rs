@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A port's name and counters, for monitoring.
 
 use std::sync::Arc;

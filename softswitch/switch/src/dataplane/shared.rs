@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state that the packet threads share.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pipeline and the queues as one state machine, which one thread at a time runs.
 
 mod packets;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A thread of the data plane: it waits for frames, timers and the control plane, and never spins.
 
 use std::os::fd::AsFd;

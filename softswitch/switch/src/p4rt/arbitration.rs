@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arbitration of the primary controller of each role (specification, section "Client Arbitration and
 //! Controller Replication"), as a state machine without I/O.
 

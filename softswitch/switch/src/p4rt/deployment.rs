@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A forwarding pipeline config with its state: schema, pipeline and notes.
 
 mod adopt;

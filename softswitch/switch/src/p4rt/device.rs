@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The P4Runtime device: its configs, its controllers, and the messages to and from them.
 
 mod events;

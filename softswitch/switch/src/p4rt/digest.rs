@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Collects digest messages into lists (specification, section "DigestEntry"), as a state machine
 //! without I/O.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of P4Runtime operations, and their encoding in gRPC statuses.
 
 use prost::Message;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control plane's own state of entities, which the pipeline does not store: data for reading them back as written,
 //! and their sizes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The headers for packet metadata between data plane and controller.
 
 use prost::bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! P4Info linked to the objects of a loaded program: all ids for clients, and the objects that they denote.
 
 mod link;

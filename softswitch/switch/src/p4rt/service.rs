@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gRPC service.
 
 use std::pin::Pin;

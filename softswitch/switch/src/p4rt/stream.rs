@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A controller's stream: receives arbitration, packet-out and acknowledgements, and sends all other messages.
 
 use std::sync::Arc;

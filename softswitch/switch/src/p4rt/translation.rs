@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translated types, `@p4runtime_translation`, which the controller and the program represent differently
 //! (specification, sections "User-defined types" and "PSA Metadata Translation").
 //!

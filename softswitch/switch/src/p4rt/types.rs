@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! P4 types of registers and digests, and their values as `P4Data`.
 
 use prost::bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Conversion between P4Runtime byte strings (specification, section "Bytestrings") and the pipeline's values.
 
 use prost::bytes::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Captures of received and sent frames in libpcap files, with the file names of `simple_switch --pcap`.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A loopback port: frames sent to the port are received on it, after they have crossed the port's link.
 //!
 //! Switch ASICs have these ports, too (a MAC in loopback mode). Here they serve as delay lines: with one per pair of

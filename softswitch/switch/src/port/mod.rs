@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Ports, which receive and send frames.
 
 pub mod capture;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Completes in software the work that a sender offloaded to its network card: checksums and segmentation.
 //!
 //! On a veth pair there is no card to do it, so a P4 program would see packets of 64 KB with unfinished checksums.

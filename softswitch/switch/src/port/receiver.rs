@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Receives frames from a network interface through an `AF_PACKET` socket with a ring.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rings of frames in memory that a packet socket shares with the kernel. Receiving needs no system call per frame, and
 //! sending needs one per batch (`Documentation/networking/packet_mmap.rst`, TPACKET_V2).
 //!

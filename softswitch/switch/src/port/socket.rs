@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packet sockets: opening, options, binding.
 
 use std::ffi::{CString, c_int, c_void};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mininet's switches for finsy's demo networks: softswitch, under the names of the switches that they ask for."""
 
 import os

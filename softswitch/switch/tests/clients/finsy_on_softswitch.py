@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pytest plugin that runs finsy's demo networks on softswitch instead of in finsy's container.
 
 finsy's tests check their controllers once, after a short time, which is not enough on a busy machine. So each command is

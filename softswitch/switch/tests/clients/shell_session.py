@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session of p4runtime-shell with every kind of entity of features.p4, packets and digests.
 
     shell_session.py ADDRESS INTERFACE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* One of everything that P4Runtime can see, for the tests of the server and of packet forwarding. */
 #include <core.p4>
 #include <v1model.p4>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Types that the controller sees otherwise, everywhere that P4Runtime can see them. */
 #include <core.p4>
 #include <v1model.p4>

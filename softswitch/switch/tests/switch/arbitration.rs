@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Controllers over real gRPC: primary, backups, roles and their permissions.
 
 use crate::common::{Controller, DEVICE, TestSwitch, features, uint128};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Batches (P4Runtime specification, sections "Write RPC", "Batch Atomicity" and "Error Reporting").
 
 use crate::common::features::{self, direct, entry, group, l2, member, replica, route, spread};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Setting and getting the forwarding pipeline config.
 
 use crate::common::features::{self, exact};

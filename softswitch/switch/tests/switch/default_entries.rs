@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Direct counters and meters of default entries (P4Runtime specification, sections "Default Entry" and
 //! "Direct Resources").
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Entities other than table entries.
 
 use crate::common::features::{

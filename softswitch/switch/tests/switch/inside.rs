@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traces and captures of a running switch.
 
 use std::io::{BufRead, BufReader};

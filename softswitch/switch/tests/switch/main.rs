@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! All tests of the switch in one program, because linking the switch takes long.
 
 mod common;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets through a switch whose ports' other ends are in the test, and the messages to controllers.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program `softswitch`: options, output, signals, exit status.
 
 use std::io::{BufRead, BufReader, Read, Write};

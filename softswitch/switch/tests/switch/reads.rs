@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads (P4Runtime specification, sections "Wildcard Reads", "Read RPC", and the sections on the entities).
 
 use crate::common::features::{self, direct, entry, exact, lpm, optional, replica, route};

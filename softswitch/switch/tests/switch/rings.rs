@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames between two interfaces through their rings, without a switch. Skipped, with a message, without root.
 
 use std::collections::VecDeque;

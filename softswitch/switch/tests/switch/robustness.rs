@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The switch answers arbitrary messages of controllers, and refused ones change nothing.
 
 use std::num::NonZeroUsize;

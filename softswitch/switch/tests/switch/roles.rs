@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Roles (P4Runtime specification, sections "Client Arbitration and Controller Replication", "Default
 //! Role" and "Role Config").
 

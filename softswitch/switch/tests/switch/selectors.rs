@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Action selectors (P4Runtime specification, sections "Member Programming", "Group Programming", "Rules
 //! on Setting max_size" and "One Shot Action Selector Programming").
 

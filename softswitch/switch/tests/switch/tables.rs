@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table entries: valid and refused writes, and reads.
 
 use crate::common::features::{

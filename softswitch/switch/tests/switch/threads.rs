@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A switch with several packet threads between veth pairs. Skipped, with a message, without root.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translated types (P4Runtime specification, sections "User-defined types" and "PSA Metadata
 //! Translation"): ports are 9 bits in the data plane and 32 for the controller, next hops are strings.
 

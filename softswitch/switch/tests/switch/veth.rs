@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program between veth pairs, in its own network namespaces. Skipped, with a message, without root.
 
 use std::io::{BufRead, BufReader, Read, Write};

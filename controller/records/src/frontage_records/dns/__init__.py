@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records as a DNS zone for ordinary resolvers. See docs/records.md."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DNS resource records from a record's document."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sites nearest to clients, as measured by the end-user mapping (docs/mapping.md) and read from its store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sites nearest to a client: by the client subnet that the resolver sends (RFC 7871), or by the resolver's own address."""
 
 from __future__ import annotations

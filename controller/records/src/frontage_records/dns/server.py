@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The DNS server of the zone, over UDP and TCP (RFC 1035, section 4.2; RFC 7766)."""
 
 from __future__ import annotations

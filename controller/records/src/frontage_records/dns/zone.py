@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to DNS queries: bytes in, bytes out. A callback looks up the records.
 
 The zone is authoritative for all names below its own; such a name is the GUID of a record. RFC 1034, 1035; RFC 2308 for negative

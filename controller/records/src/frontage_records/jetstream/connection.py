@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The connection to JetStream: the few operations that the store needs, with errors that tell whether an operation was done."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store on JetStream. All consistency models rest on the total order of each record's messages."""
 
 from __future__ import annotations

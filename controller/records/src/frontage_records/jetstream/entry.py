@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The content of a message in a stream: a record's state, or the group to which the record has moved."""
 
 from __future__ import annotations

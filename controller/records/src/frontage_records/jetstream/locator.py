@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds records across placement groups, and moves them without losing or reordering an update (Auspice, section 1.2.4).
 
 A move commits a stop request as the record's last update in the old group, with the record's state, and then starts the record in the

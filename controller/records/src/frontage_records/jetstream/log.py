@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a record: which of its messages in the stream are valid.
 
 A message is published with ``Nats-Expected-Last-Subject-Sequence``, the last message that its writer has seen. The Raft leader refuses

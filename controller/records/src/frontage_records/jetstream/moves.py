@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves of whole placement groups, with rollback.
 
 nats-server moves a Raft group online: servers of the new site catch up and join, then the old ones leave. Until then a majority is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement groups: a stream whose Raft group is at one site, with a mirror at each other site of the replica set.
 
 A group is called ``p`` and the number of a partition, or ``c`` and a number. The group of a partition holds its new records, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that need a record's order run at a record server of the site that orders it: the paper's primary.
 
 A server near the Raft leader, which has the record's tail in its write cache, needs one short round trip. A distant server would first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Merges concurrent calls of the same operation into one."""
 
 from __future__ import annotations

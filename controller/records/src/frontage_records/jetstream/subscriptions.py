@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscriptions to records: the notifications that streams send, and periodic reads in case one is lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The format of messages in streams and between record servers: one line of JSON, then a record's document unchanged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cache of log tails that this server has written, which saves the next write a read.
 
 A cached tail may be stale, because other servers write too. So no client gets an answer from the cache alone: the server first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A problem of a configuration, and helpers that find the commonest kinds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of ports, schedulers, routes and neighbors."""
 
 from __future__ import annotations

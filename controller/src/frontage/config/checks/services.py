@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of VIPs and servers."""
 
 from __future__ import annotations

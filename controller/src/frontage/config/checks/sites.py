@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of sites, dispatchers and service addresses."""
 
 from __future__ import annotations

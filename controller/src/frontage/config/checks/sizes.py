@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of the configuration against the table sizes of the P4 program."""
 
 from __future__ import annotations

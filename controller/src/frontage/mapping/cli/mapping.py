@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage mapping``: shows and fills the store of the end-user mapping.
 
 The commands import the store's libraries when they run, so that other commands start without them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``frontage placement``: shows where services run by their demand, and why.
 
 The command imports the store's libraries when it runs, so that other commands start without them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sites that a deployment chooses in each order of sites.
 
 A deployment is a set of sites, and the number of them that get a copy of a first flight.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The computation: from RTTs and deployments to regions and choices, incrementally.
 
 Nothing is computed per service and prefix. Services with the same sites and redundancy form one *deployment*; prefixes with the same

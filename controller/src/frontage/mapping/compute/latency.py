@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The matrix of RTTs between client prefixes and sites. A prefix inherits missing RTTs from the longest prefix that covers it."""
 
 from __future__ import annotations

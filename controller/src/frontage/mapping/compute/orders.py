@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orders: the sites by distance from a client prefix. Prefixes share orders, and keep theirs while it is good enough.
 
 An order lists the measured sites of a prefix, nearest first. It *fits* a prefix if no site precedes another that is nearer by more

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client prefixes as plain numbers, and which prefix covers which."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Regions: groups of client prefixes for which every deployment makes the same choice. Regions keep their numbers over changes."""
 
 from __future__ import annotations

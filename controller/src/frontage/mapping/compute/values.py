@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The input and the output of the computation: measurements and changes."""
 
 from __future__ import annotations

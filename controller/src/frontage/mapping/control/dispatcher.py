@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One dispatcher, over HTTP: reads its measurements and its replicas, and keeps its table equal to the mapping."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main loop of the mapping: every interval it collects measurements, computes if it holds the lease, and writes the changes."""
 
 from __future__ import annotations

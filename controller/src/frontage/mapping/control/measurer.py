@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demand that one switch sees: load reports from its counters, and the prefixes of clients that are in no region."""
 
 from __future__ import annotations

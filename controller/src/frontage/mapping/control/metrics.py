@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Prometheus metrics of the mapping, of demand and of placement."""
 
 from __future__ import annotations

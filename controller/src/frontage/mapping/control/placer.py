@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The epochs of placement, at the controller that computes the mapping: from load reports to sites, and from sites to moves.
 
 Placement is computed from what the store holds, so that a new holder of the lease continues where the last one stopped.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Active measurements: which addresses the sites' dispatchers probe."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of the computed tables that the own site's switch needs: services that their address alone identifies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handshakes since the last reading, from counters that only grow."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RTTs from regions to sites, averaged over the prefixes of each region: the input of placement."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Estimates of a service's demand, and of what a move would gain.
 
 Handshakes are samples, and a few of them say little. A service that moved whenever the handshakes of one epoch suggested it would

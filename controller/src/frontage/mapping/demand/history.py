@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placing controller's state of each service: which load reports it has processed, and the epochs of the last move."""
 
 from __future__ import annotations

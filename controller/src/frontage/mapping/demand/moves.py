@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make-before-break moves of a service from its sites to others.
 
     starting -> active -> leaving -> draining -> gone

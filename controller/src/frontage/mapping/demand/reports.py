@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load reports: when a site reports the demand that it sees, and what a report contains (Auspice, sections 1.2 and 1.2.5).
 
 A site sends at most one report of a service per m handshakes, so that reports are a known share of the handshakes. A report contains

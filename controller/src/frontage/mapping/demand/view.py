@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placement document of a service: plain values that explain to an operator where the service runs, and why."""
 
 from __future__ import annotations

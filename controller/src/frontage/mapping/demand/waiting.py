@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The load latency of each site: how long handshakes wait there because it is busy.
 
 Auspice (section 1.2.1) defines it as "load-induced latency measured locally at each server". The RTT of a handshake, as a replica

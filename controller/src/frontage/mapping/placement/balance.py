@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placement for nearly full sites without measured load latencies: before the first epoch, or to predict an outcome.
 
 The engine avoids busy sites by their load latency, which is measured. `balance` computes it with a model: it places the records,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The choice of sites for a record's replicas: a share of them by locality, the rest at random (Auspice, section 1.2.1).
 
 A record's choice depends only on its own demand, its number of replicas and the sites, so replica-controllers can compute their

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The number of replicas of each record: F + beta * r/w, from F to M (Auspice, equation 1)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random sites without state: a hash gives each (record, site) a priority.
 
 A record's random sites are those with the smallest priorities. So they are distinct, every controller draws the same ones in any

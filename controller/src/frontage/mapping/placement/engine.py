@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The placement engine: from demand to sites, incrementally.
 
 A record is placed again only if its demand has changed, or if its number of replicas has changed with beta. As long as load latencies

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The minimum mean latency of any placement, as an exact mixed-integer program for few records (Auspice, section 1.2.1).
 
 The tests compare the engine with it. It needs SciPy, whose solver is HiGHS (extra ``optimum``).

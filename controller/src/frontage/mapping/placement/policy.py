@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The limits on load reports and reconfigurations that keep both a small share of the requests (Auspice, section 1.2.5).
 
 An active replica reports at most once per m requests that it has served for the record, and only if they come from other regions than

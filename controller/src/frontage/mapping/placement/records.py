@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's memory of demand: a row for each record, and its requests by region."""
 
 from __future__ import annotations

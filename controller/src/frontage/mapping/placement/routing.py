@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model of request routing: each request goes to the closest replica by RTT and load latency (Auspice, section 1.2.2).
 
 Clients change replicas as measured load latencies change. `route` raises the load latency of a site that gets more than it can serve

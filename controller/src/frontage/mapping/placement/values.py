@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The input of placement: parameters, sites, and the demand for records by region."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Explains to an operator why a record has its replicas and sites."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Import and export of the store's tables as CSV. The header line tells which table a file holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQLite or PostgreSQL: the connection, the schema's version, and numbered transactions.
 
 Every writing transaction first takes the next number of one counter and marks its rows with it. The counter's row stays locked until

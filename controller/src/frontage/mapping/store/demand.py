@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of the store about demand and placement, through which the sites' controllers exchange both (see `schema`)."""
 
 from __future__ import annotations

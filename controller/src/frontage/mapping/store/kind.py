@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables that CSV files hold. A module apart from `csvfile`, so that the command line starts without its libraries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of the store about latency: the RTTs measured between client prefixes and sites."""
 
 from __future__ import annotations

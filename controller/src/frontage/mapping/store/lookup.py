@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Explains to which sites a client of a service is sent, and why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the store. The first three are those of Artemis (sections 3.3 and 3.4.2); the others hold what is computed from them,
 and the demand of the services that are placed by it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store as a whole: latency, demand, services and the lease. Several controllers may use it at once (see `database`).
 
 A parameter ``since`` is a version: the method returns what has changed after it.

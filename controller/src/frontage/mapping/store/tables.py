@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The computed tables as one immutable state with a version: read from the store, and turned into the entries of one site."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``aifo.p4``: the queue length up to which AIFO admits a packet, by how many ranks of the window are smaller than its rank."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``assign.p4``: the pool of weighted round robin (policy ``cheetah-rr``)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``choice.p4``: the active and draining servers of each VIP."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``copies.p4``: the tunnel and the next hop of copies of first flights, which are rewritten in egress."""
 
 from __future__ import annotations

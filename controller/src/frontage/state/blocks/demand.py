@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``demand.p4``: the services whose handshakes are counted, and their counter cells."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``encapsulation.p4``: the outer headers of the tunnels to sites, dispatchers and replicas."""
 
 from __future__ import annotations

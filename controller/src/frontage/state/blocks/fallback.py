@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``fallback.p4``: the idle timeout of the TCP connection table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``forwarding.p4``: longest-prefix match and next hops. A neighbor, or a real server, is a route to a single address."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``handshake.p4``: the idle timeout of the QUIC handshake table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``insight.p4``: the score of every load code, for each score class."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``maglev.p4``: consistent hashing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``masking.p4``: sealing TCP's static cookie with the newest key, and the cookie addresses of QUIC servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``neighbor.p4``: the switch's own addresses, for which it answers ARP, neighbor discovery and pings."""
 
 from __future__ import annotations

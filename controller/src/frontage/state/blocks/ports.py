@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``ports.p4``: the role of each port."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``real_servers.p4``: the servers on whose behalf each port may send, and the addresses of real servers.
 
 Packets from outside to these addresses are dropped.

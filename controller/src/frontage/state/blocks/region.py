@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``region.p4``: the regions of clients. `frontage.state.steering` has the entries."""
 
 from __future__ import annotations

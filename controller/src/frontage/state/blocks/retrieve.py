@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``retrieve.p4``: opening the echoed TCP cookie with every installed key, by the rounds of the seal in reverse order."""
 
 from __future__ import annotations

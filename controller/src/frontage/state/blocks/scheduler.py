@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``scheduler.p4``: the queueing discipline and the ECN threshold of each port."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``server.p4``: the address of the server with each SID."""
 
 from __future__ import annotations

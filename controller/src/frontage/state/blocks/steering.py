@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``steering.p4``: the service addresses among the VIPs, and the site of each SID.
 
 `frontage.state.steering` has the entries of the end-user mapping's own tables.

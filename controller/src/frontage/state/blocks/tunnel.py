@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``tunnel.p4``: the known tunnel endpoints, who may send through a tunnel, and which packets."""
 
 from __future__ import annotations

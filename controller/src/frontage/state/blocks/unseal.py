@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``unseal.p4``: opening the cookies of QUIC packets with every installed key, by the rounds of the seal in reverse order."""
 
 from __future__ import annotations

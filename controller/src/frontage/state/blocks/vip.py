@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``vip.p4``: the packets of each VIP in both directions, and the VIP's policy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tournament (p4src/control/tree.p4) with ageing: a leaf that nobody reports on loses an eighth of its score at each visit, so that an old report is
 // believed less and less, until the server looks good enough for a flow, and tells how it is. Servers that have flows by this switch report with each
 // packet, and hardly age. Who visits are packets without business in the tree, one in 2^AGE_SHIFT, each the next leaf; of the first VIP, for a simulation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As p4src/control/rank.p4, but of the code only the RPT_BITS most significant bits are read: what a narrower field in the cookie would say.
 #ifndef RPT_BITS
 #define RPT_BITS 8

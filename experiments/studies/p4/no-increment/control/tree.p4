@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tournament (p4src/control/tree.p4), where a flow that was given to a server does not count before the server says so.
 control Tree(inout tree_t tree) {
     TreeLeaf() leaf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tournament (p4src/control/tree.p4) without its coin: of servers with the same score all switches take the same one, that of the lowest slots.
 control Tree(inout tree_t tree) {
     TreeLeaf() leaf;

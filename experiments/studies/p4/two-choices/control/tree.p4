@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The power of two choices (Mitzenmacher, 2001) in place of the tournament: a flow goes to the less loaded of two servers drawn at random. The leaves
 // stand in two registers, alike, since a packet reads each but once.
 control Tree(inout tree_t tree) {

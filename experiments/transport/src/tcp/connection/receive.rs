@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processing of received segments (RFC 9293, section 3.10.7).
 
 use std::ops::Range;

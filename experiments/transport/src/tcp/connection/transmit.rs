@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Generation of segments to send.
 
 use super::{Connection, Stage, clock};

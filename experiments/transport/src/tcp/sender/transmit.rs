@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Selection of the next data to send (RFC 6675's NextSeg): lost data, then new data, then data that may be lost.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Translation of ACK frames from numbers on the wire to noq's own.
 
 use std::ops::Range;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Short headers (RFC 9000, section 17.3.1): noq's own, and those of the client's connection that replace them.
 
 use noq::ConnectionId;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A connection without noq that has delegations, for fuzzers.
 
 use bytes::BytesMut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets of the client: noq gets the frames that concern noq, real servers get theirs.
 
 use bytes::BytesMut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packets of noq: none of them may look as if a real server had sent it.
 
 use std::ops::Range;

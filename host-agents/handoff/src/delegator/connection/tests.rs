@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use frontage_quic_wire::PacketNumberSet;
 

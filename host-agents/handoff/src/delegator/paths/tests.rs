@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 
 /// noq sends a packet on a path. Returns the number on the wire.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use proptest::prelude::*;
 use rustls::Side;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Internet between clients, name servers and sites, in one switch.
 //
 //   packet from a host's or site's port:  its destination's route selects the output port.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads truth values and comparisons.
 
 use super::value::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads expressions: JSON to [`Node`](crate::expr::Node)s and [`Cond`](crate::expr::Cond)s in the narrowest sufficient
 //! arithmetic.
 

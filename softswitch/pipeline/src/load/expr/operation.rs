@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loads operations on numbers.
 
 use num_bigint::BigInt;

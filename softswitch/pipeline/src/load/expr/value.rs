@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compiled values in the narrowest arithmetic that can hold them.
 
 use num_bigint::BigInt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The functions that native code calls.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};

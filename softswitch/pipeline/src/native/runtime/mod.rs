@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The interface between native code and Rust, and the only module with `unsafe`: calls into native code, calls from it,
 //! and its memory.
 //!

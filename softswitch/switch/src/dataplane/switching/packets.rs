@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The path of a packet: ingress, queue, egress, link.
 
 use std::sync::Arc;

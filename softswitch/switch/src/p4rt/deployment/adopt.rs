@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Copying the forwarding state from one config to another: RECONCILE_AND_COMMIT.
 
 use softswitch_pipeline::Nanos;

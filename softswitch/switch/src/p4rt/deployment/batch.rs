@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Batches of updates (specification, section "Batch Atomicity").
 
 use parking_lot::MutexGuard;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events from the data plane to the controllers.
 
 use std::sync::Arc;

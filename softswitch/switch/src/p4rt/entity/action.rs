@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Actions of table entries: a call, a reference to a member or a group, or an action set.
 
 use softswitch_pipeline::EntryAction;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Calls of actions with their parameters (specification, section "Action Specification").
 
 use softswitch_pipeline::ActionCall;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Indirect and direct counters.
 
 use softswitch_pipeline::CounterValue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Digest configurations.
 
 use super::{Op, View, unknown, wrap};

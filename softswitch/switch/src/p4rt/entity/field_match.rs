@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Match fields of table entries and value sets (specification, section "Match Format").
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Groups of action selectors (specification, section "Group Programming").
 
 use std::collections::HashSet;

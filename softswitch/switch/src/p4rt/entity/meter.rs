@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Indirect and direct meters.
 
 use softswitch_pipeline::MeterConfig as Config;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! P4Runtime's entities: decoding, applying to the pipeline, and reading back.
 //!
 //! A write is first decoded into an [`Op`], which needs only the schema. Then the op runs with the pipeline locked, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Action sets in the entries of tables with a selector (specification, section "One Shot Action Selector
 //! Programming").
 

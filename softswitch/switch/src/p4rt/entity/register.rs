@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Registers.
 
 use super::{Op, View, cells, only_modify, selected, unknown, wrap};

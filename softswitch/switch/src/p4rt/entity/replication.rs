@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Multicast groups and clone sessions (specification, section "PacketReplicationEngineEntry").
 
 use softswitch_pipeline as pipe;

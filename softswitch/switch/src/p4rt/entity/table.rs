@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Table entries (specification, section "TableEntry").
 
 mod default_entry;

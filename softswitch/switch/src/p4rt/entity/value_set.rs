@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parser value sets.
 
 use std::collections::HashSet;

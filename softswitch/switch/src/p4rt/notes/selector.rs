@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents of action profiles and selectors.
 
 use std::collections::BTreeMap;

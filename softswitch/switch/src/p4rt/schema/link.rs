@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links P4Info to a program, and reports differences.
 
 mod externs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program `tests/programs/features.p4`, and its entities.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A switch in the test's process: controllers connect over gRPC, and its ports are sockets instead of network
 //! interfaces.
 

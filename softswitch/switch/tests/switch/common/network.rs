@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A network namespace with veth pairs for one test. It disappears with the test's threads.
 
 use std::process::Command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A port whose other end is in the test.
 
 use std::os::fd::{AsFd, BorrowedFd};

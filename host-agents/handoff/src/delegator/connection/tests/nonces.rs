@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! No nonce is used twice in any order of delegations, returns, deaths and key updates (RFC 9001, section 5.3).
 
 use std::collections::HashSet;

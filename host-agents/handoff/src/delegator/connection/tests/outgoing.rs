@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::collections::HashSet;
 
 use frontage_quic::session::Outgoing;

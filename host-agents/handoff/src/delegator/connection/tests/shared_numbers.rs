@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use bytes::{BufMut as _, BytesMut};
 use frontage_quic::session::{Incoming, Outgoing};
 use frontage_quic_wire::frames::{Frame, read};

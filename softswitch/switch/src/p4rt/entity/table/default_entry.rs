@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes of default entries (specification, section "Default Entry").
 
 use softswitch_pipeline::{EntryAction, Pipeline, TableId};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Direct resources in writes of table entries (specification, section "Direct Resources").
 
 use softswitch_pipeline::{

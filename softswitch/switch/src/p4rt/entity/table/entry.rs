@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes of entries with a key.
 
 use softswitch_pipeline::{Entry, EntryAction, EntryKey, EntryState, Nanos, Pipeline, TableId};

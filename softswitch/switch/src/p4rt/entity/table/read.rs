@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads of entries (specification, section "Wildcard Reads" of table entries).
 
 use softswitch_pipeline::{CounterValue, EntryState, IdleEntry, MatchField, MeterConfig, Nanos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Links the objects of P4Info other than tables and actions.
 
 use softswitch_pipeline::Info;
