@@ -80,11 +80,12 @@ pub fn is_exhausted(error: &io::Error) -> bool {
 /// do their own path MTU discovery (`IP_PMTUDISC_PROBE` in ip(7)).
 fn configure(socket: &std::net::UdpSocket, ipv6: bool) -> io::Result<()> {
     SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
-    Ok(if ipv6 {
-        setsockopt(socket, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?
+    if ipv6 {
+        setsockopt(socket, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?;
     } else {
-        setsockopt(socket, IpMtuDiscover, &libc::IP_PMTUDISC_PROBE)?
-    })
+        setsockopt(socket, IpMtuDiscover, &libc::IP_PMTUDISC_PROBE)?;
+    }
+    Ok(())
 }
 
 /// Sends `datagram` without waiting.
