@@ -2,13 +2,13 @@
 """Runs unmodified HTTP/3 clients through the whole data centre, and writes docs/clients.md from the results.
 
 Each installed client of catalogue.toml downloads 5 MB several times, in namespaces, through softswitch with frontage.p4 from
-frontage-cclb7-quic: undisturbed; with its port changed by a NAT; with its host's address replaced; if it uses the cookie
-address, without a path to it; and if it has an option for that, with a migration. A last download comes from real servers, to
-which the only server delegates all requests. Writes build/clients/result.json.
+frontage-cclb7-quic: undisturbed, with its port changed by a NAT, and with its host's address replaced. A client that uses the
+cookie address also downloads without a path to it; a client with an option for it, with a migration. A last download comes
+from real servers, to which the only server delegates all requests. Writes build/clients/result.json.
 
-Fails if a packet comes from an address that the client must not see, if the switch does not find the client's server by its
-cookie address or connection ID, if the balancer sends what real servers should, or if a download is incomplete. The two
-downloads that depend on the client's ability to change its address may be incomplete.
+Fails if a packet comes from an address that the client must not see, or if the switch does not find the client's server by
+its cookie address or connection ID. It also fails if the balancer sends what real servers should, or if a download is
+incomplete. The two downloads that depend on the client's ability to change its address may be incomplete.
 
 Example: clients/run.py --only ngtcp2
 """
