@@ -55,7 +55,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "table1": PRIVATE_MOUNTS + _python("table1.py"),
     "simulator": _python("simulator.py"),
     "dispatcher": [os.environ.get("FRONTAGE_BENCH", str(ROOT / "target" / "release" / "frontage-bench")), "dispatcher"],
-    "ebpf": [os.environ.get("FRONTAGE_CCLB7", str(ROOT / "target" / "release" / "frontage-cclb7")), "bench", "--json"],
+    "ebpf": [os.environ.get("FRONTAGE_BENCH", str(ROOT / "target" / "release" / "frontage-bench")), "ebpf"],
 }
 NEED_ROOT = {
     "veth-frontage",

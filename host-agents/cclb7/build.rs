@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the eBPF programs, which the agent carries in its binary, and the one that its tests need.
+//! Compile the eBPF programs that the agent embeds, and the one that its tests need.
 
 use std::path::PathBuf;
 use std::process::{Command, exit};
@@ -14,7 +14,7 @@ fn main() {
     println!("cargo:rerun-if-changed=include");
     println!("cargo:rerun-if-changed=tests/mask.bpf.c");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     for (source, object) in PROGRAMS {
         compile(source, &out.join(object));
     }
@@ -22,8 +22,8 @@ fn main() {
 
 fn compile(source: &str, object: &std::path::Path) {
     let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang-14".into());
-    // The kernel's own headers for user space stand in a folder named by the host's architecture.
-    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
+    // The kernel's headers for user space are in a folder named after the host's architecture.
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
     let status = Command::new(&clang)
         .args([
             "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
@@ -35,10 +35,10 @@ fn compile(source: &str, object: &std::path::Path) {
     match status {
         Ok(status) if status.success() => {}
         Ok(_) => fail(&format!(
-            "{source} does not compile (see above); it needs: apt install libbpf-dev linux-libc-dev"
+            "{source}: does not compile (see above): apt install libbpf-dev linux-libc-dev"
         )),
         Err(error) => fail(&format!(
-            "cannot run {clang}: {error}; apt install clang-14, or name another clang in BPF_CLANG"
+            "cannot run {clang}: {error}: apt install clang-14, or name another clang in BPF_CLANG"
         )),
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
- * CCLB7's signal collector and feeder (CloudCookie, section IV-A) for TCP, beside an unmodified kernel and server:
+ * CCLB7's signal collector and feeder (CloudCookie, section IV-A) for TCP, with an unmodified kernel and server.
  *
- *   tc egress    counts sent bytes; timestamp -> cookie in TSval; remembers what was sent when
- *   tc ingress   cookie in TSecr -> the kernel's own timestamp
- *   setsockopt   the server's reports of its responses' sizes
- *   sockops      a connection's beginning and end
+ *   tc egress    counts sent bytes; timestamp -> cookie in TSval; records when segments were sent.
+ *   tc ingress   cookie in TSecr -> the kernel's own timestamp.
+ *   setsockopt   the server's reports of its responses' sizes.
+ *   sockops      begin and end of each connection.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -23,12 +23,12 @@
 #define PAGE 4096
 #define RTT_UNKNOWN 1000 /* ms */
 
-/* The one field of the kernel's socket that no helper tells; its offset is relocated when the program is loaded. */
+/* The one field of the kernel's socket that no helper returns; its offset is relocated when the program is loaded. */
 struct tcp_sock {
 	__u32 write_seq;
 } __attribute__((preserve_access_index));
 
-/* The rest of the packet's way is not ours to decide. */
+/* Leave the packet to the next filter. */
 #define PASS TC_ACT_UNSPEC
 
 static __always_inline void feed(struct __sk_buff *skb, const struct segment *s, __u64 rpt, const struct server *server,
@@ -83,14 +83,15 @@ int cclb7_egress(struct __sk_buff *skb)
 		struct handshake handshake = { .sent_ns = bpf_ktime_get_ns(), .isn = s.seq, .ts = s.tsval };
 
 		bpf_map_update_elem(&handshakes, &s.connection, &handshake, BPF_ANY);
-		/* With TCP Fast Open the socket was there before its SYN-ACK. */
+		/* With TCP Fast Open the socket exists before its SYN-ACK. */
 		if (flow)
 			begin_cookies(flow, &handshake);
 		feed(skb, &s, 0, server, COOKIE_SYN_ACK);
 		return PASS;
 	}
 	if (flow) {
-		/* What this segment carries is still to be processed; but no load any more if it is the last. */
+		/* RPT includes the bytes of this segment; N_AF and N_FF exclude its response if it is the last
+		 * segment. */
 		if (config->unit_bytes)
 			rpt = remaining(flow) / config->unit_bytes;
 		record(flow, &s);
@@ -105,7 +106,7 @@ int cclb7_egress(struct __sk_buff *skb)
 	return PASS;
 }
 
-/* Moves `acked` on, and says where it was. */
+/* Advance `acked`, and return its previous sequence number. */
 static __always_inline __u32 acknowledge(struct flow *flow, __u32 ack)
 {
 	__u64 acked = flow->acked;
@@ -151,7 +152,7 @@ int cclb7_ingress(struct __sk_buff *skb)
 			count(INGRESS_UNKNOWN_CONNECTION);
 			return PASS;
 		}
-		/* To the bit: with SYN cookies the kernel reads the connection's options back from it. */
+		/* Exactly: with SYN cookies the kernel reads the connection's options from it. */
 		if (s.ack == handshake->isn + 1)
 			echo = handshake->ts;
 	}
@@ -164,8 +165,8 @@ int cclb7_ingress(struct __sk_buff *skb)
 	return PASS;
 }
 
-/* The addresses of a socket, whose fields each kind of program calls by another name. All are read before they are told
- * apart: the verifier wants every access at a constant offset, and the compiler would merge the branches. */
+/* The addresses of a socket, whose fields have another name in each kind of program. All are read before the family is
+ * checked: the verifier requires every access at a constant offset, and the compiler would merge the branches. */
 #define SOCKET_CONNECTION(c, socket, local_v4, local_v6, remote_v4, remote_v6)                                         \
 	do {                                                                                                           \
 		__u32 local4 = (socket)->local_v4, remote4 = (socket)->remote_v4;                                      \
@@ -181,7 +182,8 @@ int cclb7_ingress(struct __sk_buff *skb)
 		}                                                                                                      \
 	} while (0)
 
-/* This socket type hides write_seq, so it is read by address; a copy of the pointer is a plain number to the verifier. */
+/* This socket type hides write_seq, so it is read by address; a copy of the pointer is a plain number to the
+ * verifier. */
 static __always_inline __u32 write_sequence(struct bpf_sock *sk)
 {
 	struct bpf_sock *volatile pointer = sk;
@@ -239,7 +241,7 @@ int cclb7_report(struct bpf_sockopt *ctx)
 
 	if (ctx->level != CC_LEVEL || ctx->optname != CC_OPTION || !sk || !config ||
 	    bpf_get_netns_cookie(ctx) != config->netns_cookie) {
-		/* The kernel hands over no more than a page: longer ones must be left to it explicitly. */
+		/* The kernel passes at most a page: longer options must be left to it explicitly. */
 		if (ctx->optlen > PAGE)
 			ctx->optlen = 0;
 		return 1;
@@ -260,7 +262,7 @@ int cclb7_report(struct bpf_sockopt *ctx)
 		__sync_fetch_and_add(&flow->contribution, 0); /* a full barrier */
 		settle(flow, server, config->look_ahead);
 	}
-	ctx->optlen = -1; /* done: the kernel need not look at it */
+	ctx->optlen = -1; /* handled: the kernel ignores the call */
 	return 1;
 }
 

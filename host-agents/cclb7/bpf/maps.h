@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* The agent's state. Everything that src/abi.rs mirrors is here. */
+/* The agent's state, which src/abi.rs mirrors. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -15,11 +15,11 @@ struct connection {
 };
 
 struct config {
-	__u64 netns_cookie; /* the cgroup programs see the sockets of all network namespaces: ours only */
+	__u64 netns_cookie; /* the cgroup programs see the sockets of all network namespaces, and handle this one's */
 	__u64 look_ahead;   /* bytes */
 	__u64 unit_bytes;   /* bytes that the assumed bandwidth carries in a unit of RPT (8 us) */
-	__u32 ifindex;      /* for the agent: what it is attached to, */
-	__u32 build;        /* and which programs */
+	__u32 ifindex;      /* for the agent: the interface to which it is attached, */
+	__u32 build;        /* and the version of the programs */
 };
 
 /* One per listening port, hence per SID. */
@@ -28,9 +28,9 @@ struct server {
 	__u64 n_ff;
 };
 
-/* A SYN-ACK on its way. It stays behind as the mark of a connection that began with cookies, so that what the kernel
- * sends for it without a socket of its own (TIME_WAIT) does not fall back to a raw timestamp, which the client's PAWS
- * check might take for an old one. */
+/* A SYN-ACK that was sent. The entry stays as the mark of a connection that began with cookies. So packets that the
+ * kernel sends for it without a full socket (TIME_WAIT) do not fall back to a raw timestamp, which the client's
+ * PAWS check might reject as old. */
 struct handshake {
 	__u64 sent_ns;
 	__u32 isn;
@@ -52,31 +52,31 @@ struct flow {
 	__u64 acked;
 	__u64 sent;
 	/* Responses. `ends` are the offsets (upper 48 bits) at which that many (lower 16 bits) finish. */
-	__u64 expected;     /* where all that was reported will end */
-	__u64 sized_end;    /* where the last response of exact size will end */
-	__u64 unknown_from; /* where the first of the open responses of unknown length began */
+	__u64 expected;     /* offset at which all reported responses end */
+	__u64 sized_end;    /* offset at which the last response of exact size ends */
+	__u64 unknown_from; /* offset at which the first open response of unknown length began */
 	__u64 ends[ENDS];
 	__u32 next_end;
-	__u32 open;         /* begun, and their end not yet known */
-	__u32 open_unknown; /* those of them of unknown length */
+	__u32 open;         /* responses begun whose end is not yet known */
+	__u32 open_unknown; /* open responses of unknown length */
 	__u32 closed;
 	__u64 contribution; /* of this flow to its server: N_AF << 32 | N_FF */
-	/* Timestamps: what was sent first in each tick, as sequence number << 32 | TSval. */
+	/* Timestamps: the first segment sent in each tick, as sequence number << 32 | TSval. */
 	__u64 ring[RING];
 	struct retransmission retransmissions[RETRANSMITTED];
 	__u32 next_sent;
 	__u32 next_retransmission;
-	__u32 retransmissions_lost; /* sequence number below which `retransmissions` has forgotten some */
+	__u32 retransmissions_lost; /* sequence number below which `retransmissions` is incomplete */
 	__u32 clock_offset;         /* TSval - monotonic clock, in ms */
 	__u32 rtt_min;              /* ms */
 	__u32 gap;                  /* ms between entries of `ring` */
 	__u32 last_echo;            /* TSecr last restored */
 	__u32 base;
 	__u16 port;
-	__u16 cookies; /* timestamps were negotiated, and cookies sent in them from the SYN-ACK on */
+	__u16 cookies; /* timestamps were negotiated, and carry cookies from the SYN-ACK on */
 };
 
-/* Why a packet was treated as it was; names in src/abi.rs. */
+/* The outcomes for a packet; names in src/abi.rs. */
 enum reason {
 	COOKIE_WRITTEN,
 	COOKIE_SYN_ACK,
@@ -106,8 +106,9 @@ struct {
 	__type(value, struct server);
 } servers SEC(".maps");
 
-/* Not LRU: evicting a flow in mid-response would lose its share of N_AF, and send raw timestamps to a client that has
- * seen cookies. An entry lives exactly as long as its socket; handshakes, which a SYN flood can make, are apart. */
+/* Not LRU: evicting a flow in the middle of a response would lose its part of N_AF, and send raw timestamps to a
+ * client that has seen cookies. An entry lives exactly as long as its socket. Handshakes, which a SYN flood can
+ * create, have a map of their own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);

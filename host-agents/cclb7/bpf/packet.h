@@ -16,7 +16,7 @@
 #define TCP_ACK 0x10
 #define CHECKSUM_AT 16
 #define OFFSET_AT 12
-#define CK 0x08 /* docs/cookie.md: TSval holds a dynamic cookie */
+#define CK 0x08 /* TSval holds a dynamic cookie (docs/cookie.md) */
 
 #define OPTION_END 0
 #define OPTION_NOP 1
@@ -36,7 +36,7 @@ struct segment {
 	__u32 options;    /* bytes */
 	__u8 offset_byte; /* byte 12 of the header, and 13 */
 	__u8 flags;
-	__u32 timestamp; /* offset of TSval in the packet, zero if there is none */
+	__u32 timestamp; /* offset of TSval in the packet, zero without one */
 	__u32 tsval;
 	__u32 tsecr;
 };
@@ -102,7 +102,7 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, struct connection *
 	return TCP;
 }
 
-/* Everything up to the options. */
+/* Parse everything up to the options. */
 static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *s, int egress)
 {
 	__u8 header[TCP_HEADER];
@@ -133,8 +133,8 @@ static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *
 	return TCP;
 }
 
-/* Walks the options, in whatever order they are. A segment with a signature over its header counts as one without a
- * timestamp: any change would make the signature worthless. */
+/* Parse the options, in any order. A segment with a signature over its header counts as one without a timestamp,
+ * because any change would invalidate the signature. */
 static __always_inline void find_timestamp(struct __sk_buff *skb, struct segment *s)
 {
 	__u8 options[64] = {};
@@ -148,7 +148,7 @@ static __always_inline void find_timestamp(struct __sk_buff *skb, struct segment
 	for (int i = 0; i <= OPTIONS_MAX - TIMESTAMP_LENGTH; i++) {
 		__u8 kind, size;
 
-		/* Nothing of interest is shorter. */
+		/* No relevant option is shorter. */
 		if (at + TIMESTAMP_LENGTH > length || at > OPTIONS_MAX - TIMESTAMP_LENGTH)
 			return;
 		kind = options[at];
@@ -172,7 +172,7 @@ static __always_inline void find_timestamp(struct __sk_buff *skb, struct segment
 	}
 }
 
-/* A word's share of the Internet checksum (RFC 1071): at an odd offset its bytes stand in the other columns. */
+/* The contribution of a word to the Internet checksum (RFC 1071): at an odd offset its bytes are swapped. */
 static __always_inline __u32 share(__u32 word, __u32 offset)
 {
 	return offset & 1 ? word << 8 | word >> 24 : word;
@@ -184,7 +184,7 @@ static __always_inline __u32 fold(__u64 sum)
 	return (sum & 0xffffffff) + (sum >> 32);
 }
 
-/* Replaces 4 bytes at `offset` and, if `set_ck`, sets CK. The helper leaves alone a checksum that the device will compute
+/* Replace 4 bytes at `offset` and, if `set_ck`, set CK. The helper does not touch a checksum that the device computes
  * (CHECKSUM_PARTIAL), and segmentation copies the header to each segment. */
 static __always_inline int rewrite(struct __sk_buff *skb, const struct segment *s, __u32 offset, __u32 from, __u32 to,
 				   int set_ck)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Responses of a flow, and what they contribute to its server's N_AF and N_FF (CloudCookie, section IV-A).
+ * Responses of a flow, and their contribution to the server's N_AF and N_FF (CloudCookie, section IV-A).
  *
- * A flow has two writers and no lock: the server's reports and the packets that leave, which not every device takes under
- * the socket's lock. Each writes its input, passes a full barrier, and then settles the flow's contribution, looking again
- * at all inputs after the exchange; so whoever settles last has seen everything, and the counters are exact.
+ * A flow has two writers and no lock: the server's reports, and the packets that leave, which not every device sends
+ * under the socket's lock. Each writer stores its input, passes a full barrier, and then updates the flow's
+ * contribution. It reads all inputs again after the exchange, so the last writer has seen every input, and the
+ * counters are exact.
  */
 #pragma once
 
@@ -17,8 +18,8 @@ static __always_inline __u64 remaining(const struct flow *flow)
 	__u64 sent = flow->sent;
 	__u64 left = flow->expected > sent ? flow->expected - sent : 0;
 
-	/* What a response of unknown length still needs is taken to be what it has had: it starts with a high priority,
-	 * and a long one sinks and stays low. */
+	/* A response of unknown length counts as having as much left as was sent: it starts with a high priority,
+	 * which falls as the response grows. */
 	if (flow->open_unknown && sent > flow->unknown_from && sent - flow->unknown_from > left)
 		left = sent - flow->unknown_from;
 	return left;
@@ -58,7 +59,7 @@ static __always_inline void settle(struct flow *flow, struct server *server, __u
 	}
 }
 
-/* Remembers that a response finishes at offset `end`. With all entries in use it is joined to the latest. */
+/* Record that a response ends at offset `end`. If all entries are in use, merge it with the latest. */
 static __always_inline void push_end(struct flow *flow, __u64 end)
 {
 	__u32 next = flow->next_end;

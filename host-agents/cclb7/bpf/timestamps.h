@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Which of our timestamps does the client echo?
+ * Reconstruction of the timestamp that the client echoes.
  *
- * The cookie replaced it, so it is reconstructed by the receiver's rule (RFC 7323, section 4.3): a segment's TSval is taken
- * over if the segment begins at or before the last acknowledgement sent. Hence an acknowledgement that moves from P
- * to A echoes the segment that held byte P: the first of those that a delayed acknowledgement covers, and the latest
- * retransmission that can have been answered where there was one.
+ * The cookie replaced the timestamp, so it is reconstructed by the receiver's rule (RFC 7323, section 4.3): the
+ * receiver stores a segment's TSval if the segment begins at or before the last acknowledgment sent. Hence an
+ * acknowledgment that advances from P to A echoes the segment with byte P: the first of those that a delayed
+ * acknowledgment covers, or the latest retransmission that it can answer.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ static __always_inline __u32 now_ms(void)
 
 #define GAP_MAX 64 /* ms: the ring then spans four seconds */
 
-/* Records a segment that carries `ts`. Where one entry a millisecond would forget segments that are still under way,
- * ticks are thinned so that 16 to 64 entries span the time that a segment is under way. */
+/* Record a segment that carries `ts`. If one entry per millisecond would forget segments in flight, keep fewer
+ * ticks, so that 16 to 64 entries cover the time that a segment is in flight. */
 static __always_inline void record_sent(struct flow *flow, __u32 seq, __u32 ts)
 {
 	__u32 next = flow->next_sent;
@@ -36,7 +36,7 @@ static __always_inline void record_sent(struct flow *flow, __u32 seq, __u32 ts)
 
 	if (next && distance(flow->ring[(next - 1) & (RING - 1)], ts) < (__s32)flow->gap)
 		return;
-	/* A change shows in the ring only after a while. */
+	/* A change takes effect in the ring with a delay. */
 	if (next && !(next & (RING / 4 - 1))) {
 		if (next >= RING && distance(unacknowledged, oldest) > 0 && flow->gap < GAP_MAX)
 			flow->gap *= 2;
@@ -65,7 +65,8 @@ static __always_inline void record_retransmission(struct flow *flow, __u32 begin
 	flow->next_retransmission = next + 1;
 }
 
-/* The newest timestamp, not above `limit`, of a first transmission that began at or before `seq`; zero if forgotten. */
+/* Return the newest timestamp, not above `limit`, of a first transmission that began at or before `seq`; 0 if
+ * forgotten. */
 static __always_inline __u32 find_sent(const struct flow *flow, __u32 seq, __u32 limit)
 {
 	for (__u32 i = 1; i <= RING; i++) {
@@ -79,13 +80,13 @@ static __always_inline __u32 find_sent(const struct flow *flow, __u32 seq, __u32
 	return 0;
 }
 
-/* The timestamp of the segment that held `seq`, and zero where it cannot be told. A retransmission younger than the
- * shortest round trip seen so far may be spurious, or the first that is faster: never answer with the first transmission's
- * time, from which the kernel would conclude that its time-out was spurious (RFC 3522) and stop repairing the loss. One
- * older than the first transmission is of another turn of the sequence numbers. */
+/* Return the timestamp of the segment with `seq`, or 0 if it is unknown. A retransmission younger than the shortest
+ * round trip so far may be spurious, or the first on a faster path. Never return the first transmission's time
+ * then: the kernel would conclude that its timeout was spurious (RFC 3522) and stop repairing the loss. A
+ * retransmission older than the first transmission is from a previous wrap of the sequence numbers. */
 static __always_inline __u32 find_segment(struct flow *flow, __u32 seq, __u32 now)
 {
-	/* Segments may be stamped ahead of their departure (pacing): allow for a second. */
+	/* With pacing, segments get their timestamp before they leave: allow a second. */
 	__u32 first = find_sent(flow, seq, now + 1000);
 
 	for (__u32 i = 1; i <= RETRANSMITTED; i++) {
@@ -104,7 +105,7 @@ static __always_inline __u32 find_segment(struct flow *flow, __u32 seq, __u32 no
 	return first;
 }
 
-/* The TSecr that a kernel without cookies would have seen on a segment that acknowledges from `previous` to `ack`. */
+/* Return the TSecr that a segment would have without cookies, if it acknowledges from `previous` to `ack`. */
 static __always_inline __u32 restore_echo(struct flow *flow, __u32 previous, __u32 ack)
 {
 	__u32 now = now_ms() + flow->clock_offset;
@@ -119,7 +120,7 @@ static __always_inline __u32 restore_echo(struct flow *flow, __u32 previous, __u
 				flow->rtt_min = rtt;
 		}
 	} else {
-		/* Nothing new is acknowledged: the client has our latest pure acknowledgement that can have reached it. */
+		/* No progress: the client has the server's latest pure acknowledgment that can have reached it. */
 		echo = find_sent(flow, ack, now - flow->rtt_min);
 		if (!echo)
 			echo = flow->last_echo;

@@ -40,6 +40,6 @@ int cc_report_unknown_end(int fd)
 ssize_t send_cc(int fd, const void *buf, size_t len, int flags, uint64_t flow_size)
 {
 	if (flow_size)
-		(void)cc_report(fd, flow_size); /* nobody listening is no reason not to serve */
+		(void)cc_report(fd, flow_size); /* without an agent, serve nevertheless */
 	return send(fd, buf, len, flags);
 }

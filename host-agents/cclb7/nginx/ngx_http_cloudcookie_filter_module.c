@@ -4,8 +4,8 @@
  *
  *     cloudcookie on | off;        (http, server, location; off by default)
  *
- * A response is reported when its header is about to be sent, with its length or as one of unknown length, and reported
- * ended when nginx is done with the request, which is after its last byte went to the socket, or when it is given up.
+ * A response is reported when its header is about to be sent, with its length or as one of unknown length. Its end is
+ * reported when nginx is done with the request: after its last byte went to the socket, or when it is aborted.
  */
 #include <ngx_config.h>
 #include <ngx_core.h>
@@ -13,8 +13,8 @@
 
 #include "frontage/send_cc.h"
 
-/* What a response takes beside its header lines and its body. */
-#define CC_STATUS_LINE 128 /* and the Date, Server, Content-* and Connection lines, which are no entries in the list */
+/* Bytes of a response besides its header lines and its body. */
+#define CC_STATUS_LINE 128 /* and the Date, Server, Content-* and Connection lines, which are not in the list */
 #define CC_TLS_RECORD 16384
 #define CC_TLS_OVERHEAD 22 /* TLS 1.3: 5 bytes of header, 1 of content type, 16 of tag */
 #define CC_HTTP2_FRAME 9
@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     ngx_connection_t *connection; /* the client's, also under HTTP/2 */
-    ngx_connection_t *stream;     /* counts what was sent of this response */
+    ngx_connection_t *stream;     /* counts the sent bytes of this response */
     off_t sent_before;
     off_t estimate;
     unsigned unknown : 1;
@@ -71,7 +71,7 @@ ngx_module_t ngx_http_cloudcookie_filter_module = {
 };
 /* clang-format on */
 
-/* The length of the body, -1 if unknown. Which responses have none, nginx decides further down the chain. */
+/* Return the length of the body, or -1 if unknown. Later filters of nginx decide which responses have no body. */
 static off_t
 ngx_http_cloudcookie_body(ngx_http_request_t *r)
 {
@@ -82,7 +82,7 @@ ngx_http_cloudcookie_body(ngx_http_request_t *r)
     return r->headers_out.content_length_n;
 }
 
-/* The whole response on the wire, for a body of `body` bytes. */
+/* Return the length of the complete response on the wire, for a body of `body` bytes. */
 static off_t
 ngx_http_cloudcookie_estimate(ngx_http_request_t *r, off_t body)
 {

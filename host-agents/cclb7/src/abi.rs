@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types that the eBPF programs and the agent share: `bpf/maps.h`, in Rust.
+//! The types that the eBPF programs and the agent share, as in `bpf/maps.h`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,13 +12,13 @@ pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Config {
-    /// The network namespace whose sockets are ours.
+    /// Network namespace of the sockets that the programs handle.
     pub netns_cookie: u64,
     /// Remaining bytes above which a response counts in N_FF.
     pub look_ahead: u64,
     /// Bytes that the assumed bandwidth carries in a unit of RPT (8 us).
     pub unit_bytes: u64,
-    /// The interface that the programs are attached to.
+    /// Index of the interface to which the programs are attached.
     pub ifindex: u32,
     /// CRC-32 of the programs.
     pub build: u32,
@@ -28,9 +28,9 @@ pub struct Config {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Server {
-    /// Responses begun and not yet acknowledged whole.
+    /// N_AF: responses begun and not yet completely sent.
     pub n_af: u64,
-    /// Those of them with more than the look-ahead left.
+    /// N_FF: active responses with more than the look-ahead left.
     pub n_ff: u64,
 }
 
@@ -38,18 +38,18 @@ pub struct Server {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Connection {
-    /// This host's address, IPv4-mapped where it is one.
+    /// Address of this host; IPv4 is mapped to IPv6.
     pub local: [u8; 16],
-    /// The client's.
+    /// Address of the client.
     pub remote: [u8; 16],
-    /// This host's port.
+    /// Port of this host.
     pub local_port: u16,
-    /// The client's.
+    /// Port of the client.
     pub remote_port: u16,
 }
 
 impl Connection {
-    /// The key of the connection between these two.
+    /// Return the key of the connection between two endpoints.
     pub fn new(local: (IpAddr, u16), remote: (IpAddr, u16)) -> Self {
         let octets = |address: IpAddr| match address {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -63,31 +63,31 @@ impl Connection {
         }
     }
 
-    /// The client's address as people write it.
+    /// Return the client's address; IPv4 is not mapped.
     pub fn client(&self) -> IpAddr {
         Ipv6Addr::from(self.remote).to_canonical()
     }
 }
 
-/// A SYN-ACK on its way.
+/// A SYN-ACK that the client has not acknowledged.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Handshake {
-    /// Monotonic clock.
+    /// Time of sending, by the monotonic clock.
     pub sent_ns: u64,
-    /// Its sequence number.
+    /// Sequence number.
     pub isn: u32,
-    /// Its TSval.
+    /// TSval.
     pub ts: u32,
 }
 
-/// Segments sent again.
+/// A range of retransmitted sequence numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Retransmission {
     /// First sequence number.
     pub begin: u32,
-    /// The one behind the last.
+    /// Sequence number after the last.
     pub end: u32,
     /// TSval.
     pub ts: u32,
@@ -125,23 +125,23 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The flow's share of its server's N_AF.
+    /// Return the flow's contribution to its server's N_AF.
     pub fn n_af(&self) -> u32 {
         (self.contribution >> 32) as u32
     }
 
-    /// The flow's share of its server's N_FF.
+    /// Return the flow's contribution to its server's N_FF.
     pub fn n_ff(&self) -> u32 {
         self.contribution as u32
     }
 
-    /// Reported bytes that were never sent.
+    /// Return the number of reported bytes that were never sent.
     pub fn remaining(&self) -> u64 {
         self.expected.saturating_sub(self.sent)
     }
 }
 
-/// What can happen to a packet, in the order of `enum reason`.
+/// The outcomes for a packet, in the order of `enum reason`.
 pub const REASONS: [&str; 11] = [
     "cookie_written",
     "cookie_syn_ack",
@@ -156,10 +156,11 @@ pub const REASONS: [&str; 11] = [
     "flow_table_full",
 ];
 
-/// Lets `$type`, plain data without padding, be a key or value of a map.
+/// Make `$type`, which is plain data without padding, usable as key or value of a map.
 macro_rules! map_types {
     ($($type:ty),*) => { $(
-        // SAFETY: bytemuck::Pod has checked what aya::Pod asks for: any bit pattern is valid, and there is no padding.
+        // SAFETY: bytemuck::Pod guarantees what aya::Pod requires: every bit pattern is valid, and there is no
+        // padding.
         unsafe impl aya::Pod for $type {}
     )* };
 }

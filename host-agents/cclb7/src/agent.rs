@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Attaching, adopting and detaching the eBPF programs.
 //!
-//! Programs, maps and links are pinned in a folder of bpffs, so that they outlive this process: cookies are written
-//! and flows counted whether or not an agent runs. A later `attach` with the same folder adopts them.
+//! Programs, maps and links are pinned in a folder of bpffs, so they outlive this process: the programs write cookies
+//! and count flows whether or not an agent runs. A later `attach` with the same folder adopts them.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,38 +20,38 @@ use crate::bpf::{self, CgroupHook};
 use crate::state::State;
 use crate::system;
 
-/// Tables whose size the operator chooses.
+/// Sizes of the maps that the operator can choose.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Connections at a time.
+    /// Most connections at a time.
     pub flows: u32,
-    /// Handshakes and recently closed connections remembered at a time.
+    /// Most handshakes and recently closed connections at a time.
     pub handshakes: u32,
 }
 
-/// What to attach to what.
+/// The parameters of [`attach`].
 #[derive(Clone, Debug)]
 pub struct Attachment {
     /// The server's Ethernet interface.
     pub interface: String,
-    /// Listening ports, each of them a server (SID).
+    /// Listening ports, each of which is a server (SID).
     pub ports: Vec<u16>,
-    /// Assumed bandwidth of a connection, bits/s.
+    /// Assumed bandwidth of a connection, in bit/s.
     pub bandwidth: u64,
     /// Remaining bytes above which a response counts in N_FF.
     pub look_ahead: u64,
-    /// Table sizes, which an adoption cannot change.
+    /// Map sizes, which adoption does not change.
     pub sizes: Sizes,
-    /// Folder in bpffs.
+    /// Folder in bpffs for pins.
     pub pin_dir: PathBuf,
 }
 
-/// Whether the programs were there before.
+/// How [`attach`] found the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
-    /// Loaded and attached now.
+    /// Not attached before; loaded and attached now.
     Fresh,
-    /// Found pinned; flows go on as they were.
+    /// Pinned already; their flows continue.
     Adopted,
 }
 
@@ -60,15 +60,18 @@ const CLASSIFIERS: [(&str, TcAttachType); 2] = [
     ("cclb7_egress", TcAttachType::Egress),
     ("cclb7_ingress", TcAttachType::Ingress),
 ];
-/// Before other filters' default, so that they see what the wire and the kernel see.
+/// Priority before that of other filters by default, so that the programs see packets as the wire and the kernel do.
 const FILTER: NlOptions = NlOptions {
     priority: 4000,
     handle: 1,
 };
-/// Bits per second at which a unit of RPT (8 us) is one byte.
+/// Bandwidth in bit/s at which a unit of RPT (8 us) is one byte.
 const BANDWIDTH_PER_UNIT_BYTE: u64 = 1_000_000;
 
-/// Loads the programs without attaching them.
+/// Load the programs without attaching them.
+///
+/// # Errors
+/// If the kernel rejects the maps.
 pub fn load(sizes: Sizes) -> Result<Ebpf> {
     system::require_root()?;
     EbpfLoader::new()
@@ -76,10 +79,17 @@ pub fn load(sizes: Sizes) -> Result<Ebpf> {
         .set_max_entries("handshakes", sizes.handshakes)
         .load(OBJECT)
         .map_err(|error| explain(error.into()))
-        .context("cannot load the eBPF maps; they need Linux 5.15 or newer with BTF (CONFIG_DEBUG_INFO_BTF)")
+        .context(
+            "cannot load the eBPF maps: use Linux 5.15 or newer with BTF (CONFIG_DEBUG_INFO_BTF)",
+        )
 }
 
-/// Writes cookies on the interface of `wanted` from now on, also after this process has gone.
+/// Attach the programs as `wanted`, or adopt attached ones. They write cookies until [`detach`], also after this
+/// process has ended.
+///
+/// # Errors
+/// If the system lacks a feature or permission, or if the pinned programs are of another version or network
+/// namespace.
 pub fn attach(wanted: &Attachment) -> Result<Attached> {
     system::require_root()?;
     let ifindex = system::interface_index(&wanted.interface)?;
@@ -90,7 +100,7 @@ pub fn attach(wanted: &Attachment) -> Result<Attached> {
         ifindex,
         build: crc32fast::hash(OBJECT),
     };
-    // First, because without it this is a mount namespace in which pins would not last either.
+    // First: where the cgroup hierarchy is hidden, pins would not last either.
     let cgroup = system::cgroup_root()?;
     system::prepare_pin_dir(&wanted.pin_dir)?;
     let attached = if wanted.pin_dir.join("config").exists() {
@@ -113,11 +123,11 @@ fn attach_fresh(wanted: &Attachment, config: Config, cgroup: &File) -> Result<()
     for name in MAPS {
         let map = ebpf
             .map(name)
-            .ok_or_else(|| anyhow!("the object has no map {name}"))?;
+            .ok_or_else(|| anyhow!("missing map {name} in the eBPF object"))?;
         pin_map(map, &wanted.pin_dir.join(name))
             .with_context(|| format!("cannot pin map {name}"))?;
     }
-    // The sockets' programs first: a cookie is only written where the connection's end will be seen.
+    // Attach the socket programs first, so that no cookie is written on a connection whose end would be missed.
     let socket_ops: &mut SockOps = program(&mut ebpf, "cclb7_sockops")?;
     socket_ops.load().map_err(|e| explain(e.into()))?;
     let pin = wanted.pin_dir.join("sockops");
@@ -146,14 +156,14 @@ fn attach_fresh(wanted: &Attachment, config: Config, cgroup: &File) -> Result<()
         classifier
             .pin(wanted.pin_dir.join(name))
             .with_context(|| format!("cannot pin {name}"))?;
-        // A filter left behind by pins that were removed by hand would do the work twice.
+        // If the pins were removed by hand, an old filter may be left, which would process packets a second time.
         let _ = tc::qdisc_detach_program(&wanted.interface, direction, name);
         attach_filter(classifier, &wanted.interface, direction)?;
     }
     Ok(())
 }
 
-const CGROUP_HINT: &str = "cannot attach to the root cgroup; needs cgroup v2 with CONFIG_CGROUP_BPF, \
+const CGROUP_HINT: &str = "cannot attach to the root cgroup: use cgroup v2 with CONFIG_CGROUP_BPF, \
      and at most 64 agents on one kernel";
 
 fn adopt(wanted: &Attachment, config: Config) -> Result<()> {
@@ -161,13 +171,13 @@ fn adopt(wanted: &Attachment, config: Config) -> Result<()> {
     let found = state.config()?;
     if found.build != config.build {
         bail!(
-            "{} holds the programs of another version; drain the server, then: frontage-cclb7 detach --pin-dir {0}",
+            "{}: has the programs of another version: drain the server, then run: frontage-cclb7 detach --pin-dir {0}",
             wanted.pin_dir.display()
         );
     }
     if found.netns_cookie != config.netns_cookie {
         bail!(
-            "{} belongs to the agent of another network namespace; give each its own --pin-dir",
+            "{}: belongs to the agent of another network namespace: give each agent its own --pin-dir",
             wanted.pin_dir.display()
         );
     }
@@ -182,17 +192,20 @@ fn adopt(wanted: &Attachment, config: Config) -> Result<()> {
     state.reconfigure(config, &wanted.ports)
 }
 
-/// Removes everything that `attach` made. Connections that have seen cookies get raw timestamps from now on, which
-/// their clients may take for old ones: drain first.
+/// Remove everything that [`attach`] created. From then on, connections with cookies get raw timestamps, which their
+/// clients may reject as old: drain the server first.
+///
+/// # Errors
+/// If nothing is attached, or the programs belong to another network namespace.
 pub fn detach(pin_dir: &Path) -> Result<()> {
     system::require_root()?;
     if !pin_dir.join("config").exists() {
-        bail!("nothing is attached with --pin-dir {}", pin_dir.display());
+        bail!("{}: nothing is attached", pin_dir.display());
     }
     let config = State::open(pin_dir)?.config()?;
     if config.netns_cookie != system::netns_cookie()? {
         bail!(
-            "{0} is of another network namespace; name it with --netns, or, if it is no more: rm -r {0}",
+            "{0}: belongs to another network namespace: name it with --netns, or if it no longer exists: rm -r {0}",
             pin_dir.display()
         );
     }
@@ -200,7 +213,7 @@ pub fn detach(pin_dir: &Path) -> Result<()> {
     remove_pins(pin_dir)
 }
 
-/// Detaches both filters from the interface of that index, if it still exists.
+/// Detach both filters from the interface with this index, if it still exists.
 fn remove_filters(ifindex: u32) -> Result<()> {
     let Some(interface) = system::interface_name(ifindex) else {
         return Ok(());
@@ -241,36 +254,40 @@ where
 {
     let map = ebpf
         .map_mut(name)
-        .ok_or_else(|| anyhow!("the object has no map {name}"))?;
+        .ok_or_else(|| anyhow!("missing map {name} in the eBPF object"))?;
     Ok(M::try_from(map)?)
 }
 
-/// The program called `name`, of whatever kind the caller expects.
+/// Return the program `name` as the type that the caller expects.
+///
+/// # Errors
+/// If there is no such program, or it has another type.
 pub fn program<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P>
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
 {
     let program = ebpf
         .program_mut(name)
-        .ok_or_else(|| anyhow!("the object has no program {name}"))?;
+        .ok_or_else(|| anyhow!("missing program {name} in the eBPF object"))?;
     Ok(program.try_into()?)
 }
 
 fn pin_map(map: &Map, path: &Path) -> Result<()> {
     let data: &MapData = match map {
         Map::Array(d) | Map::HashMap(d) | Map::LruHashMap(d) | Map::PerCpuArray(d) => d,
-        _ => bail!("a map of a kind that the agent does not use"),
+        _ => bail!("unknown type of map"),
     };
     Ok(data.pin(path)?)
 }
 
-/// Attaches by clsact, which also kernels before 6.6 have. The filter stays when this process goes.
+/// Attach a filter through clsact, which kernels before 6.6 have, too. The filter stays attached when this process
+/// ends.
 fn attach_filter(
     classifier: &mut SchedClassifier,
     interface: &str,
     direction: TcAttachType,
 ) -> Result<()> {
-    // It is an error if another program has made one already, and then there is nothing to do.
+    // This fails if another program has created the qdisc already, which is fine.
     let _ = tc::qdisc_add_clsact(interface);
     match classifier.attach_with_options(interface, direction, TcAttachOptions::Netlink(FILTER)) {
         Ok(id) => {
@@ -283,14 +300,14 @@ fn attach_filter(
             Ok(())
         }
         Err(error) => Err(error).with_context(|| {
-            format!("cannot attach a filter to {interface}; needs CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF")
+            format!("cannot attach a filter to {interface}: the kernel must have CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF")
         }),
     }
 }
 
 fn explain(error: anyhow::Error) -> anyhow::Error {
     error.context(
-        "the kernel refused an eBPF program; it needs Linux 5.15 or newer, root (CAP_BPF), and BTF in \
-         /sys/kernel/btf/vmlinux",
+        "the kernel rejected an eBPF program: use Linux 5.15 or newer with BTF in /sys/kernel/btf/vmlinux, and \
+         run as root (CAP_BPF)",
     )
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Three commands of bpf(2) that aya does not offer in the form needed here.
+//! Commands of bpf(2) that aya does not offer in the required form.
 
 use std::ffi::CString;
 use std::io;
@@ -12,7 +12,7 @@ const BPF_PROG_TEST_RUN: i64 = 10;
 const BPF_LINK_CREATE: i64 = 28;
 const HEADROOM: usize = 256;
 
-/// What a cgroup program is attached to (`enum bpf_attach_type`).
+/// Attach type of a cgroup program (`enum bpf_attach_type`).
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum CgroupHook {
@@ -22,18 +22,21 @@ pub enum CgroupHook {
     SetSockOpt = 22,
 }
 
-/// What came of a test run.
+/// The result of a test run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The program's verdict.
     pub verdict: i32,
-    /// The packet afterwards.
+    /// The packet after the run.
     pub packet: Vec<u8>,
-    /// Nanoseconds per run, as the kernel measured them.
+    /// Nanoseconds per run, as measured by the kernel.
     pub nanoseconds: u32,
 }
 
-/// Attaches `program` to `cgroup`, beside other programs, and pins the link, which holds it there, at `path`.
+/// Attach `program` to `cgroup` in addition to other programs, and pin the link at `path`, which keeps it attached.
+///
+/// # Errors
+/// If the kernel refuses.
 pub fn link_to_cgroup(
     program: BorrowedFd<'_>,
     cgroup: BorrowedFd<'_>,
@@ -60,7 +63,7 @@ pub fn link_to_cgroup(
         flags: 0,
     };
     let fd = bpf(BPF_LINK_CREATE, &mut create)?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel has just returned this descriptor, which nothing else owns.
     let link = unsafe { OwnedFd::from_raw_fd(fd as i32) };
     let pathname = CString::new(path.as_os_str().as_bytes())?;
     let mut pin = Pin {
@@ -72,7 +75,10 @@ pub fn link_to_cgroup(
     Ok(())
 }
 
-/// Runs `program` on `packet` (an Ethernet frame) `repeat` times, without a network.
+/// Run `program` on `packet`, an Ethernet frame, `repeat` times without a network.
+///
+/// # Errors
+/// If the kernel refuses.
 pub fn test_run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> io::Result<Outcome> {
     #[repr(C)]
     #[derive(Default)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ethernet frames with a TCP segment, made and read: what the benchmark and the tests feed to the programs.
+//! Ethernet frames with a TCP segment, which benchmarks and tests feed to the programs.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,19 +9,19 @@ pub const ETHERNET: usize = 14;
 /// A TCP segment.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// Source.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// Destination, of the same family.
+    /// Destination address and port, of the same family.
     pub destination: SocketAddr,
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number.
+    /// Acknowledgment number.
     pub ack: u32,
-    /// Flags, byte 13 of the header.
+    /// Flags: byte 13 of the header.
     pub flags: u8,
-    /// Options, padded here to whole words.
+    /// Options, which [`build`] pads to whole words.
     pub options: Vec<u8>,
-    /// Bytes of payload.
+    /// Length of the payload in bytes.
     pub payload: usize,
 }
 
@@ -32,7 +32,7 @@ pub const RST: u8 = 0x04;
 /// ACK flag.
 pub const ACK: u8 = 0x10;
 
-/// The options that Linux puts on every segment of an established connection.
+/// Return the options that Linux puts into every segment of an established connection.
 pub fn timestamps(tsval: u32, tsecr: u32) -> Vec<u8> {
     let mut options = vec![1, 1, 8, 10];
     options.extend(tsval.to_be_bytes());
@@ -40,7 +40,10 @@ pub fn timestamps(tsval: u32, tsecr: u32) -> Vec<u8> {
     options
 }
 
-/// The frame of `segment`, with right checksums.
+/// Return the frame of `segment`, with correct checksums.
+///
+/// # Panics
+/// If the addresses are of different families.
 pub fn build(segment: &Segment) -> Vec<u8> {
     let mut options = segment.options.clone();
     options.resize(options.len().next_multiple_of(4), 0);
@@ -88,7 +91,7 @@ pub fn build(segment: &Segment) -> Vec<u8> {
     frame
 }
 
-/// The offset of the TCP header in a frame made by [`build`].
+/// Return the offset of the TCP header in a frame of [`build`].
 pub fn tcp_offset(frame: &[u8]) -> usize {
     if frame[12] == 0x08 {
         ETHERNET + 20
@@ -97,15 +100,15 @@ pub fn tcp_offset(frame: &[u8]) -> usize {
     }
 }
 
-/// Whether the TCP checksum of a frame made by [`build`] still holds.
-pub fn checksum_holds(frame: &[u8]) -> bool {
+/// Return whether the TCP checksum of a frame of [`build`] is still correct.
+pub fn is_checksum_valid(frame: &[u8]) -> bool {
     let tcp = &frame[tcp_offset(frame)..];
     checksum(tcp, pseudo_header(frame, tcp.len())) == 0
 }
 
-/// The big-endian word at `offset`.
+/// Return the big-endian 32-bit word at `offset`.
 pub fn word(frame: &[u8], offset: usize) -> u32 {
-    u32::from_be_bytes(frame[offset..offset + 4].try_into().expect("four bytes"))
+    u32::from_be_bytes(frame[offset..offset + 4].try_into().expect("4 bytes"))
 }
 
 fn pseudo_header(frame: &[u8], length: usize) -> u32 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CCLB7 for TCP: makes an unmodified server on an unmodified kernel a producer of CloudCookies.
+//! CCLB7 for TCP: an agent that adds CloudCookies to the packets of an unmodified server on an unmodified kernel.
 //!
-//! The work is done by the eBPF programs in `bpf/`; this crate loads, attaches, reads and measures them. `docs/cookie.md`
-//! is the cookie's specification.
+//! The eBPF programs in `bpf/` do the work; this crate loads and attaches them and reads their maps. `docs/cookie.md`
+//! is the specification of the cookie.
 
 pub mod abi;
 pub mod agent;
-pub mod bench;
 pub mod bpf;
 pub mod frame;
 pub mod state;

@@ -8,7 +8,7 @@ use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 
 use crate::abi::{Config, Connection, Flow, REASONS, Server};
 
-/// Opened maps.
+/// The opened maps of an agent.
 pub struct State {
     config: Array<MapData, Config>,
     servers: HashMap<MapData, u16, Server>,
@@ -17,18 +17,21 @@ pub struct State {
 }
 
 impl State {
-    /// Opens what an agent has pinned in `pin_dir`.
+    /// Open the maps that an agent has pinned in `pin_dir`.
+    ///
+    /// # Errors
+    /// If nothing is attached, or a map cannot be opened.
     pub fn open(pin_dir: &Path) -> Result<Self> {
         if !pin_dir.join("config").exists() {
             bail!(
-                "nothing is attached with --pin-dir {}; first: frontage-cclb7 attach --interface IF --port 80",
+                "{}: nothing is attached: first run: frontage-cclb7 attach --interface IF --port 80",
                 pin_dir.display()
             );
         }
         let open = |name: &str| {
             let path = pin_dir.join(name);
             MapData::from_pin(&path)
-                .with_context(|| format!("cannot open {}; run as root", path.display()))
+                .with_context(|| format!("cannot open {}: run as root", path.display()))
         };
         Ok(Self {
             config: Map::Array(open("config")?).try_into()?,
@@ -38,12 +41,18 @@ impl State {
         })
     }
 
-    /// The settings in force.
+    /// Return the settings in force.
+    ///
+    /// # Errors
+    /// If the map cannot be read.
     pub fn config(&self) -> Result<Config> {
         Ok(self.config.get(&0, 0)?)
     }
 
-    /// Puts new settings in force, and adds `ports`; counters go on.
+    /// Put new settings in force, and add `ports`. Counters keep their values.
+    ///
+    /// # Errors
+    /// If a map cannot be written.
     pub fn reconfigure(&mut self, config: Config, ports: &[u16]) -> Result<()> {
         self.config.set(0, config, 0)?;
         for port in ports {
@@ -54,19 +63,25 @@ impl State {
         Ok(())
     }
 
-    /// The loads by listening port, in order.
+    /// Return the loads by listening port, in order.
+    ///
+    /// # Errors
+    /// If the map cannot be read.
     pub fn servers(&self) -> Result<Vec<(u16, Server)>> {
         let mut servers = self.servers.iter().collect::<Result<Vec<_>, _>>()?;
         servers.sort_by_key(|(port, _)| *port);
         Ok(servers)
     }
 
-    /// The established connections. Those that end while they are read may be missing.
+    /// Return the established connections. Connections that end during the call may be missing.
     pub fn flows(&self) -> Vec<(Connection, Flow)> {
         self.flows.iter().filter_map(Result::ok).collect()
     }
 
-    /// How many packets met with each of [`REASONS`].
+    /// Return the number of packets for each of [`REASONS`].
+    ///
+    /// # Errors
+    /// If the map cannot be read.
     pub fn packets(&self) -> Result<Vec<(&'static str, u64)>> {
         (0..)
             .zip(REASONS)

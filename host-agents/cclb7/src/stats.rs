@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an attached agent has counted, for people, for programs and for Prometheus.
+//! The counters of an attached agent, as text, as JSON and as Prometheus metrics.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 
 use crate::state::State;
 
-/// Everything, as JSON. `connections` are the established ones, one by one, only if `each`.
-pub fn to_json(state: &State, each: bool) -> Result<Value> {
+/// Return all counters as JSON, with the individual connections if `with_connections`.
+///
+/// # Errors
+/// If a map cannot be read.
+pub fn to_json(state: &State, with_connections: bool) -> Result<Value> {
     let flows = state.flows();
     let servers = state.servers()?.into_iter().map(|(port, server)| {
         let connections = flows.iter().filter(|(_, f)| f.port == port).count();
@@ -20,7 +23,7 @@ pub fn to_json(state: &State, each: bool) -> Result<Value> {
         "servers": servers.collect::<Vec<_>>(),
         "packets": state.packets()?.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect::<serde_json::Map<_, _>>(),
     });
-    if each {
+    if with_connections {
         let connections = flows.iter().map(|(connection, flow)| {
             json!({
                 "client": connection.client().to_string(),
@@ -38,7 +41,10 @@ pub fn to_json(state: &State, each: bool) -> Result<Value> {
     Ok(value)
 }
 
-/// Everything but the single connections, as a short table.
+/// Return all counters except those of individual connections as a short table.
+///
+/// # Errors
+/// If a map cannot be read.
 pub fn to_text(state: &State) -> Result<String> {
     let flows = state.flows();
     let mut text = format!(
@@ -60,7 +66,7 @@ pub fn to_text(state: &State) -> Result<String> {
     Ok(text)
 }
 
-/// Return all but the individual connections as Prometheus metrics.
+/// Return all counters except those of individual connections as Prometheus metrics.
 ///
 /// # Errors
 /// If a map cannot be read.
@@ -72,7 +78,7 @@ pub fn to_prometheus(state: &State) -> Result<String> {
         let connections = |port| flows.iter().filter(|(_, flow)| flow.port == port).count() as u64;
         families.gauges(
             "active_flows",
-            "N_AF: responses begun and not yet completely acknowledged.",
+            "N_AF: responses begun and not yet completely sent.",
             servers.iter().map(|(port, s)| ([("port", *port)], s.n_af)),
         )?;
         families.gauges(

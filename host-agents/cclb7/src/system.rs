@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the agent needs of the machine: a network namespace, a bpffs, the cgroup root, an interface.
+//! The system resources that the agent uses: network namespaces, bpffs, the root cgroup, interfaces.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -13,7 +13,10 @@ const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const ARPHRD_ETHER: &str = "1";
 
-/// Moves this thread into the network namespace `name` (as in `ip netns`) or with that path.
+/// Move this thread into a network namespace: a name of `ip netns`, or a path.
+///
+/// # Errors
+/// If there is no such namespace, or without root.
 pub fn enter_netns(name: &str) -> Result<()> {
     let path = if name.contains('/') {
         PathBuf::from(name)
@@ -22,15 +25,15 @@ pub fn enter_netns(name: &str) -> Result<()> {
     };
     let file = File::open(&path).with_context(|| {
         format!(
-            "no network namespace {}; `ip netns list` shows the names",
+            "unknown network namespace {}: `ip netns list` shows the names",
             path.display()
         )
     })?;
-    // SAFETY: a plain system call on a descriptor that outlives it.
+    // SAFETY: the call takes a descriptor, which outlives it.
     if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
         return Err(io::Error::last_os_error()).with_context(|| {
             format!(
-                "cannot enter network namespace {}; run as root",
+                "cannot enter network namespace {}: run as root",
                 path.display()
             )
         });
@@ -38,7 +41,10 @@ pub fn enter_netns(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The kernel's number of this network namespace.
+/// Return the kernel's number of this network namespace.
+///
+/// # Errors
+/// On Linux before 5.14.
 pub fn netns_cookie() -> Result<u64> {
     const SO_NETNS_COOKIE: i32 = 71;
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
@@ -61,42 +67,48 @@ pub fn netns_cookie() -> Result<u64> {
     Ok(cookie)
 }
 
-/// An error that says what to do, unless this process may load eBPF programs.
+/// Check that this process may load eBPF programs.
+///
+/// # Errors
+/// Without root.
 pub fn require_root() -> Result<()> {
-    // SAFETY: no arguments, cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        bail!("loading eBPF programs needs root; run this command with sudo");
+        bail!("cannot load eBPF programs: run this command as root");
     }
     Ok(())
 }
 
-/// The index of Ethernet interface `name` in this network namespace.
+/// Return the index of Ethernet interface `name` in this network namespace.
+///
+/// # Errors
+/// If there is no such interface, or it is not Ethernet.
 pub fn interface_index(name: &str) -> Result<u32> {
-    let c_name = CString::new(name).context("an interface's name has no NUL")?;
-    // SAFETY: a terminated string.
+    let c_name = CString::new(name).context("invalid interface name: it has a NUL")?;
+    // SAFETY: the string ends with NUL.
     let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
     if index == 0 {
         bail!(
-            "no interface {name} in this network namespace; `ip link` lists them, --netns names another namespace"
+            "unknown interface {name} in this network namespace: `ip link` lists interfaces, --netns selects a namespace"
         );
     }
-    // sysfs shows the namespace of whoever mounted it: a name that it lacks goes unchecked.
+    // sysfs shows the namespace in which it was mounted, so an interface that it lacks stays unchecked.
     if let Ok(kind) = fs::read_to_string(format!("/sys/class/net/{name}/type"))
         && kind.trim() != ARPHRD_ETHER
         && name != "lo"
     {
         bail!(
-            "{name} is no Ethernet interface (type {}); attach to the one below it",
+            "{name}: not an Ethernet interface (type {}): attach to the one below it",
             kind.trim()
         );
     }
     Ok(index)
 }
 
-/// The name of interface `index`, if it still exists in this network namespace.
+/// Return the name of interface `index`, if it still exists in this network namespace.
 pub fn interface_name(index: u32) -> Option<String> {
     let mut name = [0u8; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the size that the call asks for.
+    // SAFETY: the buffer has the size that the call requires.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
     if found.is_null() {
         return None;
@@ -105,30 +117,33 @@ pub fn interface_name(index: u32) -> Option<String> {
     String::from_utf8(name[..end].to_vec()).ok()
 }
 
-/// Makes `pin_dir`, which must be on a bpffs; mounts one at /sys/fs/bpf if that has none.
+/// Create `pin_dir`, which must be on a bpffs. Mount one at /sys/fs/bpf if necessary.
+///
+/// # Errors
+/// If the folder is not on a bpffs, or one cannot be mounted.
 pub fn prepare_pin_dir(pin_dir: &Path) -> Result<()> {
     if pin_dir.starts_with(BPFFS) && !on_bpffs(Path::new(BPFFS)) {
         if in_private_sysfs() {
             bail!(
-                "a bpffs mounted here would vanish with this mount namespace (of `ip netns exec` or mnexec); \
+                "a bpffs mounted here would vanish with this mount namespace (of `ip netns exec` or mnexec): \
                  run this command from outside, with --netns NAME or --netns /proc/PID/ns/net"
             );
         }
         mount_bpffs()?;
     }
-    fs::create_dir_all(pin_dir).with_context(|| format!("cannot make {}", pin_dir.display()))?;
+    fs::create_dir_all(pin_dir).with_context(|| format!("cannot create {}", pin_dir.display()))?;
     if !on_bpffs(pin_dir) {
         let _ = fs::remove_dir(pin_dir);
         bail!(
-            "{} is not on a bpffs; give a --pin-dir below {BPFFS}",
+            "{}: not on a bpffs: use a --pin-dir below {BPFFS}",
             pin_dir.display()
         );
     }
     Ok(())
 }
 
-/// Whether /sys was mounted for a single command: `ip netns exec` names the namespace as its source, and mnexec mounts one above
-/// the system's.
+/// Return whether /sys was mounted for a single command: `ip netns exec` mounts one whose source is the namespace's
+/// name, and mnexec mounts one over the system's.
 fn in_private_sysfs() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let sources: Vec<&str> = mounts
@@ -146,8 +161,8 @@ fn in_private_sysfs() -> bool {
 }
 
 fn mount_bpffs() -> Result<()> {
-    let path = CString::new(BPFFS).expect("no NUL");
-    // SAFETY: terminated strings; no data.
+    let path = CString::new(BPFFS).expect("the path has no NUL");
+    // SAFETY: the strings end with NUL, and there is no data.
     let result = unsafe {
         libc::mount(
             c"bpf".as_ptr(),
@@ -159,7 +174,7 @@ fn mount_bpffs() -> Result<()> {
     };
     if result != 0 {
         return Err(io::Error::last_os_error())
-            .with_context(|| format!("cannot mount a bpffs; try: mount -t bpf bpf {BPFFS}"));
+            .with_context(|| format!("cannot mount a bpffs: try: mount -t bpf bpf {BPFFS}"));
     }
     Ok(())
 }
@@ -169,14 +184,17 @@ fn on_bpffs(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
         return false;
     };
-    // SAFETY: statfs is plain data, and the call fills it.
+    // SAFETY: statfs is plain data, which the call fills.
     unsafe {
         let mut stat: libc::statfs = std::mem::zeroed();
         libc::statfs(path.as_ptr(), &mut stat) == 0 && stat.f_type as i64 == BPF_FS_MAGIC
     }
 }
 
-/// The root of the cgroup v2 hierarchy, below which every server runs.
+/// Open the root of the cgroup v2 hierarchy, below which every server runs.
+///
+/// # Errors
+/// If the hierarchy is not mounted, or hidden.
 pub fn cgroup_root() -> Result<File> {
     let mounts =
         fs::read_to_string("/proc/self/mounts").context("cannot read /proc/self/mounts")?;
@@ -187,11 +205,11 @@ pub fn cgroup_root() -> Result<File> {
     });
     let Some(root) = root else {
         bail!(
-            "no cgroup v2 hierarchy is mounted here; `ip netns exec` hides it: run this command from outside, with \
-             --netns NAME; else: mount -t cgroup2 none /sys/fs/cgroup"
+            "cgroup v2 is not mounted here: `ip netns exec` hides it, so run this command from outside, with \
+             --netns NAME; otherwise: mount -t cgroup2 none /sys/fs/cgroup"
         );
     };
     File::open(root).with_context(|| {
-        format!("cgroup v2 is mounted at {root} but hidden; run from outside, with --netns")
+        format!("cgroup v2 at {root}: hidden in this mount namespace: run this command from outside, with --netns")
     })
 }

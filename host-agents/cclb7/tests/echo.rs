@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The echo that the agent restores is the one that the client would have sent: a simulated sender and RFC 7323 receiver,
-//! with loss, reordering and delayed acknowledgements between them, against the programs.
+//! The agent restores the echo that the client would have sent. The tests run the programs between a simulated sender
+//! and an RFC 7323 receiver, with loss, reordering and delayed acknowledgments.
 
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::lab::{Lab, V4, flow};
+use common::lab::{PacketLab, V4, flow};
 
 const SEGMENT: u64 = 1_000;
 const START_MS: u64 = 1_000;
@@ -21,7 +21,7 @@ struct Path {
 #[derive(Default, Debug)]
 struct Result {
     exact: u32,
-    /// Off by at most an eighth of the round trip: ticks are thinned.
+    /// Wrong by at most an eighth of the round trip, because not every tick is kept.
     close: u32,
     none: u32,
     wrong: u32,
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// The receiver of RFC 7323, section 4.3, acknowledging every second segment.
+/// The receiver of RFC 7323, section 4.3, which acknowledges every second segment.
 #[derive(Default)]
 struct Receiver {
     next: u64,
@@ -50,7 +50,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Takes a segment; an acknowledgement (number, TSecr) if one is due.
+    /// Receive a segment. Return an acknowledgment (number, TSecr) if one is due.
     fn take(&mut self, begin: u64, ts: u32) -> Option<(u64, u32)> {
         if begin <= self.last_ack_sent && ts >= self.recent {
             self.recent = ts;
@@ -75,10 +75,10 @@ impl Receiver {
     }
 }
 
-fn simulate(lab: &mut Lab, path: &Path, total: u64) -> Result {
+fn simulate(lab: &mut PacketLab, path: &Path, total: u64) -> Result {
     let mut random = Random(path.rtt_ms << 20 | path.loss_percent << 10 | path.jitter_ms);
     let mut fresh = flow();
-    fresh.rtt_min = path.rtt_ms as u32; // as the handshake has measured it
+    fresh.rtt_min = path.rtt_ms as u32; // as measured by the handshake
     fresh.gap = (fresh.rtt_min / 32).clamp(1, 64);
     lab.set_flow(fresh);
     let (mut receiver, mut result) = (Receiver::default(), Result::default());
@@ -121,7 +121,7 @@ fn simulate(lab: &mut Lab, path: &Path, total: u64) -> Result {
                     .push(ack);
             }
         }
-        // The delayed acknowledgement's timer.
+        // The timer of delayed acknowledgments.
         if receiver.unacknowledged > 0 && now.is_multiple_of(40) {
             let ack = receiver.acknowledge();
             to_server
@@ -150,9 +150,11 @@ fn simulate(lab: &mut Lab, path: &Path, total: u64) -> Result {
     result
 }
 
-/// Shares in per mille of the acknowledgements that made progress.
+/// Check the shares, in per mille of the acknowledgments that made progress.
 fn check(path: &Path, exact_or_close: u32, wrong: u32) {
-    let Some(mut lab) = Lab::new(V4) else { return };
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     let r = simulate(&mut lab, path, 4_000 * SEGMENT);
     let all = r.exact + r.close + r.none + r.wrong;
     println!(
@@ -164,7 +166,7 @@ fn check(path: &Path, exact_or_close: u32, wrong: u32) {
 }
 
 #[test]
-fn exact_on_a_short_clean_path() {
+fn echo_is_exact_on_a_short_path_without_loss() {
     let path = Path {
         rtt_ms: 2,
         jitter_ms: 0,
@@ -175,7 +177,7 @@ fn exact_on_a_short_clean_path() {
 }
 
 #[test]
-fn close_on_long_clean_paths() {
+fn echo_is_close_on_long_paths_without_loss() {
     for rtt_ms in [40, 200, 600, 2_000] {
         let path = Path {
             rtt_ms,
@@ -188,7 +190,7 @@ fn close_on_long_clean_paths() {
 }
 
 #[test]
-fn right_under_loss() {
+fn echo_is_right_under_loss() {
     for (rtt_ms, loss_percent) in [(4, 1), (20, 2), (100, 1)] {
         let path = Path {
             rtt_ms,
@@ -201,7 +203,7 @@ fn right_under_loss() {
 }
 
 #[test]
-fn mostly_right_under_reordering() {
+fn echo_is_mostly_right_under_reordering() {
     let path = Path {
         rtt_ms: 20,
         jitter_ms: 4,
@@ -211,11 +213,14 @@ fn mostly_right_under_reordering() {
     check(&path, 900, 100);
 }
 
-/// From a timestamp of before the retransmission the kernel would conclude that its time-out was spurious (RFC 3522), undo its
-/// repair, and wait ever longer time-outs. So the handshake's round trip, on a busy machine, is no lower bound.
+/// From a timestamp before the retransmission, the kernel would conclude that its timeout was spurious (RFC 3522),
+/// undo its repair, and use longer and longer timeouts. So on a busy machine the handshake's round trip must not
+/// serve as a lower bound.
 #[test]
-fn a_retransmission_is_never_answered_with_the_first_transmissions_time() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn ack_of_a_retransmission_never_echoes_the_first_transmission() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     let mut fresh = flow();
     fresh.rtt_min = 16;
     lab.set_flow(fresh);
@@ -225,7 +230,7 @@ fn a_retransmission_is_never_answered_with_the_first_transmissions_time() {
     lab.egress(&lab.data(0, SEGMENT as usize, 1_300));
     lab.set_clock(1_310);
     assert_eq!(lab.tsecr(&lab.acknowledgement(SEGMENT, 0x5a5a_5a5a)), 0);
-    // Once it is older than the shortest round trip, it is what is echoed.
+    // Once the retransmission is older than the shortest round trip, its timestamp is echoed.
     lab.egress(&lab.data(SEGMENT, SEGMENT as usize, 1_600));
     lab.set_clock(1_620);
     assert_eq!(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
- * Stands in for the edge switch on a test client's ingress: dynamic form -> static form with a fixed code. It needs no
- * key, because no test here sends a packet through a second switch.
+ * Takes the place of the edge switch on a test client's ingress: dynamic form -> static form with a fixed code. It needs
+ * no key, because no test here sends a packet through a second switch.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

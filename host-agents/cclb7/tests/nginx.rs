@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Debian's unmodified nginx with the module, and curl.
+//! Debian's unmodified nginx with the module, and curl as the client.
 
 mod common;
 
@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{SERVER, World, privileged, sh, wait_for};
+use common::{SERVER, Testbed, privileged, sh, wait_for};
 
 const HTTP: u16 = 8080;
 const HTTPS: u16 = 8443;
 const SIZES: [usize; 3] = [700, 300_000, 20_000_000];
 const MODULE: &str = "ngx_http_cloudcookie_filter_module.so";
 
-/// Builds the module once; `None`, and a word, where nginx or its source is missing.
+/// Build the module once. Return `None`, and print why, if nginx or its source is missing.
 fn module() -> Option<PathBuf> {
     for (needed, package) in [
         ("/usr/sbin/nginx", "nginx"),
@@ -34,8 +34,8 @@ fn module() -> Option<PathBuf> {
     Some(build.join(MODULE))
 }
 
-/// A world with nginx in it, and the folder of its files.
-fn served(name: &str, agent: bool) -> Option<(World, PathBuf)> {
+/// Return a testbed with nginx, and the folder of its files.
+fn served(name: &str, agent: bool) -> Option<(Testbed, PathBuf)> {
     let module = (privileged()).then(module)??;
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("nginx-{name}-{}", std::process::id()));
@@ -67,11 +67,11 @@ fn served(name: &str, agent: bool) -> Option<(World, PathBuf)> {
     );
     let path = folder.join("nginx.conf");
     fs::write(&path, configuration).unwrap();
-    let mut world = World::new(true);
+    let mut testbed = Testbed::new(true);
     if agent {
-        world.attach(&[HTTP, HTTPS]);
+        testbed.attach(&[HTTP, HTTPS]);
     }
-    world.serve(
+    testbed.serve(
         HTTP,
         &[
             "nginx",
@@ -81,10 +81,10 @@ fn served(name: &str, agent: bool) -> Option<(World, PathBuf)> {
             folder.to_str().unwrap(),
         ],
     );
-    Some((world, folder))
+    Some((testbed, folder))
 }
 
-/// Bytes that do not compress.
+/// Return incompressible bytes.
 fn noise(size: usize) -> Vec<u8> {
     let mut state = size as u64;
     let mut next = || {
@@ -96,12 +96,12 @@ fn noise(size: usize) -> Vec<u8> {
     (0..size).map(|_| next()).collect()
 }
 
-fn curl(world: &World, arguments: &str) -> Child {
+fn curl(testbed: &Testbed, arguments: &str) -> Child {
     Command::new("ip")
         .args([
             "netns",
             "exec",
-            &world.client(),
+            &testbed.client(),
             "curl",
             "-skS",
             "--no-progress-meter",
@@ -112,11 +112,11 @@ fn curl(world: &World, arguments: &str) -> Child {
         .args(arguments.split_whitespace())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("curl; apt install curl")
+        .expect("curl must be installed: apt install curl")
 }
 
-fn fetch(world: &World, arguments: &str) -> Vec<u8> {
-    let output = curl(world, arguments).wait_with_output().unwrap();
+fn fetch(testbed: &Testbed, arguments: &str) -> Vec<u8> {
+    let output = curl(testbed, arguments).wait_with_output().unwrap();
     assert!(
         output.status.success(),
         "curl {arguments}: {}",
@@ -125,13 +125,13 @@ fn fetch(world: &World, arguments: &str) -> Vec<u8> {
     output.stdout
 }
 
-fn idle(world: &World) -> bool {
-    world.loads(HTTP) == (0, 0) && world.loads(HTTPS) == (0, 0)
+fn idle(testbed: &Testbed) -> bool {
+    testbed.loads(HTTP) == (0, 0) && testbed.loads(HTTPS) == (0, 0)
 }
 
 #[test]
-fn every_kind_of_response_arrives_whole_and_leaves_no_load() {
-    let Some((world, folder)) = served("kinds", true) else {
+fn every_kind_of_response_arrives_completely_and_leaves_no_load() {
+    let Some((testbed, folder)) = served("kinds", true) else {
         return;
     };
     for size in SIZES {
@@ -145,29 +145,29 @@ fn every_kind_of_response_arrives_whole_and_leaves_no_load() {
             let (scheme, option) = options.split_once(':').unwrap();
             let url = format!("{scheme}://{SERVER}:{port}/{size}");
             assert!(
-                fetch(&world, &format!("{option} {url}")) == body,
+                fetch(&testbed, &format!("{option} {url}")) == body,
                 "{url} {option}"
             );
-            // Twice on one connection, and the header alone.
-            let twice = fetch(&world, &format!("{option} {url} {url}"));
+            // Two requests on one connection, and a HEAD request.
+            let twice = fetch(&testbed, &format!("{option} {url} {url}"));
             assert!(
                 twice.len() == 2 * size && twice.ends_with(&body),
                 "{url} {option}"
             );
-            fetch(&world, &format!("{option} -I {url}"));
+            fetch(&testbed, &format!("{option} -I {url}"));
         }
         let url = format!("http://{SERVER}:{HTTP}/chunked/{size}");
-        assert!(fetch(&world, &url) == body, "{url}");
-        fetch(&world, &format!("http://{SERVER}:{HTTP}/missing"));
+        assert!(fetch(&testbed, &url) == body, "{url}");
+        fetch(&testbed, &format!("http://{SERVER}:{HTTP}/missing"));
     }
-    wait_for("loads to be zero", || idle(&world));
-    // Only what arrived after its socket had gone.
-    assert!(world.packets("echo_zeroed") * 100 < world.packets("echo_restored"));
+    wait_for("loads to be zero", || idle(&testbed));
+    // Only packets that arrived after their socket was closed.
+    assert!(testbed.packets("echo_zeroed") * 100 < testbed.packets("echo_restored"));
 }
 
 #[test]
 fn loads_follow_running_and_aborted_transfers() {
-    let Some((world, _folder)) = served("aborts", true) else {
+    let Some((testbed, _folder)) = served("aborts", true) else {
         return;
     };
     let size = SIZES[2];
@@ -180,14 +180,14 @@ fn loads_follow_running_and_aborted_transfers() {
     let mut transfers: Vec<Child> = (0..20)
         .map(|i| {
             curl(
-                &world,
+                &testbed,
                 &format!("--limit-rate 200k -o /dev/null {}", urls[i % urls.len()]),
             )
         })
         .collect();
-    let total = || world.loads(HTTP).0 + world.loads(HTTPS).0;
+    let total = || testbed.loads(HTTP).0 + testbed.loads(HTTPS).0;
     wait_for("all to run", || total() == 20);
-    assert!(world.loads(HTTP).1 >= 5 && world.loads(HTTPS).1 == 10);
+    assert!(testbed.loads(HTTP).1 >= 5 && testbed.loads(HTTPS).1 == 10);
     for transfer in transfers.iter_mut().step_by(2) {
         transfer.kill().unwrap();
         transfer.wait().unwrap();
@@ -197,53 +197,57 @@ fn loads_follow_running_and_aborted_transfers() {
         transfer.kill().unwrap();
         transfer.wait().unwrap();
     }
-    wait_for("loads to be zero", || idle(&world));
+    wait_for("loads to be zero", || idle(&testbed));
 }
 
 #[test]
-fn concurrent_streams_of_http2_count_each() {
-    let Some((world, _folder)) = served("streams", true) else {
+fn concurrent_http2_streams_are_counted_individually() {
+    let Some((testbed, _folder)) = served("streams", true) else {
         return;
     };
     let url = format!("https://{SERVER}:{HTTPS}/{}", SIZES[2]);
     let parallel = format!(
         "--http2 --parallel --limit-rate 200k -o /dev/null {url} -o /dev/null {url} -o /dev/null {url}"
     );
-    let mut transfer = curl(&world, &parallel);
-    wait_for("three streams", || world.loads(HTTPS) == (3, 3));
+    let mut transfer = curl(&testbed, &parallel);
+    wait_for("three streams", || testbed.loads(HTTPS) == (3, 3));
     transfer.kill().unwrap();
     transfer.wait().unwrap();
-    wait_for("loads to be zero", || idle(&world));
+    wait_for("loads to be zero", || idle(&testbed));
 }
 
 #[test]
-fn the_directive_turns_reports_off() {
-    let Some((world, _folder)) = served("off", true) else {
+fn directive_off_disables_reports() {
+    let Some((testbed, _folder)) = served("off", true) else {
         return;
     };
     let mut transfer = curl(
-        &world,
+        &testbed,
         &format!(
             "--limit-rate 200k -o /dev/null http://{SERVER}:{HTTP}/off/{}",
             SIZES[2]
         ),
     );
     wait_for("bytes to flow", || {
-        world.state().flows().iter().any(|(_, f)| f.acked > 100_000)
+        testbed
+            .state()
+            .flows()
+            .iter()
+            .any(|(_, f)| f.acked > 100_000)
     });
-    assert_eq!(world.loads(HTTP), (0, 0));
+    assert_eq!(testbed.loads(HTTP), (0, 0));
     transfer.kill().unwrap();
     transfer.wait().unwrap();
 }
 
 #[test]
-fn without_an_agent_nginx_serves_and_says_so_once() {
-    let Some((world, folder)) = served("alone", false) else {
+fn nginx_without_an_agent_serves_and_warns_once() {
+    let Some((testbed, folder)) = served("alone", false) else {
         return;
     };
     for _ in 0..10 {
         assert_eq!(
-            fetch(&world, &format!("http://{SERVER}:{HTTP}/{}", SIZES[0])).len(),
+            fetch(&testbed, &format!("http://{SERVER}:{HTTP}/{}", SIZES[0])).len(),
             SIZES[0]
         );
     }
@@ -252,5 +256,8 @@ fn without_an_agent_nginx_serves_and_says_so_once() {
         .lines()
         .filter(|line| line.contains("cloudcookie: no agent"))
         .count();
-    assert!((1..=2).contains(&warnings), "one for each worker: {log}");
+    assert!(
+        (1..=2).contains(&warnings),
+        "one warning for each worker: {log}"
+    );
 }

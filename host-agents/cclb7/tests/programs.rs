@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packet programs on crafted packets, without a network.
+//! The packet programs on synthetic packets, without a network.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::os::fd::AsFd as _;
 
 use aya::maps::HashMap;
 use aya::programs::SchedClassifier;
-use common::lab::{BASE, Lab, V4, V6, flow};
+use common::lab::{BASE, PacketLab, V4, V6, flow};
 use frontage_cclb7::abi::{Connection, Handshake, Retransmission, Server};
 use frontage_cclb7::frame::{
-    self, ACK, Segment, build, checksum_holds, tcp_offset, timestamps, word,
+    self, ACK, Segment, build, is_checksum_valid, tcp_offset, timestamps, word,
 };
 use frontage_cclb7::{agent, bpf};
 use frontage_cookie::vectors::Vectors;
@@ -26,9 +26,9 @@ fn vectors() -> Vectors {
 }
 
 #[test]
-fn writes_the_dynamic_cookie_of_every_vector() {
+fn egress_writes_the_dynamic_cookie_of_every_vector() {
     for side in [V4, V6] {
-        let Some(mut lab) = Lab::new(side) else {
+        let Some(mut lab) = PacketLab::new(side) else {
             return;
         };
         lab.configure(u64::MAX >> 1, 1);
@@ -44,14 +44,16 @@ fn writes_the_dynamic_cookie_of_every_vector() {
             let tcp = tcp_offset(&packet);
             assert_eq!(word(&packet, tcp + 24), case.tsval, "{case:?}");
             assert_eq!(packet[tcp + 12], 0x80 | CK);
-            assert!(checksum_holds(&packet), "{case:?}");
+            assert!(is_checksum_valid(&packet), "{case:?}");
         }
     }
 }
 
 #[test]
-fn quantises_counts_and_times_as_every_vector() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn quantisation_matches_every_vector() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.configure(u64::MAX >> 1, 1);
     for case in vectors().quantisation {
         let mut flow = flow();
@@ -78,7 +80,7 @@ fn quantises_counts_and_times_as_every_vector() {
 }
 
 #[test]
-fn finds_the_timestamp_in_any_order_of_options() {
+fn timestamp_is_found_in_any_order_of_options() {
     let ts = [8, 10, 0, 0, 0x20, 0, 0, 0, 0, 1];
     let before: [&[u8]; 6] = [
         &[],
@@ -89,7 +91,7 @@ fn finds_the_timestamp_in_any_order_of_options() {
         &[30, 7, 1, 2, 3, 4, 5, 1, 1, 1],
     ];
     for side in [V4, V6] {
-        let Some(mut lab) = Lab::new(side) else {
+        let Some(mut lab) = PacketLab::new(side) else {
             return;
         };
         for prefix in before {
@@ -105,14 +107,16 @@ fn finds_the_timestamp_in_any_order_of_options() {
                 0x2000 >> 10 << 16,
                 "{prefix:?}"
             );
-            assert!(checksum_holds(&packet), "{prefix:?}");
+            assert!(is_checksum_valid(&packet), "{prefix:?}");
         }
     }
 }
 
 #[test]
-fn leaves_alone_what_is_not_ours() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn packets_of_other_connections_stay_unchanged() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.set_flow(flow());
     let ours = lab.data(0, 50, 7_000);
     let mut fragment = build(&ours);
@@ -160,9 +164,9 @@ fn leaves_alone_what_is_not_ours() {
 }
 
 #[test]
-fn restores_the_syn_acks_timestamp_to_the_bit() {
+fn timestamp_of_the_syn_ack_is_restored_exactly() {
     for side in [V4, V6] {
-        let Some(mut lab) = Lab::new(side) else {
+        let Some(mut lab) = PacketLab::new(side) else {
             return;
         };
         let mut options = vec![2, 4, 5, 0xb4, 4, 2];
@@ -178,11 +182,11 @@ fn restores_the_syn_acks_timestamp_to_the_bit() {
             word(&packet, tcp_offset(&packet) + 28),
             0x1234_5678 >> 10 << 16
         );
-        assert!(checksum_holds(&packet));
+        assert!(is_checksum_valid(&packet));
         assert_eq!(lab.tsecr(&lab.acknowledgement(1, 0xaaaa_5555)), 0x1234_5678);
-        // It acknowledges something else, which we have never stamped.
+        // The packet acknowledges another sequence number, whose timestamp is unknown.
         assert_eq!(lab.tsecr(&lab.acknowledgement(2, 0xaaaa_5555)), 0);
-        // The mark keeps a socket-less answer (TIME_WAIT) in the cookie's form.
+        // The mark keeps a response without a socket (TIME_WAIT) in the cookie's form.
         assert_eq!(
             lab.tsval(&lab.data(0, 0, 0x1234_5678)),
             0x1234_5678 >> 10 << 16
@@ -191,8 +195,10 @@ fn restores_the_syn_acks_timestamp_to_the_bit() {
 }
 
 #[test]
-fn an_acknowledgement_echoes_the_segment_that_held_its_first_byte() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn ack_echoes_the_segment_with_its_first_byte() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.set_flow(flow());
     for (offset, ts) in [
         (0, 5_000),
@@ -203,13 +209,13 @@ fn an_acknowledgement_echoes_the_segment_that_held_its_first_byte() {
     ] {
         lab.egress(&lab.data(offset, 1_000, ts));
     }
-    // Two segments, one delayed acknowledgement: the first one's timestamp.
+    // Two segments and one delayed acknowledgment: the first segment's timestamp.
     assert_eq!(lab.tsecr(&lab.acknowledgement(2_000, 9)), 5_000);
     assert_eq!(lab.tsecr(&lab.acknowledgement(3_000, 9)), 5_003);
-    // The segment at 3000 is sent again, and then acknowledged with the one behind it.
+    // The segment at 3000 is retransmitted, and then acknowledged together with the next one.
     lab.egress(&lab.data(3_000, 1_000, 5_200));
     assert_eq!(lab.tsecr(&lab.acknowledgement(5_000, 9)), 5_200);
-    // Beyond what was sent, and behind: no progress, no harm.
+    // Acknowledgments above what was sent, and below: no progress.
     assert_eq!(lab.flow().acked, 5_000);
     lab.ingress(&lab.acknowledgement(50_000, 9));
     lab.ingress(&lab.acknowledgement(10, 9));
@@ -217,8 +223,10 @@ fn an_acknowledgement_echoes_the_segment_that_held_its_first_byte() {
 }
 
 #[test]
-fn forgotten_retransmissions_give_no_measurement() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn forgotten_retransmissions_yield_no_measurement() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.set_flow(flow());
     for i in 0..40 {
         lab.egress(&lab.data(i * 100, 100, 5_000));
@@ -232,8 +240,10 @@ fn forgotten_retransmissions_give_no_measurement() {
 }
 
 #[test]
-fn counts_responses_until_they_are_sent_beyond_4_gib() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn responses_beyond_4_gib_are_counted_until_they_are_sent() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     let mut flow = flow();
     let far = 10 << 30;
     flow.expected = far;
@@ -241,7 +251,7 @@ fn counts_responses_until_they_are_sent_beyond_4_gib() {
     flow.ends[1] = (far - 2_000_000) << 16 | 2;
     lab.set_flow(flow);
     let mut send = |to| {
-        // All but the last byte is made up: only the flow's arithmetic is of interest.
+        // Only the last byte is sent, because the test is about the flow's arithmetic.
         let mut flow = lab.flow();
         flow.sent = to - 1;
         lab.set_flow(flow);
@@ -255,14 +265,16 @@ fn counts_responses_until_they_are_sent_beyond_4_gib() {
     assert_eq!(send(far - 1_000_000), (1, 0));
     assert_eq!(send(far - 1), (1, 0));
     assert_eq!(send(far), (0, 0));
-    // And again.
+    // A retransmission.
     lab.egress(&lab.data(far - 1, 1, 9));
     assert_eq!(lab.loads(), (0, 0));
 }
 
 #[test]
-fn a_response_of_unknown_length_sinks_as_it_grows() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn response_of_unknown_length_loses_priority_as_it_grows() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.configure(50_000, 100);
     let mut flow = flow();
     flow.open = 1;
@@ -287,8 +299,10 @@ fn a_response_of_unknown_length_sinks_as_it_grows() {
 }
 
 #[test]
-fn a_flow_without_cookies_is_counted_all_the_same() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn flow_without_cookies_is_counted() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     let mut flow = flow();
     flow.cookies = 0;
     flow.expected = 100;
@@ -304,8 +318,10 @@ fn a_flow_without_cookies_is_counted_all_the_same() {
 }
 
 #[test]
-fn survives_ten_thousand_mutated_packets() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn ten_thousand_mutated_packets_are_survived() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     let mut seed = 0x5eed_u64;
     let mut random = move || {
         seed = seed
@@ -327,7 +343,7 @@ fn survives_ten_thousand_mutated_packets() {
             }
             for program in ["cclb7_egress", "cclb7_ingress"] {
                 let program: &mut SchedClassifier = agent::program(&mut lab.ebpf, program).unwrap();
-                // The kernel itself refuses to run a frame without a network header.
+                // The kernel does not run a program on a frame without a network header.
                 if let Ok(outcome) = bpf::test_run(program.fd().unwrap().as_fd(), &packet, 1) {
                     assert_eq!(outcome.packet.len(), packet.len());
                 }
@@ -337,8 +353,10 @@ fn survives_ten_thousand_mutated_packets() {
 }
 
 #[test]
-fn handshakes_of_a_flood_do_not_touch_flows() {
-    let Some(mut lab) = Lab::new(V4) else { return };
+fn syn_flood_does_not_evict_flows() {
+    let Some(mut lab) = PacketLab::new(V4) else {
+        return;
+    };
     lab.set_flow(flow());
     for port in 1_000..3_000 {
         let mut client = lab.client;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packet programs without a network: packets in, packets and maps out.
+//! The packet programs without a network: a test passes packets in, and checks packets and maps.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
@@ -10,21 +10,21 @@ use aya::programs::SchedClassifier;
 use frontage_cclb7::abi::{Config, Connection, Flow, Server};
 use frontage_cclb7::agent::{self, Sizes};
 use frontage_cclb7::bpf;
-use frontage_cclb7::frame::{ACK, Segment, build, checksum_holds, tcp_offset, timestamps, word};
+use frontage_cclb7::frame::{ACK, Segment, build, is_checksum_valid, tcp_offset, timestamps, word};
 
 pub const V4: (&str, &str) = ("192.0.2.1:80", "198.51.100.1:40000");
 pub const V6: (&str, &str) = ("[2001:db8::1]:80", "[2001:db8:1::9]:40001");
 const PASS: i32 = -1;
-pub const BASE: u32 = 0xffff_f000; // the stream wraps early
+pub const BASE: u32 = 0xffff_f000; // so that sequence numbers wrap early
 
-/// Loaded programs with one server on port 80 and one flow.
-pub struct Lab {
+/// The loaded programs, with one server on port 80 and one flow.
+pub struct PacketLab {
     pub ebpf: Ebpf,
     pub server: SocketAddr,
     pub client: SocketAddr,
 }
 
-impl Lab {
+impl PacketLab {
     pub fn new((server, client): (&str, &str)) -> Option<Self> {
         if !super::privileged() {
             return None;
@@ -33,11 +33,11 @@ impl Lab {
             flows: 64,
             handshakes: 64,
         })
-        .expect("maps");
+        .expect("the object has the maps");
         for name in ["cclb7_egress", "cclb7_ingress"] {
             let program: &mut SchedClassifier =
-                agent::program(&mut ebpf, name).expect("a classifier");
-            program.load().expect("the verifier takes it");
+                agent::program(&mut ebpf, name).expect("the program is a classifier");
+            program.load().expect("the verifier accepts the program");
         }
         let mut lab = Self {
             ebpf,
@@ -100,13 +100,13 @@ impl Lab {
         self.flows().get(&connection, 0).unwrap()
     }
 
-    /// Makes it `ms` now, in the flow's timestamps.
+    /// Set the current time, in the flow's timestamps.
     pub fn set_clock(&mut self, ms: u32) {
         let mut time = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: the call fills the structure it is given.
+        // SAFETY: the call fills the structure.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
         let monotonic = time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000;
         let mut flow = self.flow();
@@ -153,21 +153,21 @@ impl Lab {
         self.run("cclb7_ingress", &build(segment))
     }
 
-    /// TSval that leaves when the kernel says `ts`.
+    /// Return the TSval that leaves.
     pub fn tsval(&mut self, segment: &Segment) -> u32 {
         let packet = self.egress(segment);
         word(&packet, tcp_offset(&packet) + 24)
     }
 
-    /// TSecr that arrives at the kernel.
+    /// Return the TSecr that reaches the kernel.
     pub fn tsecr(&mut self, segment: &Segment) -> u32 {
         let packet = self.ingress(segment);
-        assert!(checksum_holds(&packet));
+        assert!(is_checksum_valid(&packet));
         word(&packet, tcp_offset(&packet) + 28)
     }
 }
 
-/// A new flow that carries cookies.
+/// Return a new flow with cookies.
 pub fn flow() -> Flow {
     let mut flow: Flow = bytemuck::Zeroable::zeroed();
     flow.base = BASE;

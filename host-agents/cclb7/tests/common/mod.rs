@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two network namespaces and a veth pair between them: a server with the agent, and an unmodified client whose
-//! ingress stands in for the edge switch.
+//! Two network namespaces that a veth pair connects: a server with the agent, and an unmodified client. A program on
+//! the client's ingress takes the place of the edge switch.
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
@@ -23,19 +23,19 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 static MASK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/mask.bpf.o"));
 
-pub struct World {
+pub struct Testbed {
     server: Namespace,
     client: Namespace,
 }
 
-impl World {
-    /// Makes the namespaces; with `offloads`, packets pass unsegmented and with checksums to be computed.
+impl Testbed {
+    /// Create the namespaces. With `offloads`, packets pass unsegmented and without checksums.
     pub fn new(offloads: bool) -> Self {
-        let world = Self {
+        let testbed = Self {
             server: Namespace::new("s"),
             client: Namespace::new("c"),
         };
-        let (s, c) = (world.server(), world.client());
+        let (s, c) = (testbed.server(), testbed.client());
         sh(&format!(
             "ip -n {s} link add veth0 type veth peer name veth0 netns {c}"
         ));
@@ -53,23 +53,23 @@ impl World {
                 ));
             }
         }
-        // The client's kernel acknowledges no more than a little ahead of what the client takes.
+        // A small receive buffer: the client's kernel acknowledges little more than the client has read.
         sh(&format!(
             "ip netns exec {c} sysctl -qw net.ipv4.tcp_rmem='4096 131072 262144'"
         ));
-        world.in_client(|| {
-            let mut ebpf = Ebpf::load(MASK).expect("the mask loads");
+        testbed.in_client(|| {
+            let mut ebpf = Ebpf::load(MASK).expect("the mask program loads");
             let mask: &mut SchedClassifier =
-                agent::program(&mut ebpf, "mask").expect("it is a classifier");
-            mask.load().expect("the verifier takes it");
+                agent::program(&mut ebpf, "mask").expect("the program is a classifier");
+            mask.load().expect("the verifier accepts the program");
             qdisc_add_clsact("veth0").expect("clsact");
             let options = TcAttachOptions::Netlink(NlOptions::default());
             let id = mask
                 .attach_with_options("veth0", TcAttachType::Ingress, options)
-                .expect("it attaches");
-            std::mem::forget(mask.take_link(id).expect("just attached"));
+                .expect("the program attaches");
+            std::mem::forget(mask.take_link(id).expect("the link exists"));
         });
-        world
+        testbed
     }
 
     pub fn server(&self) -> String {
@@ -84,7 +84,7 @@ impl World {
         Path::new("/sys/fs/bpf").join(self.server.name())
     }
 
-    /// Attaches the agent to the server's side of the link.
+    /// Attach the agent to the server's end of the link.
     pub fn attach(&self, ports: &[u16]) -> agent::Attached {
         let wanted = Attachment {
             interface: "veth0".into(),
@@ -104,37 +104,37 @@ impl World {
         State::open(&self.pin_dir()).expect("the agent is attached")
     }
 
-    /// (N_AF, N_FF) of `port`.
+    /// Return N_AF and N_FF of `port`.
     pub fn loads(&self, port: u16) -> (u64, u64) {
-        let servers = self.state().servers().expect("readable");
+        let servers = self.state().servers().expect("the map is readable");
         let server = servers
             .iter()
             .find(|(p, _)| *p == port)
-            .expect("attached to that port")
+            .expect("the agent serves the port")
             .1;
         (server.n_af, server.n_ff)
     }
 
     pub fn packets(&self, reason: &str) -> u64 {
-        let packets = self.state().packets().expect("readable");
+        let packets = self.state().packets().expect("the map is readable");
         packets
             .iter()
             .find(|(name, _)| *name == reason)
-            .expect("a known reason")
+            .expect("the reason is known")
             .1
     }
 
-    /// Runs `work` on a thread inside the server's namespace.
+    /// Run `work` on a thread in the server's namespace.
     pub fn in_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.server.run(work)
     }
 
-    /// Runs `work` on a thread inside the client's namespace.
+    /// Run `work` on a thread in the client's namespace.
     pub fn in_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.client.run(work)
     }
 
-    /// Starts a server process, and waits until it listens on `port`.
+    /// Start a server process, and wait until it listens on `port`.
     pub fn serve(&mut self, port: u16, command: &[&str]) {
         self.server.spawn(command);
         let address = SocketAddr::new(IpAddr::V4(SERVER), port);
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Testbed {
     fn drop(&mut self) {
         let pin_dir = self.pin_dir();
         if pin_dir.exists() {
