@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client says, as a balancer takes it apart and a real server hears its part.
+//! A client's packets, which the balancer splits between its own stack and a real server.
 
 use bytes::Buf as _;
 use frontage_handoff::delegate::Error;
 use frontage_handoff::fuzzing::{FeedbackReader, Scene};
 
-/// Streams of the real server.
+/// Streams delegated to the real server.
 const STREAMS: [u64; 2] = [0, 8];
 
-/// Packets of an octet for the path, two for the length, and frames.
+/// Run packets, each of which has a byte for the path, two bytes for the length, and frames.
 pub fn run(mut data: &[u8]) {
     let (mut balancer, first) = Scene::with_path(&STREAMS);
     let server = FeedbackReader::with_path(first, &STREAMS);
@@ -21,7 +21,7 @@ pub fn run(mut data: &[u8]) {
     }
 }
 
-/// Two octets for the length, and frames.
+/// Remove two bytes of length and that many bytes of frames from the front of `data`, and return the frames.
 pub(crate) fn frames<'a>(data: &mut &'a [u8]) -> &'a [u8] {
     let length = usize::from(data.get_u16()).min(data.len());
     let (frames, rest) = data.split_at(length);
@@ -29,11 +29,11 @@ pub(crate) fn frames<'a>(data: &mut &'a [u8]) -> &'a [u8] {
     frames
 }
 
-/// What `server` tells its noq.
+/// Return the packets that `server` makes of `feedback` for its stack.
 pub(crate) fn read(server: &FeedbackReader, feedback: &[u8]) -> Vec<Vec<u8>> {
     match server.read(feedback) {
         Ok(packets) => packets,
-        // A client's acknowledgement may have more ranges than a packet of noq's takes, no more.
+        // Only an acknowledgment may be too long: it can have more ranges than fit into a packet for noq.
         Err(Error::Feedback("frame longer than a packet")) => Vec::new(),
         Err(error) => panic!("{feedback:x?}: {error}"),
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fuzzers run: one module a target, each with `run(data)`, which panics if a promise is broken.
+//! The targets of the fuzzers. Each is a module with `run(data)`, which panics if the target violates its property.
 //!
-//! | target | input | promise |
+//! | target | input | property |
 //! |---|---|---|
-//! | [`to_server`], [`to_balancer`] | a stream of the hand-off's messages | it is read or refused; what is read is written as something that reads the same |
-//! | [`client`] | a client's packets | noq gets frames, and the real server nothing that it would refuse |
-//! | [`one_path`] | what senders by the same packet numbers send, and a client's packets | the same, and each hears of its own packets alone |
+//! | [`to_server`], [`to_balancer`] | a stream of hand-off messages | each message is decoded or rejected; encoding and decoding again yields the same message |
+//! | [`client`] | a client's packets | noq gets frames, and the real server gets no feedback that it would reject |
+//! | [`one_path`] | packets of senders that share a packet number space, and a client's packets | as for `client`, and each sender gets acknowledgments of its own packets only |
 
 pub mod client;
 pub mod one_path;
@@ -13,10 +13,10 @@ pub mod seeds;
 pub mod to_balancer;
 pub mod to_server;
 
-/// One target: what it is called, and what runs an input.
+/// The name of a target, and the function that runs an input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
+/// All targets.
 pub const TARGETS: [Target; 4] = [
     ("client", client::run),
     ("one_path", one_path::run),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client of one path says: the balancer's noq and two real servers send by the same packet numbers, and each hears of its own.
+//! A client with one path: the balancer's stack and two real servers share a packet number space, and each gets the
+//! acknowledgments of its own packets.
 
 use bytes::Buf as _;
 use frontage_handoff::fuzzing::{FeedbackReader, Scene};
@@ -10,11 +11,12 @@ use crate::client;
 /// A stream for each real server.
 const STREAMS: [u64; 2] = [0, 8];
 
-/// Steps: a packet of the client's, two octets for the length and frames; one of noq's; an octet of numbers that a real server wants.
+/// Run steps: a packet of the client, with two bytes for the length and frames; a packet of noq; or a byte, the count
+/// of packet numbers that a real server requests.
 pub fn run(mut data: &[u8]) {
     let (mut balancer, first) = Scene::with_numbers(&STREAMS);
     let mut servers = STREAMS.map(|stream| FeedbackReader::with_numbers(first, &[stream]));
-    // Packets of each sender's so far: noq's, and those of the real servers.
+    // Number of packets that noq and each real server have sent so far.
     let mut sent = [first, 0, 0];
     while data.len() > 3 {
         match data.get_u8() % 4 {
@@ -24,7 +26,7 @@ pub fn run(mut data: &[u8]) {
                 assert!(!noqs.is_empty() || frames.is_empty());
                 let given = sent.iter().sum();
                 for largest in acked(&noqs) {
-                    // Of a lie noq hears as it is, and refuses it.
+                    // noq gets an acknowledgment of unsent packets unchanged, and rejects it.
                     assert!(largest < sent[0] || largest >= given, "{noqs:x?}");
                 }
                 for (i, server) in servers.iter().enumerate() {
@@ -42,13 +44,13 @@ pub fn run(mut data: &[u8]) {
                 let numbers = balancer.allocate_numbers(i, data.get_u8().into());
                 sent[1 + i] += numbers.end - numbers.start;
                 let taken = servers[i].send(numbers);
-                taken.expect("they are above all that it had");
+                taken.expect("the numbers are above all earlier ones");
             }
         }
     }
 }
 
-/// The largest number of each acknowledgement of path 0.
+/// Return the largest number of each acknowledgment of path 0.
 fn acked(frames: &[u8]) -> Vec<u64> {
     let acks = frames::read(frames).filter_map(|frame| match frame {
         Frame::Ack(ack) if ack.path == 0 => Some(ack.largest),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hand-off's messages, as a real server reads them.
+//! The hand-off messages that a real server decodes.
 
 use bytes::BytesMut;
 use frontage_handoff::message::{Message as _, ToServer};
 
-/// Reads messages up to the first that is none, or is not there whole.
+/// Decode messages up to the first that is malformed or incomplete.
 pub fn run(data: &[u8]) {
     let mut wire = BytesMut::from(data);
     while let Ok(Some(message)) = ToServer::decode(&mut wire) {

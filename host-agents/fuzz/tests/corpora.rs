@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs every seed and every input of the corpora through its target.
+//! Run every seed and every input of the corpora through its target.
 
 #[path = "../../../softswitch/fuzz/tests/corpus/mod.rs"]
 mod corpus;

@@ -2,7 +2,7 @@
 //! The source addresses of a real server's packets carry the same signals as the balancer's (docs/cookie.md): X, and the RPT
 //! of the delegated stream.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,13 @@ use frontage_cookie::{Secret, ipv6};
 use frontage_handoff::delegate::{Delegate, Transport};
 use frontage_handoff::grant;
 use frontage_quic::keys::Keys;
+use frontage_quic::layer::{Layer, Layered, NullSocket, SendLayer};
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::migration::LocalAddress;
 use frontage_quic::socket::{Addressing, CookiePrefix, Socket};
 use noq::congestion::CubicConfig;
-use noq::udp::{RecvMeta, Transmit};
-use noq::{AsyncUdpSocket, ConnectionId, UdpSender};
+use noq::udp::Transmit;
+use noq::{ConnectionId, UdpSender};
 
 const SID: u16 = 0x1234;
 const PREFIX: u64 = 0x2001_0db8_0000_0007;
@@ -30,39 +31,29 @@ fn key() -> ipv6::Key {
     ipv6::Key::new(1, &Secret::new(&[3; 16]).unwrap())
 }
 
-/// A socket that records source and destination of each packet.
+/// Records source and destination of each packet sent.
 #[derive(Clone, Debug, Default)]
 struct Recorder(Arc<Mutex<Vec<(IpAddr, SocketAddr)>>>);
 
-impl AsyncUdpSocket for Recorder {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(self.clone())
-    }
+impl Layer for Recorder {
+    type Sender = Self;
 
-    fn poll_recv(
-        &mut self,
-        _: &mut Context<'_>,
-        _: &mut [IoSliceMut<'_>],
-        _: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        Poll::Pending
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok("[::]:443".parse().expect("an address"))
+    fn sender(&self) -> Self {
+        self.clone()
     }
 }
 
-impl UdpSender for Recorder {
+impl SendLayer for Recorder {
     fn poll_send(
-        self: Pin<&mut Self>,
+        &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let source = transmit.src_ip.expect("source address");
         let mut sent = self.0.lock().unwrap();
         sent.push((source, transmit.destination));
-        Poll::Ready(Ok(()))
+        below.poll_send(transmit, cx)
     }
 }
 
@@ -81,7 +72,9 @@ async fn source_address_carries_remaining_processing_time() {
         }),
         tunnel: None,
     };
-    let socket = Socket::over(Box::new(recorder.clone()), Some(addresses));
+    let null = NullSocket::new("[::]:443".parse().unwrap());
+    let recording = Layered::new(Box::new(null), recorder.clone());
+    let socket = Socket::over(Box::new(recording), Some(addresses));
     let delegate = Delegate::new(Box::new(socket)).unwrap();
     let meter = Arc::new(Meter::new(loads, Arc::default()));
     meter.set_local_address(LocalAddress::Cookie(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes the seeds of a target to a folder, as the fuzzer's first inputs.
+//! Write the seeds of a target to a folder, as the fuzzer's initial inputs.
 //!
 //! Example: `frontage-fuzz-seeds to_server build/fuzz/to_server`
 
