@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of a packet filter, as ``frontage-bench acl`` draws them (``src/acl.rs``): for a site's file, and over P4Runtime."""
+"""Random rules of a packet filter from ``frontage-bench acl`` (``src/acl.rs``), encoded for a site's file and for P4Runtime."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PACKETS = 1000
 
 @dataclass(frozen=True)
 class Rule:
-    """Permits packets by a port, and gives them a class."""
+    """A rule that forwards matching packets to a port and marks them with its class."""
 
     match: tuple[str, ...]
-    """``value&mask`` or ``low-high``, hexadecimal."""
+    """Hexadecimal match fields: ``value&mask`` or ``low-high``."""
     priority: int
     port: int
-    number: int
+    class_id: int
 
-    def plain(self, table: TableInfo) -> dict[str, Any]:
-        params = [f"{self.port:x}", f"{self.number:x}"]
+    def to_json(self, table: TableInfo) -> dict[str, Any]:
+        params = [f"{self.port:x}", f"{self.class_id:x}"]
         return {"table": table.full_name, "match": self.match, "priority": self.priority, "action": "permit", "params": params}
 
     def encode(self, table: TableInfo) -> p4r.TableEntry:
@@ -47,13 +47,13 @@ class Rule:
                     match.range.low, match.range.high = _bytes(low), _bytes(high)
         action = table.actions["permit"]
         entry.action.action.action_id = action.id
-        for param_id, value in zip(action.params, (self.port, self.number), strict=True):
+        for param_id, value in zip(action.params, (self.port, self.class_id), strict=True):
             entry.action.action.params.add(param_id=param_id, value=_bytes(value))
         return entry
 
 
 def draw(count: int, masks: str, port: int) -> tuple[list[Rule], list[dict[str, Any]]]:
-    """So many rules, with masks that are ``prefixes`` or ``random``, and packets with the rule that each must hit."""
+    """Draw `count` rules whose masks are ``prefixes`` or ``random``; return them and packets with the rule that each must hit."""
     command: list[str | Path] = [program("FRONTAGE_BENCH", "frontage-bench"), "acl", masks, str(count), str(PACKETS), str(SEED)]
     drawn = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     rules = [Rule(tuple(entry["match"]), entry["priority"], port, entry["class"]) for entry in drawn["entries"]]

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Rows: TypeAlias = dict[str, dict[str, Any]]
-"""Of the result, by name."""
+"""Rows of the results by name."""
 
 
 def number(value: float | None) -> str:
-    """Three digits that count."""
+    """Format a value with three significant digits."""
     if value is None:
         return "-"
     for unit, size in (("M", 1e6), ("k", 1e3)):
@@ -33,7 +33,7 @@ def figure(rows: Rows, name: str, key: str = "value") -> float | None:
 
 
 def compared(rows: Rows, name: str) -> str:
-    """Ours, the peer's, and their ratio, as cells."""
+    """Return the cells of a row: value, peer's value and ratio."""
     value, peer, by = (figure(rows, name, key) for key in ("value", "peer_value", "ratio"))
     return f"{number(value)} | {number(peer)} | {ratio(by)}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain forwarding: pairs of hosts on either side of one link between two routers, as our simulator and as ns-3 read it."""
+"""The dumbbell topology, pairs of hosts at both sides of a link between two routers, as input of our simulator and of ns-3."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from frontage_sim.topologies import graph
 
 PAIRS = 8
 ACCESS, TRUNK = 40 * 10**9, 10 * 10**9
-"""Rates of the links in bits/s. Packets wait at the trunk alone: a host of ns-3 would lose what is too much for its own link."""
+"""Rates of the links in bits/s. The trunk is the only bottleneck: ns-3 hosts would drop packets that exceed the rate of their own link."""
 DELAY = 5_000
-"""Of each link, in nanoseconds."""
+"""Propagation delay of each link in nanoseconds."""
 QUEUE = 250
-"""Packets that wait at each end of a link."""
-UNDER_WAY = 2**18
-"""Bytes that a connection may have under way: two fill the queue, and where there are more, packets are lost."""
+"""Capacity of the queue at each end of a link in packets."""
+MAX_IN_FLIGHT = 2**18
+"""Bytes that a connection may have in flight. Two connections fill the queue; with more, packets are lost."""
 MIN_RTO, INITIAL_RTO = 5_000_000, 20_000_000
-"""Nanoseconds."""
+"""Minimum and initial retransmission timeout in nanoseconds."""
 
 CLIENTS = [f"c{n}" for n in range(1, PAIRS + 1)]
 SERVERS = [f"s{n}" for n in range(1, PAIRS + 1)]
@@ -42,29 +42,30 @@ SCENARIO = Scenario.model_validate(
             + [{"name": name, "role": "server"} for name in SERVERS],
             "links": [*_ACCESS, {"ends": tuple(SIDES), "rate": TRUNK, "delay": DELAY, "queue": QUEUE}],
         },
-        "transport": {"congestion": "newreno", "min_rto": MIN_RTO, "initial_rto": INITIAL_RTO, "receive_window": UNDER_WAY},
+        "transport": {"congestion": "newreno", "min_rto": MIN_RTO, "initial_rto": INITIAL_RTO, "receive_window": MAX_IN_FLIGHT},
         "workload": {"sizes": "websearch", "load": 0.5, "duration": 500_000_000},
     }
 )
 
 
 def resolved(frontage: Program, router: Path) -> dict[str, Any]:
-    """For our simulator, with the plain router (BMv2 JSON) in both switches and without cookies."""
-    plain = resolve(Run({}, 1, SCENARIO), frontage)
+    """Return the resolved scenario for our simulator, with the plain router (BMv2 JSON) in both switches and without cookies."""
+    scenario = resolve(Run({}, 1, SCENARIO), frontage)
     net = graph(SCENARIO.topology)
-    plain["programs"] = {"router": str(router)}
-    plain["switches"] = [
-        switch | {"program": "router", "packets_out": [], "entries": _entries(net, switch["name"])} for switch in plain["switches"]
+    scenario["programs"] = {"router": str(router)}
+    scenario["switches"] = [
+        switch | {"program": "router", "packets_out": [], "entries": _entries(net, switch["name"])}
+        for switch in scenario["switches"]
     ]
-    for host in plain["hosts"]:
+    for host in scenario["hosts"]:
         host["masks"] = False
         if host["server"]:
             host["server"]["cookie"] = False
-    return plain
+    return scenario
 
 
 def _entries(net: Graph, switch: str) -> list[dict[str, Any]]:
-    """A route to each host, and a next hop of its own."""
+    """Return a route and a next hop for each host."""
     entries = []
     for number, host in enumerate(net.hosts, 1):
         port = net.next_hop(switch, host.name, 0)
@@ -79,19 +80,21 @@ def _entries(net: Graph, switch: str) -> list[dict[str, Any]]:
 
 
 def options() -> list[str]:
-    """The same for ns-3, but the flows: arguments of its dumbbell, and the attributes of its TCP."""
+    """Return the same scenario without the flows for ns-3: options of ns3/dumbbell.cc, and attributes of its TCP."""
     transport = SCENARIO.transport.model_dump()
     tcp = {
         "TcpL4Protocol::SocketType": "ns3::TcpNewReno",
         "TcpSocket::SegmentSize": transport["mss"],
         "TcpSocket::InitialCwnd": transport["initial_window"],
-        "TcpSocket::DelAckCount": 1,  # each segment is acknowledged at once
+        "TcpSocket::DelAckCount": 1,  # acknowledge each segment at once
         "TcpSocket::ConnTimeout": f"{INITIAL_RTO}ns",
         "TcpSocketBase::MinRto": f"{MIN_RTO}ns",
-        # By the sender's limit: one that has filled the receiver's window and lost a packet crashes ns-3 3.37.
-        "TcpSocket::SndBufSize": UNDER_WAY,
-        "TcpSocket::RcvBufSize": 4 * UNDER_WAY,
+        # The limit is the sender's: ns-3 3.37 crashes if a packet is lost while the receiver's window is full.
+        "TcpSocket::SndBufSize": MAX_IN_FLIGHT,
+        "TcpSocket::RcvBufSize": 4 * MAX_IN_FLIGHT,
     }
     rates = {"access": f"{ACCESS}bps", "trunk": f"{TRUNK}bps"}
-    own = {"pairs": PAIRS, **rates, "delay": f"{DELAY}ns", "queue": QUEUE, "request": SCENARIO.workload.request}
-    return [f"--{name}={value}" for name, value in own.items()] + [f"--ns3::{name}={value}" for name, value in tcp.items()]
+    scenario_options = {"pairs": PAIRS, **rates, "delay": f"{DELAY}ns", "queue": QUEUE, "request": SCENARIO.workload.request}
+    return [f"--{name}={value}" for name, value in scenario_options.items()] + [
+        f"--ns3::{name}={value}" for name, value in tcp.items()
+    ]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/3 servers and a client that is not ours, gtlsclient of ngtcp2: each has a core of its own, and a network namespace of its own,
-so that a server's core time is its own and not that of what receives from it. To be run by `unshare --net --mount`."""
+"""A testbed with HTTP/3 servers and an independent client, gtlsclient of ngtcp2.
+
+Servers and client have separate cores and network namespaces, so the server's core time does not include the client's work.
+Run programs that use this module with `unshare --net --mount`.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ from namespaces import child, core_ns, enter, namespace, pin, run, serving
 from paths import program
 
 SIZES = {"1 kB": (1_000, 2_000), "100 kB": (100_000, 200), "10 MB": (10_000_000, 4)}
-"""Of objects, and how many of them one turn downloads over one connection, up to 100 at a time."""
+"""Size in bytes of each object, and how many of them a run downloads over one connection, up to 100 at a time."""
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 VIP = "2001:db8:0:7::1"
-"""Of the server's own /64, so that what stands in for the edge switch may show it for each other address of that."""
+"""An address in the server's /64. The substitute for the edge switch shows it in place of every other address of the /64."""
 LINK = "2001:db8:0:1::{}"
 AES = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM"
-"""One cipher for all: left to choose, servers differ."""
+"""The same cipher for all servers, because their own choices differ."""
 WINDOW = ["--max-data=128K", "--max-window=0"]
-"""What a connection may have under way: less than the client's socket takes, so that nothing is lost when the client has to wait."""
+"""Flow control windows below the buffer of the client's socket, so nothing is lost while the client waits for its core."""
 
 SERVER = """\
 listen = ["[::]:{port}"]
@@ -57,21 +60,21 @@ add table ip6 edge
 add chain ip6 edge unmask {{ type filter hook prerouting priority raw; }}
 add rule ip6 edge unmask ip6 saddr 2001:db8:0:7::/64 ip6 saddr set {VIP}
 """
-"""What the edge switch does for a client: whatever the source says, it sees the VIP."""
+"""Substitute for the edge switch: clients see the VIP as source of every packet."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What some downloads took."""
+class Run:
+    """The cost of a run, which is a fixed number of downloads over one connection."""
 
     core_ns: int
-    """Of the server's core, its kernel's time for it included."""
+    """Nanoseconds of the server's core time, including the kernel's."""
     packets: int
-    """That arrived at the client."""
+    """Packets that arrived at the client."""
 
 
-class Lab:
-    """A namespace for clients beside that of this process, where servers are; a link between them, and objects to download."""
+class Testbed:
+    """A namespace for clients, linked with that of this process, which is for servers; and a folder with objects to download."""
 
     def __init__(self, folder: Path, clients: int) -> None:
         self.folder = folder
@@ -79,18 +82,18 @@ class Lab:
 
     @contextlib.contextmanager
     def server(self, name: str, port: int, command: Sequence[str | Path], process: str | None = None) -> Iterator[Server]:
-        """Runs a server until the end. Its work is that of `process`, a child of the command's, if that is given."""
+        """Run a server until the context ends. Measure the child process whose command line contains `process`, if that is given."""
         with serving(self.folder / f"{name}.log", [*pin(SERVER_CORE), *command], port) as pid:
             yield Server(self, port, child(pid, process) if process else pid)
 
-    def ours(self, name: str, port: int, cookie: bool) -> contextlib.AbstractContextManager[Server]:
-        """frontage-cclb7-quic, with or without a [cookie]."""
+    def cclb7_quic(self, name: str, port: int, cookie: bool) -> contextlib.AbstractContextManager[Server]:
+        """Run frontage-cclb7-quic with or without a [cookie] section."""
         configuration = self.folder / f"{name}.toml"
         configuration.write_text((SERVER + (COOKIE if cookie else "")).format(port=port))
         return self.server(name, port, [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), configuration])
 
     def download(self, port: int, size: int, requests: int) -> int:
-        """The packets that came."""
+        """Download objects and return the number of packets that arrived. Raises RuntimeError if a download fails."""
         url = f"https://[{VIP}]:{port}/{size}"
         options = [
             "--quiet",
@@ -120,20 +123,24 @@ class Lab:
 
 @dataclass(frozen=True)
 class Server:
-    lab: Lab
+    """A running server."""
+
+    testbed: Testbed
     port: int
     pid: int
 
-    def turn(self, size: int, requests: int) -> Turn:
+    def measure(self, size: int, requests: int) -> Run:
+        """Return the cost of downloading so many objects of `size` bytes."""
         before = core_ns(self.pid)
-        packets = self.lab.download(self.port, size, requests)
-        return Turn(core_ns(self.pid) - before, packets)
+        packets = self.testbed.download(self.port, size, requests)
+        return Run(core_ns(self.pid) - before, packets)
 
 
 @contextlib.contextmanager
-def lab() -> Iterator[Lab]:
+def start_testbed() -> Iterator[Testbed]:
+    """Create the namespaces, the link and the objects until the context ends."""
     if (os.cpu_count() or 1) <= max(SERVER_CORE, CLIENT_CORE):
-        raise RuntimeError("server and client need a core each")
+        raise RuntimeError("server and client need one core each: use a machine with two cores")
     for tool, package in (("gtlsclient", "ngtcp2-client"), ("nft", "nftables"), ("openssl", "openssl")):
         if shutil.which(tool) is None:
             raise FileNotFoundError(f"{tool} is missing: apt-get install {package}")
@@ -141,9 +148,9 @@ def lab() -> Iterator[Lab]:
         folder = Path(name)
         _write(folder)
         run("mount -t sysfs none /sys")
-        result = Lab(folder, clients)
-        _connect(result, clients)
-        yield result
+        testbed = Testbed(folder, clients)
+        _connect(testbed, clients)
+        yield testbed
 
 
 def _write(folder: Path) -> None:
@@ -156,9 +163,9 @@ def _write(folder: Path) -> None:
     subprocess.run(["openssl", *curve.split()], cwd=folder, capture_output=True, check=True)
 
 
-def _connect(lab: Lab, clients: int) -> None:
-    """Each end receives on its own core."""
-    inside = " ".join(lab.enter)
+def _connect(testbed: Testbed, clients: int) -> None:
+    """Link both namespaces; each end receives on its own core."""
+    inside = " ".join(testbed.enter)
     for command in (
         f"ip link add server type veth peer name client netns {clients}",
         "ip link set lo up",

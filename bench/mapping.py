@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end-user mapping of 10,000 services, 100,000 client prefixes and 100 sites: computed whole, after changes of 1 %, and pushed.
+"""The end-user mapping of 10,000 services, 100,000 client prefixes and 100 sites: full computation, changes of 1 %, and pushing.
 
-Times are of one core, from the process's own clock. SEED=2 in the environment gives other RTTs, deployments and changes.
+Times are core time of this process. The environment variable SEED selects other RTTs, deployments and changes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from frontage.mapping.compute.engine import Engine
 from frontage.mapping.compute.orders import Margin
 from frontage.mapping.compute.prefixes import Prefix
 from frontage.mapping.compute.values import Changes, Measurements
-from mapping_doors import at_doors, resident
+from mapping_push import measure_push, resident
 from rows import Row, finish, row
 
 SERVICES, PREFIXES, SITES = 10_000, 100_000, 100
 AREAS = 2_000
-"""Metropolitan areas, in which clients are."""
+"""Metropolitan areas with clients."""
 SETS = {"": 200, "_many_sets": 2_000}
-"""Distinct sets of sites among the services; each is used with one and with two copies of first flights."""
+"""Number of distinct sets of sites by suffix of the row names. Services use each with one or two copies of first flights."""
 MARGIN = Margin(0.1, 1000.0)
 CHANGE = 0.01
 RUNS = 5
@@ -33,9 +33,11 @@ RUNS = 5
 Wanted = tuple[list[int], int]
 
 
-class World:
-    """Sites and areas on a plane. The RTT of a path is 2 ms and 1.5 ms a unit of distance, up to 1.3 times for its detours, and up to
-    1.03 times for the prefix."""
+class Network:
+    """Random sites and metropolitan areas on a plane, with the RTTs between them.
+
+    An RTT is 2 ms plus 1.5 ms per unit of distance, times up to 1.3 for detours of the path and up to 1.03 for the prefix.
+    """
 
     def __init__(self, seed: int, sets: int):
         self.random = np.random.default_rng(seed)
@@ -49,8 +51,8 @@ class World:
         self.sets = [self.draw_set() for _ in range(sets)]
 
     def draw_set(self) -> list[int]:
-        found: list[int] = (self.random.choice(SITES, int(self.random.integers(2, 20)), replace=False) + 1).tolist()
-        return sorted(found)
+        sites: list[int] = (self.random.choice(SITES, int(self.random.integers(2, 20)), replace=False) + 1).tolist()
+        return sorted(sites)
 
     def services(self, names: list[str], draw: Callable[[], list[int]]) -> dict[str, Wanted]:
         return {name: (draw(), int(self.random.integers(1, 3))) for name in names}
@@ -60,32 +62,32 @@ class World:
 
     def rtts(self, areas: npt.NDArray[np.int64], sites: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         noise = 1 + 0.03 * self.random.random(len(areas))
-        found: npt.NDArray[np.float32] = (self.base[areas, sites] * noise).astype(np.float32)
-        return found
+        rtts: npt.NDArray[np.float32] = (self.base[areas, sites] * noise).astype(np.float32)
+        return rtts
 
     def measure(self, rows: npt.NDArray[np.int64], areas: npt.NDArray[np.int64]) -> Measurements:
-        """All sites' RTTs of these prefixes, as those of clients in ``areas``."""
+        """Return RTTs from these prefixes to all sites, as for clients in ``areas``."""
         number, site = np.repeat(np.arange(len(rows)), SITES), np.tile(np.arange(SITES), len(rows))
         return Measurements([self.prefixes[i] for i in rows.tolist()], number, site + 1, self.rtts(areas[number], site))
 
-    def some(self) -> npt.NDArray[np.int64]:
+    def sample_prefixes(self) -> npt.NDArray[np.int64]:
         return self.random.choice(PREFIXES, int(PREFIXES * CHANGE), replace=False)
 
-    def moved(self) -> Measurements:
-        """1 % of the prefixes are somewhere else."""
-        rows = self.some()
+    def move_prefixes(self) -> Measurements:
+        """Move 1 % of the prefixes to other areas and return their new RTTs."""
+        rows = self.sample_prefixes()
         self.area[rows] = self.area[self.random.choice(PREFIXES, len(rows))]
         return self.measure(rows, self.area[rows])
 
-    def renewed(self) -> Measurements:
-        """1 % of all RTTs, of prefixes and sites drawn apart, measured again."""
+    def remeasure(self) -> Measurements:
+        """Measure 1 % of all RTTs again, of independently drawn prefixes and sites."""
         cells = self.random.choice(PREFIXES * SITES, int(PREFIXES * SITES * CHANGE), replace=False)
         rows, number = np.unique(cells // SITES, return_inverse=True)
         site = cells % SITES
         return Measurements([self.prefixes[i] for i in rows.tolist()], number, site + 1, self.rtts(self.area[rows][number], site))
 
-    def rerouted(self) -> Measurements:
-        """1 % of the paths between areas and sites are 0.7 to 1.5 times as long, for all prefixes in the area."""
+    def reroute(self) -> Measurements:
+        """Change the length of 1 % of the paths between areas and sites by a factor of 0.7 to 1.5, for all prefixes in the area."""
         paths = self.random.choice(AREAS * SITES, int(AREAS * SITES * CHANGE), replace=False)
         changed = np.zeros((AREAS, SITES), np.bool_)
         changed.ravel()[paths] = True
@@ -94,29 +96,31 @@ class World:
         rows, number = np.unique(row, return_inverse=True)
         return Measurements([self.prefixes[i] for i in rows.tolist()], number, site + 1, self.rtts(self.area[row], site))
 
-    def some_services(self) -> list[str]:
+    def sample_services(self) -> list[str]:
         return [f"s{i}" for i in self.random.choice(SERVICES, int(SERVICES * CHANGE), replace=False).tolist()]
 
 
 def timed(update: Callable[[], Changes]) -> tuple[float, Changes]:
-    """Milliseconds of one core."""
+    """Run an update; return its core time in milliseconds and its changes."""
     started = time.process_time()
     changes = update()
     return 1000 * (time.process_time() - started), changes
 
 
-def first(world: World, engine: Engine, services: dict[str, Wanted]) -> tuple[float, Changes]:
-    every = world.measure(np.arange(PREFIXES), world.area)
-    return timed(lambda: engine.update(every, services))
+def compute_all(network: Network, engine: Engine, services: dict[str, Wanted]) -> tuple[float, Changes]:
+    """Compute the mapping from scratch; return the core time in milliseconds and the changes."""
+    rtts = network.measure(np.arange(PREFIXES), network.area)
+    return timed(lambda: engine.update(rtts, services))
 
 
-def computed(seed: int, name: str, sets: int) -> Iterator[Row]:
-    world = World(seed, sets)
-    services = world.services([f"s{i}" for i in range(SERVICES)], world.known_set)
+def measure_sets(seed: int, name: str, sets: int) -> Iterator[Row]:
+    """Yield the rows for a number of distinct sets of sites; `name` is the suffix of their names."""
+    network = Network(seed, sets)
+    services = network.services([f"s{i}" for i in range(SERVICES)], network.known_set)
     engine = Engine(range(1, SITES + 1), MARGIN)
-    whole, changes = first(world, engine, services)
+    full, changes = compute_all(network, engine, services)
     yield from (
-        row(f"mapping{name}_full", whole, "ms"),
+        row(f"mapping{name}_full", full, "ms"),
         row(f"mapping{name}_memory_arrays", engine.nbytes / 1e6, "MB"),
         row(f"mapping{name}_memory_process", resident("self") / 1e6, "MB"),
         row(f"mapping{name}_deployments", len(engine.deployments), "sets of sites with their redundancy"),
@@ -125,23 +129,23 @@ def computed(seed: int, name: str, sets: int) -> Iterator[Row]:
         row(f"mapping{name}_choice_entries", sum(len(regions) for _, regions, _ in changes.mapping), "entries"),
     )
     kinds: dict[str, Callable[[], Changes]] = {
-        "prefixes": lambda: engine.update(world.moved()),
-        "paths": lambda: engine.update(world.rerouted()),
-        "rtts": lambda: engine.update(world.renewed()),
-        "services": lambda: engine.update(services=world.services(world.some_services(), world.known_set)),
-        "new_sets": lambda: engine.update(services=world.services(world.some_services(), world.draw_set)),
+        "prefixes": lambda: engine.update(network.move_prefixes()),
+        "paths": lambda: engine.update(network.reroute()),
+        "rtts": lambda: engine.update(network.remeasure()),
+        "services": lambda: engine.update(services=network.services(network.sample_services(), network.known_set)),
+        "new_sets": lambda: engine.update(services=network.services(network.sample_services(), network.draw_set)),
     }
     for kind, update in kinds.items():
         runs = [timed(update) for _ in range(RUNS)]
-        yield row(f"mapping{name}_1_percent_{kind}", median(spent for spent, _ in runs), "ms")
-        yield row(f"mapping{name}_1_percent_{kind}_entries", median(len(found) for _, found in runs), "entries")
+        yield row(f"mapping{name}_1_percent_{kind}", median(duration for duration, _ in runs), "ms")
+        yield row(f"mapping{name}_1_percent_{kind}_entries", median(len(changes) for _, changes in runs), "entries")
     if not name:
-        yield from at_doors(engine, services.keys(), kinds)
+        yield from measure_push(engine, services.keys(), kinds)
 
 
 def measure() -> list[Row]:
     seed = int(os.environ.get("SEED", "1"))
-    return [found for name, sets in SETS.items() for found in computed(seed, name, sets)]
+    return [entry for name, sets in SETS.items() for entry in measure_sets(seed, name, sets)]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nginx with HTTP/3 as a peer, from a Debian root of its own, which `bench/nginx-root` makes."""
+"""nginx with HTTP/3 as a peer, from a separate Debian root that `bench/nginx-root` creates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from namespaces import run
 from paths import ROOT
 
 NO_NGINX = (
-    "no nginx with HTTP/3 to compare with: run bench/nginx-root, which makes build/nginx-quic, "
-    "or set NGINX_QUIC to a Debian root that has it"
+    "no nginx with HTTP/3 to compare with: run bench/nginx-root, which creates build/nginx-quic, "
+    "or set NGINX_QUIC to a Debian root that contains it"
 )
 
 CONFIGURATION = """\
@@ -42,23 +42,26 @@ http {{
 
 
 def nginx_root() -> Path | None:
-    """A Debian root whose nginx speaks HTTP/3 (1.25 or later)."""
+    """Return a Debian root whose nginx supports HTTP/3 (1.25 or later), or None."""
     root = Path(os.environ.get("NGINX_QUIC", ROOT / "build" / "nginx-quic"))
     return root if (root / "usr" / "sbin" / "nginx").exists() else None
 
 
 def version(root: Path) -> str:
-    """What it is called; RuntimeError if it has no HTTP/3."""
-    said = subprocess.run(["chroot", root, "nginx", "-V"], capture_output=True, text=True, check=True).stderr
-    found = re.search(r"nginx/(\S+)", said)
-    if found is None or "http_v3_module" not in said:
-        raise RuntimeError(f"the nginx in {root} has no HTTP/3; bench/nginx-root makes one that has")
-    return f"nginx {found[1]}"
+    """Return name and version of the nginx in `root`; raise RuntimeError if it does not support HTTP/3."""
+    output = subprocess.run(["chroot", root, "nginx", "-V"], capture_output=True, text=True, check=True).stderr
+    match = re.search(r"nginx/(\S+)", output)
+    if match is None or "http_v3_module" not in output:
+        raise RuntimeError(f"{root}: nginx does not support HTTP/3: run bench/nginx-root")
+    return f"nginx {match[1]}"
 
 
 def command(root: Path, folder: Path, listen: str, pair: tuple[str, str], server: str, http: str = "") -> list[str | Path]:
-    """The command that serves from `folder`, which the root sees as /mnt, with one worker and the certificate and key of these names.
-    `server` and `http` say more of the server, and of all HTTP."""
+    """Configure nginx with one worker and return its command.
+
+    It serves from `folder`, which is /mnt in the root. `pair` names certificate and key in it.
+    `server` and `http` are additional directives of these two contexts.
+    """
     certificate, key = pair
     text = CONFIGURATION.format(listen=listen, certificate=certificate, key=key, server=server, http=http)
     (folder / "nginx.conf").write_text(text)

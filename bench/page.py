@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/performance.md and its plot from the benchmarks' results in build/bench.
+"""Write docs/performance.md and its plot from the benchmarks' results in build/bench.
 
 Example: bench/page.py
 """
@@ -121,7 +121,7 @@ def draw(rows: Rows, path: Path) -> None:
 def read(path: Path) -> Any:
     """Read a JSON file of results; exit if it is missing."""
     if not path.exists():
-        sys.exit(f"{path} is missing: `make bench` writes it")
+        sys.exit(f"{path} is missing: run `make bench`")
     return json.loads(path.read_text())
 
 

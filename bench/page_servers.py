@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of docs/performance.md on servers."""
+"""Sections of docs/performance.md about servers."""
 
 from __future__ import annotations
 

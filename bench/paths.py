@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where programs are, and where benchmarks write."""
+"""Paths of programs, and of the folder for results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ P4 = Path(os.environ.get("ARTIFACTS", ROOT / "build" / "p4"))
 
 
 def program(variable: str, name: str) -> Path:
-    """One of the project's own programs: the one that this variable of the environment names, or the one of `make setup`."""
+    """Return the path of a program of this project.
+
+    The environment variable takes precedence over the program that `make setup` builds. Raises FileNotFoundError.
+    """
     path = Path(os.environ.get(variable, ROOT / "target" / "release" / name)).resolve()
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `make setup` builds it, or set {variable} to where it is")
+        raise FileNotFoundError(f"{path} is missing: run `make setup`, or set {variable} to its path")
     return path

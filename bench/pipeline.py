@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets per second of one core in process: frontage.p4 on its mixes of packets, over TCP and QUIC, and on each kind alone, a
-plain router, and packet filters that grow."""
+"""Packets per second of one core in process.
+
+The programs are frontage.p4 with TCP and QUIC traffic, mixed and each kind alone, a plain router, and packet filters of several sizes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement of 1,000,000 records at 100 sites by the demand of 100 regions: planned whole, and after changes of 1 %.
+"""The placement of 1,000,000 records at 100 sites by the demand of 100 regions: a full plan, and plans after changes of 1 %.
 
-Times are of one core, from the process's own clock. SEED=2 in the environment gives other sites, demand and changes.
+Times are core time of this process. The environment variable SEED selects other sites, demand and changes.
 """
 
 from __future__ import annotations
@@ -17,28 +17,33 @@ import numpy.typing as npt
 from frontage.mapping.placement.choose import Chooser
 from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.values import Demand, Parameters, Sites
-from mapping_doors import resident
+from mapping_push import resident
 from rows import Row, finish, row
 
 RECORDS, REGIONS, SITES = 1_000_000, 100, 100
 CHANGE = 0.01
 RUNS = 5
 BATCH = 50_000
-"""Records that are observed at a time."""
+"""Records per call of `observe`."""
 SAMPLE = 2_000
-"""Records whose mean latency is looked at."""
-REPLICAS = 5.5
-"""What records that are updated have on average, by the sites' capacity."""
-SEEN = 20
-"""Regions that a record of the sparse demand is asked for from."""
+"""Records whose mean latency is computed."""
+MEAN_REPLICAS = 5.5
+"""Mean number of replicas of updated records for which the sites have capacity."""
+SPARSE_REGIONS = 20
+"""Regions that request a record in the sparse workload."""
 PAPER = Parameters(nu=0.5, weighed=0)
+PAPER_PEER = "the same number of replicas, placed as by the paper's prototype: nu = 0.5, closest sites"
 
 Floats = npt.NDArray[np.float32]
 
 
-class World:
-    """The paper's Table 1: nine of ten records are devices, as often updated as read, 75 % from the ten regions around one; the others
-    are services, with a third of all reads, hardly updated, 80 % from so many. An RTT is 2 to 270 ms by distance and detours."""
+class Workload:
+    """The workload of the paper's Table 1.
+
+    Nine of ten records are devices: they are updated as often as read, and 75 % of their requests come from ten neighboring regions.
+    The others are services: they get a third of all requests, almost no updates, and 80 % of their requests come from ten regions.
+    An RTT is 2 to 270 ms, depending on distance and detours.
+    """
 
     def __init__(self, seed: int, sparse: bool):
         self.random = np.random.default_rng(seed)
@@ -51,21 +56,21 @@ class World:
         self.service = self.random.random(RECORDS) < 0.1
 
     def demand(self, rows: npt.NDArray[np.int64]) -> Demand:
-        """Drawn anew for these records, each in a region drawn anew."""
+        """Draw new demand for these records, each around a new region."""
         reads, writes = self.random.uniform(0.5, 1.5, (2, len(rows))).astype(np.float32)
         service = self.service[rows]
-        # Services have a third of the reads beside the devices' third, on nine times fewer records.
+        # Services have as many reads as devices, on nine times fewer records.
         reads[service] *= 9 * self.random.pareto(2.0, int(service.sum())).astype(np.float32)
         writes[service] = reads[service] * np.float32(0.0003)
         share = self.shares(np.where(service, 0.8, 0.75).astype(np.float32))
         if not self.sparse:
             return Demand.dense(self.keys[rows], share * reads[:, None], share * writes[:, None])
-        kept = np.argpartition(-share, SEEN, axis=1)[:, :SEEN]
-        seen = np.take_along_axis(share, kept, axis=1)
-        seen /= seen.sum(axis=1, keepdims=True)
-        starts = np.arange(len(rows) + 1, dtype=np.int64) * SEEN
+        kept = np.argpartition(-share, SPARSE_REGIONS, axis=1)[:, :SPARSE_REGIONS]
+        sparse = np.take_along_axis(share, kept, axis=1)
+        sparse /= sparse.sum(axis=1, keepdims=True)
+        starts = np.arange(len(rows) + 1, dtype=np.int64) * SPARSE_REGIONS
         regions = kept.astype(np.uint16).ravel()
-        return Demand(self.keys[rows], starts, regions, (seen * reads[:, None]).ravel(), (seen * writes[:, None]).ravel())
+        return Demand(self.keys[rows], starts, regions, (sparse * reads[:, None]).ravel(), (sparse * writes[:, None]).ravel())
 
     def shares(self, locality: Floats) -> Floats:
         top = REGIONS // 10
@@ -76,55 +81,58 @@ class World:
         share /= share.sum(axis=1, keepdims=True)
         return share
 
-    def some(self) -> npt.NDArray[np.int64]:
+    def sample(self) -> npt.NDArray[np.int64]:
         return self.random.choice(RECORDS, int(RECORDS * CHANGE), replace=False)
 
 
 def latency(engine: Engine, parameters: Parameters) -> float:
-    """Milliseconds by RTT from a request to the closest replica, on average over requests for some of the records that are not
-    everywhere, placed by these parameters."""
+    """Return the mean RTT in milliseconds from a request to the closest replica, if these parameters choose the sites.
+
+    The mean is over requests for the first records that do not have a replica at every site.
+    """
     rows = np.flatnonzero(engine.counts < SITES)[:SAMPLE]
-    held, engine.chooser = engine.chooser, Chooser(engine.sites, parameters)
+    own_chooser, engine.chooser = engine.chooser, Chooser(engine.sites, parameters)
     chosen = engine.choice(rows).chosen
-    engine.chooser = held
+    engine.chooser = own_chooser
     regions, requests = engine.regional.most_first(rows, REGIONS)
     total = 0.0
-    for mask, where, asked in zip(chosen, regions, requests, strict=True):
-        there = where < REGIONS
-        total += float(asked[there] @ engine.sites.rtts[where[there]][:, mask].min(axis=1))
+    for mask, origins, counts in zip(chosen, regions, requests, strict=True):
+        used = origins < REGIONS
+        total += float(counts[used] @ engine.sites.rtts[origins[used]][:, mask].min(axis=1))
     return total / float(requests.sum()) / 1000
 
 
-def computed(seed: int, name: str, sparse: bool) -> Iterator[Row]:
-    world = World(seed, sparse)
-    sample = world.demand(world.some())
-    capacity = (float(sample.reads.sum()) + REPLICAS * float(sample.writes.sum())) / CHANGE / 0.7
-    sites = Sites.of(np.full(SITES, capacity / SITES), world.rtts)
+def measure_workload(seed: int, name: str, sparse: bool) -> Iterator[Row]:
+    """Yield the rows of a workload; `name` is the suffix of their names."""
+    workload = Workload(seed, sparse)
+    sample = workload.demand(workload.sample())
+    capacity = (float(sample.reads.sum()) + MEAN_REPLICAS * float(sample.writes.sum())) / CHANGE / 0.7
+    sites = Sites.of(np.full(SITES, capacity / SITES), workload.rtts)
     engine = Engine(sites, Parameters())
     observing = 0.0
     for first in range(0, RECORDS, BATCH):
-        demand = world.demand(np.arange(first, first + BATCH))
+        demand = workload.demand(np.arange(first, first + BATCH))
         started = time.process_time()
         engine.observe(demand)
         observing += time.process_time() - started
     started = time.process_time()
     plan = engine.plan()
     planning = time.process_time() - started
-    counted = engine.counts[engine.counts < SITES]
+    counts = engine.counts[engine.counts < SITES]
     yield from (
         row(f"placement{name}_observe", observing, "s"),
         row(f"placement{name}_plan", planning, "s"),
         row(f"placement{name}_memory_arrays", engine.nbytes / 1e6, "MB"),
         row(f"placement{name}_memory_process", resident("self") / 1e6, "MB"),
-        row(f"placement{name}_replicas", float(counted.mean()), "a record that is not everywhere"),
-        row(f"placement{name}_everywhere", 100 * (1 - len(counted) / RECORDS), "% of records"),
+        row(f"placement{name}_replicas", float(counts.mean()), "replicas per record that is not at every site"),
+        row(f"placement{name}_everywhere", 100 * (1 - len(counts) / RECORDS), "% of records"),
         row(f"placement{name}_utilization", 100 * (plan.load.reads + plan.load.updates) / capacity, "% of capacity"),
     )
     ours, theirs = latency(engine, Parameters()), latency(engine, PAPER)
-    yield row(f"placement{name}_latency", ours, "ms", "as many replicas by the paper's prototype: nu = 0.5, closest sites", theirs)
+    yield row(f"placement{name}_latency", ours, "ms", PAPER_PEER, theirs)
     runs = []
     for _ in range(RUNS):
-        demand = world.demand(world.some())
+        demand = workload.demand(workload.sample())
         started = time.process_time()
         engine.observe(demand)
         plan = engine.plan()
@@ -136,7 +144,7 @@ def computed(seed: int, name: str, sparse: bool) -> Iterator[Row]:
 
 def measure() -> list[Row]:
     seed = int(os.environ.get("SEED", "1"))
-    return [found for name, sparse in (("", False), ("_sparse", True)) for found in computed(seed, name, sparse)]
+    return [entry for name, sparse in (("", False), ("_sparse", True)) for entry in measure_workload(seed, name, sparse)]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests cost a load balancer that hands them to real servers (QDSR, section 5.1, Fig. 7): frontage-cclb7-quic with its [handoff]
-beside the same balancer as a proxy, and nginx as one. Each may use a small part of its core, and uses all of it: so on two
-cores, too, it is the balancer that all others wait for, and its capacity is what it does in a second of its core's time."""
+"""Capacity of a load balancer that hands requests over to real servers (QDSR, section 5.1, figure 7).
+
+frontage-cclb7-quic with [handoff] is compared with the same balancer as a proxy and with nginx as a proxy.
+Each balancer may use only a small share of its core, so it is the bottleneck even on a machine with two cores.
+Its capacity is the number of requests per second of its core time.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +14,41 @@ from dataclasses import replace
 from statistics import median, quantiles
 
 import nginx
-from qdsr_lab import Form, Lab, Turn, lab
+from qdsr_testbed import Balancer, Run, Testbed, start_testbed
 from rows import Row, finish, row
 
 SIZES = [1, 4, 16, 64, 128, 256, 512, 1024]
-"""Of objects, in KiB."""
+"""Sizes of objects in KiB."""
 CONNECTIONS, PARALLEL = 8, 8
-"""The paper's: connections, and requests under way on each."""
+"""Connections, and concurrent requests on each, as in the paper."""
 ROUNDS = 4
 SECONDS = 3.0
-"""For which a turn begins downloads."""
+"""Duration for which a run starts downloads."""
 PROXY, HANDOFF, NGINX_PORT = 4433, 4434, 4435
 PEER = "the same balancer as a proxy"
 
 
-def rounds(forms: list[Form], size: int) -> list[list[Turn]]:
-    """Each form's turns, one a round. Forms take turns, each second round in the other order: what drifts hits all alike."""
-    found: list[list[Turn]] = [[] for _ in forms]
-    for form in forms:
-        form.turn(size, SECONDS / 4, CONNECTIONS, PARALLEL)  # fills what is cached
+def rounds(balancers: list[Balancer], size: int) -> list[list[Run]]:
+    """Return one run per round of each balancer. The order alternates, so a drift affects all alike."""
+    result: list[list[Run]] = [[] for _ in balancers]
+    for balancer in balancers:
+        balancer.measure(size, SECONDS / 4, CONNECTIONS, PARALLEL)  # fills the caches
     for number in range(ROUNDS):
-        both = list(zip(forms, found, strict=True))
-        for form, turns in both if number % 2 == 0 else reversed(both):
-            turns.append(form.turn(size, SECONDS, CONNECTIONS, PARALLEL))
-    return found
+        order = list(zip(balancers, result, strict=True))
+        for balancer, runs in order if number % 2 == 0 else reversed(order):
+            runs.append(balancer.measure(size, SECONDS, CONNECTIONS, PARALLEL))
+    return result
 
 
-def capacity(turn: Turn) -> float:
-    """Requests in a second of the balancer's core."""
-    return turn.requests / (turn.core_ns / 1e9)
+def capacity(run: Run) -> float:
+    """Return the requests per second of the balancer's core time."""
+    return run.requests / (run.core_ns / 1e9)
 
 
-def rows_of(size: int, found: list[list[Turn]], peer: str | None) -> list[Row]:
+def rows_of(size: int, measured: list[list[Run]], peer: str | None) -> list[Row]:
+    """Return the rows of one object size."""
     name = f"qdsr_{size}KiB"
-    capacities = [[capacity(turn) for turn in turns] for turns in found]
+    capacities = [[capacity(run) for run in runs] for runs in measured]
     ours, proxy, one_path, *others = [median(values) for values in capacities]
     bits = size * 1024 * 8 / 1e6
     low, middle, high = quantiles([100 * a / b for a, b in zip(*capacities[:2], strict=True)], n=4)
@@ -61,30 +65,30 @@ def rows_of(size: int, found: list[list[Turn]], peer: str | None) -> list[Row]:
 
 
 def best(rows: list[Row]) -> Row:
-    """The most throughput of any size, each form's own."""
-    throughput = [found for found in rows if found["name"].endswith("_throughput")]
-    values = [max(found[which] for found in throughput) for which in ("value", "peer_value")]
+    """Return the highest throughput over all sizes, separately for each balancer."""
+    throughput = [entry for entry in rows if entry["name"].endswith("_throughput")]
+    values = [max(entry[which] for entry in throughput) for which in ("value", "peer_value")]
     return row("qdsr_maximum_throughput", values[0], "Mbit/s of core time", PEER, values[1])
 
 
 def measure() -> list[Row]:
     root, peer, rows = nginx.nginx_root(), None, []
-    with lab([size * 1024 for size in SIZES]) as here, contextlib.ExitStack() as running:
-        forms = start(here, running)
+    with start_testbed([size * 1024 for size in SIZES]) as testbed, contextlib.ExitStack() as running:
+        balancers = start(testbed, running)
         if root is None:
             print(nginx.NO_NGINX, file=sys.stderr)
         else:
             peer = f"{nginx.version(root)} as a proxy"
-            forms.append(running.enter_context(here.nginx(NGINX_PORT, root)))
+            balancers.append(running.enter_context(testbed.nginx(NGINX_PORT, root)))
         for size in SIZES:
-            rows += rows_of(size, rounds(forms, size * 1024), peer)
+            rows += rows_of(size, rounds(balancers, size * 1024), peer)
     return [*rows, best(rows)]
 
 
-def start(here: Lab, running: contextlib.ExitStack) -> list[Form]:
-    """The balancer that hands over, the one that is a proxy, and the former once more, for clients without multipath."""
-    handoff = running.enter_context(here.handoff(HANDOFF))
-    return [handoff, running.enter_context(here.proxy(PROXY)), replace(handoff, paths=1)]
+def start(testbed: Testbed, running: contextlib.ExitStack) -> list[Balancer]:
+    """Start the balancers: with hand-off, as a proxy, and with hand-off again, but for clients without multipath."""
+    handoff = running.enter_context(testbed.handoff(HANDOFF))
+    return [handoff, running.enter_context(testbed.proxy(PROXY)), replace(handoff, paths=1)]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Downloads that frontage-cclb7-quic serves in a second of one core's time, its kernel's included, and those that nginx does."""
+"""Downloads per second of one core's time, including the kernel's, from frontage-cclb7-quic and from nginx."""
 
 from __future__ import annotations
 
@@ -9,43 +9,44 @@ from pathlib import Path
 from statistics import median
 
 import nginx
-from http3 import SIZES, Lab, Server, lab
+from http3 import SIZES, Server, Testbed, start_testbed
 from rows import Row, finish, row
 
 ROUNDS = 4
-"""Of four turns each: ours, nginx's, nginx's, ours."""
+"""Number of rounds. A round has four runs: frontage-cclb7-quic, nginx, nginx, frontage-cclb7-quic."""
 PORT, NGINX_PORT = 4433, 4435
 
 
-def serve_nginx(here: Lab, root: Path) -> contextlib.AbstractContextManager[Server]:
-    command = nginx.command(root, here.folder, f"[::]:{NGINX_PORT}", ("certificate.pem", "key.pem"), "root /mnt/objects;")
-    return here.server("nginx", NGINX_PORT, command, process="worker")
+def serve_nginx(testbed: Testbed, root: Path) -> contextlib.AbstractContextManager[Server]:
+    """Run the nginx of a Debian root in the testbed."""
+    command = nginx.command(root, testbed.folder, f"[::]:{NGINX_PORT}", ("certificate.pem", "key.pem"), "root /mnt/objects;")
+    return testbed.server("nginx", NGINX_PORT, command, process="worker")
 
 
 def per_second(server: Server, size: int, requests: int) -> float:
-    """Downloads for a second of the server's core."""
-    return requests / (server.turn(size, requests).core_ns / 1e9)
+    """Return the downloads per second of the server's core time."""
+    return requests / (server.measure(size, requests).core_ns / 1e9)
 
 
 def measure() -> list[Row]:
     root, rows = nginx.nginx_root(), []
-    with lab() as here, contextlib.ExitStack() as servers:
-        ours = servers.enter_context(here.ours("ours", PORT, cookie=True))
-        both, peer = [ours], None
+    with start_testbed() as testbed, contextlib.ExitStack() as servers:
+        ours = servers.enter_context(testbed.cclb7_quic("ours", PORT, cookie=True))
+        compared, peer = [ours], None
         if root is None:
             print(nginx.NO_NGINX, file=sys.stderr)
         else:
             peer = nginx.version(root)
-            both.append(servers.enter_context(serve_nginx(here, root)))
+            compared.append(servers.enter_context(serve_nginx(testbed, root)))
         for name, (size, requests) in SIZES.items():
-            found: list[list[float]] = [[] for _ in both]
-            for server in both:
-                server.turn(size, requests)  # fills what is cached
+            rates: list[list[float]] = [[] for _ in compared]
+            for server in compared:
+                server.measure(size, requests)  # fills the caches
             for number in range(2 * ROUNDS):
-                turns = list(zip(both, found, strict=True))
-                for server, rates in turns if number % 2 == 0 else reversed(turns):
-                    rates.append(per_second(server, size, requests))
-            values = [median(rates) for rates in found]
+                order = list(zip(compared, rates, strict=True))
+                for server, own_rates in order if number % 2 == 0 else reversed(order):
+                    own_rates.append(per_second(server, size, requests))
+            values = [median(own_rates) for own_rates in rates]
             rows.append(
                 row(f"quic_server_{name.replace(' ', '')}_per_core", values[0], "downloads/s of core time", peer, *values[1:])
             )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a QuicSocks proxy adds to a handshake's time, and how many handshakes it has under way. All is on one loopback interface:
-client and proxy ask the same unbound. To be run by `unshare --net`."""
+"""Time that a QuicSocks proxy adds to a handshake, and its number of concurrent handshakes.
+
+All processes use one loopback interface; client and proxy use the same unbound as resolver. Run it with `unshare --net`.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,14 @@ from rows import Row, finish, row
 
 ROUNDS = 6
 HANDSHAKES = 200
-"""Of each kind in each round, one after the other."""
+"""Handshakes of each kind in each round, one at a time."""
 IN_FLIGHT = 10_000
-BEGUN = IN_FLIGHT + IN_FLIGHT // 10
-"""At once: by the time that the last have begun the first are over."""
+STARTED = IN_FLIGHT + IN_FLIGHT // 10
+"""Handshakes that start at once. It exceeds IN_FLIGHT because the first complete before the last start."""
 ASSOCIATIONS = 100
-REMEMBERED = "remembered{}.films.example"
-PATIENCE = 20.0
+CACHED_NAMES = "cached{}.films.example"
+START_TIMEOUT = 20.0
+"""Seconds for a server to start."""
 METRICS = "http://[::1]:9464/metrics"
 
 UNBOUND = """\
@@ -54,14 +57,14 @@ metrics = "[::1]:9464"
 allow = ["::1/128"]
 [limits]
 associations_per_client = {2 * ASSOCIATIONS}
-flows_per_association = {BEGUN}
+flows_per_association = {STARTED}
 bandwidth = "100gbit"
 """
 SERVER = f"""\
 listen = ["[::1]:443"]
 certificate = "certificate.pem"
 private_key = "key.pem"
-max_unvalidated_handshakes = {2 * BEGUN}
+max_unvalidated_handshakes = {2 * STARTED}
 [[route]]
 path = "/"
 directory = "."
@@ -75,12 +78,13 @@ NAMES = [
     "-addext",
     "basicConstraints=critical,CA:FALSE",
 ]
-UNBOUND_PEER = "the same client without the proxy, which asks the same unbound"
-ADDRESS_PEER = "the same client without the proxy, which knows the address and asks nobody"
+UNBOUND_PEER = "the same client without the proxy, with the same unbound as resolver"
+ADDRESS_PEER = "the same client without the proxy, with a known address"
 
 
 @contextlib.contextmanager
-def lab() -> Iterator[Path]:
+def start_servers() -> Iterator[Path]:
+    """Run resolver, HTTP/3 server and proxy until the context ends; yield their folder."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name, contextlib.ExitStack() as running:
         folder = Path(name)
@@ -102,7 +106,7 @@ def lab() -> Iterator[Path]:
 def _process(folder: Path, port: int, command: Sequence[str | Path]) -> Iterator[None]:
     with (folder / f"{port}.log").open("w+b") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + START_TIMEOUT
             while not subprocess.run(["ss", "-Hltun", "sport", "=", f":{port}"], capture_output=True, check=True).stdout:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"{command[0]} did not start: {(folder / f'{port}.log').read_text(errors='replace')}")
@@ -113,18 +117,18 @@ def _process(folder: Path, port: int, command: Sequence[str | Path]) -> Iterator
 
 
 def load(folder: Path, *options: str) -> dict[str, Any]:
-    """What came of handshakes; some may have failed."""
+    """Run handshakes and return the client's report, in which some may have failed."""
     command: list[str | Path] = [program("FRONTAGE_QUICSOCKS_LOAD", "frontage-quicsocks-load")]
     command += ["--ca", folder / "certificate.pem", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
-        raise RuntimeError(f"no handshakes: {done.stderr}")
+        raise RuntimeError(f"frontage-quicsocks-load printed no report: {done.stderr}")
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
 def one_by_one(folder: Path, *options: str) -> list[float]:
-    """Microseconds that handshakes took, each begun when the last was complete."""
+    """Run handshakes one at a time; return their durations in microseconds."""
     report = load(folder, *options, "--handshakes", str(HANDSHAKES))
     if report["failed"]:
         raise RuntimeError(f"handshakes failed: {report['failed']}")
@@ -132,52 +136,53 @@ def one_by_one(folder: Path, *options: str) -> list[float]:
 
 
 class Peak(threading.Thread):
-    """The most flows that the proxy had at a time, until it is stopped."""
+    """A thread that polls the proxy's metrics for the highest number of concurrent flows, until it is stopped."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.flows = 0
-        self._over = threading.Event()
+        self._stopped = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(0.1):
-            with urllib.request.urlopen(METRICS) as answer:
-                found = re.search(r"^frontage_quicsocks_flows (\d+)", answer.read().decode(), re.MULTILINE)
-            self.flows = max(self.flows, int(found[1]) if found else 0)
+        while not self._stopped.wait(0.1):
+            with urllib.request.urlopen(METRICS) as response:
+                match = re.search(r"^frontage_quicsocks_flows (\d+)", response.read().decode(), re.MULTILINE)
+            self.flows = max(self.flows, int(match[1]) if match else 0)
 
     def stop(self) -> int:
-        self._over.set()
+        """Stop the thread and return the highest number of flows."""
+        self._stopped.set()
         self.join()
         return self.flows
 
 
 def measure() -> list[Row]:
     proxy = ("--proxy", "[::1]:1080")
-    ways = {"known": ("--address", "::1"), "asked": ("--resolver", "[::1]:53"), "cached": proxy, "proxy": proxy}
-    found: dict[str, list[float]] = {way: [] for way in ways}
-    with lab() as folder:
-        one_by_one(folder, *proxy, "--names", REMEMBERED)
+    kinds = {"known": ("--address", "::1"), "resolved": ("--resolver", "[::1]:53"), "cached": proxy, "proxy": proxy}
+    durations: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with start_servers() as folder:
+        one_by_one(folder, *proxy, "--names", CACHED_NAMES)
         for number in range(ROUNDS):
-            for way in list(ways) if number % 2 == 0 else reversed(ways):
-                # Names that nobody remembers, but for those that the proxy does.
-                names = REMEMBERED if way == "cached" else f"{way}{number}n{{}}.films.example"
-                found[way] += one_by_one(folder, *ways[way], "--names", names)
+            for kind in list(kinds) if number % 2 == 0 else reversed(kinds):
+                # No cache contains these names, except for the kind "cached".
+                names = CACHED_NAMES if kind == "cached" else f"{kind}{number}n{{}}.films.example"
+                durations[kind] += one_by_one(folder, *kinds[kind], "--names", names)
         peak = Peak()
         peak.start()
-        began = time.monotonic()
-        many = ["--handshakes", str(BEGUN), "--concurrency", str(BEGUN), "--associations", str(ASSOCIATIONS)]
-        done = load(folder, *proxy, "--names", "many{}.films.example", "--timeout", "120", *many)
-        seconds = time.monotonic() - began
+        started = time.monotonic()
+        many = ["--handshakes", str(STARTED), "--concurrency", str(STARTED), "--associations", str(ASSOCIATIONS)]
+        report = load(folder, *proxy, "--names", "many{}.films.example", "--timeout", "120", *many)
+        seconds = time.monotonic() - started
         flows = peak.stop()
-    known, asked, cached, through = (median(found[way]) for way in ways)
+    known, resolved, cached, proxied = (median(durations[kind]) for kind in kinds)
     return [
-        row("quicsocks_handshake_p50", through, "us", UNBOUND_PEER, asked),
+        row("quicsocks_handshake_p50", proxied, "us", UNBOUND_PEER, resolved),
         row("quicsocks_handshake_p50_known", cached, "us", ADDRESS_PEER, known),
-        row("quicsocks_added_p50", through - asked, "us"),
+        row("quicsocks_added_p50", proxied - resolved, "us"),
         row("quicsocks_added_p50_known", cached - known, "us"),
-        row("quicsocks_in_flight", flows, "handshakes at a time, at most"),
-        row("quicsocks_completed", len(done["handshake_ms"]), f"of {BEGUN} handshakes begun at once"),
-        row("quicsocks_rate", len(done["handshake_ms"]) / seconds, "handshakes/s, client and server on the same cores"),
+        row("quicsocks_in_flight", flows, "concurrent handshakes, maximum"),
+        row("quicsocks_completed", len(report["handshake_ms"]), f"of {STARTED} handshakes started at once"),
+        row("quicsocks_rate", len(report["handshake_ms"]) / seconds, "handshakes/s, client and server on the same cores"),
     ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the result: {name, value, unit, peer, peer_value, ratio}."""
+"""Rows of the results: {name, value, unit, peer, peer_value, ratio}."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from paths import program
 
 Row: TypeAlias = dict[str, Any]
 
-NO_PEER = "BMv2 is not here to compare with: install simple_switch_grpc on PATH, or set BMV2 to it"
+NO_PEER = "no BMv2 to compare with: install simple_switch_grpc on PATH, or set BMV2 to its path"
 
 
 def row(name: str, value: float, unit: str, peer: str | None = None, peer_value: float | None = None) -> Row:
-    """``ratio`` is ours by theirs."""
+    """Return a row whose ratio is `value` divided by `peer_value`."""
     ratio = round(value / peer_value, 3) if peer_value else None
     rounded = None if peer_value is None else round(peer_value, 1)
     return {"name": name, "value": round(value, 1), "unit": unit, "peer": peer, "peer_value": rounded, "ratio": ratio}
 
 
 def rates(*arguments: str) -> dict[str, float]:
-    """What ``frontage-bench`` prints."""
+    """Run ``frontage-bench`` and return the rates that it prints."""
     done = subprocess.run([program("FRONTAGE_BENCH", "frontage-bench"), *arguments], stdout=subprocess.PIPE, check=True)
     return cast(dict[str, float], json.loads(done.stdout))
 
 
 def finish(measure: Callable[[], list[Row]]) -> None:
-    """Prints the rows that are measured, or why there are none."""
+    """Print the rows of a benchmark; exit with the error if it fails."""
     try:
         rows = measure()
     except (OSError, RuntimeError, subprocess.CalledProcessError, ConfigError, PipelineError, SwitchError) as error:

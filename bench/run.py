@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmarks and writes build/bench/result.json, a list of {name, value, unit, peer, peer_value, ratio}, and beside it
-machine.json, which says what they ran on.
+"""Run the benchmarks and write their results to build/bench.
 
-Each benchmark is a command that prints such rows as a JSON list; a row without a peer has null there. Where a peer is
-another program it ran in the same minute, on the same machine, with the same input, and `ratio` is ours by theirs.
+`result.json` is a list of rows {name, value, unit, peer, peer_value, ratio}; `machine.json` describes the machine.
+Each benchmark is a command that prints its rows as a JSON list. The last three fields of a row without a peer are null.
+A peer program runs in the same benchmark, on the same machine and with the same input.
+The ratio is our value divided by the peer's.
 
 Example: bench/run.py --only pipeline
 """
@@ -72,29 +73,29 @@ NEED_ROOT = {
 
 
 class BenchmarkError(Exception):
-    """What failed, and what to do about it."""
+    """A failed benchmark; the message contains the cause and the remedy."""
 
 
 def run(name: str) -> tuple[list[Row], str]:
-    """The rows of one benchmark, and what it said besides."""
+    """Run a benchmark; return its rows and its output on standard error."""
     command = BENCHMARKS[name]
     if name in NEED_ROOT and os.geteuid() != 0:
-        raise BenchmarkError("needs root, for a network namespace or eBPF: run it with sudo")
+        raise BenchmarkError("a network namespace or eBPF requires root: run it with sudo")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise BenchmarkError(f"{error.filename} is missing: `make setup` builds or installs it") from None
+        raise BenchmarkError(f"{error.filename} is missing: run `make setup`") from None
     if done.returncode != 0:
-        raise BenchmarkError(f"{done.stderr.strip()}\nThe command was: {' '.join(command)}")
+        raise BenchmarkError(f"{done.stderr.strip()}\nCommand: {' '.join(command)}")
     try:
         rows: list[Row] = json.loads(done.stdout)
     except json.JSONDecodeError as error:
-        raise BenchmarkError(f"`{' '.join(command)}` printed no rows: {error}\n{done.stdout}") from None
+        raise BenchmarkError(f"`{' '.join(command)}` did not print rows: {error}\n{done.stdout}") from None
     return rows, done.stderr.strip()
 
 
 def merge(path: Path, fresh: list[Row]) -> None:
-    """Renews these rows in the result, and keeps the others."""
+    """Replace these rows in the results file, and keep all others."""
     names = {row["name"] for row in fresh}
     old: list[Row] = json.loads(path.read_text()) if path.exists() else []
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,7 @@ def merge(path: Path, fresh: list[Row]) -> None:
 
 
 def describe_machine() -> dict[str, str]:
-    """What the figures depend on besides the code."""
+    """Return the properties of this machine on which the results depend."""
     cpu = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return {
@@ -131,8 +132,8 @@ def show(rows: list[Row], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=BENCHMARKS, help="run this one")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "result.json")
+    parser.add_argument("--only", choices=BENCHMARKS, help="run only this benchmark")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "result.json", help="file of the results")
     args = parser.parse_args()
     console = Console(stderr=True)
     chosen = [args.only] if args.only else list(BENCHMARKS)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator's speed: packets that P4 programs process for a second of one core's time, in the paper's testbed over TCP and QUIC,
-and as plain routers beside ns-3, which gets the same network and the same flows; and the memory that a million flows take."""
+"""Speed and memory of the simulator.
+
+The speed is the number of packets that P4 programs process per second of core time.
+It is measured in the paper's testbed over TCP and QUIC, and with plain routers, which ns-3 simulates with the same network and flows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from sites import compiled
 
 ROUNDS = 3
 NS3 = ("ns3-internet", "ns3-point-to-point")
-NO_NS3 = "ns-3 is not here to compare with: apt-get install libns3-dev g++ pkg-config, or set PKG_CONFIG_PATH to where it is"
+NO_NS3 = "no ns-3 to compare with: apt-get install libns3-dev g++ pkg-config, or set PKG_CONFIG_PATH to its folder"
 UNIT = "packets/s of core time"
 LONG_FLOWS = ROOT / "experiments" / "simulator" / "examples" / "long_flows.json"
 SECOND = 10**9
@@ -40,16 +43,16 @@ TRANSPORTS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one run, ours or ns-3's."""
+    """Results of a run of our simulator or of ns-3."""
 
     core_seconds: float
-    """Of the events alone, without what it takes to read the scenario and to build the network."""
+    """Core time of the events, without reading the scenario and building the network."""
     packets: int
-    """That came to a switch or router; one that passes two counts twice."""
+    """Packets that arrived at a switch or router. A packet counts once for each of them."""
     bytes: int
-    """Of all responses."""
+    """Bytes of all responses."""
     mean_fct: float
-    """Seconds from the first SYN to the last byte, over all flows."""
+    """Mean time in seconds from the first SYN to the last byte of a flow."""
 
     @property
     def rate(self) -> float:
@@ -57,25 +60,25 @@ class Outcome:
 
 
 def testbed(transport: dict[str, str], frontage: Program) -> dict[str, Any]:
-    """CloudCookie's testbed (section V) with frontage.p4 in each of the three switches on the way."""
+    """Return CloudCookie's testbed (section V) with frontage.p4 in each of the three switches of a path."""
     workload = {"sizes": "websearch", "load": 0.5, "duration": "300ms"}
     scenario = Scenario.model_validate({"title": "the testbed", "transport": transport, "workload": workload})
     return resolve(Run({}, 1, scenario), frontage)
 
 
-def simulated(scenario: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Summary and timing of a run, whose results stay in ``folder``."""
+def simulate(scenario: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run our simulator with ``folder`` for its results; return summary and timing."""
     command: list[str | Path] = [program("FRONTAGE_SIMULATOR", "frontage-simulator"), "run", "-", "--out", folder]
     subprocess.run(command, input=json.dumps(scenario), text=True, check=True)
     summary, timing = (json.loads((folder / f"{name}.json").read_text()) for name in ("summary", "timing"))
     return summary, timing
 
 
-def ours(scenario: dict[str, Any], folder: Path) -> Outcome:
-    """A run, whose results stay in ``folder``."""
-    summary, timing = simulated(scenario, folder)
+def run_simulator(scenario: dict[str, Any], folder: Path) -> Outcome:
+    """Run our simulator with ``folder`` for its results. Raises RuntimeError if a flow did not complete."""
+    summary, timing = simulate(scenario, folder)
     if summary["flows"]["ended"] != summary["flows"]["begun"]:
-        raise RuntimeError(f"not every flow has ended: {summary['flows']}")
+        raise RuntimeError(f"some flows did not complete: {summary['flows']}")
     with (folder / "flows.csv").open() as file:
         flows = list(csv.DictReader(file))
     fct = fmean(int(flow["end"]) - int(flow["start"]) for flow in flows) / 1e9
@@ -83,11 +86,11 @@ def ours(scenario: dict[str, Any], folder: Path) -> Outcome:
 
 
 def build_ns3() -> tuple[str, Path] | None:
-    """The peer's name, and our scenario compiled for it."""
+    """Compile our scenario for ns-3; return the name of the peer and the program, or None if ns-3 is not installed."""
     tools = [shutil.which(tool) for tool in ("c++", "pkg-config")]
     if None in tools or subprocess.run(["pkg-config", "--exists", *NS3], check=False).returncode != 0:
         return None
-    # Debian's file names libraries of others by their paths, which are not there.
+    # Debian's pkg-config file contains paths of third-party libraries that do not exist.
     flags = _pkg_config("--cflags", "--libs-only-L", "--libs-only-l", *NS3)
     target = WORK / "ns3-dumbbell"
     WORK.mkdir(parents=True, exist_ok=True)
@@ -100,30 +103,30 @@ def _pkg_config(*arguments: str) -> Sequence[str]:
     return shlex.split(subprocess.run(["pkg-config", *arguments], capture_output=True, text=True, check=True).stdout)
 
 
-def ns3(binary: Path, flows: Path, expected: Outcome) -> Outcome:
-    """A run of ns-3 with the flows of ours."""
+def run_ns3(binary: Path, flows: Path, expected: Outcome) -> Outcome:
+    """Run ns-3 with the flows of our run. Raises RuntimeError if it transfers other bytes."""
     command: list[str | Path] = [binary, f"--flows={flows}", *dumbbell.options()]
-    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    if found["complete"] != found["flows"] or found["bytes"] != expected.bytes:
-        raise RuntimeError(f"ns-3 has not done the same: {found} instead of {expected}")
-    return Outcome(*(found[name] for name in ("core_seconds", "packets", "bytes", "mean_fct")))
+    report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    if report["complete"] != report["flows"] or report["bytes"] != expected.bytes:
+        raise RuntimeError(f"ns-3 transferred other bytes: {report}, expected {expected}")
+    return Outcome(*(report[name] for name in ("core_seconds", "packets", "bytes", "mean_fct")))
 
 
 def routers(frontage: Program, folder: Path) -> list[Row]:
-    """In turns."""
+    """Return the rows of plain routers. Runs of our simulator and of ns-3 alternate."""
     router, _ = compiled(ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4")
     scenario, peer = dumbbell.resolved(frontage, router), build_ns3()
     if peer is None:
         print(NO_NS3, file=sys.stderr)
-    mine, theirs = [], []
+    ours, theirs = [], []
     for _ in range(ROUNDS):
-        mine.append(ours(scenario, folder))
+        ours.append(run_simulator(scenario, folder))
         if peer:
-            theirs.append(ns3(peer[1], folder / "flows.csv", mine[-1]))
+            theirs.append(run_ns3(peer[1], folder / "flows.csv", ours[-1]))
     name = peer[0] if peer else None
-    rates = [median(run.rate for run in runs) for runs in (mine, theirs) if runs]
-    packets = [float(runs[0].packets) for runs in (mine, theirs) if runs]
-    fct = [1e6 * runs[0].mean_fct for runs in (mine, theirs) if runs]
+    rates = [median(run.rate for run in runs) for runs in (ours, theirs) if runs]
+    packets = [float(runs[0].packets) for runs in (ours, theirs) if runs]
+    fct = [1e6 * runs[0].mean_fct for runs in (ours, theirs) if runs]
     return [
         row("simulator_router_pps", rates[0], UNIT, name, *rates[1:]),
         row("simulator_router_packets", packets[0], "packets", name, *packets[1:]),
@@ -132,14 +135,14 @@ def routers(frontage: Program, folder: Path) -> list[Row]:
 
 
 def memory(folder: Path) -> list[Row]:
-    """The peaks of two runs with a million flows: all of them are under way when it ends, and few are at a time."""
+    """Return the peak memory of two runs with a million flows: with all flows active at the end, and with few at a time."""
     at_once = json.loads(LONG_FLOWS.read_text())
     (flows,) = at_once["workload"]
     short = flows | {"arrivals": {"poisson": 100_000}, "sizes": {"fixed": 1000}, "stop": 10 * SECOND}
     in_turn = at_once | {"end": None, "workload": [short]}
     rows = []
     for name, scenario in {"at_once": at_once, "in_turn": in_turn}.items():
-        summary, timing = simulated(scenario, folder)
+        summary, timing = simulate(scenario, folder)
         rows += [
             row(f"simulator_memory_{name}", timing["peak_memory_bytes"] / 1e6, "MB"),
             row(f"simulator_memory_{name}_flows", summary["flows"]["begun"], "flows"),
@@ -154,7 +157,7 @@ def measure() -> list[Row]:
         folder = Path(name)
         for protocol, transport in TRANSPORTS.items():
             scenario = testbed(transport, frontage)
-            rates = [ours(scenario, folder).rate for _ in range(ROUNDS)]
+            rates = [run_simulator(scenario, folder).rate for _ in range(ROUNDS)]
             rows.append(row(f"simulator_testbed_{protocol}_pps", median(rates), UNIT))
         return rows + routers(frontage, folder) + memory(folder)
 

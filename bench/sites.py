@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a P4 program, all entries that a real site has, and its traffic. For the Rust half it is written as JSON
-(``src/site.rs``), and into a switch it goes over P4Runtime."""
+"""Sites under measurement: a P4 program, all entries of a realistic site, and its traffic.
+
+A site is written as JSON for ``frontage-bench`` (``src/site.rs``), or installed in a switch over P4Runtime.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,13 @@ CPU_PORT = 510
 
 @dataclass(frozen=True)
 class Link:
-    """A port of the switch and the one neighbor behind it."""
+    """A port of the switch and the only neighbor behind it."""
 
     port: int
     mac: str
     neighbor: str
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {"port": self.port, "mac": list(_bytes(self.mac)), "neighbor": list(_bytes(self.neighbor))}
 
 
@@ -44,36 +46,38 @@ OUTSIDE = Link(1, "02:00:00:00:01:01", "02:00:00:00:02:01")
 INSIDE = Link(2, "02:00:00:00:01:02", "02:00:00:00:02:02")
 
 SERVERS = 16
-"""Of each VIP; one is IPv4's, one IPv6's, one QUIC's."""
+"""Servers of each VIP: TCP over IPv4, TCP over IPv6, and QUIC."""
 PREFIXES = 200
 """Routes to clients."""
 ROUTES = 1000
-"""Of the plain router."""
+"""Routes of the plain router."""
 
 VIP = "203.0.113.10"
 QUIC_VIP, QUIC_PORT = "2001:db8:ffff::20", 443
 COOKIE_PREFIX = "2001:db8:ffff:1::"
 KEY_ID = 8
 SECRETS = {KEY_ID - 1: "00112233445566778899aabbccddeeff", KEY_ID: "0123456789abcdef0123456789abcdef"}
-"""Two keys, as between two rotations."""
+"""Two keys, as between two key rotations."""
 
 
 @dataclass(frozen=True)
 class Site:
+    """A P4 program with entries and traffic."""
+
     name: str
     program: Path
     pipeline: Pipeline
     state: State
-    """In the order of installation."""
+    """Entries in the order of their installation."""
     packets_out: list[p4r.PacketOut]
     traffic: dict[str, Any]
     rules: list[acl.Rule] = field(default_factory=list)
-    """Of the table ``I.acl``, whose kinds of match the controller has not."""
+    """Entries of the table ``I.acl``, whose match kinds the controller does not support."""
 
     def write(self) -> Path:
-        """The site's file for ``frontage-bench``."""
+        """Write the site's file for ``frontage-bench``; return its path."""
         schema = self.pipeline.schema
-        entries = [*plain_entries(schema, self.state), *(rule.plain(schema.tables["I.acl"]) for rule in self.rules)]
+        entries = [*plain_entries(schema, self.state), *(rule.to_json(schema.tables["I.acl"]) for rule in self.rules)]
         site = {
             "program": str(self.program),
             "switch": {
@@ -93,7 +97,7 @@ class Site:
         return path
 
     async def install(self, session: Session) -> None:
-        """Sets the program and writes every entry."""
+        """Set the program of a switch and write all entries."""
         await session.take(self.pipeline, 10)
         by_table: dict[str, State] = defaultdict(dict)
         for key, action in self.state.items():
@@ -110,23 +114,23 @@ class Site:
                 request.updates.add(type=p4r.Update.INSERT).entity.table_entry.CopyFrom(entry)
             await stub.Write(request)
         await session.packet_out(self.packets_out)
-        await asyncio.sleep(0.2)  # packets out have no answer
+        await asyncio.sleep(0.2)  # the switch does not acknowledge packet-outs
 
 
 def frontage() -> Site:
-    """Two services over TCP and one over QUIC, on 16 servers each, clients all over the world, two cookie keys; downloads over TCP."""
+    """Return a site with two TCP services and a QUIC service on 16 servers each, and two cookie keys; the traffic is downloads over TCP."""
     return _frontage("frontage", _tcp_traffic)
 
 
 def quic() -> Site:
-    """The same with downloads over QUIC."""
+    """Return the same site with downloads over QUIC."""
     return _frontage("quic", _quic_traffic)
 
 
 def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
     target = P4 / "frontage.json"
     if not target.exists():
-        raise FileNotFoundError(f"{target} is missing: `make setup` compiles it, or set ARTIFACTS to the folder where it is")
+        raise FileNotFoundError(f"{target} is missing: run `make setup`, or set ARTIFACTS to its folder")
     config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
     pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
     state, packets_out = contents(config, pipeline.schema)
@@ -141,7 +145,7 @@ def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
 
 
 def compiled(source: Path) -> tuple[Path, Path]:
-    """The BMv2 JSON and the P4Info of a program."""
+    """Compile a P4 program; return the paths of its BMv2 JSON and P4Info."""
     target, p4info = WORK / f"{source.stem}.json", WORK / f"{source.stem}.p4info.txtpb"
     WORK.mkdir(parents=True, exist_ok=True)
     compiler = program("SOFTSWITCH_P4C", "softswitch-p4c")
@@ -150,22 +154,22 @@ def compiled(source: Path) -> tuple[Path, Path]:
 
 
 def router() -> Site:
-    """A plain IPv4 router: longest prefix, next hop, TTL, checksum."""
+    """Return a plain IPv4 router: longest prefix match, next hop, TTL and checksum."""
     target, p4info = compiled(ROOT / "softswitch" / "pipeline" / "tests" / "programs" / "router.p4")
     prefixes = [int(IPv4Address("20.0.0.0")) + (n << 16) for n in range(ROUTES)]
     state: State = {Key("I.next_hops", (1,)): Action("forward", (INSIDE.port, _number(INSIDE.mac), _number(INSIDE.neighbor)))}
     state |= {Key("I.routes", ((prefix, 16 + n % 9),)): Action("set_next_hop", (1,)) for n, prefix in enumerate(prefixes)}
     destinations = [str(IPv4Address(prefix + 7)) for prefix in prefixes]
-    traffic = {"kind": "router", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "destinations": destinations}
+    traffic = {"kind": "router", "from": OUTSIDE.to_json(), "to": INSIDE.to_json(), "destinations": destinations}
     return Site("router", target, Pipeline.load(p4info, target), state, [], traffic)
 
 
 def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
-    """So many rules over the five-tuple, and packets that hit them."""
+    """Return a packet filter with so many rules over the five-tuple, and packets that hit them."""
     target, p4info = compiled(ROOT / "bench" / "p4" / "acl.p4")
-    drawn, probes = acl.draw(rules, masks, INSIDE.port)
-    traffic = {"kind": "acl", "from": OUTSIDE.plain(), "to": INSIDE.plain(), "packets": probes}
-    return Site(f"acl-{masks}-{rules}", target, Pipeline.load(p4info, target), {}, [], traffic, drawn)
+    entries, probes = acl.draw(rules, masks, INSIDE.port)
+    traffic = {"kind": "acl", "from": OUTSIDE.to_json(), "to": INSIDE.to_json(), "packets": probes}
+    return Site(f"acl-{masks}-{rules}", target, Pipeline.load(p4info, target), {}, [], traffic, entries)
 
 
 SITES = {"frontage": frontage, "quic": quic, "router": router, "acl": packet_filter}
@@ -183,7 +187,7 @@ def _configuration(target: Path) -> dict[str, Any]:
     ]
     routes = [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()]
     routes += [{"prefix": f"{prefix}/64", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes6()]
-    # Each QUIC server has a /64 of its own.
+    # Each QUIC server has its own /64.
     routes += [{"prefix": f"2001:db8:d:{n:x}::/64", "port": "inside", "mac": INSIDE.neighbor} for n in range(1, SERVERS + 1)]
     return {
         "device": {
@@ -237,8 +241,8 @@ def _client_prefixes6() -> Iterable[IPv6Address]:
 def _tcp_traffic(config: Config) -> dict[str, Any]:
     return {
         "kind": "frontage",
-        "outside": OUTSIDE.plain(),
-        "inside": INSIDE.plain(),
+        "outside": OUTSIDE.to_json(),
+        "inside": INSIDE.to_json(),
         "clients": [str(prefix + 9) for prefix in _client_prefixes()],
         "vip": f"{VIP}:80",
         "servers": [(server.sid, f"{server.address}:{server.port}") for server in config.servers_by_vip["web"]],
@@ -250,8 +254,8 @@ def _tcp_traffic(config: Config) -> dict[str, Any]:
 def _quic_traffic(config: Config) -> dict[str, Any]:
     return {
         "kind": "quic",
-        "outside": OUTSIDE.plain(),
-        "inside": INSIDE.plain(),
+        "outside": OUTSIDE.to_json(),
+        "inside": INSIDE.to_json(),
         "clients": [str(prefix + 9) for prefix in _client_prefixes6()],
         "vip": f"[{QUIC_VIP}]:{QUIC_PORT}",
         "cookie_prefix": COOKIE_PREFIX,

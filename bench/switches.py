@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The switches that are compared, as processes: softswitch, and BMv2's simple_switch_grpc where it is found."""
+"""Processes of the compared switches: softswitch, and BMv2's simple_switch_grpc if it is installed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from paths import program
 from sites import CPU_PORT
 
 DEVICE_ID = 1
+START_TIMEOUT = 20.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
 class Running:
     address: str
-    """Of its P4Runtime server."""
+    """Address of the P4Runtime server."""
     pid: int
 
     def user_seconds(self) -> float:
-        """Core time that its threads have spent in its own code so far, the kernel's left out."""
-        # The program's name, in parentheses, may hold anything; utime is the fourteenth field (proc_pid_stat(5)).
+        """Return the core time that the switch has spent in user space so far."""
+        # The program's name, in parentheses, may contain spaces; utime is field 14 (proc_pid_stat(5)).
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
@@ -40,7 +42,7 @@ class Switch:
 
     @contextlib.contextmanager
     def running(self, interfaces: Sequence[str] = ()) -> Iterator[Running]:
-        """Started with interfaces ``PORT@NAME`` and without a program."""
+        """Run the switch with interfaces ``PORT@NAME``, without a program, until the context ends."""
         with tempfile.TemporaryDirectory(prefix="frontage-bench-") as folder:
             path, log = Path(folder) / "p4runtime.sock", Path(folder) / "log"
             ports = [word for interface in interfaces for word in ("-i", interface)]
@@ -49,8 +51,8 @@ class Switch:
             with log.open("wb") as output:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder)
             try:
-                deadline = time.monotonic() + 20
-                while not _answers(path):
+                deadline = time.monotonic() + START_TIMEOUT
+                while not _accepts(path):
                     if process.poll() is not None or time.monotonic() > deadline:
                         raise RuntimeError(f"{self.name} did not start: {' '.join(command)}\n{log.read_text(errors='replace')}")
                     time.sleep(0.02)
@@ -64,7 +66,7 @@ class Switch:
                     process.wait()
 
 
-def _answers(path: Path) -> bool:
+def _accepts(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
@@ -78,13 +80,13 @@ def softswitch() -> Switch:
 
 
 def bmv2() -> Switch | None:
-    """The peer, named with what its build says of its speed."""
-    found = shutil.which(os.environ.get("BMV2") or "simple_switch_grpc")
-    if found is None:
+    """Return BMv2 with the build options that affect its speed in its name, or None if it is not installed."""
+    path = shutil.which(os.environ.get("BMV2") or "simple_switch_grpc")
+    if path is None:
         return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    image = Path(found).read_bytes()
-    # Both are in the program's own code, which BMv2's build links statically.
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    image = Path(path).read_bytes()
+    # BMv2 is linked statically, so both strings are in its binary.
     checks = "with assertions" if b"__assert_fail" in image else "built with NDEBUG"
     logging = "with logging macros" if b"Applying table" in image else "without logging macros"
-    return Switch(f"BMv2 simple_switch_grpc {version}, {checks}, {logging}", Path(found).resolve())
+    return Switch(f"BMv2 simple_switch_grpc {version}, {checks}, {logging}", Path(path).resolve())

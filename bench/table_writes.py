@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries a second that a switch inserts into an exact table over P4Runtime, one request after the other."""
+"""Entries per second that a switch inserts into an exact table over P4Runtime, with one request at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from switches import DEVICE_ID, Switch, bmv2, softswitch
 ENTRIES = 100_000
 RUNS = 3
 SLOTS = 256
-"""Of a VIP's Maglev table."""
+"""Slots of a VIP's Maglev table."""
 
 
 def requests(site: Site) -> list[p4r.WriteRequest]:
@@ -36,7 +36,7 @@ def requests(site: Site) -> list[p4r.WriteRequest]:
 
 
 def rate(switch: Switch, site: Site) -> float:
-    """Entries a second, the median of some runs."""
+    """Return the median rate of several runs in entries per second."""
     return median(asyncio.run(insert(switch, site)) for _ in range(RUNS))
 
 
@@ -45,9 +45,9 @@ async def insert(switch: Switch, site: Site) -> float:
         async with Session(running.address, DEVICE_ID) as session:
             await session.take(site.pipeline, 10)
             stub = p4r_grpc.P4RuntimeStub(session.channel)
-            ready = requests(site)
+            writes = requests(site)
             started = time.perf_counter()
-            for request in ready:
+            for request in writes:
                 await stub.Write(request)
             return ENTRIES / (time.perf_counter() - started)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables alone, of every kind and size: lookups, insertions and deletions per second of one core, and memory per million
-entries, for which each table has a process of its own."""
+"""Tables alone, by kind and size: lookups, insertions and deletions per second of one core, and memory per million entries.
+
+Each memory measurement has its own process.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ KINDS = {
     "lpm32": SIZES,
     "lpm128": SIZES,
     "ternary": SIZES,
-    # Random masks: nobody has so many.
+    # With random masks, more entries are not realistic.
     "scattered": (10, 100, 1_000, 10_000),
 }
 MILLION = 1_000_000
@@ -28,11 +30,11 @@ def measure() -> list[Row]:
         for size in sizes:
             rate = rates("table", str(program), kind, str(size))
             rows.append(row(f"table_{kind}_{size}_lookups", rate["lookups"], "lookups/s"))
-        rows += [row(f"table_{kind}_{sizes[-1]}_{what}", rate[what], "entries/s") for what in ("insertions", "deletions")]
+        rows += [row(f"table_{kind}_{sizes[-1]}_{change}", rate[change], "entries/s") for change in ("insertions", "deletions")]
     for kind, sizes in KINDS.items():
         if MILLION in sizes:
-            grown = rates("memory", str(program), kind, str(MILLION))["bytes"]
-            rows.append(row(f"memory_{kind}_per_million_entries", grown / MIB, "MiB"))
+            growth = rates("memory", str(program), kind, str(MILLION))["bytes"]
+            rows.append(row(f"memory_{kind}_per_million_entries", growth / MIB, "MiB"))
     return rows
 
 

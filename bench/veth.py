@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets per second through a whole switch, veth to veth, in a network namespace that ends with this process: the highest
-rate without loss, what comes through in overload, and how many packets the switch's own code handles in a second of core time,
-the kernel's left out. The peer gets the same program, entries and traffic. The yardstick is a bare forwarder on the same links:
-what the kernel alone makes of that traffic."""
+"""Packets per second through a whole switch, veth to veth, in a network namespace that ends with this process.
+
+The results are the highest rate without loss, the rate in overload, and the packets per second of the switch's user-space core time.
+The peer gets the same program, entries and traffic.
+A bare forwarder on the same links shows the limit of the kernel for this traffic.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 PORTS = (1, 2)
 FAR_ENDS = [f"{port}@far{port}" for port in PORTS]
-BARE = "a bare forwarder, from ring to ring, with nothing done to the packets"
+BARE = "a bare forwarder, which copies packets from ring to ring"
 
 
 def make_links() -> None:
-    """A veth pair a port: ``switchN`` is the switch's, ``farN`` the other end."""
-    # Without IPv6 the kernel sends nothing of its own.
+    """Create a veth pair for each port: ``switchN`` is the switch's end, ``farN`` the other one."""
+    # Without IPv6, the kernel does not send packets of its own.
     commands = ["sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1"]
     for port in PORTS:
         commands.append(f"ip link add switch{port} type veth peer name far{port}")
@@ -36,17 +38,19 @@ def make_links() -> None:
         subprocess.run(command.split(), check=True)
 
 
-def wire(site: Site) -> dict[str, float]:
+def send(site: Site) -> dict[str, float]:
+    """Send the site's traffic through the links and return the rates."""
     return rates("wire", str(site.write()), *FAR_ENDS)
 
 
-async def through(switch: Switch, site: Site) -> dict[str, float]:
+async def run(switch: Switch, site: Site) -> dict[str, float]:
+    """Install the site on a switch and return the rates of its traffic."""
     with switch.running([f"{port}@switch{port}" for port in PORTS]) as running:
         async with Session(running.address, DEVICE_ID) as session:
             await site.install(session)
             before = running.user_seconds()
-            found = await asyncio.to_thread(wire, site)
-            return found | {"per_core": found["received"] / (running.user_seconds() - before)}
+            result = await asyncio.to_thread(send, site)
+            return result | {"per_core": result["received"] / (running.user_seconds() - before)}
 
 
 @contextlib.contextmanager
@@ -64,14 +68,14 @@ def bare_forwarder() -> Iterator[None]:
 def measure(name: str) -> list[Row]:
     site, peer = SITES[name](), bmv2()
     make_links()
-    ours = asyncio.run(through(softswitch(), site))
+    ours = asyncio.run(run(softswitch(), site))
     with bare_forwarder():
-        bare = wire(site)
+        bare = send(site)
     peer_name, theirs = None, dict[str, float]()
     if peer is None:
         print(NO_PEER, file=sys.stderr)
     else:
-        peer_name, theirs = peer.name, asyncio.run(through(peer, site))
+        peer_name, theirs = peer.name, asyncio.run(run(peer, site))
     return [
         row(f"veth_{name}_pps", ours["lossless"], "packets/s", peer_name, theirs.get("lossless")),
         row(f"veth_{name}_pps_overload", ours["overload"], "packets/s", peer_name, theirs.get("overload")),

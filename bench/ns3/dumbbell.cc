@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dumbbell of ../dumbbell.py in ns-3: the same links, queues, TCP and flows, which are read from what our simulator
-// wrote. Prints the flows' completion times, the packets that came to routers, and the core time that the events took.
+// The dumbbell of ../dumbbell.py in ns-3, with the same links, queues and TCP, and the flows of our simulator's
+// flows.csv. It prints the flows' mean completion time, the packets that arrived at routers, and the core time of the
+// events.
 
 #include <algorithm>
 #include <ctime>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr uint16_t PORT = 8080;
 
-// A connection's client: sends a request, which begins with the number of bytes that it wants, and counts them.
+// A connection's client. Its request starts with the number of bytes that it wants. It counts the received bytes.
 class Download {
   public:
     Download(Ptr<Node> client, Ipv4Address server, uint64_t size, uint32_t request)
@@ -30,7 +31,7 @@ class Download {
     void Begin() {
         start = Simulator::Now();
         socket = Socket::CreateSocket(client, TcpSocketFactory::GetTypeId());
-        socket->SetConnectCallback(MakeCallback(&Download::Ask, this), MakeNullCallback<void, Ptr<Socket>>());
+        socket->SetConnectCallback(MakeCallback(&Download::Request, this), MakeNullCallback<void, Ptr<Socket>>());
         socket->SetRecvCallback(MakeCallback(&Download::Receive, this));
         socket->Connect(InetSocketAddress(server, PORT));
     }
@@ -40,7 +41,7 @@ class Download {
     uint64_t Received() const { return received; }
 
   private:
-    void Ask(Ptr<Socket>) {
+    void Request(Ptr<Socket>) {
         std::vector<uint8_t> bytes(request);
         std::copy_n(reinterpret_cast<const uint8_t*>(&size), sizeof size, bytes.begin());
         socket->Send(Create<Packet>(bytes.data(), request));
@@ -65,7 +66,7 @@ class Download {
     Time start, end;
 };
 
-// The other end: sends as much as the client wants as the socket takes it, and closes when the client does.
+// A connection's server. It sends the requested bytes as the socket accepts them, and closes when the client closes.
 class Response {
   public:
     static void Accept(Ptr<Socket> socket, const Address&) {
@@ -93,7 +94,7 @@ class Response {
     uint64_t left = 0;
 };
 
-// Router and hosts behind it, whose devices are those that packets come to a router from.
+// A router, its hosts, and the hosts' devices, which send packets to the router.
 struct Side {
     Ptr<Node> router;
     NodeContainer hosts;
@@ -121,7 +122,7 @@ std::vector<std::unique_ptr<Download>> Plan(const std::string& path, const Side&
                                             uint32_t request) {
     std::vector<std::unique_ptr<Download>> downloads;
     std::ifstream file(path);
-    NS_ABORT_MSG_UNLESS(file, path << " cannot be read");
+    NS_ABORT_MSG_UNLESS(file, path << ": cannot read it");
     std::string line;
     std::getline(file, line);
     while (std::getline(file, line)) {
@@ -165,11 +166,11 @@ int main(int argc, char* argv[]) {
     options.AddValue("access", "rate of a host's link", access);
     options.AddValue("trunk", "rate of the link between the routers", trunk);
     options.AddValue("delay", "propagation delay of each link", delay);
-    options.AddValue("queue", "packets that wait at each end of a link", queue);
+    options.AddValue("queue", "packets in the queue at each end of a link", queue);
     options.AddValue("request", "bytes of a request", request);
-    options.Parse(argc, argv); // TCP is set by the attributes' own names
+    options.Parse(argc, argv); // options named like ns-3 attributes configure TCP
 
-    // No queue disciplines above the devices' queues, no IPv6, and no routing protocol but static routes.
+    // Neither queue disciplines above the devices' queues, nor IPv6, nor routing protocols except static routes.
     PointToPointHelper link;
     link.DisableFlowControl();
     link.SetChannelAttribute("Delay", StringValue(delay));
@@ -197,9 +198,9 @@ int main(int argc, char* argv[]) {
     }
     auto downloads = Plan(flows, near, far, request);
 
-    double begun = CoreSeconds();
+    double start = CoreSeconds();
     Simulator::Run();
-    double seconds = CoreSeconds() - begun;
+    double seconds = CoreSeconds() - start;
 
     uint64_t complete = 0, bytes = 0;
     double completion = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet filter: the five-tuple to a port and a class, which the packet carries away in its Ethernet destination.
+// A packet filter from the five-tuple to a port and a class. The Ethernet destination of the output packet is the class.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large table of each kind of match, each with an action's data and a counter in every entry.
+// A large table of each match kind. Every entry has action data and a counter.
 #include <core.p4>
 #include <v1model.p4>
 

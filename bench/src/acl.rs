@@ -2,8 +2,8 @@
 //! Rules of a packet filter, and packets for them.
 //!
 //! The rules resemble those of ClassBench (Taylor and Turner, IEEE/ACM ToN 15(3), 2007): prefixes nest in a few hundred
-//! networks, destination ports are mostly single, sources' mostly any. Or else their masks are random bits, which is the
-//! worst for every structure that looks for what masks have in common.
+//! networks, most destination ports are single, and most source ports are wildcards. Alternatively, their masks are random
+//! bits, which is the worst case for structures that group rules by mask.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,7 +14,7 @@ use softswitch_pipeline::{EntryKey, MatchField, Rng, Value};
 
 use crate::random::Draws;
 
-/// How the masks of the addresses look.
+/// Kinds of address masks.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Masks {
     Prefixes,
@@ -51,18 +51,19 @@ const DST_LENS: [(usize, u32); 8] = [
 ];
 const PROTOCOLS: [(usize, (u8, u8)); 3] = [(68, (TCP, 0xff)), (25, (UDP, 0xff)), (7, (0, 0))];
 
+/// A rule over the five-tuple.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// Value and mask, as of the protocol.
+    /// Value and mask, also of the protocol.
     src: (u32, u32),
     dst: (u32, u32),
-    /// First and last.
+    /// First and last port.
     src_ports: (u16, u16),
     dst_ports: (u16, u16),
     proto: (u8, u8),
 }
 
-/// What a packet says.
+/// The five-tuple of a packet.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Tuple {
     pub src: SocketAddrV4,
@@ -70,14 +71,14 @@ pub struct Tuple {
     pub proto: u8,
 }
 
-/// A packet and the number of the rule that it must hit: the earlier rule wins.
+/// A packet and the number of the first rule that it matches, which it must hit.
 #[derive(Serialize, Deserialize)]
 pub struct Probe {
     pub tuple: Tuple,
     pub class: u64,
 }
 
-/// An entry as a site's file has it.
+/// An entry in the format of a site's file.
 #[derive(Serialize)]
 struct Entry {
     #[serde(rename = "match")]
@@ -100,7 +101,8 @@ impl Acl {
         let probe = |_| {
             let tuple = rules[random.below(count)].tuple(random);
             let class = rules.iter().position(|r| r.matches(&tuple));
-            let class = class.expect("a packet of a rule hits that rule, or one before") as u64;
+            let class =
+                class.expect("a packet made for a rule hits that rule or an earlier one") as u64;
             Probe { tuple, class }
         };
         let packets = (0..packets).map(probe).collect();
@@ -116,23 +118,23 @@ impl Acl {
     }
 }
 
-/// The earlier rule wins.
+/// Returns the priority of a rule: earlier rules have higher priorities.
 pub fn priority(class: usize, count: usize) -> i32 {
     (count - class) as i32
 }
 
-/// Different rules, on the whole the more specific ones first.
+/// Draws `count` distinct rules, roughly in order of decreasing specificity.
 pub fn rules(masks: Masks, count: usize, seed: u64) -> Vec<Rule> {
     let random = &mut Rng::new(seed);
-    // The more rules, the more networks they are about.
+    // More rules refer to more networks.
     let networks = (0..NETWORKS.max(count / 30)).map(|_| random.next() as u32 & 0xffff_ff00);
     let networks: Vec<u32> = networks.collect();
     let mut known = HashSet::new();
     let mut rules: Vec<(u32, Rule)> = Vec::with_capacity(count);
     while rules.len() < count {
         let rule = match masks {
-            Masks::Prefixes => Rule::of_networks(&networks, random),
-            Masks::Random => Rule::of_bits(random),
+            Masks::Prefixes => Rule::from_networks(&networks, random),
+            Masks::Random => Rule::random(random),
         };
         let bits = rule.src.1.count_ones() + rule.dst.1.count_ones();
         if bits >= 8 && known.insert(rule.clone()) {
@@ -144,7 +146,7 @@ pub fn rules(masks: Masks, count: usize, seed: u64) -> Vec<Rule> {
 }
 
 impl Rule {
-    fn of_networks(networks: &[u32], random: &mut Rng) -> Self {
+    fn from_networks(networks: &[u32], random: &mut Rng) -> Self {
         let mut address = |lens: &[(usize, u32)]| {
             let network = networks[random.below(networks.len())];
             let mask = u32::MAX.checked_shl(32 - random.share(lens)).unwrap_or(0);
@@ -173,7 +175,7 @@ impl Rule {
         }
     }
 
-    fn of_bits(random: &mut Rng) -> Self {
+    fn random(random: &mut Rng) -> Self {
         let mut address = || {
             let mask = random.next() as u32;
             (random.next() as u32 & mask, mask)
@@ -199,7 +201,7 @@ impl Rule {
             && t.proto & self.proto.1 == self.proto.0
     }
 
-    /// A packet that matches: what the rule leaves open is random.
+    /// Draws a matching packet; fields that the rule does not restrict are random.
     pub fn tuple(&self, random: &mut Rng) -> Tuple {
         let mut address = |(value, mask): (u32, u32), ports| {
             let ip = Ipv4Addr::from_bits(random.next() as u32 & !mask | value);
@@ -237,7 +239,7 @@ impl Rule {
         EntryKey { fields, priority }
     }
 
-    /// As a site's file says it.
+    /// Returns the match fields in the format of a site's file.
     fn text(&self) -> Vec<String> {
         let ternary = |(value, mask): (u32, u32)| format!("{value:x}&{mask:x}");
         let range = |(low, high): (u16, u16)| format!("{low:x}-{high:x}");
@@ -256,7 +258,7 @@ impl Rule {
 }
 
 impl Tuple {
-    /// In the order of the table's key.
+    /// Returns the fields in the order of the table's key.
     pub fn values(&self) -> Vec<Value> {
         let (src, dst) = (&self.src, &self.dst);
         vec![

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Core time: other processes on the machine hardly matter to it.
+//! Core time, on which other processes of the machine have little effect.
 
 use std::mem::zeroed;
 use std::time::Duration;
 
-/// The time for which a core has worked for this thread.
+/// Returns the CPU time of this thread.
 pub fn core_time() -> Duration {
-    // SAFETY: all zeros are a valid time, and the call writes no more than that.
+    // SAFETY: timespec is plain data, for which zeros are valid, and the call writes only this struct.
     let time = unsafe {
         let mut time: libc::timespec = zeroed();
         libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);

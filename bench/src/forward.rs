@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A forwarder that does nothing but forward, as a yardstick: from the receiving ring of one interface to the sending
-//! ring of the other, in both directions, by the means of softswitch's ports. No switch on them can be faster.
+//! A bare forwarder as a reference: it copies frames from the receive ring of one interface to the transmit ring of the
+//! other, in both directions, through softswitch's ports. A switch with these ports cannot be faster.
 
 use std::os::fd::AsRawFd;
 use std::thread;
@@ -8,7 +8,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use softswitch::port::{Receive, Receiver, Transmit, Transmitter};
 
-/// Forwards between two interfaces until the process ends, one thread a direction. Prints `ready` when it begins.
+/// Forwards between two interfaces until the process ends, with one thread per direction. Prints `ready` when it starts.
 pub fn forward(one: &str, other: &str) -> Result<()> {
     let directions = [(one, other), (other, one)].map(|(from, to)| {
         let ends = (Receiver::open(from)?, Transmitter::open(to)?);
@@ -18,7 +18,7 @@ pub fn forward(one: &str, other: &str) -> Result<()> {
     println!("ready");
     for thread in threads {
         let Ok(result) = thread.join() else {
-            bail!("a direction ended");
+            bail!("a forwarding thread panicked");
         };
         result?;
     }
@@ -31,16 +31,16 @@ fn run(mut receiver: Receiver, mut transmitter: Transmitter) -> Result<()> {
             receiver.frames(&mut |frame| transmitter.send(frame));
             let flushed = transmitter.flush();
             if let Some(failure) = flushed.failure {
-                return Err(failure).context("forwarding");
+                return Err(failure).context("cannot forward frames");
             }
             continue;
         }
-        let mut waiting = libc::pollfd {
+        let mut poll_fd = libc::pollfd {
             fd: receiver.poll_fd().as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: one descriptor, which the receiver keeps open.
-        unsafe { libc::poll(&mut waiting, 1, -1) };
+        // SAFETY: the array has one element, whose descriptor the receiver keeps open.
+        unsafe { libc::poll(&mut poll_fd, 1, -1) };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ethernet frames with IPv4, and TCP or UDP in them, or with IPv6 and UDP.
+//! Ethernet frames with TCP or UDP over IPv4, or UDP over IPv6.
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 
@@ -11,9 +11,9 @@ const PROTO_UDP: u8 = 17;
 pub const SYN: u8 = 0x02;
 pub const ACK: u8 = 0x10;
 
-/// Who sends to whom.
+/// Addresses and TTL of an IPv4 packet.
 #[derive(Clone, Copy)]
-pub struct Way {
+pub struct Header {
     pub macs: Macs,
     pub src: SocketAddrV4,
     pub dst: SocketAddrV4,
@@ -26,11 +26,11 @@ pub struct Macs {
     pub dst: [u8; 6],
 }
 
-/// What a TCP segment says besides. Its timestamps stand where Linux puts them.
+/// All other fields of a TCP segment. Its timestamp option is at the same offset as Linux's.
 #[derive(Clone, Copy)]
 pub struct Segment {
     pub flags: u8,
-    /// TSval holds a dynamic cookie.
+    /// Whether TSval contains a dynamic cookie.
     pub ck: bool,
     pub tsval: u32,
     pub tsecr: u32,
@@ -38,8 +38,8 @@ pub struct Segment {
     pub payload: usize,
 }
 
-/// A TCP segment with right checksums.
-pub fn tcp(way: &Way, segment: &Segment) -> Vec<u8> {
+/// Builds a TCP segment with correct checksums.
+pub fn tcp(header: &Header, segment: &Segment) -> Vec<u8> {
     let mut options = Vec::with_capacity(20);
     if segment.flags & SYN != 0 {
         options.extend([2, 4, 0x05, 0xb4, 4, 2]); // maximum segment size 1460, SACK permitted
@@ -52,10 +52,10 @@ pub fn tcp(way: &Way, segment: &Segment) -> Vec<u8> {
     if segment.flags & SYN != 0 {
         options.extend([1, 3, 3, 7]); // window scale 7
     }
-    let header = 20 + options.len();
-    let mut l4 = vec![0; header + segment.payload];
+    let tcp_header_len = 20 + options.len();
+    let mut l4 = vec![0; tcp_header_len + segment.payload];
     l4[4..8].copy_from_slice(&0x1234_5678_u32.to_be_bytes());
-    l4[12] = (header as u8 / 4) << 4
+    l4[12] = (tcp_header_len as u8 / 4) << 4
         | if segment.ck {
             frontage_cookie::tcp::CK
         } else {
@@ -63,24 +63,24 @@ pub fn tcp(way: &Way, segment: &Segment) -> Vec<u8> {
         };
     l4[13] = segment.flags;
     l4[14..16].copy_from_slice(&0x8000_u16.to_be_bytes());
-    l4[20..header].copy_from_slice(&options);
-    frame(way, PROTO_TCP, 16, l4)
+    l4[20..tcp_header_len].copy_from_slice(&options);
+    frame(header, PROTO_TCP, 16, l4)
 }
 
-/// A UDP datagram in a frame of `len` bytes, with right checksums.
-pub fn udp(way: &Way, len: usize) -> Vec<u8> {
+/// Builds a UDP datagram in a frame of `len` bytes with correct checksums.
+pub fn udp(header: &Header, len: usize) -> Vec<u8> {
     let mut l4 = vec![0; len - L4];
     let udp_len = l4.len() as u16;
     l4[4..6].copy_from_slice(&udp_len.to_be_bytes());
-    frame(way, PROTO_UDP, 6, l4)
+    frame(header, PROTO_UDP, 6, l4)
 }
 
-/// A frame of `len` bytes in which only the ports of this protocol are set.
-pub fn any(way: &Way, protocol: u8, len: usize) -> Vec<u8> {
-    frame(way, protocol, 6, vec![0; len - L4])
+/// Builds a frame of `len` bytes whose layer-4 header contains only the ports and a checksum.
+pub fn any(header: &Header, protocol: u8, len: usize) -> Vec<u8> {
+    frame(header, protocol, 6, vec![0; len - L4])
 }
 
-/// A UDP datagram over IPv6, with the right checksum.
+/// Builds a UDP datagram over IPv6 with correct checksum.
 pub fn udp6(
     macs: Macs,
     src: SocketAddrV6,
@@ -111,20 +111,20 @@ pub fn udp6(
     frame
 }
 
-fn frame(way: &Way, protocol: u8, checksum_at: usize, mut l4: Vec<u8>) -> Vec<u8> {
-    l4[0..2].copy_from_slice(&way.src.port().to_be_bytes());
-    l4[2..4].copy_from_slice(&way.dst.port().to_be_bytes());
-    let (src, dst) = (way.src.ip().octets(), way.dst.ip().octets());
+fn frame(header: &Header, protocol: u8, checksum_at: usize, mut l4: Vec<u8>) -> Vec<u8> {
+    l4[0..2].copy_from_slice(&header.src.port().to_be_bytes());
+    l4[2..4].copy_from_slice(&header.dst.port().to_be_bytes());
+    let (src, dst) = (header.src.ip().octets(), header.dst.ip().octets());
     let pseudo = sum(&src) + sum(&dst) + u64::from(protocol) + l4.len() as u64;
     let checksum = fold(pseudo + sum(&l4));
     l4[checksum_at..checksum_at + 2].copy_from_slice(&checksum.to_be_bytes());
 
     let mut frame = Vec::with_capacity(L4 + l4.len());
-    frame.extend(way.macs.dst);
-    frame.extend(way.macs.src);
+    frame.extend(header.macs.dst);
+    frame.extend(header.macs.src);
     frame.extend([0x08, 0x00, 0x45, 0]);
     frame.extend((20 + l4.len() as u16).to_be_bytes());
-    frame.extend([0, 0, 0x40, 0, way.ttl, protocol, 0, 0]);
+    frame.extend([0, 0, 0x40, 0, header.ttl, protocol, 0, 0]);
     frame.extend(src);
     frame.extend(dst);
     let checksum = fold(sum(&frame[IPV4..]));

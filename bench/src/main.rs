@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures packets per second of a *site*: a P4 program with its entries and its traffic, as a JSON file of
-//! `bench/sites.py` describes it. Results are JSON on standard output; `bench/run.py` is what people call.
+//! Measures packets per second of a *site*: a P4 program with its entries and traffic, in a JSON file of `bench/sites.py`.
+//! The results are JSON on standard output. Users run `bench/run.py`, which calls this program.
 
 mod acl;
 mod clock;
@@ -31,40 +31,40 @@ use wire::Attachment;
 #[derive(Parser)]
 #[command(version)]
 enum Command {
-    /// In process, on one core, without queues: all packets mixed, and each kind alone.
+    /// Measures in process, on one core, without queues: all packets mixed, and each kind alone.
     Pipeline { site: PathBuf },
-    /// Through the switch behind these interfaces: the highest rate without loss, and what comes through in overload.
+    /// Measures the switch behind these interfaces: the highest rate without loss, and the rate in overload.
     Wire {
         site: PathBuf,
         /// The far end of the link at a port of the switch.
         #[arg(required = true, value_name = "PORT@INTERFACE")]
         attachments: Vec<Attachment>,
     },
-    /// Forwards between two interfaces, with nothing done to the frames, until it is ended.
+    /// Forwards unmodified frames between two interfaces until the process is killed.
     Forward { one: String, other: String },
-    /// The signals of a QUIC server alone: nanoseconds that they add to each packet it sends.
+    /// Measures the signals of a QUIC server alone: nanoseconds that they add to each sent packet.
     Signals,
-    /// The service dispatcher on one core, in process and over loopback sockets: packets per second, and the latency it adds.
+    /// Measures the service dispatcher on one core, in process and over loopback sockets: packets per second and added latency.
     Dispatcher,
-    /// The eBPF programs of frontage-cclb7 alone: nanoseconds per packet. Needs root.
+    /// Measures the eBPF programs of frontage-cclb7 alone: nanoseconds per packet. Needs root.
     Ebpf,
-    /// Rules of a packet filter and packets for them: entries and traffic for a site.
+    /// Draws rules of a packet filter and packets for them: entries and traffic of a site.
     Acl {
         masks: Masks,
         rules: usize,
         packets: usize,
         seed: u64,
     },
-    /// A table alone: lookups, insertions and deletions per second of one core's time.
+    /// Measures a table alone: lookups, insertions and deletions per second of one core's time.
     Table {
-        /// `bench/p4/tables.p4`, compiled.
+        /// Compiled `bench/p4/tables.p4`.
         program: PathBuf,
         kind: Kind,
         entries: usize,
     },
-    /// A table alone: bytes of memory.
+    /// Measures a table alone: bytes of memory.
     Memory {
-        /// `bench/p4/tables.p4`, compiled.
+        /// Compiled `bench/p4/tables.p4`.
         program: PathBuf,
         kind: Kind,
         entries: usize,

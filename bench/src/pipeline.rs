@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets per second in process: `Pipeline::ingress` and `egress` back to back, per second of one core's time, so that
-//! other processes on the machine hardly matter.
+//! Packets per second in process: `Pipeline::ingress` and `egress` back to back. Time is core time, on which other processes
+//! of the machine have little effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,19 +13,20 @@ use crate::clock::core_time;
 use crate::site::Site;
 use crate::traffic::Packet;
 
-/// The median of so many runs is the result.
+/// Number of runs, whose median is the result.
 const RUNS: usize = 5;
+/// Core time of a run.
 const RUN: Duration = Duration::from_millis(400);
 const NS_PER_PACKET: u64 = 1000;
-/// Between two rounds of the packets, so that handshakes of the last one are forgotten.
+/// Pause between two rounds of the packets, after which the switch has forgotten the handshakes of the previous round.
 const PAUSE_NS: u64 = 20_000_000_000;
 
-/// Packets per second by kind; `all` is the site's mix.
+/// Measures packets per second by kind; `all` is the site's mix.
 pub fn measure(site: &Site) -> Result<BTreeMap<&'static str, f64>> {
     let packets = site.traffic.packets()?;
-    let mut machine = Machine::new(site.pipeline()?);
+    let mut bench = Bench::new(site.pipeline()?);
     for packet in &packets {
-        machine.check(packet)?;
+        bench.check(packet)?;
     }
     let mut kinds: BTreeMap<&str, Vec<&Packet>> = BTreeMap::new();
     for packet in &packets {
@@ -36,18 +37,18 @@ pub fn measure(site: &Site) -> Result<BTreeMap<&'static str, f64>> {
     }
     kinds
         .into_iter()
-        .map(|(kind, packets)| Ok((kind, machine.packets_per_second(&packets)?)))
+        .map(|(kind, packets)| Ok((kind, bench.packets_per_second(&packets)?)))
         .collect()
 }
 
-struct Machine {
+struct Bench {
     pipeline: Pipeline,
     now: u64,
     queue: Vec<softswitch_pipeline::Descriptor>,
     out: EgressOutput,
 }
 
-impl Machine {
+impl Bench {
     fn new(pipeline: Pipeline) -> Self {
         Self {
             pipeline,
@@ -57,29 +58,29 @@ impl Machine {
         }
     }
 
-    /// The port by which the packet leaves, if it leaves once; its frame is in `out`.
+    /// Processes a packet. Returns its output port, if exactly one packet leaves, with its frame in `out`.
     fn run(&mut self, packet: &Packet) -> Option<u32> {
         self.now += NS_PER_PACKET;
         self.pipeline
             .ingress(packet.port, &packet.frame, self.now, &mut self.queue);
-        let mut left = None;
+        let mut out_port = None;
         for descriptor in self.queue.drain(..) {
             let outcome =
                 self.pipeline
                     .egress(descriptor, QueueInfo::default(), self.now, &mut self.out);
-            left = match (outcome, left) {
+            out_port = match (outcome, out_port) {
                 (EgressOutcome::Transmit { port }, None) => Some(port),
                 _ => None,
             };
         }
-        left
+        out_port
     }
 
     fn check(&mut self, packet: &Packet) -> Result<()> {
-        let left = self.run(packet);
+        let out_port = self.run(packet);
         ensure!(
-            left == Some(packet.out_port),
-            "a packet of kind {} must leave by port {}, not {left:?}",
+            out_port == Some(packet.out_port),
+            "a packet of kind {} must leave by port {}, not {out_port:?}",
             packet.kind,
             packet.out_port
         );
@@ -102,7 +103,7 @@ impl Machine {
             while core_time() - start < RUN {
                 self.now += PAUSE_NS;
                 for (packet, next) in packets.iter().zip(packets.iter().cycle().skip(1)) {
-                    // As the switch's ports do.
+                    // The switch's ports also prefetch.
                     prefetch(&next.frame);
                     transmitted += u64::from(self.run(packet) == Some(packet.out_port));
                 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Downloads of one QUIC service over IPv6 (`docs/quic.md`): half of the clients stay at the VIP, half have moved to the cookie address.
+//! Downloads from one QUIC service over IPv6 (`docs/quic.md`). Half of the clients use the VIP, half have migrated to the
+//! cookie address.
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 
@@ -13,7 +14,7 @@ use crate::frame::udp6;
 use crate::traffic::{FIRST_CLIENT_PORT, FLOWS, FLOWS_PER_CONNECTION, Link, Packet, TTL};
 use frontage_simulator::scenario::Secret;
 
-/// To each acknowledgment of a client two full packets of its server, and now and then a new connection.
+/// Two full packets of the server for each acknowledgment of a client, and some new connections.
 #[derive(Deserialize)]
 pub struct Quic {
     outside: Link,
@@ -26,11 +27,11 @@ pub struct Quic {
     secret: Secret,
 }
 
-/// Makes an IP packet of 1,500 bytes.
+/// Payload of an IP packet of 1,500 bytes.
 const FULL: usize = 1452;
-/// An acknowledgment of a few ranges.
+/// Payload of an acknowledgment of a few ranges.
 const ACKNOWLEDGMENT: usize = 40;
-/// The smallest that an Initial may be (RFC 9000, section 14.1).
+/// Minimum payload of an Initial (RFC 9000, section 14.1).
 const INITIAL: usize = 1200;
 
 impl Quic {
@@ -46,7 +47,7 @@ impl Quic {
                 client: SocketAddrV6::new(address, FIRST_CLIENT_PORT + i, 0, 0),
                 sid,
                 dip,
-                moved: i % 2 == 1,
+                migrated: i % 2 == 1,
             };
             // Loads differ among servers and change from flow to flow.
             let n_af = u64::from(i % 40 + sid % 7);
@@ -70,22 +71,22 @@ struct Flow<'a> {
     client: SocketAddrV6,
     sid: u16,
     dip: SocketAddrV6,
-    /// To the cookie address.
-    moved: bool,
+    /// True if the client has migrated to the cookie address.
+    migrated: bool,
 }
 
 impl Flow<'_> {
     fn interface_id(&self, signals: Option<Signals>) -> u64 {
         self.key.seal(&Cookie {
             sid: self.sid,
-            expects_cookie_address: signals.is_some() && self.moved,
+            expects_cookie_address: signals.is_some() && self.migrated,
             signals,
         })
     }
 
-    /// The server's address that the client knows.
-    fn shown(&self) -> SocketAddrV6 {
-        if self.moved {
+    /// Returns the server's address that the client uses.
+    fn server_address(&self) -> SocketAddrV6 {
+        if self.migrated {
             let address = within(self.site.cookie_prefix, self.interface_id(None));
             SocketAddrV6::new(address, self.site.vip.port(), 0, 0)
         } else {
@@ -93,30 +94,31 @@ impl Flow<'_> {
         }
     }
 
-    /// Carries the sealed id that this server chose, by which it is found if the client is at the VIP.
+    /// Builds a client's packet with the sealed connection ID of its server, by which the switch finds it if the client uses
+    /// the VIP.
     fn up(&self, i: u16) -> Packet {
         let id = cid::sealed(self.key, self.sid, 1 + u32::from(i), [0x5a; 3]);
-        let to = if self.moved {
+        let to = if self.migrated {
             let address = within(*self.dip.ip(), self.interface_id(None));
             SocketAddrV6::new(address, self.dip.port(), 0, 0)
         } else {
             self.dip
         };
-        let kind = if self.moved { "up_address" } else { "up_id" };
-        self.upwards(
+        let kind = if self.migrated { "up_address" } else { "up_id" };
+        self.to_server(
             kind,
-            self.shown(),
+            self.server_address(),
             &payload(&[0x40], &id, ACKNOWLEDGMENT),
             Some(to),
         )
     }
 
-    /// Which server it reaches depends on the loads of that moment.
+    /// Builds the first packet of a connection. Its server depends on the current loads.
     fn initial(&self, i: u16) -> Packet {
-        // Version 1, and an id that no server chose.
+        // Version 1, and a connection ID that the client chose.
         let head = [0xc0, 0, 0, 0, 1, 8];
         let id = [0xff, 0, 0, 0, 0, 0, (i >> 8) as u8, i as u8];
-        self.upwards(
+        self.to_server(
             "initial",
             self.site.vip,
             &payload(&head, &id, INITIAL),
@@ -124,26 +126,26 @@ impl Flow<'_> {
         )
     }
 
-    fn upwards(
+    fn to_server(
         &self,
         kind: &'static str,
         to: SocketAddrV6,
         payload: &[u8],
         server: Option<SocketAddrV6>,
     ) -> Packet {
-        let (from, into) = (&self.site.outside, &self.site.inside);
+        let (from, to_link) = (&self.site.outside, &self.site.inside);
         Packet {
             kind,
             port: from.port,
             frame: udp6(from.arriving(), self.client, to, TTL, payload),
-            out_port: into.port,
+            out_port: to_link.port,
             out_frame: server
-                .map(|server| udp6(into.leaving(), self.client, server, TTL - 1, payload)),
+                .map(|server| udp6(to_link.leaving(), self.client, server, TTL - 1, payload)),
         }
     }
 
     fn down(&self, signals: Signals) -> Packet {
-        let (from, into) = (&self.site.inside, &self.site.outside);
+        let (from, to_link) = (&self.site.inside, &self.site.outside);
         let address = within(*self.dip.ip(), self.interface_id(Some(signals)));
         let source = SocketAddrV6::new(address, self.dip.port(), 0, 0);
         let payload = payload(&[0x40], &[0xc1; 8], FULL);
@@ -151,10 +153,10 @@ impl Flow<'_> {
             kind: "down",
             port: from.port,
             frame: udp6(from.arriving(), source, self.client, TTL, &payload),
-            out_port: into.port,
+            out_port: to_link.port,
             out_frame: Some(udp6(
-                into.leaving(),
-                self.shown(),
+                to_link.leaving(),
+                self.server_address(),
                 self.client,
                 TTL - 1,
                 &payload,
@@ -163,12 +165,12 @@ impl Flow<'_> {
     }
 }
 
-/// In the /64 of `address`.
+/// Returns the address with this interface id in the /64 of `address`.
 fn within(address: Ipv6Addr, interface_id: u64) -> Ipv6Addr {
     Ipv6Addr::from_bits(address.to_bits() >> 64 << 64 | u128::from(interface_id))
 }
 
-/// A packet's clear part, and as much as is missing of what is sealed.
+/// Returns a packet's header, padded to `length` in place of the encrypted part.
 fn payload(head: &[u8], id: &[u8], length: usize) -> Vec<u8> {
     let mut payload = [head, id].concat();
     payload.resize(length, 0x5a);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What benchmarks draw besides.
+//! Further random draws for benchmarks.
 
 use softswitch_pipeline::Rng;
 
+/// Random draws.
 pub trait Draws {
-    /// Uniform in `low..=high`.
+    /// Draws a port uniformly from `low..=high`.
     fn port(&mut self, range: (u16, u16)) -> u16;
 
-    /// One of these, each with its share in percent.
+    /// Draws one of the items by their shares in percent.
     fn share<T: Copy>(&mut self, shares: &[(usize, T)]) -> T;
 
-    /// Puts them in random order (Fisher and Yates).
+    /// Shuffles the items (Fisher and Yates).
     fn shuffle<T>(&mut self, items: &mut [T]);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What its signals add to the work of a QUIC server, packet by packet: the meter reads the frames of what is sent, and the socket finds out
-//! how loaded the server is, seals that, and remembers where its clients are. Under the socket there is nothing here.
+//! Time that the signals add to each packet of a QUIC server. The meter reads the frames of sent packets. The socket
+//! determines the server's load, seals it, and tracks the addresses of clients. There is no network below the socket.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -21,28 +21,28 @@ use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 use serde::Serialize;
 
-/// Connections that take turns, a batch each, so that the processor's caches are not one connection's.
+/// Number of connections. They send batches in turn, so the processor's caches do not serve a single connection.
 const CONNECTIONS: usize = 100;
-/// Of one response, before the next begins.
+/// Batches per response.
 const BATCHES: u64 = 100;
-/// Packets that leave at once.
+/// Packets per batch.
 const BATCH: u64 = 10;
-/// Bytes of a packet.
+/// Bytes per packet.
 const PACKET: usize = 1400;
-/// Bytes of a datagram of the client: acknowledgements.
+/// Bytes of a client's datagram with an acknowledgment.
 const ARRIVED: usize = 40;
-/// Its frame (RFC 9000, section 19.3).
+/// ACK frame of such a datagram (RFC 9000, section 19.3).
 const ACK: [u8; 5] = [0x02, 0, 0, 0, 0];
 const ROUNDS: u64 = 2000;
 const PREFIX: u64 = 0x2001_0db8_0000_0007;
 const PORT: u16 = 4433;
 
-/// Nanoseconds a packet.
+/// Nanoseconds per packet.
 #[derive(Serialize)]
 pub struct Times {
     median: f64,
     p99: f64,
-    /// Of all but the longest percent, in which the machine may have done something else.
+    /// Mean without the longest percent, which other processes may have delayed.
     mean: f64,
 }
 
@@ -62,7 +62,7 @@ pub fn measure() -> Result<Times> {
         cookie_prefix: Some(cookie_prefix),
         tunnel: None,
     };
-    let mut socket = Socket::over(Box::new(Nowhere(wire.clone())), Some(addresses));
+    let mut socket = Socket::over(Box::new(NullSocket(wire.clone())), Some(addresses));
     let mut sender = socket.create_sender();
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|n| {
@@ -79,7 +79,7 @@ pub fn measure() -> Result<Times> {
     }
     ensure!(
         sources == ROUNDS * CONNECTIONS as u64,
-        "not every batch had a cookie for a source"
+        "some batches were sent without a cookie in the source address"
     );
     let clock = clock();
     times.sort_by(f64::total_cmp);
@@ -92,7 +92,7 @@ pub fn measure() -> Result<Times> {
     })
 }
 
-/// What reading the clock adds to each time.
+/// Returns the median time of reading the clock, which each measurement includes.
 fn clock() -> f64 {
     let mut pauses: Vec<f64> = (0..10_001).map(|_| nanoseconds(Instant::now())).collect();
     pauses.sort_by(f64::total_cmp);
@@ -103,11 +103,11 @@ fn nanoseconds(since: Instant) -> f64 {
     since.elapsed().as_nanos() as f64
 }
 
-/// One that has a response under way at any time.
+/// A connection that always has an active response.
 struct Connection {
     client: SocketAddr,
     meter: Arc<Meter>,
-    /// Of the next packet.
+    /// Number of the next packet.
     number: u64,
     payload: Vec<u8>,
 }
@@ -122,8 +122,8 @@ impl Connection {
         }
     }
 
-    /// An acknowledgment of the batch before comes in, a batch goes out. Each time is that of one packet, and the first one's is with the
-    /// acknowledgment, the last one's with the socket's.
+    /// Receives an acknowledgment of the previous batch, then sends a batch. Measures the time of each packet: that of the
+    /// first includes the acknowledgment, that of the last includes the socket.
     fn batch(
         &mut self,
         socket: &mut Socket,
@@ -131,7 +131,7 @@ impl Connection {
         wire: &Mutex<Wire>,
         times: &mut Vec<f64>,
     ) {
-        let nobody = &mut Context::from_waker(Waker::noop());
+        let context = &mut Context::from_waker(Waker::noop());
         wire.lock().expect("one thread").client = Some(self.client);
         let packets = BATCHES * BATCH;
         let contents = [0; PACKET];
@@ -146,11 +146,11 @@ impl Connection {
                 at * DATA as u64,
                 at + 1 == packets,
             );
-            let begun = Instant::now();
+            let started = Instant::now();
             if n == 0 && self.number > 0 {
-                let (mut room, mut meta) = ([0; ARRIVED], [RecvMeta::default()]);
+                let (mut buffer, mut meta) = ([0; ARRIVED], [RecvMeta::default()]);
                 let received =
-                    socket.poll_recv(nobody, &mut [IoSliceMut::new(&mut room)], &mut meta);
+                    socket.poll_recv(context, &mut [IoSliceMut::new(&mut buffer)], &mut meta);
                 debug_assert!(received.is_ready());
                 self.meter.on_received(&Packet {
                     path: 0,
@@ -177,19 +177,19 @@ impl Connection {
                     segment_size: None,
                     src_ip: None,
                 };
-                let sent = sender.as_mut().poll_send(&transmit, nobody);
+                let sent = sender.as_mut().poll_send(&transmit, context);
                 debug_assert!(sent.is_ready());
             }
-            times.push(nanoseconds(begun));
+            times.push(nanoseconds(started));
             self.number += 1;
         }
     }
 }
 
-/// Of a STREAM frame that fills a packet.
+/// Data bytes of a STREAM frame that fills a packet.
 const DATA: usize = PACKET - 15;
 
-/// STREAM with offset and length (RFC 9000, section 19.8), of zeros.
+/// Writes the header of a STREAM frame with offset and length (RFC 9000, section 19.8) before data of zeros.
 fn stream_frame(payload: &mut [u8], id: u64, from: u64, fin: bool) {
     payload[0] = 0x0e | u8::from(fin);
     payload[1..5].copy_from_slice(&(id as u32 | 2 << 30).to_be_bytes());
@@ -197,20 +197,20 @@ fn stream_frame(payload: &mut [u8], id: u64, from: u64, fin: bool) {
     payload[13..15].copy_from_slice(&(DATA as u16 | 1 << 14).to_be_bytes());
 }
 
-/// What the socket below would have.
+/// State of the simulated network.
 #[derive(Debug, Default)]
 struct Wire {
-    /// From whom the next datagram comes.
+    /// Source of the next datagram.
     client: Option<SocketAddr>,
-    /// From where the last batch was sent.
+    /// Source address of the last batch.
     source: Option<std::net::IpAddr>,
 }
 
-/// A socket that has nothing below.
+/// A socket without a network.
 #[derive(Debug)]
-struct Nowhere(Arc<Mutex<Wire>>);
+struct NullSocket(Arc<Mutex<Wire>>);
 
-impl AsyncUdpSocket for Nowhere {
+impl AsyncUdpSocket for NullSocket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
         Box::pin(Self(self.0.clone()))
     }
@@ -224,9 +224,9 @@ impl AsyncUdpSocket for Nowhere {
         let Some(addr) = self.0.lock().expect("one thread").client else {
             return Poll::Pending;
         };
-        let here = Ipv6Addr::from_bits(u128::from(PREFIX) << 64 | 1);
+        let server = Ipv6Addr::from_bits(u128::from(PREFIX) << 64 | 1);
         let meta = &mut meta[0];
-        (meta.addr, meta.dst_ip) = (addr, Some(here.into()));
+        (meta.addr, meta.dst_ip) = (addr, Some(server.into()));
         (meta.len, meta.stride) = (ARRIVED, ARRIVED);
         Poll::Ready(Ok(1))
     }
@@ -236,7 +236,7 @@ impl AsyncUdpSocket for Nowhere {
     }
 }
 
-impl UdpSender for Nowhere {
+impl UdpSender for NullSocket {
     fn poll_send(
         self: Pin<&mut Self>,
         transmit: &Transmit<'_>,
@@ -247,6 +247,6 @@ impl UdpSender for Nowhere {
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
-        NonZeroUsize::new(BATCH as usize).expect("more than none")
+        NonZeroUsize::new(BATCH as usize).expect("a batch has packets")
     }
 }

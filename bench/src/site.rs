@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A site's file, and a pipeline with the site's program and entries.
+//! A site's file, and a pipeline with its program and entries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use softswitch_pipeline::{Pipeline, Program};
 
 use crate::traffic::Traffic;
 
-/// Of what a program draws, which is nothing here.
+/// Seed of the program's random numbers, which these programs do not use.
 const SEED: u64 = 0;
 
-/// What `bench/sites.py` writes.
+/// A file of `bench/sites.py`.
 #[derive(Deserialize)]
 pub struct Site {
     program: PathBuf,
@@ -25,16 +25,16 @@ pub struct Site {
 
 impl Site {
     pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no site", path.display()))
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot read the site", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{}: invalid site", path.display()))
     }
 
-    /// The program with every entry installed, and told what the controller tells it by packets.
+    /// Creates a pipeline with the program, all entries, and the controller's packet-outs processed.
     pub fn pipeline(&self) -> Result<Pipeline> {
         let json = fs::read_to_string(&self.program).with_context(|| {
             format!(
-                "reading {}; `make setup` compiles it",
+                "{}: cannot read the program: run `make setup`",
                 self.program.display()
             )
         })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables alone: lookups per second of one core's time, and what a million entries occupy.
+//! Tables alone: lookups per second of one core's time, and the memory of a million entries.
 
 use std::fs;
 use std::path::Path;
@@ -18,20 +18,21 @@ use crate::clock::core_time;
 use crate::random::Draws;
 
 const SEED: u64 = 1;
-/// Keys that are looked up, in turn; each hits an entry.
+/// Number of keys that are looked up in turn; each hits an entry.
 const KEYS: usize = 1 << 16;
-/// Entries are made and inserted so many at a time.
+/// Number of entries that are created, then inserted, at a time.
 const PORTION: usize = 1000;
-/// The median of so many runs is the result.
+/// Number of runs, whose median is the result.
 const RUNS: usize = 5;
+/// Core time of a run.
 const RUN: Duration = Duration::from_millis(200);
 
-/// Tables of `bench/p4/tables.p4` and what fills them.
+/// Kinds of tables in `bench/p4/tables.p4` and of their entries.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// 48 bits.
+    /// Keys of 48 bits.
     Exact,
-    /// IPv4 routes, as long as those of the Internet on the whole.
+    /// IPv4 routes with about the prefix lengths of the Internet.
     Lpm32,
     /// IPv6 routes.
     Lpm128,
@@ -41,7 +42,7 @@ pub enum Kind {
     Scattered,
 }
 
-/// Lengths of routes, with their shares in percent.
+/// Prefix lengths of routes, with their shares in percent.
 const IPV4_LENS: [(usize, u32); 10] = [
     (60, 24),
     (11, 22),
@@ -74,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Keys of entries, some of them twice, each with a packet's key that it matches.
+    /// Returns keys of entries, possibly with duplicates, each with a packet's key that it matches.
     fn entries(self, count: usize) -> Box<dyn Iterator<Item = (EntryKey, Vec<Value>)>> {
         let mut random = Rng::new(SEED);
         let mut lpm = move |width: u32, top: u128, lens: &[(usize, u32)]| {
@@ -111,7 +112,7 @@ impl Kind {
                 }))
             }
             Self::Lpm32 => Box::new(std::iter::repeat_with(move || lpm(32, 0, &IPV4_LENS))),
-            // Global unicast: 2000::/4 and a little.
+            // Global unicast addresses, mostly of 2000::/4.
             Self::Lpm128 => Box::new(std::iter::repeat_with(move || {
                 lpm(128, 1 << 125, &IPV6_LENS)
             })),
@@ -131,14 +132,14 @@ impl Kind {
     }
 }
 
-/// What one kind of table does with so many entries.
+/// Results for one kind of table and number of entries.
 #[derive(Serialize)]
 pub struct Rates {
-    /// Per second of core time, every one a hit.
+    /// Lookups per second of core time, all of which hit.
     lookups: f64,
-    /// Per second of core time, each of a new entry.
+    /// Insertions of new entries per second of core time.
     insertions: f64,
-    /// Per second of core time, in random order until none is left.
+    /// Deletions per second of core time, in random order until the table is empty.
     deletions: f64,
 }
 
@@ -162,7 +163,7 @@ pub fn rates(program: &Path, kind: Kind, count: usize) -> Result<Rates> {
         ensure!(hits == lookups, "{hits} of {lookups} lookups hit an entry");
     }
     rates.sort_by(f64::total_cmp);
-    let insertions = count as f64 / table.inserting.as_secs_f64();
+    let insertions = count as f64 / table.insertion_time.as_secs_f64();
     Ok(Rates {
         lookups: rates[RUNS / 2],
         insertions,
@@ -170,7 +171,7 @@ pub fn rates(program: &Path, kind: Kind, count: usize) -> Result<Rates> {
     })
 }
 
-/// Bytes that the process has grown by with these entries.
+/// Returns the bytes by which these entries increase the memory of the process.
 pub fn memory(program: &Path, kind: Kind, count: usize) -> Result<usize> {
     let mut table = Filled::new(program, kind)?;
     table.fill(kind, count, 0)?;
@@ -182,14 +183,14 @@ struct Filled {
     table: TableId,
     action: ActionId,
     /// Core time of all insertions.
-    inserting: Duration,
+    insertion_time: Duration,
     bytes: usize,
 }
 
 impl Filled {
     fn new(program: &Path, kind: Kind) -> Result<Self> {
         let json = fs::read_to_string(program)
-            .with_context(|| format!("reading {}", program.display()))?;
+            .with_context(|| format!("{}: cannot read the program", program.display()))?;
         let pipeline = Pipeline::new(Program::load(&json)?, Options::default());
         let info = pipeline.program().info();
         let table = info
@@ -201,20 +202,23 @@ impl Filled {
             pipeline,
             table,
             action,
-            inserting: Duration::ZERO,
+            insertion_time: Duration::ZERO,
             bytes: 0,
         })
     }
 
-    /// Inserts so many entries; gives keys that hit them, at most `keys`.
+    /// Inserts `count` entries; returns at most `keys` keys that hit them.
     fn fill(&mut self, kind: Kind, count: usize, keys: usize) -> Result<Vec<LookupKey>> {
         let mut entries = kind.entries(count);
         let mut hitting = Vec::with_capacity(keys);
         let before = resident()?;
-        let mut have = 0;
-        while have < count {
-            // By portions, so that the time to make them does not count.
-            let portion: Vec<_> = entries.by_ref().take(PORTION.min(count - have)).collect();
+        let mut inserted = 0;
+        while inserted < count {
+            // Portions exclude the time to create entries from the measurement.
+            let portion: Vec<_> = entries
+                .by_ref()
+                .take(PORTION.min(count - inserted))
+                .collect();
             let mut new = Vec::with_capacity(portion.len());
             for (key, hit) in portion {
                 let args = vec![(new.len() as u32 % 512).into()];
@@ -227,20 +231,20 @@ impl Filled {
                     action,
                     idle_timeout: 0,
                 });
-                if hitting.len() < keys && (have + new.len()) % count.div_ceil(KEYS) == 0 {
+                if hitting.len() < keys && (inserted + new.len()) % count.div_ceil(KEYS) == 0 {
                     hitting.push(self.pipeline.lookup_key(self.table, &hit)?);
                 }
             }
             let start = core_time();
             for entry in new {
                 match self.pipeline.insert_entry(self.table, entry, 0) {
-                    // Random keys may come twice.
+                    // Random keys may be duplicates.
                     Ok(()) | Err(StateError::AlreadyExists { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
-            self.inserting += core_time() - start;
-            have = self.pipeline.entry_count(self.table)?;
+            self.insertion_time += core_time() - start;
+            inserted = self.pipeline.entry_count(self.table)?;
         }
         self.bytes = resident()?.saturating_sub(before);
         Ok(hitting)
@@ -248,7 +252,7 @@ impl Filled {
 }
 
 impl Filled {
-    /// Deletes all entries in random order; gives how many a second of core time.
+    /// Deletes all entries in random order; returns the deletions per second of core time.
     fn empty(&mut self) -> Result<f64> {
         let entries = self.pipeline.entries(self.table)?;
         let mut keys: Vec<EntryKey> = entries.into_iter().map(|e| e.entry.key).collect();
@@ -261,14 +265,15 @@ impl Filled {
     }
 }
 
-/// Bytes of this process in memory.
+/// Returns the resident set size of this process in bytes.
 fn resident() -> Result<usize> {
-    let text = fs::read_to_string("/proc/self/statm").context("reading /proc/self/statm")?;
+    let text =
+        fs::read_to_string("/proc/self/statm").context("/proc/self/statm: cannot read it")?;
     let pages = text
         .split(' ')
         .nth(1)
-        .context("/proc/self/statm has no second number")?;
-    // SAFETY: the call reads a constant of the system.
+        .context("/proc/self/statm: missing second number")?;
+    // SAFETY: the call only reads a constant of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     Ok(pages.parse::<usize>()? * usize::try_from(page)?)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets of a site, and how each must look when it comes out.
+//! The packets of a site, and the expected output for each.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -8,21 +8,21 @@ use frontage_cookie::tcp;
 use serde::Deserialize;
 
 use crate::acl::Probe;
-use crate::frame::{self, ACK, Macs, SYN, Segment, Way};
+use crate::frame::{self, ACK, Header, Macs, SYN, Segment};
 use crate::quic::Quic;
 use frontage_simulator::scenario::Secret;
 
-/// One frame on its way into the switch.
+/// An input frame of the switch, and its expected output.
 pub struct Packet {
     pub kind: &'static str,
     pub port: u32,
     pub frame: Vec<u8>,
     pub out_port: u32,
-    /// The frame as it must come out, where the input alone says that.
+    /// The expected output frame, if it depends only on the input.
     pub out_frame: Option<Vec<u8>>,
 }
 
-/// A port of the switch and the one neighbor behind it.
+/// A port of the switch and the only neighbor behind it.
 #[derive(Clone, Copy, Deserialize)]
 pub struct Link {
     pub port: u32,
@@ -31,7 +31,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Of a frame that comes from here to the switch.
+    /// Returns the MAC addresses of a frame from the neighbor to the switch.
     pub fn arriving(&self) -> Macs {
         Macs {
             src: self.neighbor,
@@ -39,7 +39,7 @@ impl Link {
         }
     }
 
-    /// Of a frame that the switch sends there.
+    /// Returns the MAC addresses of a frame from the switch to the neighbor.
     pub fn leaving(&self) -> Macs {
         Macs {
             src: self.mac,
@@ -68,8 +68,8 @@ impl Traffic {
     }
 }
 
-/// Downloads of one service: to each acknowledgment of a client two full segments of its server, and now and then a
-/// new connection.
+/// Downloads from one service: two full segments of the server for each acknowledgment of a client, and some new
+/// connections.
 #[derive(Deserialize)]
 pub struct Frontage {
     outside: Link,
@@ -82,10 +82,10 @@ pub struct Frontage {
 }
 
 pub const FLOWS: u16 = 1000;
-/// One flow in so many begins in a round of the traffic: 20 full segments, 29 kB, a connection.
+/// One of so many flows starts in each round of the traffic, so a connection has 20 full segments, 29 kB.
 pub const FLOWS_PER_CONNECTION: u16 = 10;
 pub const FIRST_CLIENT_PORT: u16 = 20_000;
-/// Makes an IP packet of 1,500 bytes: two headers of 20, and 12 of timestamps.
+/// Payload of an IP packet of 1,500 bytes: it has two headers of 20 bytes and 12 bytes of timestamps.
 const FULL_PAYLOAD: usize = 1448;
 pub const TTL: u8 = 64;
 
@@ -132,7 +132,7 @@ const CLOCK_MS: u32 = 1 << 30;
 const CLIENT_CLOCK: u32 = 77_000;
 
 impl Flow<'_> {
-    /// The TSval that the client sees.
+    /// Returns the TSval that the client sees.
     fn static_cookie(&self) -> u32 {
         let (client, vip) = (self.client, self.site.vip);
         let tuple = tcp::Tuple::v4(*client.ip(), *vip.ip(), client.port(), vip.port());
@@ -168,7 +168,7 @@ impl Flow<'_> {
             tsecr: 0,
             payload: 0,
         };
-        // Which server it reaches depends on the loads of that moment.
+        // Its server depends on the current loads.
         packet(
             "syn",
             (from, self.client, self.site.vip),
@@ -220,8 +220,8 @@ fn packet(
     }
 }
 
-fn arriving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
-    Way {
+fn arriving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Header {
+    Header {
         macs: link.arriving(),
         src,
         dst,
@@ -229,8 +229,8 @@ fn arriving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
     }
 }
 
-fn leaving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
-    Way {
+fn leaving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Header {
+    Header {
         macs: link.leaving(),
         src,
         dst,
@@ -238,7 +238,7 @@ fn leaving(link: &Link, src: SocketAddrV4, dst: SocketAddrV4) -> Way {
     }
 }
 
-/// Datagrams in the shortest frames, one to each route.
+/// Datagrams in the shortest frames, one for each route.
 #[derive(Deserialize)]
 pub struct Router {
     from: Link,
@@ -246,7 +246,7 @@ pub struct Router {
     destinations: Vec<Ipv4Addr>,
 }
 
-const SHORTEST_FRAME: usize = 60; // the FCS, 4 bytes, is not seen here
+const SHORTEST_FRAME: usize = 60; // without the FCS of 4 bytes
 
 impl Router {
     fn packets(&self) -> Vec<Packet> {
@@ -267,7 +267,7 @@ impl Router {
     }
 }
 
-/// Packets for the rules of a filter, in the shortest frames; each leaves with its rule's number for a destination.
+/// Packets for the rules of a filter, in the shortest frames. The destination of each output frame is its rule's number.
 #[derive(Deserialize)]
 pub struct Filter {
     from: Link,
@@ -280,8 +280,8 @@ impl Filter {
         self.packets
             .iter()
             .map(|probe| {
-                let way = arriving(&self.from, probe.tuple.src, probe.tuple.dst);
-                let frame = frame::any(&way, probe.tuple.proto, SHORTEST_FRAME);
+                let header = arriving(&self.from, probe.tuple.src, probe.tuple.dst);
+                let frame = frame::any(&header, probe.tuple.proto, SHORTEST_FRAME);
                 let mut out = frame.clone();
                 out[..6].copy_from_slice(&probe.class.to_be_bytes()[2..]);
                 Packet {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets per second through a switch: sent by memory-mapped packet sockets into the far ends of its links, counted
-//! where they arrive by the interfaces themselves, which costs no receiver any time.
+//! Packets per second through a switch. Memory-mapped packet sockets send into the far ends of its links. The counters of
+//! the receiving interfaces count the packets, so there is no receiver that takes core time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,21 +15,22 @@ use softswitch::port::{Transmit, Transmitter};
 use crate::clock::core_time;
 use crate::traffic::Packet;
 
-/// The share of packets that may be missing in a run that is called free of loss.
+/// Maximum share of missing packets in a run that counts as lossless.
 const LOSS: f64 = 0.001;
+/// Duration of a run.
 const RUN: Duration = Duration::from_millis(800);
-/// Steps of the search for the highest rate.
+/// Number of steps in the search for the highest rate.
 const STEPS: usize = 7;
-/// Packets per second that any switch must manage.
-const GENTLE: f64 = 500.0;
-/// Packets are sent in bursts so far apart, as timers go: small ones, since a switch's buffer may be small ...
-const APART: f64 = 100e-6;
-/// ... or this large in overload, where it does not matter.
+/// Packets per second that every switch must forward.
+const MIN_RATE: f64 = 500.0;
+/// Seconds between two bursts. Bursts are small, because the buffer of a switch may be small.
+const BURST_INTERVAL: f64 = 100e-6;
+/// Packets per burst in overload, and the maximum at any rate.
 const OVERLOAD_BURST: usize = 64;
-/// When nothing arrives for so long, what is missing is lost.
-const QUIET: Duration = Duration::from_millis(200);
-/// How closely it is seen when the last packet arrives.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time without arrivals after which missing packets count as lost.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// Interval of polling for the last packets.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The far end of a link of the switch.
 #[derive(Clone)]
@@ -44,8 +45,10 @@ impl FromStr for Attachment {
     fn from_str(text: &str) -> Result<Self, String> {
         let (port, interface) = text
             .split_once('@')
-            .ok_or("not of the form PORT@INTERFACE")?;
-        let port = port.parse().map_err(|e| format!("port '{port}': {e}"))?;
+            .ok_or("invalid attachment: use PORT@INTERFACE")?;
+        let port = port
+            .parse()
+            .map_err(|e| format!("invalid port \"{port}\": {e}"))?;
         Ok(Self {
             port,
             interface: interface.into(),
@@ -53,25 +56,25 @@ impl FromStr for Attachment {
     }
 }
 
-/// Packets per second.
+/// Results in packets per second.
 #[derive(Serialize)]
 pub struct Rates {
     /// The highest rate found at which fewer than one packet in a thousand is lost.
     lossless: f64,
-    /// What comes through when as many are sent as can be.
+    /// Rate of packets that get through when the sender sends as fast as it can.
     overload: f64,
-    /// The share of its time that the sender needed to send at the highest rate: near one, it may be what ended the search.
+    /// Share of a core that the sender used at the highest rate. Near one, the sender may be the limit.
     sender: f64,
-    /// Packets that came through in all runs.
+    /// Packets that got through in all runs.
     received: u64,
 }
 
 pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> {
     let mut sender = Sender::open(packets, attachments)?;
-    let first = sender.run(GENTLE)?;
+    let first = sender.run(MIN_RATE)?;
     ensure!(
         first.lossless(),
-        "only {} of {} packets came through at {GENTLE} a second: the switch does not forward this traffic",
+        "only {} of {} packets got through at {MIN_RATE} per second: the switch does not forward this traffic",
         first.received,
         first.sent
     );
@@ -80,11 +83,11 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
     let (mut lossless, mut busy) = (0.0, 0.0);
     let mut lossy = None;
     for _ in 0..STEPS {
-        // Raised until packets are lost, then between the two.
+        // Raise the rate until packets are lost, then bisect.
         let rate = lossy.map_or(high, |lossy| (low + lossy) / 2.0);
         let mut run = sender.run(rate)?;
         if !run.lossless() {
-            // Once may be chance: the machine does other things, too.
+            // Try again: another process may have caused the loss.
             run = sender.run(rate)?;
         }
         if run.lossless() {
@@ -108,9 +111,9 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
 struct Run {
     sent: u64,
     received: u64,
-    /// Until the last packet arrived: what waits in the switch when sending ends is no throughput of that time.
+    /// Time until the last packet arrived, which includes packets that are queued in the switch when sending ends.
     receiving: Duration,
-    /// The share of the time of sending that the sender computed.
+    /// Share of the sending time in which the sender used its core.
     busy: f64,
 }
 
@@ -128,16 +131,16 @@ struct Sender<'a> {
     packets: &'a [Packet],
     links: HashMap<u32, Transmitter>,
     interfaces: Vec<&'a str>,
-    /// The next packet.
-    at: usize,
-    /// Packets that came through so far.
+    /// Index of the next packet.
+    next: usize,
+    /// Packets that got through so far.
     received: u64,
 }
 
 impl<'a> Sender<'a> {
     fn open(packets: &'a [Packet], attachments: &'a [Attachment]) -> Result<Self> {
-        // Sleep to the microsecond; 50 us is the system's own habit.
-        // SAFETY: no pointers are passed.
+        // Reduce the timer slack of this thread from 50 us to 1 us.
+        // SAFETY: the call only reads an integer.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000) };
         let links: HashMap<_, _> = attachments
             .iter()
@@ -146,7 +149,7 @@ impl<'a> Sender<'a> {
         for port in packets.iter().flat_map(|p| [p.port, p.out_port]) {
             ensure!(
                 links.contains_key(&port),
-                "the traffic needs a link at port {port}"
+                "missing link at port {port}: add {port}@INTERFACE"
             );
         }
         let interfaces = attachments.iter().map(|a| a.interface.as_str()).collect();
@@ -154,16 +157,16 @@ impl<'a> Sender<'a> {
             packets,
             links,
             interfaces,
-            at: 0,
+            next: 0,
             received: 0,
         })
     }
 
-    /// Sends at this many packets a second, or as many as can be, and waits until no more arrive.
+    /// Sends `rate` packets per second, or as fast as possible if it is infinite, and waits until arrivals stop.
     fn run(&mut self, rate: f64) -> Result<Run> {
-        let burst = ((rate * APART) as usize).clamp(1, OVERLOAD_BURST);
+        let burst = ((rate * BURST_INTERVAL) as usize).clamp(1, OVERLOAD_BURST);
         let before = received(&self.interfaces)?;
-        let (start, worked) = (Instant::now(), core_time());
+        let (start, core_start) = (Instant::now(), core_time());
         let mut sent = 0;
         while start.elapsed() < RUN {
             let due = Duration::from_secs_f64(sent as f64 / rate);
@@ -172,10 +175,10 @@ impl<'a> Sender<'a> {
             }
             sent += self.send(burst)?;
         }
-        let busy = (core_time() - worked).as_secs_f64() / start.elapsed().as_secs_f64();
+        let busy = (core_time() - core_start).as_secs_f64() / start.elapsed().as_secs_f64();
         let (mut count, mut receiving) = (received(&self.interfaces)?, start.elapsed());
-        while start.elapsed() < receiving + QUIET {
-            sleep(LOOK);
+        while start.elapsed() < receiving + DRAIN_TIMEOUT {
+            sleep(POLL_INTERVAL);
             let now = received(&self.interfaces)?;
             if now != count {
                 (count, receiving) = (now, start.elapsed());
@@ -190,28 +193,27 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Sends the next `count` packets, one system call a port.
+    /// Sends the next `count` packets with one system call per port.
     fn send(&mut self, count: usize) -> Result<u64> {
-        let end = (self.at + count).min(self.packets.len());
-        let burst = &self.packets[self.at..end];
-        self.at = end % self.packets.len();
+        let end = (self.next + count).min(self.packets.len());
+        let burst = &self.packets[self.next..end];
+        self.next = end % self.packets.len();
         for packet in burst {
             let link = self.links.get_mut(&packet.port);
-            link.context("checked at the beginning")?
-                .send(&packet.frame);
+            link.context("each port has a link")?.send(&packet.frame);
         }
         for (port, link) in &mut self.links {
             let flushed = link.flush();
             ensure!(
                 flushed.too_long + flushed.busy + flushed.down == 0,
-                "sending to port {port}: {flushed:?}"
+                "cannot send to port {port}: {flushed:?}"
             );
         }
         Ok(burst.len() as u64)
     }
 }
 
-/// Packets that these interfaces of this network namespace have received so far.
+/// Returns the number of packets that these interfaces of this network namespace have received so far.
 fn received(interfaces: &[&str]) -> Result<u64> {
     let path = "/proc/thread-self/net/dev";
     let text = fs::read_to_string(path).context(path)?;
@@ -220,8 +222,11 @@ fn received(interfaces: &[&str]) -> Result<u64> {
         let counts = text
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
-            .with_context(|| format!("{path} has no interface {interface}"))?;
-        let packets = counts.split_whitespace().nth(1).context("no packets")?;
+            .with_context(|| format!("{path}: missing interface {interface}"))?;
+        let packets = counts
+            .split_whitespace()
+            .nth(1)
+            .with_context(|| format!("{path}: missing packet counter"))?;
         total += packets.parse::<u64>()?;
     }
     Ok(total)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A load balancer, real servers and a client of HTTP/3, each in a network namespace of its own, on one network. The load balancer has a
-core of its own, of which it gets a part only, so that it is what all others wait for, though these share one core. To be run by
-`unshare --net --mount`, which is the balancer's namespace."""
+"""A testbed with a load balancer, real servers and an HTTP/3 client, each in its own network namespace, on one network.
+
+The load balancer has its own core and may use only a share of it, so it is the bottleneck although all others share one core.
+Run programs that use this module with `unshare --net --mount`; that namespace is the balancer's.
+"""
 
 from __future__ import annotations
 
@@ -20,64 +22,65 @@ import nginx
 from frontage_testbed import handoffconfig as configuration
 from frontage_testbed.certificate import issue_certificate, make_authority
 from frontage_testbed.handoffconfig import ORIGIN_PORT, RealServer
-from namespaces import PATIENCE, child, core_ns, enter, namespace, pin, run, serving
+from namespaces import PROCESS_TIMEOUT, child, core_ns, enter, namespace, pin, run, serving
 from paths import program
 
 BALANCER_CORE, OTHERS_CORE = 0, 1
 PERIOD_US, QUOTA_US = 20_000, 1_000
-"""The balancer may run for so long of each such time (CPU bandwidth control of control groups, version 1)."""
+"""The balancer may run for the quota in each period (CPU bandwidth control of control groups, version 1)."""
 CONTROL_GROUPS = Path("/sys/fs/cgroup/cpu")
 REAL_SERVERS = 3
 BALANCER, CLIENT = "2001:db8::2", "2001:db8::1"
 REAL = [RealServer(f"rs{n}", f"2001:db8::{11 + n}") for n in range(REAL_SERVERS)]
 NAME = "lb"
-"""The balancer's, in its certificate."""
+"""Name in the balancer's certificate."""
 NGINX_HTTP = "upstream real { " + " ".join(f"server [{real.address}]:{ORIGIN_PORT};" for real in REAL) + " keepalive 128; }"
 NGINX_SERVER = """\
 location / {
     proxy_pass http://real;
     proxy_http_version 1.1;
     proxy_set_header Connection "";
-    # What does not fit is not put on a disk.
+    # Do not buffer responses on disk.
     proxy_buffers 16 64k;
     proxy_buffer_size 64k;
     proxy_busy_buffers_size 128k;
     proxy_max_temp_file_size 0;
 }
 """
-"""The same proxy with nginx."""
+"""Configuration of nginx as the same proxy."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What some downloads took."""
+class Run:
+    """The cost of the downloads of one run."""
 
     requests: int
     core_ns: int
-    """Of the balancer's core, its kernel's time for it included."""
+    """Nanoseconds of the balancer's core time, including the kernel's."""
     seconds: float
     p50: float
-    """Seconds that a download took, median."""
+    """Median duration of a download in seconds."""
 
 
 @dataclass(frozen=True)
-class Form:
-    """A balancer that runs."""
+class Balancer:
+    """A running balancer."""
 
-    lab: Lab
+    testbed: Testbed
     port: int
     pid: int
     paths: int
-    """That a client opens to it."""
+    """Number of paths that a client opens to it."""
 
-    def turn(self, size: int, seconds: float, connections: int, parallel: int) -> Turn:
+    def measure(self, size: int, seconds: float, connections: int, parallel: int) -> Run:
+        """Start downloads of `size` bytes for so many seconds, and return the cost of all of them."""
         before = core_ns(self.pid)
-        said = self.lab.load(self, size, seconds, connections, parallel)
-        return Turn(said["requests"], core_ns(self.pid) - before, said["seconds"], said["latency"]["p50"])
+        report = self.testbed.load(self, size, seconds, connections, parallel)
+        return Run(report["requests"], core_ns(self.pid) - before, report["seconds"], report["latency"]["p50"])
 
 
-class Lab:
-    """Where they are."""
+class Testbed:
+    """The namespaces, and a folder with objects, certificates and configurations."""
 
     def __init__(self, folder: Path, clients: int, group: Path) -> None:
         self.folder = folder
@@ -85,12 +88,12 @@ class Lab:
         self._group = group
 
     def confine(self, pid: int) -> None:
-        """From now on the process gets a part of its core only."""
+        """Limit the process to the quota of its core from now on."""
         (self._group / "cgroup.procs").write_text(str(pid))
 
-    def load(self, form: Form, size: int, seconds: float, connections: int, parallel: int) -> dict[str, Any]:
-        """What the client says of the downloads that it began in this time, all of which came."""
-        url = f"https://[{BALANCER}]:{form.port}/{size}"
+    def load(self, balancer: Balancer, size: int, seconds: float, connections: int, parallel: int) -> dict[str, Any]:
+        """Run the client and return its report. Raises RuntimeError if a download fails."""
+        url = f"https://[{BALANCER}]:{balancer.port}/{size}"
         options = [
             f"--connections={connections}",
             f"--parallel={parallel}",
@@ -103,48 +106,48 @@ class Lab:
             "load",
             url,
             *options,
-            f"--paths={form.paths}",
+            f"--paths={balancer.paths}",
         ]
         done = subprocess.run([*self.clients, *pin(OTHERS_CORE), *client], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"downloads of {url} failed: {done.stderr or done.stdout}")
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
 
     @contextlib.contextmanager
-    def balancer(self, name: str, port: int, route: str, paths: int) -> Iterator[Form]:
-        """frontage-cclb7-quic until the end."""
+    def balancer(self, name: str, port: int, route: str, paths: int) -> Iterator[Balancer]:
+        """Run frontage-cclb7-quic until the context ends."""
         file = self.folder / f"{name}.toml"
         file.write_text(configuration.balancer(NAME, BALANCER, port) + route)
         command: list[str | Path] = [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), file]
         with serving(self.folder / f"{name}.log", [*pin(BALANCER_CORE), *command], port) as pid:
             self.confine(pid)
-            yield Form(self, port, pid, paths)
+            yield Balancer(self, port, pid, paths)
 
-    def proxy(self, port: int) -> contextlib.AbstractContextManager[Form]:
-        """As a proxy."""
+    def proxy(self, port: int) -> contextlib.AbstractContextManager[Balancer]:
+        """Run the balancer as a proxy."""
         return self.balancer("proxy", port, configuration.proxied_route(REAL[0]), 1)
 
-    def handoff(self, port: int, below: str = "") -> contextlib.AbstractContextManager[Form]:
-        """That hands requests over, if their answers are not `below` so many bytes."""
-        section = configuration.handoff(NAME, REAL, f'min_size = "{below}"\n' if below else "")
-        return self.balancer(f"handoff{below}", port, section + configuration.handed_route("round-robin"), 1 + REAL_SERVERS)
+    def handoff(self, port: int) -> contextlib.AbstractContextManager[Balancer]:
+        """Run the balancer so that it hands requests over to the real servers."""
+        section = configuration.handoff(NAME, REAL)
+        return self.balancer("handoff", port, section + configuration.handed_route("round-robin"), 1 + REAL_SERVERS)
 
     @contextlib.contextmanager
-    def nginx(self, port: int, root: Path) -> Iterator[Form]:
-        """The nginx of a Debian root as a proxy."""
+    def nginx(self, port: int, root: Path) -> Iterator[Balancer]:
+        """Run the nginx of a Debian root as a proxy."""
         command = nginx.command(root, self.folder, f"[{BALANCER}]:{port}", (f"{NAME}.pem", f"{NAME}.key"), NGINX_SERVER, NGINX_HTTP)
         with serving(self.folder / "nginx.log", [*pin(BALANCER_CORE), *command], port) as pid:
             worker = child(pid, "worker")
             self.confine(worker)
-            yield Form(self, port, worker, 1)
+            yield Balancer(self, port, worker, 1)
 
 
 @contextlib.contextmanager
-def lab(sizes: Sequence[int]) -> Iterator[Lab]:
-    """The network, with real servers that serve objects of these sizes, in bytes."""
+def start_testbed(sizes: Sequence[int]) -> Iterator[Testbed]:
+    """Start the network, with real servers that serve objects of these sizes in bytes, until the context ends."""
     if (os.cpu_count() or 1) <= max(BALANCER_CORE, OTHERS_CORE):
-        raise RuntimeError("the balancer needs a core of its own")
+        raise RuntimeError("the balancer needs its own core: use a machine with two cores")
     with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name, contextlib.ExitStack() as running:
         folder = Path(name)
         folder.chmod(0o755)
@@ -155,27 +158,27 @@ def lab(sizes: Sequence[int]) -> Iterator[Lab]:
         group = running.enter_context(_group())
         run("mount -t sysfs none /sys")
         clients = running.enter_context(namespace())
-        found = Lab(folder, clients, group)
-        there = " ".join(found.clients)
+        testbed = Testbed(folder, clients, group)
+        client_prefix = " ".join(testbed.clients)
         run("ip link set lo up")
-        run(f"{there} ip link add bridge type bridge")
-        run(f"{there} ip link set bridge up")
-        run(f"{there} ip -6 address add {CLIENT}/64 dev bridge nodad")
+        run(f"{client_prefix} ip link add bridge type bridge")
+        run(f"{client_prefix} ip link set bridge up")
+        run(f"{client_prefix} ip -6 address add {CLIENT}/64 dev bridge nodad")
         _connect(clients, os.getpid(), NAME, BALANCER, BALANCER_CORE)
         issue_certificate(folder, NAME)
         for real in REAL:
             inside = running.enter_context(namespace())
             _connect(clients, inside, real.name, real.address, OTHERS_CORE)
             running.enter_context(_real_server(folder, real, inside))
-        yield found
+        yield testbed
 
 
 @contextlib.contextmanager
 def _group() -> Iterator[Path]:
-    """A control group whose processes get a part of a core only, until the end."""
+    """Create a control group that limits its processes to the quota of a core, until the context ends."""
     if not (CONTROL_GROUPS / "cpu.cfs_quota_us").exists():
-        raise RuntimeError(f"{CONTROL_GROUPS} has no CPU bandwidth control: the balancer cannot be held to a part of its core")
-    # By this it is found below the namespace's own /sys, too.
+        raise RuntimeError(f"{CONTROL_GROUPS}: CPU bandwidth control is missing, so the balancer's core time cannot be limited")
+    # A path through the file descriptor is valid even after a new /sys is mounted.
     top = os.open(CONTROL_GROUPS, os.O_PATH)
     group = Path(f"/proc/{os.getpid()}/fd/{top}") / f"frontage-bench-{os.getpid()}"
     group.mkdir()
@@ -184,7 +187,7 @@ def _group() -> Iterator[Path]:
         (group / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
         yield group
     finally:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PROCESS_TIMEOUT
         while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
             time.sleep(0.02)
         group.rmdir()
@@ -192,16 +195,17 @@ def _group() -> Iterator[Path]:
 
 
 def _connect(bridge: int, inside: int, name: str, address: str, core: int) -> None:
-    """Each end receives on its own core."""
-    there, here = " ".join(enter(bridge)), " ".join(enter(inside))
-    run(f"{there} ip link add {name} type veth peer name eth0 netns {inside}")
-    run(f"{there} ip link set {name} master bridge up")
-    run(f"{here} ip -6 address add {address}/64 dev eth0 nodad")
-    # Real servers ask for neighbours by a link-local address, since the one that they send from is not theirs; it is to be there at once.
-    run(f"{here} tee /proc/sys/net/ipv6/conf/eth0/accept_dad", "0")
-    run(f"{here} ip link set eth0 up")
-    run(f"{there} tee /sys/class/net/{name}/queues/rx-0/rps_cpus", f"{1 << OTHERS_CORE:x}")
-    run(f"{here} tee /sys/class/net/eth0/queues/rx-0/rps_cpus", f"{1 << core:x}")
+    """Connect namespace `inside` with the bridge; each end receives on its own core."""
+    outer, inner = " ".join(enter(bridge)), " ".join(enter(inside))
+    run(f"{outer} ip link add {name} type veth peer name eth0 netns {inside}")
+    run(f"{outer} ip link set {name} master bridge up")
+    run(f"{inner} ip -6 address add {address}/64 dev eth0 nodad")
+    # Real servers send neighbor solicitations from a link-local address, because they send packets from the balancer's address.
+    # Without duplicate address detection, the link-local address is usable at once.
+    run(f"{inner} tee /proc/sys/net/ipv6/conf/eth0/accept_dad", "0")
+    run(f"{inner} ip link set eth0 up")
+    run(f"{outer} tee /sys/class/net/{name}/queues/rx-0/rps_cpus", f"{1 << OTHERS_CORE:x}")
+    run(f"{inner} tee /sys/class/net/eth0/queues/rx-0/rps_cpus", f"{1 << core:x}")
 
 
 def _real_server(folder: Path, real: RealServer, inside: int) -> contextlib.AbstractContextManager[int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The doors that a computed mapping goes to: a dispatcher, over HTTP, and a switch, over P4Runtime.
+"""Pushing a computed mapping to a dispatcher over HTTP and to a switch over P4Runtime.
 
-Times are of one core: the sum of this process's and of that at the door, which work in turn.
+Times are core time of one core: the sum of this process and the receiver, which work alternately.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from paths import P4, WORK, program
 from rows import Row, row
 from switches import softswitch
 
-OWN = 1
-"""The site whose doors they are."""
-MAPPINGS = 131_072
-"""Entries of (deployment, region) that a switch has room for."""
+SITE = 1
+"""Site of dispatcher and switch."""
+MAX_MAPPING_ENTRIES = 131_072
+"""Size of the switch's table of (deployment, region)."""
 DISPATCHER = """\
 control = "127.0.0.1:{port}"
 threads = 1
@@ -43,49 +43,51 @@ threads = 1
 listen = "127.0.0.1:4789"
 peers = ["127.0.0.1"]
 """
-PATIENCE = 20.0
+DISPATCHER_TIMEOUT = 20.0
+"""Seconds for the dispatcher to start, and to answer a request."""
 Updates = Mapping[str, Callable[[], Changes]]
 
 
-class States:
-    """The tables of an engine, as they are read from a store: what has not changed is the same object."""
+class EngineTables:
+    """The tables of an engine as readers of a store see them: unchanged deployments remain the same objects."""
 
     def __init__(self, engine: Engine, names: Collection[str]):
-        self._engine = engine
+        self.engine = engine
         self._details = {name: Service(name, number) for number, name in enumerate(names, 1)}
-        self.now = Tables(details=self._details)
-        self.follow(engine.deployments.values())
+        self.current = Tables(details=self._details)
+        self.refresh(engine.deployments.values())
 
-    def follow(self, touched: Collection[int]) -> Tables:
-        """The tables after a change that touched these deployments."""
-        engine, version = self._engine, self.now.version + 1
+    def refresh(self, touched: Collection[int]) -> Tables:
+        """Read the tables again after a change of these deployments, and return them."""
+        engine, version = self.engine, self.current.version + 1
         deployments = {
-            number: self.now.deployments[number]
-            if number in self.now.deployments and number not in touched
+            number: self.current.deployments[number]
+            if number in self.current.deployments and number not in touched
             else Choices(tuple(engine.sites[list(deployment.sites)].tolist()), deployment.redundancy, engine.choices[number].copy())
             for deployment, number in engine.deployments.items()
         }
         services = {name: engine.deployments[deployment] for name, deployment in engine.services.items()}
-        self.now = Tables(version, version, engine.clients, deployments, services, self._details)
-        return self.now
+        self.current = Tables(version, version, engine.clients, deployments, services, self._details)
+        return self.current
 
-    def after(self, update: Callable[[], Changes]) -> Tables:
+    def apply(self, update: Callable[[], Changes]) -> Tables:
+        """Run an update of the engine and return the new tables."""
         changes = update()
-        return self.follow({number for number, _, _ in changes.mapping} | changes.deployments.keys())
+        return self.refresh({number for number, _, _ in changes.mapping} | changes.deployments.keys())
 
 
-def at_doors(engine: Engine, names: Collection[str], updates: Updates) -> Iterator[Row]:
-    """The whole table, and then a change of each kind, at both."""
-    states = States(engine, names)
-    yield from _at_dispatcher(states, updates)
-    yield from asyncio.run(_at_switch(states, updates))
+def measure_push(engine: Engine, names: Collection[str], updates: Updates) -> Iterator[Row]:
+    """Push the full table, then a change of each kind, to both receivers; yield the rows."""
+    states = EngineTables(engine, names)
+    yield from _push_to_dispatcher(states, updates)
+    yield from asyncio.run(_push_to_switch(states, updates))
 
 
 @contextlib.contextmanager
 def _dispatcher() -> Iterator[tuple[str, int]]:
-    """(URL, process id) of one."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    """Run a dispatcher until the context ends; yield its URL and process id."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="frontage-bench-") as folder:
         file = Path(folder) / "dispatcher.toml"
         file.write_text(DISPATCHER.format(port=port))
@@ -97,11 +99,11 @@ def _dispatcher() -> Iterator[tuple[str, int]]:
             process.wait()
 
 
-def _at_dispatcher(states: States, updates: Updates) -> Iterator[Row]:
-    vteps = {site: ip_address(f"127.0.1.{site}") for site in states._engine.sites.tolist()}
+def _push_to_dispatcher(states: EngineTables, updates: Updates) -> Iterator[Row]:
+    vteps = {site: ip_address(f"127.0.1.{site}") for site in states.engine.sites.tolist()}
     with _dispatcher() as (url, pid):
-        dispatcher = Dispatcher(url, OWN, timeout=PATIENCE)
-        deadline = time.monotonic() + PATIENCE
+        dispatcher = Dispatcher(url, SITE, timeout=DISPATCHER_TIMEOUT)
+        deadline = time.monotonic() + DISPATCHER_TIMEOUT
         while True:
             try:
                 dispatcher.read_version()
@@ -112,49 +114,49 @@ def _at_dispatcher(states: States, updates: Updates) -> Iterator[Row]:
                 time.sleep(0.05)
         before = resident(pid)
         started = core_seconds(pid)
-        entries = dispatcher.push(states.now, vteps)
-        spent = core_seconds(pid) - started
+        entries = dispatcher.push(states.current, vteps)
+        seconds = core_seconds(pid) - started
         yield row("mapping_push_entries", entries, "entries")
-        yield row("mapping_push", 1000 * spent, "ms")
-        yield row("mapping_push_entries_per_second", entries / spent, "entries/s")
+        yield row("mapping_push", 1000 * seconds, "ms")
+        yield row("mapping_push_entries_per_second", entries / seconds, "entries/s")
         for kind, update in updates.items():
-            tables = states.after(update)
+            tables = states.apply(update)
             started = core_seconds(pid)
             dispatcher.push(tables, vteps)
             yield row(f"mapping_push_1_percent_{kind}", 1000 * (core_seconds(pid) - started), "ms")
         if dispatcher.replaced > 1:
-            raise RuntimeError("the dispatcher refused a difference, and got the whole table")
+            raise RuntimeError("the dispatcher rejected a delta and received the full table again")
         yield row("mapping_push_memory", (resident(pid) - before) / 1e6, "MB")
 
 
 def resident(pid: int | str) -> float:
-    """Bytes of memory that a process has."""
+    """Return the resident set size of a process in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return float(pages * os.sysconf("SC_PAGE_SIZE"))
 
 
 def core_seconds(pid: int) -> float:
-    """Core time so far of this process and the one at the door."""
-    # The program's name, in parentheses, may hold anything; utime and stime are fields 14 and 15 (proc_pid_stat(5)).
+    """Return the core time so far of this process and process `pid` in seconds."""
+    # The program's name, in parentheses, may contain spaces; utime and stime are fields 14 and 15 (proc_pid_stat(5)).
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _at_switch(states: States, updates: Updates) -> list[Row]:
-    names = _fitting(states.now)
-    numbers = {name: states.now.details[name].number for name in names}
+async def _push_to_switch(states: EngineTables, updates: Updates) -> list[Row]:
+    names = _services_that_fit(states.current)
+    numbers = {name: states.current.details[name].number for name in names}
     rows = [row("mapping_switch_services", len(names), "services")]
     with softswitch().running() as running:
-        controller = Controller(_config(running.address, numbers, states._engine.sites.tolist()))
+        controller = Controller(_config(running.address, numbers, states.engine.sites.tolist()))
         task = asyncio.create_task(controller.run())
         try:
             await controller.installed()
             old = Tables()
             for kind, update in {"": lambda: Changes(), **updates}.items():
-                tables = states.after(update)
+                tables = states.apply(update)
                 written = controller.health.writes.total()
                 started = core_seconds(running.pid)
-                await controller.steer(switch.change(old, tables, OWN, names))
+                await controller.steer(switch.change(old, tables, SITE, names))
                 await controller.installed()
                 seconds, writes = core_seconds(running.pid) - started, controller.health.writes.total() - written
                 old = tables
@@ -170,15 +172,15 @@ async def _at_switch(states: States, updates: Updates) -> list[Row]:
     return rows
 
 
-def _fitting(tables: Tables) -> list[str]:
-    """The services that one switch has room for, beside its own address: those of the first deployments."""
+def _services_that_fit(tables: Tables) -> list[str]:
+    """Return as many services as one switch has room for, from the first deployments; one VIP is the switch's own."""
     regions = 1 + max(tables.clients.values())
-    deployments = sorted(tables.deployments)[: int(0.9 * MAPPINGS) // regions]
+    deployments = sorted(tables.deployments)[: int(0.9 * MAX_MAPPING_ENTRIES) // regions]
     return [name for name, number in tables.services.items() if number in deployments][: MAX_VIPS - 1]
 
 
 def _config(address: str, services: Mapping[str, int], sites: list[int]) -> Config:
-    """Of a switch at site 1 with these services, which the address decides."""
+    """Return the configuration of a switch at site 1 with these services, each with its own dedicated address."""
     target = P4 / "frontage.json"
     share = (MAX_SID + 1) // len(sites)
     prefix = int(IPv6Address("2001:db8:a57e::"))
@@ -207,7 +209,7 @@ def _config(address: str, services: Mapping[str, int], sites: list[int]) -> Conf
             }
             for name, number in services.items()
         ],
-        "site": {"id": OWN, "vtep": f"2001:db8:1::{OWN:x}"},
+        "site": {"id": SITE, "vtep": f"2001:db8:1::{SITE:x}"},
         "sites": [
             {"id": n, "name": f"site{n}", "vtep": f"2001:db8:1::{n:x}", "sids": [(n - 1) * share, n * share - 1]} for n in sites
         ],
