@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.handoff import page
-from frontage_demo.handoff.measure import FAR, FAST_OWDS, FORMS, LOSSES, OWDS, PARALLEL, PARALLEL_SIZES, Result, pair_delays
+from frontage_demo.handoff.measure import (
+    DISTANT_PROXY,
+    FAST_OWDS,
+    FORMS,
+    LOSSES,
+    OWDS,
+    PARALLEL,
+    PARALLEL_SIZES,
+    Result,
+    pair_delays,
+)
 from frontage_demo.handoff.testbed import ONE_PATH
 
 
@@ -21,7 +31,7 @@ def result() -> Result:
             measured.requests[f"{size} x {parallel}"] = dict(zip(FORMS, (100.0, 118.5), strict=True))
     measured.downlink_ms["0"] = dict(zip(FORMS, ([0.2, 0.4, 0.2], [0.1]), strict=True))
     for loss in LOSSES:
-        measured.rates[str(loss)] = dict.fromkeys((*FORMS, FAR), 10.0)
+        measured.rates[str(loss)] = dict.fromkeys((*FORMS, DISTANT_PROXY), 10.0)
     for name in FAST_OWDS:
         measured.fast[name] = dict.fromkeys((*FORMS, ONE_PATH), 90.0)
     measured.shares["both"] = (15.0, 5.0)

@@ -32,8 +32,8 @@ PARALLEL, PARALLEL_SIZES, PARALLEL_SECONDS, PARALLEL_OWD = (1, 2, 4, 8, 16, 32),
 LOSSES = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1)
 RATE, QUEUE = 12, 480
 """Mbit/s and packets, as in the paper's section 5.3."""
-FAR, FAR_OWD = "proxy, as far", (30, 0, 30)
-"""A proxy whose clients are as far away as, in A, a packet of the real server and its acknowledgment travel."""
+DISTANT_PROXY, DISTANT_PROXY_OWD = "proxy, same distance", (30, 0, 30)
+"""A proxy whose round-trip time to clients is that between a real server's packet and its acknowledgment in A."""
 FAST, FAST_QUEUE, FAST_SIZE, FAST_DOWNLOADS = 100, 1000, 20_000_000, 3
 """Rate (Mbit/s), queue (packets), object size (bytes) and number of the downloads to single-path clients."""
 FAST_OWDS = {"1, 1, 1": (1, 1, 1)} | {f"{name}: {', '.join(map(str, owd))}": owd for name, owd in OWDS.items()}
@@ -85,8 +85,8 @@ def measure(programs: Programs, scratch: Path) -> Result:
             limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", downloads(loss)
             with ground.testbed(_delays(OWDS["A"], limits), SEED) as testbed:
                 result.rates[str(loss)] = _rates(testbed, FORMS, *many)
-            with ground.testbed(_delays(FAR_OWD, limits), SEED) as testbed:
-                result.rates[str(loss)][FAR] = _rates(testbed, [PROXY], *many)[PROXY]
+            with ground.testbed(_delays(DISTANT_PROXY_OWD, limits), SEED) as testbed:
+                result.rates[str(loss)][DISTANT_PROXY] = _rates(testbed, [PROXY], *many)[PROXY]
         for name, owd in FAST_OWDS.items():
             with ground.testbed(_delays(owd, f"rate={FAST}mbit,queue-packets={FAST_QUEUE}"), SEED) as testbed:
                 result.fast[name] = _rates(testbed, (*FORMS, ONE_PATH), FAST_SIZE, FAST_DOWNLOADS)

@@ -81,8 +81,11 @@ def draw(result: Result, path: Path) -> None:
 def page(result: Result, plan: Plan) -> str:
     """Return the page as Markdown."""
     template = PageTemplate("auspice-supercluster")
-    distances = ", ".join(
-        f"{PLACES[a - 1]} (site {a}) to {PLACES[b - 1]} (site {b}) {round_trip(a, b):.0f} ms" for a, b in ((1, 2), (1, 3), (2, 3))
+    distances = _list(
+        [
+            f"{PLACES[a - 1]} (site {a}) to {PLACES[b - 1]} (site {b}): {round_trip(a, b):.0f} ms"
+            for a, b in ((1, 2), (1, 3), (2, 3))
+        ]
     )
     verdict = "It found no violation." if not result.violations else "**Violations**:\n\n" + _list(result.violations)
     sums: Counter[str] = Counter()
