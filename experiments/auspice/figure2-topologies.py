@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much figure 2 is of the topology that was drawn: the ratios at load 1 in ten of them."""
+"""Dependence of figure 2 on the drawn topology: the latency ratios at load 1 in ten topologies."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -23,20 +23,20 @@ def evaluate(rows: pl.DataFrame) -> Result:
     ratios = topologies.join(base, on="seed", maintain_order="left").with_columns(ratio=pl.col("lookup") / pl.col("base"))
     lines = []
     for scheme, name in SCHEMES.items():
-        of = ratios.filter(pl.col("scheme") == scheme)
-        lookup, ratio = of["lookup"], of["ratio"]
+        of_scheme = ratios.filter(pl.col("scheme") == scheme)
+        lookup, ratio = of_scheme["lookup"], of_scheme["ratio"]
         lines.append((name, lookup.mean(), PUBLISHED.get(scheme), ratio.mean(), ratio.min(), ratio.max()))
-    by = "by Auspice's heuristic"
-    columns = ["scheme", "lookup (ms)", f"published, {by}", f"ours, {by}", "least", "most"]
+    heuristic = "/ Auspice's heuristic"
+    columns = ["scheme", "lookup (ms)", f"published, {heuristic}", f"ours, {heuristic}", "minimum", "maximum"]
     figure = Figure(figsize=(6, 2.6))
     axes = figure.subplots()
-    for place, scheme in enumerate(SCHEMES):
+    for row, scheme in enumerate(SCHEMES):
         values = ratios.filter(pl.col("scheme") == scheme)["ratio"]
-        axes.plot(values, [place] * len(values), "o", markersize=3, alpha=0.6)
+        axes.plot(values, [row] * len(values), "o", markersize=3, alpha=0.6)
         if scheme in PUBLISHED:
-            axes.plot([PUBLISHED[scheme]], [place], "k^", markersize=6, label="published" if scheme == "random-3" else None)
+            axes.plot([PUBLISHED[scheme]], [row], "k^", markersize=6, label="published" if scheme == "random-3" else None)
     axes.set_yticks(range(len(SCHEMES)), list(SCHEMES.values()))
     axes.invert_yaxis()
-    axes.set(xlabel="lookup latency at load 1 by that of Auspice's heuristic", xlim=(0, None))
+    axes.set(xlabel="lookup latency at load 1, as a multiple of Auspice's heuristic", xlim=(0, None))
     axes.legend(fontsize=7)
     return Result(pl.DataFrame(lines, schema=columns, orient="row"), figure)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookups while demand moves: how soon they are as fast as before, and the messages that this takes."""
+"""Lookup latency while demand moves: how soon it is as low as before, and the cost in messages."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from frontage_sim.figures import Result
 
 SHIFT, EPOCH = 300.0, 75.0
-CLOSE = 1.15
-"""By the last epoch before the next move: adapted."""
+ADAPTED = 1.15
+"""Lookup latency below which placement has adapted, as a multiple of the latency in the last epoch before the next move."""
 
 
 def evaluate(rows: pl.DataFrame) -> Result:
@@ -23,18 +23,20 @@ def evaluate(rows: pl.DataFrame) -> Result:
     )
     settled = float(table["lookups (ms)"][-1])
     after = [
-        epoch for epoch, lookup in table.select("epoch after demand moved", "lookups (ms)").iter_rows() if lookup <= CLOSE * settled
+        epoch
+        for epoch, lookup in table.select("epoch after demand moved", "lookups (ms)").iter_rows()
+        if lookup <= ADAPTED * settled
     ]
     shares = pl.DataFrame(
         [
             ("epochs until within 15 % of settled", 2.0, float(after[0] - 1)),
-            ("messages by requests, all (%)", 3.6, float(rows["messages so far"][-1]) * 100),
-            ("messages by requests, the worst epoch (%)", None, float(rows["messages"].max()) * 100),  # type: ignore[arg-type]
+            ("messages per request (%)", 3.6, float(rows["messages so far"][-1]) * 100),
+            ("messages per request, worst epoch (%)", None, float(rows["messages"].max()) * 100),  # type: ignore[arg-type]
         ],
         schema={"what": pl.String, "published": pl.Float64, "ours": pl.Float64},
         orient="row",
     )
-    found = pl.concat(
+    combined = pl.concat(
         [
             shares,
             table.select(
@@ -44,7 +46,7 @@ def evaluate(rows: pl.DataFrame) -> Result:
             ),
         ]
     )
-    return Result(found, _plot(rows))
+    return Result(combined, _plot(rows))
 
 
 def _plot(rows: pl.DataFrame) -> Figure:

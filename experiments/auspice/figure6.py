@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names' median lookups with 5, 10 and 15 replicas placed by demand, and with 16 static sites."""
+"""Median lookup latency of names with 5, 10 and 15 replicas placed by demand, and with 16 static sites."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -15,17 +15,19 @@ def evaluate(rows: pl.DataFrame) -> Result:
     ms = rows.filter(~pl.col("scheme").str.starts_with("static, any sites,")).with_columns(pl.col("lookup") * 1e3)
     by = ["scheme", "replicas"]
     table = ms.select(by).unique(maintain_order=True)
-    told = [PUBLISHED.get(key) for key in table.iter_rows()]
-    table = table.with_columns(pl.Series("published (ms)", told, pl.Float64))
+    published = [PUBLISHED.get(key) for key in table.iter_rows()]
+    table = table.with_columns(pl.Series("published (ms)", published, pl.Float64))
     for home, column in HOMES.items():
         medians = ms.filter(pl.col("home") == home).group_by(by, maintain_order=True).agg(pl.col("lookup").median().alias(column))
         table = table.join(medians, on=by, how="left", maintain_order="left")
-    topologies = ms.filter(pl.col("home") == "any").group_by(*by, "seed").agg(pl.col("lookup").median(), pl.col("astray").first())
+    topologies = (
+        ms.filter(pl.col("home") == "any").group_by(*by, "seed").agg(pl.col("lookup").median(), pl.col("misrouted").first())
+    )
     spread = topologies.group_by(by).agg(
         pl.format("{} to {}", pl.col("lookup").min().round_sig_figs(3), pl.col("lookup").max().round_sig_figs(3)).alias(
             "in ten topologies"
         ),
-        (pl.col("astray").mean() * 100).alias("100 ms too far (%)"),
+        (pl.col("misrouted").mean() * 100).alias("100 ms too far (%)"),
     )
     table = table.join(spread, on=by, how="left", maintain_order="left")
     figure = Figure(figsize=(6, 3.2))

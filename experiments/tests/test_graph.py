@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from frontage_sim import compiled, scenario
+from frontage_sim import scenario, shipped_program
 from frontage_sim.addresses import QUIC, TCP
 from frontage_sim.graph import Graph, Host, Link, Switch
 from frontage_sim.switches import contents_of
@@ -21,14 +21,14 @@ def walk(net: Graph, start: str, destination: str, choice: int) -> list[str]:
     return path
 
 
-def test_testbed_passes_balancer_nic_and_switch() -> None:
+def test_testbed_path_leads_through_balancer_nic_and_switch() -> None:
     net = graph(scenario.Testbed())
     assert not list(net.problems())
     assert walk(net, "c2", "s7", 0) == ["c2", "lb2", "nic", "tor", "s7"]
     assert walk(net, "s7", "c2", 0) == ["s7", "tor", "nic", "lb2", "c2"]
 
 
-def test_testbeds_servers_share_the_rate() -> None:
+def test_server_rates_are_used_in_turn() -> None:
     net = graph(scenario.Testbed(servers=4, rate=8_000_000_000, server_rates=(1_000_000_000, 3_000_000_000)))
     assert [net.ports[f"s{n}"][0].link.rate for n in range(1, 5)] == [10**9, 3 * 10**9] * 2
 
@@ -58,7 +58,7 @@ def test_nic_is_between_host_and_leaf() -> None:
         scenario.Balancer(),
         scenario.Scheduler(kind=scenario.SchedulerKind.AIFO),
         scenario.Protocol.TCP,
-        compiled(),
+        shipped_program(),
     )
     assert sum(entry["table"].endswith("aifo.limit") for entry in scheduled["entries"]) == len(net.ports["nic4"]) * 21
 
@@ -73,7 +73,7 @@ def test_paths_do_not_lead_through_hosts() -> None:
     ("links", "problem"),
     [
         ((Link("s", "h1", 1, 0, 1),), "h2 has 0 links, a host must have one"),
-        ((Link("s", "h1", 1, 0, 1), Link("s", "h2", 1, 0, 1), Link("s", "x", 1, 0, 1)), "a link leads to the unknown node x"),
+        ((Link("s", "h1", 1, 0, 1), Link("s", "h2", 1, 0, 1), Link("s", "x", 1, 0, 1)), 'a link leads to the unknown node "x"'),
     ],
 )
 def test_invalid_networks_are_reported(links: tuple[Link, ...], problem: str) -> None:
@@ -88,7 +88,7 @@ def test_addresses_are_unique() -> None:
     assert TCP.vip not in addresses
 
 
-def test_quic_hosts_have_their_own_64() -> None:
+def test_each_quic_host_has_its_own_64() -> None:
     net = graph(scenario.Testbed())
     networks = [QUIC.network(net, host.name) for host in net.hosts]
     assert {network.prefixlen for network in networks} == {64}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of flows, against small examples calculated by hand."""
+"""Measures of flows, compared with small examples calculated by hand."""
 
 import polars as pl
 import pytest
@@ -18,7 +18,7 @@ FLOWS = pl.DataFrame(
 )
 
 
-def test_active_flows_of_each_server() -> None:
+def test_active_counts_flows_of_each_server() -> None:
     assert active(FLOWS, []).select("time", "server", "active").rows() == [
         (0, "a", 1),
         (10, "a", 2),
@@ -30,33 +30,33 @@ def test_active_flows_of_each_server() -> None:
 
 
 def test_variance_over_all_servers() -> None:
-    found = variance(FLOWS, [], servers=2)
+    spread = variance(FLOWS, [], servers=2)
     # (1,0) (2,0) (2,1) (1,1) (0,1) (0,0)
-    assert found["variance"].to_list() == pytest.approx([0.25, 1, 0.25, 0, 0.25, 0])
-    assert found["lasts"].to_list() == [10, 10, 10, 10, 999_980, 0]
+    assert spread["variance"].to_list() == pytest.approx([0.25, 1, 0.25, 0, 0.25, 0])
+    assert spread["duration"].to_list() == [10, 10, 10, 10, 999_980, 0]
 
 
-def test_servers_without_a_flow_count() -> None:
+def test_variance_includes_servers_without_flows() -> None:
     assert variance(FLOWS, [], servers=4)["variance"][0] == pytest.approx(1 / 4 - 1 / 16)
 
 
-def test_shares_of_time() -> None:
-    spread = pl.DataFrame({"policy": ["x"] * 4, "variance": [3.0, 1.0, 2.0, 1.0], "lasts": [10, 30, 40, 20]})
+def test_shares_are_weighted_by_duration() -> None:
+    spread = pl.DataFrame({"policy": ["x"] * 4, "variance": [3.0, 1.0, 2.0, 1.0], "duration": [10, 30, 40, 20]})
     assert shares(spread, ["policy"]).select("variance", "share").rows() == [(1.0, 0.3), (1.0, 0.5), (2.0, 0.9), (3.0, 1.0)]
     assert summary(spread, ["policy"]).row(0, named=True) == {"policy": "x", "mean": 1.6, "median": 1.0, "90 %": 2.0, "99 %": 3.0}
 
 
-def test_completion_times_by_size() -> None:
-    found = FLOWS.select(SHORT_MEAN.alias("mean"), SHORT_P99.alias("p99"), LONG_MEAN.alias("long")).row(0)
-    assert found == pytest.approx((30e-6, 30e-6, 1.0))
+def test_completion_times_depend_on_size_class() -> None:
+    measures = FLOWS.select(SHORT_MEAN.alias("mean"), SHORT_P99.alias("p99"), LONG_MEAN.alias("long")).row(0)
+    assert measures == pytest.approx((30e-6, 30e-6, 1.0))
 
 
 def test_confidence_interval_is_over_seeds() -> None:
     frame = pl.DataFrame({"policy": ["x"] * 4, "seed": [1, 1, 2, 2], "value": [1.0, 3.0, 4.0, 6.0]})
-    found = over_seeds(frame, ["policy"], pl.col("value").mean()).row(0, named=True)
-    assert found["mean"] == pytest.approx(3.5)
+    summary_row = over_seeds(frame, ["policy"], pl.col("value").mean()).row(0, named=True)
+    assert summary_row["mean"] == pytest.approx(3.5)
     # Means of the seeds 2 and 5: deviation 2.1213, t(0.975, 1) = 12.706.
-    assert found["half_width"] == pytest.approx(12.706 * 2.12132 / 2**0.5, rel=1e-4)
+    assert summary_row["half_width"] == pytest.approx(12.706 * 2.12132 / 2**0.5, rel=1e-4)
 
 
 PAIRED = pl.DataFrame(

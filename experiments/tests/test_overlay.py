@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from frontage.config import ConfigError
-from frontage_sim import REPOSITORY, compiled, program, simulate
+from frontage_sim import REPOSITORY, program, shipped_program, simulate
 from frontage_sim.grid import runs
 from frontage_sim.scenario import load
 from frontage_sim.switches import Program
 
 TREE = "control/tree.p4"
-OURS = sorted((REPOSITORY / "experiments" / "studies" / "p4").iterdir())
+STUDY_OVERLAYS = sorted((REPOSITORY / "experiments" / "studies" / "p4").iterdir())
 
 
 @pytest.fixture
@@ -20,70 +20,72 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mine.yaml"
 
 
-def wanted(file: Path, given: str) -> Program:
-    file.write_text(f"title: mine\nseeds: 1\nprogram: {given}\n")
+def build_program(file: Path, section: str) -> Program:
+    file.write_text(f"title: mine\nseeds: 1\nprogram: {section}\n")
     (run,) = runs(load(file), file)
     return program(run, file)
 
 
-def overlay(file: Path, name: str, text: str) -> None:
+def write_overlay(file: Path, name: str, text: str) -> None:
     path = file.parent / "p4" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
 
 
 def test_scenario_without_overlay_uses_project_program(file: Path) -> None:
-    assert wanted(file, "{}") == compiled()
+    assert build_program(file, "{}") == shipped_program()
 
 
-@pytest.mark.parametrize("folder", OURS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", STUDY_OVERLAYS, ids=lambda folder: folder.name)
 def test_overlays_of_studies_compile_to_other_programs(file: Path, folder: Path) -> None:
-    made = wanted(file, f"{{overlay: {folder}}}")
-    assert made.json_file.read_bytes() != compiled().json_file.read_bytes()
-    before = made.json_file.stat().st_mtime_ns
-    assert wanted(file, f"{{overlay: {folder}}}") == made
-    assert made.json_file.stat().st_mtime_ns == before  # cached
+    modified = build_program(file, f"{{overlay: {folder}}}")
+    assert modified.json_file.read_bytes() != shipped_program().json_file.read_bytes()
+    before = modified.json_file.stat().st_mtime_ns
+    assert build_program(file, f"{{overlay: {folder}}}") == modified
+    assert modified.json_file.stat().st_mtime_ns == before  # cached
 
 
 def test_macro_changes_program(file: Path) -> None:
-    made = [wanted(file, f"{{define: {{CPU_PORT: {port}}}}}").json_file.read_bytes() for port in (509, 510)]
-    assert made[0] != made[1]
+    programs = [build_program(file, f"{{define: {{CPU_PORT: {port}}}}}").json_file.read_bytes() for port in (509, 510)]
+    assert programs[0] != programs[1]
 
 
 def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
-    """A balancer that never takes a server from the tree assigns every flow by hash."""
+    """A balancer that never uses the server of the tree assigns every flow by hash."""
     assign = (REPOSITORY / "p4src" / "control" / "assign.p4").read_text()
-    taken = "meta.candidate_sid = meta.tree.best[15:0];"
-    assert taken in assign
-    overlay(file, "control/assign.p4", assign.replace(taken, ""))
+    use_tree = "meta.candidate_sid = meta.tree.best[15:0];"
+    assert use_tree in assign
+    write_overlay(file, "control/assign.p4", assign.replace(use_tree, ""))
     topology = (
         'topology: {kind: testbed, clients: 2, servers: 4, rate: 1gbit}\nworkload: {duration: 20ms, sizes: "uniform:1-10000"}\n'
     )
-    rivals = "{hash: {balancer.policy: hash}, edited: {program.overlay: p4}, shipped: {}}"
-    file.write_text(f"title: mine\nseeds: 1\n{topology}vary:\n  balancer: {rivals}\n")
+    variants = "{hash: {balancer.policy: hash}, edited: {program.overlay: p4}, shipped: {}}"
+    file.write_text(f"title: mine\nseeds: 1\n{topology}vary:\n  balancer: {variants}\n")
     flows = simulate(file, tmp_path / "out")
     servers = {name: frame.sort("id")["server"].to_list() for (name,), frame in flows.group_by("balancer")}
     assert servers["edited"] == servers["hash"] != servers["shipped"]
 
 
 def test_compile_error_has_file_and_line(file: Path) -> None:
-    overlay(file, TREE, "control Tree(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
-    with pytest.raises(ConfigError, match=r"program\.overlay: the P4 does not compile:\ncontrol/tree\.p4:3:\d+: error: .*worst"):
-        wanted(file, "{overlay: p4}")
+    write_overlay(file, TREE, "control Tree(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
+    with pytest.raises(
+        ConfigError, match=r"program\.overlay: the P4 code does not compile:\ncontrol/tree\.p4:3:\d+: error: .*worst"
+    ):
+        build_program(file, "{overlay: p4}")
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("section", "complaint"),
     [
-        ("{overlay: p4}", "control/treee.p4 replaces no file: give it the path of a file below p4src"),
-        ("{overlay: nowhere}", "nowhere: no folder with P4 files: give one"),
+        ("{overlay: p4}", 'control/treee.p4" does not replace any file: give it the path of a file in p4src'),
+        ("{overlay: nowhere}", 'nowhere" is not a folder with P4 files: give one'),
         ("{define: {1X: 2}}", '3:19: program.define: invalid value "1X": give macros for the compiler'),
         ("{define: {X: much}}", 'program.define: invalid integer "much": give macros for the compiler'),
     ],
 )
-def test_invalid_program_is_rejected_with_field_and_fix(file: Path, given: str, complaint: str) -> None:
-    overlay(file, "control/treee.p4", "")
-    with pytest.raises(ConfigError) as refused:
-        wanted(file, given)
-    assert str(refused.value).startswith(str(file))
-    assert complaint in str(refused.value)
+def test_invalid_program_is_rejected_with_field_and_fix(file: Path, section: str, complaint: str) -> None:
+    write_overlay(file, "control/treee.p4", "")
+    with pytest.raises(ConfigError) as rejected:
+        build_program(file, section)
+    assert str(rejected.value).startswith(str(file))
+    assert complaint in str(rejected.value)

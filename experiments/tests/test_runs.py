@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Complete runs with the real simulator and the compiled program."""
+"""Complete runs with the real simulator and the compiled P4 program."""
 
 import hashlib
 from collections import Counter
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from frontage.p4.reasons import outcomes
-from frontage_sim import compiled, simulate, simulator
+from frontage_sim import shipped_program, simulate, simulator
 from frontage_sim.grid import runs
 from frontage_sim.results import summaries
 from frontage_sim.runner import SimulationError, run_all
@@ -43,7 +43,7 @@ vary:
 """
 
 SWAP = """\
-title: two flows whose RPTs change places
+title: two flows that swap their RPTs
 seeds: 1
 topology:
   kind: graph
@@ -88,16 +88,16 @@ def test_results_do_not_depend_on_workers(scenario: Path, tmp_path: Path) -> Non
 def test_finished_runs_are_kept(scenario: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     simulate(scenario, out)
-    made = runs(load(scenario), scenario)
-    kept = out / made[0].name / "timing.json"
+    all_runs = runs(load(scenario), scenario)
+    kept = out / all_runs[0].name / "timing.json"
     before = kept.stat().st_mtime_ns
-    # As after an interruption: one run is incomplete, another belongs to an older scenario.
-    (out / made[1].name).rename(out / f"{made[1].name}.part")
-    (out / made[2].name / "resolved.sha256").write_text("of something else")
+    # The state after an interruption: one run is incomplete, another belongs to an older scenario.
+    (out / all_runs[1].name).rename(out / f"{all_runs[1].name}.part")
+    (out / all_runs[2].name / "resolved.sha256").write_text("another digest")
     assert simulate(scenario, out).height > 0
     assert kept.stat().st_mtime_ns == before
-    assert (out / made[1].name / "flows.csv").exists()
-    assert not (out / f"{made[1].name}.part").exists()
+    assert (out / all_runs[1].name / "flows.csv").exists()
+    assert not (out / f"{all_runs[1].name}.part").exists()
 
 
 def test_runs_of_other_scenarios_are_reused(scenario: Path, tmp_path: Path) -> None:
@@ -106,21 +106,21 @@ def test_runs_of_other_scenarios_are_reused(scenario: Path, tmp_path: Path) -> N
     alone.write_text(
         TINY.replace("[fifo, aifo, sp-pifo, pifo]", "[aifo]").replace("scheduler.kind:", "workload.load: [0.6]\n  scheduler.kind:")
     )
-    every = runs(load(alone), alone)
-    never = tmp_path / "never"
-    never.write_bytes(simulator().read_bytes())  # the same program, but not executable
-    run_all(every, [compiled()] * len(every), never, tmp_path / "out", tmp_path / "finished")
-    ours, theirs = tmp_path / "out" / every[0].name, tmp_path / "finished" / "one" / "scheduler.kind=aifo,seed=1"
-    assert digest(ours) == digest(theirs)
-    assert (ours / "timing.json").read_bytes() == (theirs / "timing.json").read_bytes()
+    all_runs = runs(load(alone), alone)
+    not_executable = tmp_path / "simulator"
+    not_executable.write_bytes(simulator().read_bytes())  # the same digest, but running it fails
+    run_all(all_runs, [shipped_program()] * len(all_runs), not_executable, tmp_path / "out", tmp_path / "finished")
+    copy, original = tmp_path / "out" / all_runs[0].name, tmp_path / "finished" / "one" / "scheduler.kind=aifo,seed=1"
+    assert digest(copy) == digest(original)
+    assert (copy / "timing.json").read_bytes() == (original / "timing.json").read_bytes()
 
 
 def test_quic_servers_are_found_by_connection_id(tmp_path: Path) -> None:
     file = tmp_path / "quic.yaml"
     file.write_text(QUIC)
     flows = simulate(file, tmp_path / "out")
-    every = runs(load(file), file)
-    for run, summary in zip(every, summaries(every, tmp_path / "out"), strict=True):
+    all_runs = runs(load(file), file)
+    for run, summary in zip(all_runs, summaries(all_runs, tmp_path / "out"), strict=True):
         begun = summary["flows"]["begun"]
         assert (
             begun
@@ -133,7 +133,7 @@ def test_quic_servers_are_found_by_connection_id(tmp_path: Path) -> None:
             for index, packets in summary["counters"][balancer]["FrontageIngress.outcomes"].items():
                 counted[outcomes()[int(index)].name] += packets
         assigned = "assigned-" + run.labels["balancer.policy"].removeprefix("cheetah-")
-        # Each flow is assigned once by the policy, then found by the connection ID; loads come with each response.
+        # The policy assigns each flow once; then its packets are matched by connection id, and each response reports loads.
         assert set(counted) == {assigned, "retrieved-cid", "insight"}
         assert counted[assigned] == begun < counted["retrieved-cid"]
 
@@ -142,14 +142,14 @@ def test_flow_with_shorter_rpt_is_served_first(tmp_path: Path) -> None:
     file = tmp_path / "swap.yaml"
     file.write_text(SWAP)
     received = simulate(file, tmp_path / "out", table="throughput")
-    at = {(row["time"], row["flow"]): row["received"] for row in received.iter_rows(named=True)}
+    received_at = {(row["time"], row["flow"]): row["received"] for row in received.iter_rows(named=True)}
     half, settled, end = 200_000_000, 300_000_000, 400_000_000
-    # The flows get 180 Mbit/s, and the rest of 300.
-    assert at[half, 1] > 1.3 * at[half, 2]
-    assert at[end, 2] - at[settled, 2] > 1.3 * (at[end, 1] - at[settled, 1])
+    # The preferred flow gets 180 Mbit/s, the other the rest of 300.
+    assert received_at[half, 1] > 1.3 * received_at[half, 2]
+    assert received_at[end, 2] - received_at[settled, 2] > 1.3 * (received_at[end, 1] - received_at[settled, 1])
 
 
-def test_flows_between_racks_end(tmp_path: Path) -> None:
+def test_flows_between_racks_complete(tmp_path: Path) -> None:
     file = tmp_path / "racks.yaml"
     file.write_text(RACKS)
     flows = simulate(file, tmp_path / "out")
@@ -176,20 +176,20 @@ def test_frame_overhead_delays_flows(tmp_path: Path) -> None:
 
 
 def test_simulator_errors_are_reported(scenario: Path, tmp_path: Path) -> None:
-    (one, *_) = runs(load(scenario), scenario)
-    broken = Program(compiled().p4info, scenario)
+    (run, *_) = runs(load(scenario), scenario)
+    broken = Program(shipped_program().p4info, scenario)
     with pytest.raises(SimulationError, match=r"seed=1: .*programs.frontage"):
-        run_all([one], [broken], simulator(), tmp_path / "out", tmp_path)
-    assert not (tmp_path / "out" / one.name).exists()
+        run_all([run], [broken], simulator(), tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out" / run.name).exists()
 
 
-def test_servers_are_weighted(tmp_path: Path) -> None:
+def test_flows_follow_server_weights(tmp_path: Path) -> None:
     file = tmp_path / "weights.yaml"
     file.write_text(
         "title: weights\nseeds: 1\ntopology: {kind: testbed, clients: 1, servers: 4, rate: 1gbit}\n"
         "balancer: {policy: cheetah-rr, weights: [3, 1]}\nworkload: {duration: 20ms, sizes: 'uniform:1-10000'}\n"
     )
     flows = simulate(file, tmp_path / "out")
-    rounds = flows.height // 8  # in each round every server has as many flows as its weight
+    rounds = flows.height // 8  # each round assigns as many flows to a server as its weight
     first = flows.sort("start").head(8 * rounds)
     assert dict(first["server"].value_counts().iter_rows()) == {"s1": 3 * rounds, "s2": rounds, "s3": 3 * rounds, "s4": rounds}

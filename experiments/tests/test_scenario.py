@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario files: valid fields, rejected ones with their messages, and the runs."""
+"""Scenario files: valid and invalid fields, and the runs that they describe."""
 
 from pathlib import Path
 
 import pytest
 
 from frontage.config import ConfigError
-from frontage_sim import compiled, scenario
+from frontage_sim import scenario, shipped_program
+from frontage_sim.flow_sizes import flow_sizes
 from frontage_sim.grid import runs
 from frontage_sim.quantity import RATE, parse
 from frontage_sim.resolve import resolve
 from frontage_sim.scenario import SchedulerKind, load
-from frontage_sim.sizes import sizes
 
-FOUR = """\
+TESTBED = """\
 title: four balancers
 seeds: 2
 topology: {kind: testbed, rate: 1gbit}
@@ -38,66 +38,66 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_every_combination_runs_with_every_seed(file: Path) -> None:
-    file.write_text(FOUR)
-    made = runs(load(file), file)
-    assert len({run.name for run in made}) == len(made) == 2 * 2 * 2
-    last = made[-1]
+    file.write_text(TESTBED)
+    all_runs = runs(load(file), file)
+    assert len({run.name for run in all_runs}) == len(all_runs) == 2 * 2 * 2
+    last = all_runs[-1]
     assert last.name == "balancer.policy=cclb4,scheduler.kind=aifo,seed=2"
     assert last.scenario.scheduler.kind is SchedulerKind.AIFO
     assert last.scenario.workload.duration == 100_000_000
 
 
-def test_word_can_set_several_fields(file: Path) -> None:
+def test_label_can_set_several_fields(file: Path) -> None:
     rivals = "{tcp: {}, aifo: {scheduler.kind: aifo, transport.initial_window: 30}}"
     file.write_text(f"title: rivals\nseeds: 1\nvary:\n  rival: {rivals}\n  workload.load: [0.2, 0.8]\n")
-    made = runs(load(file), file)
-    labels = [dict(run.labels) for run in made]
+    all_runs = runs(load(file), file)
+    labels = [dict(run.labels) for run in all_runs]
     assert labels == [{"rival": rival, "workload.load": load} for rival in ("tcp", "aifo") for load in ("0.2", "0.8")]
-    assert [run.scenario.transport.initial_window for run in made] == [10, 10, 30, 30]
+    assert [run.scenario.transport.initial_window for run in all_runs] == [10, 10, 30, 30]
 
 
-def test_steps_of_sizes_have_their_mean() -> None:
-    assert sizes("websearch-steps").mean() == pytest.approx(987_600.15)
+def test_websearch_steps_have_the_published_mean() -> None:
+    assert flow_sizes("websearch-steps").mean() == pytest.approx(987_600.15)
 
 
 def test_full_scale_changes_only_given_fields(file: Path) -> None:
-    file.write_text(FOUR)
-    made = runs(load(file), file, full=True)
-    assert len(made) == 12
-    topology = made[0].scenario.topology
+    file.write_text(TESTBED)
+    all_runs = runs(load(file), file, full=True)
+    assert len(all_runs) == 12
+    topology = all_runs[0].scenario.topology
     assert isinstance(topology, scenario.Testbed)
     assert topology.rate == 100 * 10**9
 
 
-def test_queues_ranks_and_hosts_can_be_as_published(file: Path) -> None:
+def test_published_queues_ranks_and_hosts_reach_the_simulator(file: Path) -> None:
     published = "transport: {model: netbench}\nscheduler: {kind: sp-pifo-exact, rank: segment}\nworkload: {duration: 1ms}\n"
     file.write_text(
         "title: x\nseeds: 1\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, nics: true, queue: 80}\n" + published
     )
     (run,) = runs(load(file), file)
-    resolved = resolve(run, compiled())
+    resolved = resolve(run, shipped_program())
     wires = [link for link in resolved["links"] if "leaf" in link["name"] or "nic" in link["name"]]
     assert {(link["discipline"], link["queue_packets"], link["queue_bytes"]) for link in wires} == {("sp-pifo", 80, None)}
     assert {(host["tcp"]["model"], host["server"]["rank"]) for host in resolved["hosts"]} == {("netbench", "segment")}
     file.write_text("title: x\nseeds: 1\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue_bytes: 150kB}\n")
-    (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
+    (link, *_) = resolve(runs(load(file), file)[0], shipped_program())["links"]
     assert (link["discipline"], link["queue_packets"], link["queue_bytes"]) == ("fifo", None, 150_000)
 
 
-def test_exact_aifo_has_the_controllers_limits(file: Path) -> None:
+def test_exact_aifo_has_the_limits_of_the_controller(file: Path) -> None:
     file.write_text(
         "title: x\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, queue: 20}\nscheduler: {kind: aifo-exact, window: 4}\n"
     )
-    (link, *_) = resolve(runs(load(file), file)[0], compiled())["links"]
+    (link, *_) = resolve(runs(load(file), file)[0], shipped_program())["links"]
     assert link["discipline"] == {"aifo": {"limits": [20, 15, 11, 6, 2], "sample": 15}}
 
 
-def test_listed_flow_needs_no_rpt(file: Path) -> None:
+def test_listed_flow_without_rpt_has_none(file: Path) -> None:
     file.write_text(FLOWS.replace(", rpt: [[0s, 100us], [1ms, 1ms]]", ""))
-    assert [flow["rpt"] for flow in resolve(runs(load(file), file)[0], compiled())["workload"]] == [None]
+    assert [flow["rpt"] for flow in resolve(runs(load(file), file)[0], shipped_program())["workload"]] == [None]
 
 
-def test_flows_can_be_listed(file: Path) -> None:
+def test_listed_flow_has_size_and_rpt(file: Path) -> None:
     file.write_text(FLOWS)
     (only,) = runs(load(file), file)[0].scenario.workload.flows
     assert only.size == 10**6
@@ -159,7 +159,7 @@ def test_flows_can_be_listed(file: Path) -> None:
         ),
         (
             "title: x\ntopology: {kind: leaf-spine, queue_bytes: 150kB}\nvary:\n  scheduler.kind: [sp-pifo-exact]\n",
-            "2:43: topology.queue_bytes: sp-pifo-exact counts its capacity in packets: use `queue`",
+            "2:43: topology.queue_bytes: sp-pifo-exact limits its queue in packets: use `queue`",
         ),
         (
             "title: x\ntransport: {protocol: quic}\nscheduler: {rank: segment}\n",
@@ -169,8 +169,8 @@ def test_flows_can_be_listed(file: Path) -> None:
             "title: x\ntopology: {kind: testbed, leaves: 3}\n",
             '2:27: topology.leaves: unknown key "leaves": remove it or use one of: kind, clients',
         ),
-        (FLOWS.replace("client: a", "client: b"), "4:19: workload.flows: unknown client b: use one of a"),
-        (FLOWS.replace("server: b", "server: c"), "4:19: workload.flows: unknown server c: use one of b"),
+        (FLOWS.replace("client: a", "client: b"), '4:19: workload.flows: unknown client "b": use one of a'),
+        (FLOWS.replace("server: b", "server: c"), '4:19: workload.flows: unknown server "c": use one of b'),
         (
             FLOWS.replace("size: 1MB", "size: 0B"),
             "4:49: workload.flows[0].size: 0 should be greater than 0: give bytes of the response",
@@ -179,7 +179,10 @@ def test_flows_can_be_listed(file: Path) -> None:
             FLOWS.replace("workload: {", "workload: {load: 0.5, "),
             "4:18: workload.load: not available with listed flows: remove it, or `flows`",
         ),
-        (FLOWS.replace("{name: s}", "{name: s, balances: true}"), "4:19: workload.flows: behind a switch that serves the VIP"),
+        (
+            FLOWS.replace("{name: s}", "{name: s, balances: true}"),
+            "4:19: workload.flows: clients reach servers only through the VIP if a switch serves it",
+        ),
         (
             "title: x\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 2}\nworkload: {incast: 4}\n",
             "3:20: workload.incast: only 3 servers can answer a client: use at most this number",
@@ -188,12 +191,12 @@ def test_flows_can_be_listed(file: Path) -> None:
         ("", "title: missing: add what the figure shows"),
     ],
 )
-def test_invalid_scenario_is_rejected_with_place_and_fix(file: Path, text: str, complaint: str) -> None:
+def test_invalid_scenario_is_rejected_with_position_and_fix(file: Path, text: str, complaint: str) -> None:
     file.write_text(text)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         runs(load(file), file)
-    assert str(refused.value).startswith(str(file))
-    assert complaint in str(refused.value)
+    assert str(rejected.value).startswith(str(file))
+    assert complaint in str(rejected.value)
 
 
 def test_missing_scenario_is_rejected(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``frontage-sim``: the command line."""
+"""Command line of ``frontage-sim``, which runs the simulations of scenarios and makes the figures of papers from them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typer
 
 from frontage.config import ConfigError
 from frontage_sim import REPOSITORY, simulate
+from frontage_sim.auspice.scenario import is_auspice_scenario, split
+from frontage_sim.auspice.scenario import load as load_auspice
 from frontage_sim.figures import page, scenarios
 from frontage_sim.grid import runs
 from frontage_sim.runner import SimulationError
 from frontage_sim.scenario import load
-from frontage_sim.wide.scenario import is_wide, parts
-from frontage_sim.wide.scenario import load as load_wide
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -27,20 +27,24 @@ Full = Annotated[bool, typer.Option("--full", help="run at the published scale: 
 @app.command(epilog="Example: frontage-sim run experiments/cloudcookie/figure8.yaml --workers 2")
 def run(
     scenario: ScenarioFile,
-    out: Annotated[Path | None, typer.Option(help="folder of the results (build/experiments/NAME)", show_default=False)] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results (default: build/experiments/NAME)", show_default=False)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="number of parallel simulations (one per core)", show_default=False)
+    ] = None,
     full: Full = False,
 ) -> None:
-    """Run all simulations of a scenario that are not finished yet, and write all flows into one Parquet file."""
+    """Run all simulations of a scenario that have not finished yet, and write all flows to one Parquet file."""
     rows = simulate(scenario, out, full=full, workers=workers)
-    print(f"{rows.height:,} {'rows' if is_wide(scenario) else 'flows'}")
+    print(f"{rows.height:,} {'rows' if is_auspice_scenario(scenario) else 'flows'}")
 
 
 @app.command(name="list", epilog="Example: frontage-sim list experiments/cloudcookie/figure8.yaml")
 def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
     """List the simulations of a scenario, one per line."""
-    if is_wide(scenario):
-        for part in parts(load_wide(scenario, full)):
+    if is_auspice_scenario(scenario):
+        for part in split(load_auspice(scenario, full)):
             print(part.model_dump_json(exclude_unset=True, exclude={"full"}))
         return
     for single in runs(load(scenario), scenario, full):
@@ -50,17 +54,19 @@ def list_runs(scenario: ScenarioFile, full: Full = False) -> None:
 @app.command(name="figures", epilog="Example: frontage-sim figures cloudcookie")
 def figures(
     papers: Annotated[
-        list[str] | None, typer.Argument(help="folders of experiments/ (all that have a README)", show_default=False)
+        list[str] | None, typer.Argument(help="folders in experiments/ (default: all with a README)", show_default=False)
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="simulations at a time (one a core)", show_default=False)] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="number of parallel simulations (one per core)", show_default=False)
+    ] = None,
     full: Full = False,
 ) -> None:
-    """Run the scenarios of papers, and write their pages and plots into docs/results/."""
+    """Run the scenarios of papers, and write their pages and plots to docs/results/."""
     folder = REPOSITORY / "experiments"
     known = sorted(file.parent.name for file in folder.glob("*/README.md") if scenarios(file.parent))
     for paper in papers or known:
         if paper not in known:
-            raise typer.BadParameter(f"unknown folder {paper}: use one of {', '.join(known)}")
+            raise typer.BadParameter(f'unknown folder "{paper}": use one of ' + ", ".join(known))
         print(
             page(
                 folder / paper,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of the simulated network. They depend only on a node's index in its graph, so they are the same in every run."""
+"""Addresses of the simulated network. They depend only on the order of the nodes in their graph, so they are the same in every run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVER_PORT = 8080
 
 @dataclass(frozen=True)
 class Service:
-    """The address of the service, and the addresses behind it."""
+    """The VIP of the service, and the address space of the hosts."""
 
     protocol: str
     """The controller's name of the protocol."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of settings with a base setting on the same arrivals: a table, and a panel for each measure."""
+"""Comparison of settings with a base setting on the same arrivals: a table, and a plot with a panel per measure."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ from frontage_sim.results import against, confidence, per_seed
 
 
 def completion(flows: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return the usual measures of completion times, for each seed."""
+    """Return CloudCookie's measures of completion times for each seed, by name and unit."""
     return {f"{name} (ms)": per_seed(flows, by, value) for name, value in COMPLETION.items()}
 
 
 def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[str, str], *, ordered: bool = True) -> Result:
     """Compare settings with the setting ``base``.
 
-    ``each`` maps names to measures from `per_seed` for ``x`` and ``line``. The table has the means, and each setting as a multiple of
-    ``base`` with its 95 % confidence interval, which is narrow where only seeds differ. ``ordered`` connects neighbouring ``x``.
+    ``each`` maps names to measures from `per_seed` for ``x`` and ``line``. The table has the means, and the ratios to ``base`` with their
+    95 % confidence intervals. Variation that all settings of a seed share does not widen these intervals. ``ordered`` connects the points
+    of neighbouring ``x``.
     """
     by = [line, x]
     means = {name: confidence(values, by) for name, values in each.items()}
     ratios = {name: confidence(against(values, by, base), by) for name, values in each.items()}
-    shown = ", ".join(base.values())
-    held = ", ".join(f"{field.rpartition('.')[2]} = {value}" for field, value in base.items())
+    base_values = ", ".join(base.values())
+    base_label = ", ".join(f"{field.rpartition('.')[2]} = {value}" for field, value in base.items())
     table = next(iter(means.values())).select(by)
     for name, frame in means.items():
         multiple = pl.format("{} ± {}", pl.col("mean").round(2), pl.col("half_width").round(2))
         columns = (
             frame.select(*by, pl.col("mean").alias(name)),
-            ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {shown}")),
+            ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {base_values}")),
         )
         for column in columns:
             table = table.join(column, on=by, maintain_order="left")
-    return Result(table, _plot(ratios, x, line, held, ordered))
+    return Result(table, _plot(ratios, x, line, base_label, ordered))
 
 
-def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, ordered: bool) -> Figure:
+def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, base_label: str, ordered: bool) -> Figure:
     figure = Figure(figsize=(9, 3))
     first = next(iter(ratios.values()))
     values, lines = (first[field].unique(maintain_order=True).to_list() for field in (x, line))
     for axes, (name, frame) in zip(figure.subplots(1, len(ratios), squeeze=False)[0], ratios.items(), strict=True):
         for number, label in enumerate(lines):
             rows = frame.filter(pl.col(line) == label).sort(pl.col(x).replace_strict(values, range(len(values))))
-            places = [values.index(value) + 0.08 * (number - (len(lines) - 1) / 2) for value in rows[x]]
+            positions = [values.index(value) + 0.08 * (number - (len(lines) - 1) / 2) for value in rows[x]]
             axes.errorbar(
-                places,
+                positions,
                 rows["mean"],
                 rows["half_width"],
                 fmt="o-" if ordered else "o",
@@ -64,7 +65,7 @@ def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, held: str, orde
         axes.set_xticks(range(len(values)), values, rotation=25)
         axes.set_xlabel(x)
         axes.set_title(_short(name), fontsize=9)
-    figure.supylabel(f"multiple of {held}", fontsize=8)
+    figure.supylabel(f"multiple of {base_label}", fontsize=8)
     axes.legend(title=line, fontsize=7, title_fontsize=7)
     return figure
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproduces published figures: each has a scenario, a module that measures and draws, and a text.
+"""Reproduces published figures. Each figure has a scenario, a module that evaluates the runs, and a text. A folder makes one page.
 
-``figure8.yaml`` belongs to ``figure8.py``, whose ``evaluate(flows)`` returns a `Result`, and to ``figure8.md``, which explains the
-result. A module with a ``TABLE`` other than flows gets that table. The figures of a folder make one page.
+For the scenario ``figure8.yaml``, ``evaluate(flows)`` in ``figure8.py`` returns a `Result`, and ``figure8.md`` explains it. A module that
+defines ``TABLE`` gets that table instead of the flows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frontage_sim.auspice.scenario import is_auspice_scenario
+from frontage_sim.auspice.scenario import load as load_auspice
 from frontage_sim.results import Table
 from frontage_sim.scenario import load
-from frontage_sim.wide.scenario import is_wide
-from frontage_sim.wide.scenario import load as load_wide
 from frontage_testbed.reporting.style import set_style
 
 set_style()
@@ -34,11 +34,11 @@ class Result:
     plot: Figure
 
 
-def plus_minus(found: Mapping[str, pl.DataFrame], by: Sequence[str], unit: str) -> pl.DataFrame:
-    """Return one table of measures by name from `over_seeds`: means with half the width of their confidence intervals."""
+def plus_minus(measures: Mapping[str, pl.DataFrame], by: Sequence[str], unit: str) -> pl.DataFrame:
+    """Return one table with the means of all `measures` (from `over_seeds`, by name) and half the width of their confidence intervals."""
     mean, half = pl.col("mean").round_sig_figs(3), pl.col("half_width").round_sig_figs(2)
-    columns = [frame.select(pl.format("{} ± {}", mean, half).alias(f"{name} ({unit})")) for name, frame in found.items()]
-    return pl.concat([next(iter(found.values())).select(by), *columns], how="horizontal")
+    columns = [frame.select(pl.format("{} ± {}", mean, half).alias(f"{name} ({unit})")) for name, frame in measures.items()]
+    return pl.concat([next(iter(measures.values())).select(by), *columns], how="horizontal")
 
 
 def distribution() -> tuple[Figure, Axes]:
@@ -60,7 +60,7 @@ def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]
     """Run every scenario of a paper's folder, write ``out/PAPER.md`` and its plots, and return the page's path."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
-        title = load_wide(file).title if is_wide(file) else load(file).title
+        title = load_auspice(file).title if is_auspice_scenario(file) else load(file).title
         module = _module(file.with_suffix(".py"))
         result: Result = module.evaluate(simulate(file, getattr(module, "TABLE", "flows")))
         plot = out / paper.name / f"{file.stem}.svg"

@@ -12,6 +12,8 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Switch:
+    """A switch of the topology."""
+
     name: str
     balances: bool = False
     """True if it serves the VIP."""
@@ -21,24 +23,30 @@ class Switch:
 
 @dataclass(frozen=True)
 class Host:
+    """A host of the topology."""
+
     name: str
     role: Literal["client", "server", "peer"]
     rate: int | None = None
     """Sending rate in bit/s, if it differs from the link's."""
 
     @property
-    def asks(self) -> bool:
+    def is_client(self) -> bool:
+        """True if the host sends requests: it is a client or a peer."""
         return self.role != "server"
 
     @property
-    def answers(self) -> bool:
+    def is_server(self) -> bool:
+        """True if the host answers requests: it is a server or a peer."""
         return self.role != "client"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A symmetric link: ``rate`` in bit/s, ``delay`` in ns, ``queue`` in packets or ``queue_bytes`` at each end, ``overhead`` in bytes
-    per frame.
+    """A symmetric link.
+
+    ``rate`` is in bit/s, ``delay`` in ns, ``overhead`` in bytes per frame. The queue limit at each end is ``queue`` packets, or
+    ``queue_bytes``.
     """
 
     a: str
@@ -63,6 +71,8 @@ class Port:
 
 @dataclass(frozen=True)
 class Graph:
+    """A network of switches, hosts and links."""
+
     switches: tuple[Switch, ...]
     hosts: tuple[Host, ...]
     links: tuple[Link, ...]
@@ -91,26 +101,26 @@ class Graph:
         return ports
 
     def distance(self, destination: str) -> dict[str, int]:
-        """Return the number of links from each node that reaches ``destination``; paths lead through switches only."""
+        """Return the number of links to ``destination`` for each node that can reach it through switches."""
         if destination not in self._distance:
             hosts = {host.name for host in self.hosts}
             hops = {destination: 0}
-            waiting = deque([destination])
-            while waiting:
-                node = waiting.popleft()
+            queue = deque([destination])
+            while queue:
+                node = queue.popleft()
                 if node in hosts and node != destination:
                     continue
                 for port in self.ports[node]:
                     if port.peer not in hops:
                         hops[port.peer] = hops[node] + 1
-                        waiting.append(port.peer)
+                        queue.append(port.peer)
             self._distance[destination] = hops
         return self._distance[destination]
 
     def next_hop(self, node: str, destination: str, choice: int) -> Port | None:
         """Return the port of ``node`` on a shortest path to ``destination``; ``choice`` selects among several, modulo their number."""
-        nearer = self.next_hops(node, destination)
-        return nearer[choice % len(nearer)] if nearer else None
+        ports = self.next_hops(node, destination)
+        return ports[choice % len(ports)] if ports else None
 
     def next_hops(self, node: str, destination: str) -> list[Port]:
         """Return the ports of ``node`` on all shortest paths to ``destination``."""
@@ -119,11 +129,9 @@ class Graph:
 
     def problems(self) -> Iterator[str]:
         """Yield the reasons why the graph is not a valid network."""
-        yield from (
-            f"two nodes have the name {name}" for name in sorted({name for name in self.names if self.names.count(name) > 1})
-        )
+        yield from (f'duplicate node name "{name}"' for name in sorted({name for name in self.names if self.names.count(name) > 1}))
         for link in self.links:
-            yield from (f"a link leads to the unknown node {end}" for end in (link.a, link.b) if end not in self.names)
+            yield from (f'a link leads to the unknown node "{end}"' for end in (link.a, link.b) if end not in self.names)
         ends = [end for link in self.links for end in (link.a, link.b)]
         yield from (
             f"{host.name} has {ends.count(host.name)} links, a host must have one"

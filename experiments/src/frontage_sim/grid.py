@@ -26,7 +26,7 @@ class Run:
     """One simulation."""
 
     labels: Mapping[str, str]
-    """The combination: varied field or word, and value, in the scenario's order."""
+    """The combination: values by varied field or label, in the scenario's order."""
     seed: int
     scenario: Scenario
 
@@ -39,13 +39,14 @@ class Run:
 def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
     """Return all runs in the order of the file. Raises ConfigError for an impossible combination."""
     plain = scenario.model_dump(mode="json", exclude_unset=True, exclude={"vary", "full"})
-    made = []
+    result = []
     for labels in _combinations(scenario.vary):
         changed = deepcopy(plain)
         for axis, value in labels.items():
             choices = scenario.vary[axis]
-            for field, given in (choices[value] if isinstance(choices, dict) else {axis: value}).items():
-                _set(changed, field, given)
+            settings = choices[value] if isinstance(choices, dict) else {axis: value}
+            for field, setting in settings.items():
+                _set(changed, field, setting)
         for field, value in scenario.full.items() if full else ():
             _set(changed, field, value)
         try:
@@ -53,12 +54,12 @@ def runs(scenario: Scenario, file: Path, full: bool = False) -> list[Run]:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}, in {dict(labels)}"
-            raise _error(file, ("vary",), what, "vary fields of the scenario, with valid values") from None
+            raise _error(file, ("vary",), what, "use fields of the scenario with valid values") from None
         for field, what, fix in _problems(variant):
             raise _error(file, ("vary", field) if field in scenario.vary else (*field.split("."),), what, fix)
         shown = {field: str(value) for field, value in labels.items()}
-        made += [Run(shown, seed, variant) for seed in range(1, variant.seeds + 1)]
-    return made
+        result += [Run(shown, seed, variant) for seed in range(1, variant.seeds + 1)]
+    return result
 
 
 def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
@@ -68,11 +69,11 @@ def _problems(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
         yield "topology", problem, "give every host one link, and every link two existing nodes"
     if scenario.workload.flows:
         yield from _problems_of_flows(scenario.workload, net)
-    answering = sum(host.answers for host in net.hosts) - any(host.asks and host.answers for host in net.hosts)
-    if scenario.workload.incast is not None and scenario.workload.incast > answering:
-        yield "workload.incast", f"only {answering} servers can answer a client", "use at most this number"
+    servers_per_client = sum(host.is_server for host in net.hosts) - any(host.is_client and host.is_server for host in net.hosts)
+    if scenario.workload.incast is not None and scenario.workload.incast > servers_per_client:
+        yield "workload.incast", f"only {servers_per_client} servers can answer a client", "use at most this number"
     if scenario.scheduler.kind in DISCIPLINES and any(link.queue_bytes is not None for link in net.links):
-        yield "topology.queue_bytes", f"{scenario.scheduler.kind} counts its capacity in packets", "use `queue`"
+        yield "topology.queue_bytes", f"{scenario.scheduler.kind} limits its queue in packets", "use `queue`"
     if scenario.transport.protocol is Protocol.QUIC:
         if scenario.scheduler.rank == "segment":
             yield "scheduler.rank", "QUIC packets have no fixed position in a flow", "use unsent, or protocol tcp"
@@ -88,18 +89,18 @@ def _problems_of_flows(workload: Workload, net: Graph) -> Iterator[tuple[str, st
     if net.balances:
         yield (
             "workload.flows",
-            "behind a switch that serves the VIP, clients reach servers only through the VIP",
+            "clients reach servers only through the VIP if a switch serves it",
             "use a topology without `balances`",
         )
     for unused in sorted({"sizes", "load", "incast"} & workload.model_fields_set):
         yield f"workload.{unused}", "not available with listed flows", "remove it, or `flows`"
-    asking = [host.name for host in net.hosts if host.asks]
-    answering = [host.name for host in net.hosts if host.answers]
+    clients = [host.name for host in net.hosts if host.is_client]
+    servers = [host.name for host in net.hosts if host.is_server]
     for flow in workload.flows:
-        if flow.client not in asking:
-            yield "workload.flows", f"unknown client {flow.client}", f"use one of {', '.join(asking)}"
-        if flow.server not in answering:
-            yield "workload.flows", f"unknown server {flow.server}", f"use one of {', '.join(answering)}"
+        if flow.client not in clients:
+            yield "workload.flows", f'unknown client "{flow.client}"', f"use one of {', '.join(clients)}"
+        if flow.server not in servers:
+            yield "workload.flows", f'unknown server "{flow.server}"', f"use one of {', '.join(servers)}"
 
 
 def _error(file: Path, path: YamlPath, what: str, fix: str) -> ConfigError:

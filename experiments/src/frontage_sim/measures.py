@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of flows in papers: completion times by size, and how evenly flows are spread over servers."""
+"""Measures of flows that the papers use: completion times by size, and the balance of flows over servers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 import polars as pl
 
-SHORT = 100_000
+MAX_SHORT = 100_000
 """Maximum size of a short flow in bytes (CloudCookie, V-A; AIFO, figure 9)."""
-LONG = 1_000_000
-"""Flows above this size in bytes are long."""
+MIN_LONG = 1_000_000
+"""Size in bytes above which a flow is long."""
 
 FCT = (pl.col("end") - pl.col("start")) / 1e6
 """Flow completion time in milliseconds, from the first packet of the connection to the last byte."""
 
-SHORT_MEAN = FCT.filter(pl.col("size") <= SHORT).mean()
-SHORT_P99 = FCT.filter(pl.col("size") <= SHORT).quantile(0.99)
-LONG_MEAN = FCT.filter(pl.col("size") > LONG).mean()
+SHORT_MEAN = FCT.filter(pl.col("size") <= MAX_SHORT).mean()
+SHORT_P99 = FCT.filter(pl.col("size") <= MAX_SHORT).quantile(0.99)
+LONG_MEAN = FCT.filter(pl.col("size") > MIN_LONG).mean()
 COMPLETION = {"mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
 """CloudCookie's measures of completion times, by name."""
 
 
 def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return the number of flows of each server at every begin and end of a flow.
+    """Return the number of active flows of each server at every start and end of a flow.
 
     Columns: ``time`` (ns), ``server``, ``change``, ``active``.
     """
@@ -38,42 +38,42 @@ def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def variance(flows: pl.DataFrame, by: Sequence[str], servers: int) -> pl.DataFrame:
-    """Return the variance of active flows over all servers at every begin and end of a flow.
+    """Return the variance of active flows over all servers at every start and end of a flow.
 
-    Columns: ``time`` (ns), ``lasts`` (ns), ``variance`` (flows squared).
+    Columns: ``time`` (ns), ``duration`` (ns), ``variance`` (flows squared).
     """
     changes = active(flows, by)
-    # Each change updates the sum and the sum of squares: n to n + d adds d and d * (2n + d), where n + d is the count after it.
-    moved = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))
-    sums = moved.with_columns(
+    # A change by d from n flows adds d to the sum and d * (2n + d) to the sum of squares. `active` is n + d.
+    steps = changes.with_columns(squares=pl.col("change") * (2 * pl.col("active") - pl.col("change")))
+    sums = steps.with_columns(
         total=_within(pl.col("change").cum_sum(), by),
         squared=_within(pl.col("squares").cum_sum(), by),
     )
     return sums.select(
         *by,
         "time",
-        lasts=(_within(pl.col("time").shift(-1), by) - pl.col("time")).fill_null(0),
+        duration=(_within(pl.col("time").shift(-1), by) - pl.col("time")).fill_null(0),
         variance=pl.col("squared") / servers - (pl.col("total") / servers) ** 2,
     )
 
 
 def shares(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return the distribution over time of `variance`'s result: for each value in order, the ``share`` of time at or below it."""
-    lasts = pl.col("lasts")
+    """Return the distribution of `variance` over time: for each value in order, the ``share`` of time at or below it."""
+    duration = pl.col("duration")
     ordered = spread.sort([*by, "variance"], maintain_order=True)
-    return ordered.with_columns(share=_within(lasts.cum_sum(), by) / _within(lasts.sum(), by))
+    return ordered.with_columns(share=_within(duration.cum_sum(), by) / _within(duration.sum(), by))
 
 
 def summary(spread: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return mean, median, 90th and 99th percentile over time of `variance`'s result."""
-    at, lasts = pl.col("variance"), pl.col("lasts")
+    """Return the mean, median, 90th and 99th percentile of `variance` over time."""
+    value, duration = pl.col("variance"), pl.col("duration")
     quantiles = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
     return (
         shares(spread, by)
         .group_by(list(by), maintain_order=True)
         .agg(
-            ((at * lasts).sum() / lasts.sum()).alias("mean"),
-            *(at.filter(pl.col("share") >= share).first().alias(name) for name, share in quantiles.items()),
+            ((value * duration).sum() / duration.sum()).alias("mean"),
+            *(value.filter(pl.col("share") >= share).first().alias(name) for name, share in quantiles.items()),
         )
     )
 

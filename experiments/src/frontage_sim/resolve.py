@@ -9,10 +9,10 @@ from typing import Any
 
 from frontage.state.blocks.aifo import limit
 from frontage_sim.addresses import SERVER_PORT, SERVICES, mac, peer_mac, sid
+from frontage_sim.flow_sizes import flow_sizes
 from frontage_sim.graph import Graph, Host, Link
 from frontage_sim.grid import Run
 from frontage_sim.scenario import DISCIPLINES, Balancer, Protocol, Quic, Scenario, Scheduler, SchedulerKind, Tcp
-from frontage_sim.sizes import sizes
 from frontage_sim.switches import CPU_PORT, KEY, Program, contents_of
 from frontage_sim.topologies import graph
 
@@ -73,11 +73,11 @@ def _host(net: Graph, host: Host, scenario: Scenario) -> dict[str, Any]:
         "addresses": [str(SERVICES[transport.protocol].address(net, host.name))],
         "gateway_mac": peer_mac(net, port),
         "link": _name(port.link),
-        "masks": host.asks and not net.balances,
+        "masks": host.is_client and not net.balances,
         "tcp": (transport if isinstance(transport, Tcp) else Tcp()).model_dump(exclude={"protocol"})
         | {"max_rto": MAX_RTO, "timestamps": True},
         "quic": transport.model_dump(exclude={"protocol"}) if isinstance(transport, Quic) else None,
-        "server": server if host.answers else None,
+        "server": server if host.is_server else None,
     }
 
 
@@ -111,11 +111,11 @@ def _socket(address: IPv4Address | IPv6Address, port: int) -> str:
 
 
 def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
-    load = scenario.workload
+    workload = scenario.workload
     service = SERVICES[scenario.transport.protocol]
-    alike = {"request_bytes": load.request, "start": 0, "connection": "one a flow", "protocol": scenario.transport.protocol}
-    direct = {host.name: _socket(service.address(net, host.name), SERVER_PORT) for host in net.hosts if host.answers}
-    if load.flows:
+    common = {"request_bytes": workload.request, "start": 0, "connection": "one a flow", "protocol": scenario.transport.protocol}
+    direct = {host.name: _socket(service.address(net, host.name), SERVER_PORT) for host in net.hosts if host.is_server}
+    if workload.flows:
         return [
             {
                 "client": flow.client,
@@ -124,13 +124,13 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
                 "sizes": {"fixed": flow.size},
                 "rpt": [[at, rpt // MICROSECOND] for at, rpt in flow.rpt] or None,
                 "stop": None,
-                **alike,
+                **common,
             }
-            for flow in load.flows
+            for flow in workload.flows
         ]
-    flow_sizes = sizes(load.sizes)
-    clients = [host.name for host in net.hosts if host.asks]
-    rate = load.load * net.bottleneck / 8 / flow_sizes.mean() / len(clients) / (load.incast or 1)
+    sizes = flow_sizes(workload.sizes)
+    clients = [host.name for host in net.hosts if host.is_client]
+    rate = workload.load * net.bottleneck / 8 / sizes.mean() / len(clients) / (workload.incast or 1)
     return [
         {
             "client": client,
@@ -138,10 +138,10 @@ def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
             if net.balances
             else [direct[name] for name in direct if name != client],
             "arrivals": {"poisson": rate},
-            "sizes": {"cdf": flow_sizes.points},
-            "stop": load.duration,
-            **({"burst": load.incast} if load.incast else {}),
-            **alike,
+            "sizes": {"cdf": sizes.points},
+            "stop": workload.duration,
+            **({"burst": workload.incast} if workload.incast else {}),
+            **common,
         }
         for client in clients
     ]

@@ -33,16 +33,16 @@ COLUMNS: dict[Table, dict[str, type[pl.DataType]]] = {
 
 
 def collect(runs: Sequence[Run], out: Path, table: Table = "flows") -> pl.DataFrame:
-    """Return a table of all runs with labels and seed, and write it as ``flows.parquet`` or under the table's name."""
+    """Return a table of all runs with their labels and seeds, and write it to ``flows.parquet`` or another file named after the table."""
     frames = [
         pl.read_csv(out / run.name / f"{table}.csv", schema=COLUMNS[table]).with_columns(
             *(pl.lit(value).alias(field) for field, value in run.labels.items()), pl.lit(run.seed).alias("seed")
         )
         for run in runs
     ]
-    whole = pl.concat(frames)
-    whole.write_parquet(out / f"{table}.parquet")
-    return whole
+    rows = pl.concat(frames)
+    rows.write_parquet(out / f"{table}.parquet")
+    return rows
 
 
 def summaries(runs: Sequence[Run], out: Path) -> list[dict[str, Any]]:
@@ -73,8 +73,8 @@ def confidence(each: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def against(each: pl.DataFrame, by: Sequence[str], base: Mapping[str, str]) -> pl.DataFrame:
-    """Return every value as a multiple of the value with the fields in ``base`` and the same seed, and so the same arrivals."""
-    same = [field for field in (*by, "seed") if field not in base]
-    alike = pl.all_horizontal(pl.col(field) == value for field, value in base.items())
-    held = each.filter(alike).select(*same, pl.col("value").alias("base"))
-    return each.join(held, on=same, maintain_order="left").with_columns(pl.col("value") / pl.col("base")).drop("base")
+    """Return every value divided by the value of the setting ``base`` with the same seed, which has the same arrivals."""
+    common = [field for field in (*by, "seed") if field not in base]
+    is_base = pl.all_horizontal(pl.col(field) == value for field, value in base.items())
+    base_values = each.filter(is_base).select(*common, pl.col("value").alias("base"))
+    return each.join(base_values, on=common, maintain_order="left").with_columns(pl.col("value") / pl.col("base")).drop("base")

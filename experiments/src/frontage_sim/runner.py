@@ -31,9 +31,9 @@ class SimulationError(RuntimeError):
 def run_all(
     runs: Sequence[Run], programs: Sequence[Program], simulator: Path, out: Path, finished: Path, workers: int | None = None
 ) -> None:
-    """Simulate every run with its program, each into the folder of its name, unless ``out`` has it already.
+    """Simulate every run with its program into a folder of ``out`` named after the run, unless that folder is complete.
 
-    A run that another scenario below ``finished`` has simulated is copied: figures share runs.
+    Figures share runs: a run that another scenario in ``finished`` has simulated is copied.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -45,8 +45,8 @@ def run_all(
     versions = {
         program: hashlib.sha256(simulator.read_bytes() + program.json_file.read_bytes()).hexdigest() for program in set(programs)
     }
-    resolving = Lock()  # fills the cache of `resolve` only once
-    known = {file.read_text(): file.parent for file in finished.glob(f"*/*/{RESOLVED}")}
+    resolving = Lock()  # so that the threads fill the cache of `resolve` only once
+    folders = {file.read_text(): file.parent for file in finished.glob(f"*/*/{RESOLVED}")}
     with Progress(*columns) as progress, ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         task = progress.add_task(out.name, total=len(runs))
 
@@ -55,37 +55,37 @@ def run_all(
                 text = json.dumps(resolve(run, program))
             seconds = run.scenario.workload.duration / 1e9
             digest = hashlib.sha256((versions[program] + text).encode()).hexdigest()
-            folder, twin = out / run.name, known.get(digest)
-            if is_of(folder, digest):
+            folder, twin = out / run.name, folders.get(digest)
+            if is_complete(folder, digest):
                 progress.advance(task)
                 return
-            making = folder.with_name(folder.name + ".part")
-            for stale in (making, folder):
+            partial = folder.with_name(folder.name + ".part")
+            for stale in (partial, folder):
                 shutil.rmtree(stale, ignore_errors=True)
-            if twin is not None and is_of(twin, digest):
-                shutil.copytree(twin, making)
+            if twin is not None and is_complete(twin, digest):
+                shutil.copytree(twin, partial)
                 progress.advance(task)
             else:
-                simulate(text, seconds, simulator, making, lambda share: progress.advance(task, share))
-                (making / RESOLVED).write_text(digest)
-            making.rename(folder)
+                simulate(text, seconds, simulator, partial, lambda share: progress.advance(task, share))
+                (partial / RESOLVED).write_text(digest)
+            partial.rename(folder)
 
-        for done in [pool.submit(run_single, *pair) for pair in zip(runs, programs, strict=True)]:
-            done.result()
+        for future in [pool.submit(run_single, *pair) for pair in zip(runs, programs, strict=True)]:
+            future.result()
 
 
-def is_of(folder: Path, digest: str) -> bool:
-    """Return true if a folder holds the complete run of this digest."""
+def is_complete(folder: Path, digest: str) -> bool:
+    """Return true if the folder contains the complete run with this digest."""
     return (folder / RESOLVED).exists() and (folder / RESOLVED).read_text() == digest
 
 
 def simulate(resolved: str, seconds: float, simulator: Path, folder: Path, advance: Callable[[float], None]) -> None:
-    """Simulate a run of ``seconds`` simulated seconds into a new folder."""
+    """Run the simulator with ``seconds`` of simulated time; its results go to a new folder."""
     folder.mkdir(parents=True)
     command: list[str | Path] = [simulator, "run", "-", "--out", folder, "--progress"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdin and process.stdout and process.stderr
-    with suppress(BrokenPipeError):  # the simulator's own message explains it
+    with suppress(BrokenPipeError):  # the simulator's error output explains it
         process.stdin.write(resolved)
         process.stdin.close()
     reached = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of each simulated switch: a configuration for the real controller, and all that it would install."""
+"""The contents of each simulated switch: the controller's configuration, and the entries that the real controller installs for it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ def configuration(
 ) -> Config:
     """Return the configuration that an operator would write for this switch."""
     service = SERVICES[protocol]
-    ways = [(service.network(graph, host.name), graph.next_hop(switch.name, host.name, n)) for n, host in enumerate(graph.hosts)]
-    routes = [{"prefix": str(network), **_next_hop(graph, port)} for network, port in ways if port]
-    # Servers' packets arrive on all of these ports.
-    inside = {port.number for host in graph.hosts if host.answers for port in graph.next_hops(switch.name, host.name)}
-    known: dict[str, Any] = {
+    next_hops = [
+        (service.network(graph, host.name), graph.next_hop(switch.name, host.name, n)) for n, host in enumerate(graph.hosts)
+    ]
+    routes = [{"prefix": str(network), **_next_hop(graph, port)} for network, port in next_hops if port]
+    # Servers' packets may arrive on any of these ports.
+    server_ports = {port.number for host in graph.hosts if host.is_server for port in graph.next_hops(switch.name, host.name)}
+    settings: dict[str, Any] = {
         "device": {
             "address": "unix:unused",
             "cpu_port": CPU_PORT,
@@ -50,7 +52,7 @@ def configuration(
             {
                 "id": port.number,
                 "name": f"p{port.number}",
-                "role": "server" if port.number in inside else "client",
+                "role": "server" if port.number in server_ports else "client",
                 "mac": mac(graph, port),
                 **(_scheduler(scheduler, port) if switch.scheduled else {}),
             }
@@ -62,9 +64,9 @@ def configuration(
     if switch.balances:
         vip = {"name": "vip", "protocol": service.protocol, "address": str(service.vip), "port": service.port}
         cookies = {"cookie_prefix": str(service.cookie_prefix)} if service.cookie_prefix else {}
-        known["vips"] = [{**vip, **cookies, "policy": balancer.policy.value, "alpha": balancer.alpha}]
+        settings["vips"] = [{**vip, **cookies, "policy": balancer.policy.value, "alpha": balancer.alpha}]
         servers = [host.name for host in graph.hosts if host.role == "server"]
-        known["servers"] = [
+        settings["servers"] = [
             {
                 "name": name,
                 "vip": "vip",
@@ -75,9 +77,9 @@ def configuration(
             }
             for name, weight in zip(servers, cycle(balancer.weights or (1,)), strict=False)
         ]
-    elif (way := _to_balancer(graph, switch)) is not None:
-        routes.append({"prefix": str(ip_network(service.vip)), **_next_hop(graph, way)})
-    return loads(json.dumps(known), Path(f"{switch.name}.yaml"))
+    elif (port := _to_balancer(graph, switch)) is not None:
+        routes.append({"prefix": str(ip_network(service.vip)), **_next_hop(graph, port)})
+    return loads(json.dumps(settings), Path(f"{switch.name}.yaml"))
 
 
 def contents_of(
@@ -96,15 +98,15 @@ def contents_of(
 
 def _scheduler(scheduler: Scheduler, port: Port) -> dict[str, Any]:
     """Return the scheduler section of a port; the simulator implements ideal schedulers itself."""
-    marks = {"ecn_threshold": scheduler.ecn_threshold} if scheduler.ecn_threshold else {}
+    marking = {"ecn_threshold": scheduler.ecn_threshold} if scheduler.ecn_threshold else {}
     match scheduler.kind:
         case SchedulerKind.AIFO:
             parameters = scheduler.model_dump(include={"window", "sample", "k"})
-            return {"scheduler": {"kind": "aifo", "capacity": port.link.queue, **parameters}, **marks}
+            return {"scheduler": {"kind": "aifo", "capacity": port.link.queue, **parameters}, **marking}
         case SchedulerKind.SP_PIFO:
-            return {"scheduler": {"kind": "sp-pifo"}, **marks}
+            return {"scheduler": {"kind": "sp-pifo"}, **marking}
         case _:
-            return marks
+            return marking
 
 
 @cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topologies that a scenario can name, as graphs."""
+"""Graphs of the topologies that a scenario can name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from frontage_sim.graph import Graph, Host, Link, Switch
 
 CLIENTS_NIC = "nic"
 TOR = "tor"
-BUS = 100
-"""Ratio of the rates between a host and its NIC, and of the NIC's link."""
+BUS_SPEEDUP = 100
+"""Rate between a host and its NIC, as a multiple of the rate of the NIC's link."""
 
 
 def graph(topology: scenario.Testbed | scenario.LeafSpine | scenario.Graph) -> Graph:
@@ -22,7 +22,7 @@ def graph(topology: scenario.Testbed | scenario.LeafSpine | scenario.Graph) -> G
         case scenario.LeafSpine():
             return leaf_spine(topology)
         case scenario.Graph():
-            return own(topology)
+            return listed(topology)
 
 
 def testbed(topology: scenario.Testbed) -> Graph:
@@ -32,8 +32,8 @@ def testbed(topology: scenario.Testbed) -> Graph:
         c2 - lb2 -- nic ======= tor -- s2
         c3 - lb3 /   (the bottleneck)\\ ...
 
-    The machine's NIC switches between its virtual functions and the wire, so it is a switch here. The servers' links together carry no
-    more than the bottleneck unless ``server_share`` says so: where assignments cluster, one server's link fills while others idle.
+    The machine's NIC switches between its virtual functions and the wire, so it is a switch here. With a ``server_share`` of 1, all links
+    of servers together have the rate of the bottleneck. Then an uneven assignment fills the link of one server while others are idle.
     """
     clients = [Host(f"c{n}", "client") for n in range(1, topology.clients + 1)]
     servers = [Host(f"s{n}", "server") for n in range(1, topology.servers + 1)]
@@ -55,10 +55,10 @@ def testbed(topology: scenario.Testbed) -> Graph:
 
 
 def leaf_spine(topology: scenario.LeafSpine) -> Graph:
-    """Return racks of peers with flows between any two of them. The load is that of the hosts' links.
+    """Return racks of peers with flows between any two of them. The load refers to the hosts' links.
 
     With ``nics``, packets of a host wait in its NIC, a switch that drops, marks and orders like the others, as in NetBench and pFabric.
-    Otherwise a host loses nothing, and its connections take turns, as with Linux's fq.
+    Without, a host loses no packets, and its connections take turns, as with Linux's fq.
     """
     spines = [Switch(f"spine{n}") for n in range(1, topology.spines + 1)]
     leaves = [Switch(f"leaf{n}") for n in range(1, topology.leaves + 1)]
@@ -67,17 +67,18 @@ def leaf_spine(topology: scenario.LeafSpine) -> Graph:
     wire = Link(
         "", "", topology.access_rate, topology.delay, topology.queue, overhead=topology.overhead, queue_bytes=topology.queue_bytes
     )
-    racked = [nic.name for nic in nics] or [host.name for host in hosts]
-    links = [replace(wire, a=leaves[n // topology.hosts].name, b=name) for n, name in enumerate(racked)]
+    leaf_peers = [nic.name for nic in nics] or [host.name for host in hosts]
+    links = [replace(wire, a=leaves[n // topology.hosts].name, b=name) for n, name in enumerate(leaf_peers)]
     links += [
-        Link(nic.name, host.name, BUS * topology.access_rate, 0, topology.queue) for nic, host in zip(nics, hosts, strict=False)
+        Link(nic.name, host.name, BUS_SPEEDUP * topology.access_rate, 0, topology.queue)
+        for nic, host in zip(nics, hosts, strict=False)
     ]
     links += [replace(wire, a=leaf.name, b=spine.name, rate=topology.spine_rate) for leaf in leaves for spine in spines]
     return Graph((*leaves, *spines, *nics), tuple(hosts), tuple(links), bottleneck=topology.access_rate * len(hosts))
 
 
-def own(topology: scenario.Graph) -> Graph:
-    """Return the scenario's own graph; the load is that of the slowest link."""
+def listed(topology: scenario.Graph) -> Graph:
+    """Return the graph that the scenario lists. The load refers to the slowest link."""
     switches = tuple(Switch(node.name, node.balances, node.scheduled) for node in topology.switches)
     hosts = tuple(Host(node.name, node.role) for node in topology.hosts)
     links = tuple(Link(*edge.ends, edge.rate, edge.delay, edge.queue, edge.loss_ppb, edge.overhead) for edge in topology.links)

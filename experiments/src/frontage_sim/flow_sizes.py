@@ -6,12 +6,11 @@ from __future__ import annotations
 from frontage_testbed.load.workload import Cdf, load_cdf
 
 _DATA_MINING = ((0, 0.0), (1, 0.5), (2, 0.6), (3, 0.7), (7, 0.8), (267, 0.9), (2107, 0.95), (66_667, 0.99), (666_667, 1.0))
-"""Of a data-mining cluster (VL2, SIGCOMM 2009), as pFabric tabulates it: packets of 1,460 bytes, cumulative probability."""
-
+"""Flow sizes in a data-mining cluster (VL2, SIGCOMM 2009), as in pFabric: packets of 1,460 bytes, and cumulative probability."""
 
 _STEPS = (1, 10_000, 20_000, 30_000, 50_000, 80_000, 200_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000)
 _SHARES = (0.15, 0.2, 0.3, 0.4, 0.53, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
-"""The web-search workload in steps, each flow as long as the lower end of its interval: what AIFO's simulation draws from."""
+"""Cumulative probabilities of `_STEPS`, in bytes: AIFO's simulation draws the lower end of each interval of the web-search workload."""
 
 
 def _steps() -> Cdf:
@@ -20,8 +19,8 @@ def _steps() -> Cdf:
     return Cdf(tuple((float(size), share) for size, *shares in points for share in shares))
 
 
-def sizes(name: str) -> Cdf:
-    """The distribution in bytes. Raises ValueError, which says what there is."""
+def flow_sizes(name: str) -> Cdf:
+    """Return the distribution in bytes. Raises ValueError for an unknown name, with the valid ones."""
     kind, _, values = name.partition(":")
     try:
         match kind:
