@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five schedulers on the web-search workload, beside AIFO's published table."""
+"""Five schedulers on the web-search workload, compared with AIFO's published table."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from frontage_sim.figures import Result
-from frontage_sim.measures import FCT, LONG, SHORT_MEAN, SHORT_P99
+from frontage_sim.measures import FCT, MIN_LONG, SHORT_MEAN, SHORT_P99
 
-FROM_1MB = FCT.filter(pl.col("size") >= LONG).mean()
-"""The paper's long flows include those of 1 MB, which are a tenth of all."""
+FROM_1MB = FCT.filter(pl.col("size") >= MIN_LONG).mean()
+"""The paper's long flows include those of exactly 1 MB, which are a tenth of all flows."""
 MEASURES = {"mean_below_100KB": SHORT_MEAN, "p99_below_100KB": SHORT_P99, "mean_from_1MB": FROM_1MB}
 LOADS = (0.2, 0.8)
 CODES = "_codes"
-"""What a rival's name ends with that has ranks by the cookie's codes; as published, they are exact."""
-CLOSE = 0.25
-"""How far a figure may be from what was published to be called the same."""
+"""Suffix of a rival whose ranks are the cookie's codes; the published ranks are exact."""
+TOLERANCE = 0.25
+"""Relative difference up to which a number counts as reproduced."""
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
@@ -28,7 +28,7 @@ def evaluate(flows: pl.DataFrame) -> Result:
     published = published.rename({"rival": "as"})
     both = published.join(ours, on=["metric", "load", "as"], maintain_order="left_right")
     ratio = pl.col("ours (ms)") / pl.col("published (ms)")
-    close = pl.when((ratio - 1).abs() <= CLOSE).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    close = pl.when((ratio - 1).abs() <= TOLERANCE).then(pl.lit("yes")).otherwise(pl.lit("no"))
     table = both.select("metric", "load", "rival", "published (ms)", "ours (ms)", ratio.alias("ratio"), close.alias("within 25 %"))
     return Result(table, _plot(table))
 
@@ -39,10 +39,10 @@ def _plot(table: pl.DataFrame) -> Figure:
     for row, load in zip(grid, LOADS, strict=True):
         for axes, metric in zip(row, MEASURES, strict=True):
             shown = table.filter((pl.col("metric") == metric) & (pl.col("load") == load))
-            places = range(shown.height)
-            axes.bar([place - 0.2 for place in places], shown["published (ms)"], 0.38, label="published", color="0.7")
-            axes.bar([place + 0.2 for place in places], shown["ours (ms)"], 0.38, label="ours")
-            axes.set_xticks(places, shown["rival"].to_list(), fontsize=7)
+            positions = range(shown.height)
+            axes.bar([x - 0.2 for x in positions], shown["published (ms)"], 0.38, label="published", color="0.7")
+            axes.bar([x + 0.2 for x in positions], shown["ours (ms)"], 0.38, label="ours")
+            axes.set_xticks(positions, shown["rival"].to_list(), fontsize=7)
             axes.set_title(f"{metric}, load {load}", fontsize=8)
     grid[0][0].set_ylabel("FCT (ms)")
     grid[0][-1].legend()

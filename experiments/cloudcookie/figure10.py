@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The variance over the servers of their active flows, as long as flows arrive: how often it is how large."""
+"""Distribution over time of the variance of active flows over the servers, while flows arrive."""
 
 import polars as pl
 from matplotlib.figure import Figure

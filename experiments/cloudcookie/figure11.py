@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What six flows receive over time, while the remaining processing times that they announce rotate."""
+"""Throughput of six flows over time, while the remaining processing times that they signal rotate."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ def evaluate(received: pl.DataFrame) -> Result:
 
 
 def _table(rate: pl.DataFrame) -> pl.DataFrame:
-    """Mbit/s of each flow in each period, once settled. What is recorded at a time was received in the interval before."""
+    """Return the mean rate of each flow in each period, without its first second. A sample covers the interval before its time."""
     begin = ((pl.col("seconds") - 1e-9) // PERIOD * PERIOD).cast(pl.Int64)
     settled = rate.with_columns(begin=begin).filter(pl.col("seconds") - pl.col("begin") > SETTLED)
     means = settled.group_by("begin", "flow").agg(pl.col("mbits").mean().round().cast(pl.Int64)).sort("begin", "flow")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FCT of four variants of CCLB4, and how far each is from the first."""
+"""FCT of four variants of CCLB4, and their differences from the first."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -12,21 +12,21 @@ MEASURES = {"mean": FCT.mean(), "mean, to 100 kB": SHORT_MEAN, "99th percentile,
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
-    found = {name: over_seeds(flows, ["variant"], value) for name, value in MEASURES.items()}
+    measured = {name: over_seeds(flows, ["variant"], value) for name, value in MEASURES.items()}
     relative = [
         frame.select(
             pl.format("{} %", ((pl.col("mean") / pl.col("mean").first() - 1) * 100).round().cast(pl.Int64)).alias(
                 f"{name}, to QUIC's"
             )
         )
-        for name, frame in found.items()
+        for name, frame in measured.items()
     ]
-    return Result(pl.concat([plus_minus(found, ["variant"], "ms"), *relative], how="horizontal"), _plot(found))
+    return Result(pl.concat([plus_minus(measured, ["variant"], "ms"), *relative], how="horizontal"), _plot(measured))
 
 
-def _plot(found: dict[str, pl.DataFrame]) -> Figure:
+def _plot(measured: dict[str, pl.DataFrame]) -> Figure:
     figure = Figure(figsize=(9, 3))
-    for axes, (name, frame) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+    for axes, (name, frame) in zip(figure.subplots(1, len(measured)), measured.items(), strict=True):
         axes.bar(frame["variant"], frame["mean"], 0.6, yerr=frame["half_width"], capsize=2)
         axes.tick_params("x", rotation=25)
         axes.set_title(name, fontsize=9)

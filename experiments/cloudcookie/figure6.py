@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The variance over the servers of their active flows, by the number of L4 load balancers and by what these go by."""
+"""Distribution over time of the variance of active flows over the servers, by number of L4 load balancers and source of the counts."""
 
 import polars as pl
 from matplotlib.figure import Figure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FCT of four load balancers, by what limits and with AIFO: the mean and the 99th percentile of short flows, the mean of long ones."""
+"""FCT of four load balancers with different bottlenecks, and with AIFO."""
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -12,19 +12,19 @@ BY = ["limit", "balancer.policy"]
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
-    found = {name: over_seeds(flows, BY, value) for name, value in COMPLETION.items()}
-    return Result(plus_minus(found, BY, "ms"), _plot(found))
+    measured = {name: over_seeds(flows, BY, value) for name, value in COMPLETION.items()}
+    return Result(plus_minus(measured, BY, "ms"), _plot(measured))
 
 
-def _plot(found: dict[str, pl.DataFrame]) -> Figure:
+def _plot(measured: dict[str, pl.DataFrame]) -> Figure:
     figure = Figure(figsize=(9, 3))
-    for axes, (name, frame) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+    for axes, (name, frame) in zip(figure.subplots(1, len(measured)), measured.items(), strict=True):
         policies = frame["balancer.policy"].unique(maintain_order=True).to_list()
         limits = frame["limit"].unique(maintain_order=True).to_list()
-        for place, limit in enumerate(limits):
+        for group, limit in enumerate(limits):
             rows = frame.filter(pl.col("limit") == limit)
-            at = [policies.index(policy) + 0.27 * (place - 1) for policy in rows["balancer.policy"]]
-            axes.bar(at, rows["mean"], 0.25, yerr=rows["half_width"], label=limit, capsize=2)
+            positions = [policies.index(policy) + 0.27 * (group - 1) for policy in rows["balancer.policy"]]
+            axes.bar(positions, rows["mean"], 0.25, yerr=rows["half_width"], label=limit, capsize=2)
         axes.set_xticks(range(len(policies)), policies, rotation=25)
         axes.set_title(name, fontsize=9)
         axes.set_ylabel("FCT (ms)")

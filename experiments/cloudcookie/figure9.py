@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FCT of four load balancers against load, and in how many seeds they rank as the paper says."""
+"""FCT of four load balancers against load, and the number of seeds in which they rank as in the paper."""
 
 from itertools import pairwise
 
@@ -10,9 +10,9 @@ from frontage_sim.figures import Result
 from frontage_sim.measures import COMPLETION
 
 RANKING = ["cclb4", "hash", "cheetah-rr", "cheetah-ll"]
-"""The paper's, the best first."""
-HIGH = 0.6
-"""The load from which the paper sees the four apart."""
+"""The paper's ranking, the best policy first."""
+MIN_LOAD = 0.6
+"""Load from which the four policies differ in the paper."""
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
@@ -23,10 +23,10 @@ def evaluate(flows: pl.DataFrame) -> Result:
 
 
 def _table(each: pl.DataFrame) -> pl.DataFrame:
-    """Means over the seeds, and how many seeds have each policy before the next."""
-    wide = each.filter(pl.col("load") >= HIGH).pivot("policy", index=["measure", "load", "seed"], values="fct")
+    """Return means over the seeds, and the number of seeds in which each policy is better than the next."""
+    by_seed = each.filter(pl.col("load") >= MIN_LOAD).pivot("policy", index=["measure", "load", "seed"], values="fct")
     orders = {f"{a} < {b}": pl.col(a) < pl.col(b) for a, b in pairwise(RANKING)}
-    return wide.group_by("measure", "load", maintain_order=True).agg(
+    return by_seed.group_by("measure", "load", maintain_order=True).agg(
         *(pl.col(policy).mean().alias(f"{policy} (ms)") for policy in RANKING),
         *(order.sum().alias(name) for name, order in orders.items()),
         pl.all_horizontal(*orders.values()).sum().alias("all three"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AIFO's parameters, one changed at a time."""
+"""Completion times with AIFO's parameters changed one at a time."""
 
 import polars as pl
 

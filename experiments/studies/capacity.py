@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Balancers over servers of two rates, with weights that fit and that do not."""
+"""Balancers with servers of two rates, with the right weights and with equal ones."""
 
 import polars as pl
 

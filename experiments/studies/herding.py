@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How evenly flows are spread, and how long they take, as L4 load balancers multiply."""
+"""Balance and completion times of flows against the number of L4 load balancers."""
 
 import polars as pl
 
@@ -9,18 +9,18 @@ from frontage_sim.measures import FCT, variance
 from frontage_sim.results import per_seed
 
 SERVERS = 16
-OVER_TIME = (pl.col("variance") * pl.col("lasts")).sum() / pl.col("lasts").sum()
+MEAN_OVER_TIME = (pl.col("variance") * pl.col("duration")).sum() / pl.col("duration").sum()
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
     by = ["balancer", "topology.clients"]
     spread = variance(flows, [*by, "seed"], SERVERS)
-    arriving = spread.join(flows.group_by(*by, "seed").agg(last=pl.col("start").max()), on=[*by, "seed"]).filter(
+    while_arriving = spread.join(flows.group_by(*by, "seed").agg(last=pl.col("start").max()), on=[*by, "seed"]).filter(
         pl.col("time") <= pl.col("last")
     )
     each = {
         "mean FCT (ms)": per_seed(flows, by, FCT.mean()),
         "99th percentile of FCT (ms)": per_seed(flows, by, FCT.quantile(0.99)),
-        "variance of active flows": per_seed(arriving, by, OVER_TIME),
+        "variance of active flows": per_seed(while_arriving, by, MEAN_OVER_TIME),
     }
     return compare(each, "topology.clients", "balancer", {"balancer": "shipped"})

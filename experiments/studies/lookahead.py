@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thresholds from which a flow counts as one that lasts."""
+"""Completion times by look-ahead: the remaining bytes above which a flow counts in N_FF."""
 
 import polars as pl
 

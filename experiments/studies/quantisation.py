@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion times, by the bits of RPT that AIFO sees."""
+"""Completion times by the number of RPT bits that AIFO reads."""
 
 import polars as pl
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weight of active against future flows, at several loads."""
+"""Completion times by the weight of active against future flows, at several loads."""
 
 import polars as pl
 

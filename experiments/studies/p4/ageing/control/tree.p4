@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tournament (p4src/control/tree.p4) with ageing: a leaf that nobody reports on loses an eighth of its score at each visit, so that an old report is
-// believed less and less, until the server looks good enough for a flow, and tells how it is. Servers that have flows by this switch report with each
-// packet, and hardly age. Who visits are packets without business in the tree, one in 2^AGE_SHIFT, each the next leaf; of the first VIP, for a simulation
-// has no other.
+// The tournament tree (p4src/control/tree.p4) with ageing: a leaf without new reports loses an eighth of its score at each visit. An old report
+// thus counts less and less, until the server looks idle enough to get a flow, whose packets then report its loads. Servers with flows through
+// this switch report with each packet and hardly age. One in 2^AGE_SHIFT of the packets that do not use the tree visits a leaf, each the next one.
+// Only the leaves of the first VIP age, because a simulation has a single VIP.
 const bit<8> TREE_AGE = 7;
 
 #ifndef AGE_SHIFT
@@ -23,7 +23,7 @@ control Sweep(inout tree_t tree) {
     }
 }
 
-// As TreeLeaf, and ageing.
+// TreeLeaf with the operation TREE_AGE.
 control AgeingLeaf(inout tree_t tree) {
     register<bit<32>>(TREE_SLOTS) leaves;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As p4src/control/rank.p4, but of the code only the RPT_BITS most significant bits are read: what a narrower field in the cookie would say.
+// Like p4src/control/rank.p4, but reads only the RPT_BITS most significant bits of the code, as if the cookie had a narrower field.
 #ifndef RPT_BITS
 #define RPT_BITS 8
 #endif

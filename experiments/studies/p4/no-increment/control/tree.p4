@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tournament (p4src/control/tree.p4), where a flow that was given to a server does not count before the server says so.
+// The tournament tree (p4src/control/tree.p4) without local increments: an assigned flow counts only after its server has reported it.
 control Tree(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;
