@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use common::clients::Client;
+use common::edge_switch::{self, CLIENT, COOKIE_PREFIX};
 use common::gateway::{self, GATEWAY, SERVICE};
-use common::hop::{self, CLIENT, COOKIE_PREFIX};
 use common::real_server::RealServer;
 use common::{HEARTBEATS, PORT, SID, Testbed, host};
 use frontage_h3_client::by_name::{Fetch, Lookup, Report, Route};
@@ -75,72 +75,71 @@ fn client_binds_late_and_returns_to_unicast_address() {
     assert!(
         matches!(unicast, SocketAddr::V6(v6) if v6.ip().to_bits() >> 64 == COOKIE_PREFIX.into())
     );
-    // The socket may have moved before the task that connected hears of it: which of the two came first says nothing.
+    // The socket may migrate before the connecting task is notified, so the order of both times is arbitrary.
     assert!(report.seconds.migrated.is_some(), "{report}");
-    let seen = testbed.hop.seen();
+    let log = testbed.edge_switch.log();
     assert!(
-        seen.to_cookie > seen.tunnelled[0] && seen.to_vip == 0,
+        log.to_cookie > log.tunnelled[0] && log.to_vip == 0,
         "{:?}",
-        seen.tunnelled
+        log.tunnelled
     );
     assert_eq!(testbed.metric("late_bound_clients_total"), 1);
     wait_for("every datagram to be counted", || {
-        testbed.metric("tunnel_received_total") == testbed.hop.seen().tunnelled[0] as u64
+        testbed.metric("tunnel_received_total") == testbed.edge_switch.log().tunnelled[0] as u64
     });
-    // Nothing by the tunnel any more.
+    // The next connection does not use the tunnel.
     let report = get(&testbed, "object");
     assert!(report.is_success(), "{report}");
     assert_eq!(
         (report.connected, report.cached),
         (Some(unicast), Some(unicast))
     );
-    assert_eq!(testbed.hop.seen().tunnelled, seen.tunnelled);
+    assert_eq!(testbed.edge_switch.log().tunnelled, log.tunnelled);
 }
 
 #[test]
 fn unmodified_clients_bind_late() {
     for client in [Client::Ngtcp2, Client::Aioquic] {
-        if !privileged() || !client.is_here() {
+        if !privileged() || !client.is_installed() {
             continue;
         }
         let testbed = Testbed::replica("unmodified", &[("object", &object())]);
         assert!(client.get(&testbed, &host(SERVICE.into()), "object", &[]).0 == object());
         assert_eq!(testbed.metric("late_bound_clients_total"), 1);
-        let seen = testbed.hop.seen();
-        assert!(seen.to_cookie > seen.tunnelled[0], "{:?}", seen.tunnelled);
+        let log = testbed.edge_switch.log();
+        assert!(log.to_cookie > log.tunnelled[0], "{:?}", log.tunnelled);
     }
 }
 
-/// Request `/handed/object` from the server at `address` on a connection with two paths, until `enough` or `count`
-/// times. The client
-/// does not follow the preferred address.
-fn ask(testbed: &Testbed, address: Ipv6Addr, count: usize, enough: impl Fn() -> bool + Sync) {
+/// Request `/handed/object` from the server at `address` on a connection with two paths, until `is_done` returns true, or
+/// `count` times. The client does not follow the preferred address.
+fn request(testbed: &Testbed, address: Ipv6Addr, count: usize, is_done: impl Fn() -> bool + Sync) {
     let stay = Options {
         follow: false,
         migrate_early: false,
         paths: 2,
         ..options()
     };
-    let asked = async {
+    let requests = async {
         let target = Target::new(&format!("https://[{address}]:{PORT}/handed/object")).await?;
         let session = Http3::new(&stay, None)?.connect(&target).await;
         let session = session?;
         for _ in 0..count {
-            let answer = session.get(&target.uri).await;
-            let mut answer = answer?;
+            let response = session.get(&target.uri).await;
+            let mut response = response?;
             let mut body = Vec::new();
-            while let Ok(Some(part)) = answer.chunk().await {
+            while let Ok(Some(part)) = response.chunk().await {
                 body.extend_from_slice(&part);
             }
             assert!(body == object());
-            if enough() {
+            if is_done() {
                 break;
             }
         }
         session.close().await;
         Ok(())
     };
-    testbed.client.run(|| block_on(asked)).unwrap();
+    testbed.client.run(|| block_on(requests)).unwrap();
 }
 
 #[test]
@@ -150,40 +149,42 @@ fn requests_in_tunnel_are_not_delegated() {
     }
     let testbed = Testbed::replica_with_real_server("handed", &[]);
     let real_server = RealServer::start(&testbed, object());
-    ask(&testbed, SERVICE, 20, || false);
+    request(&testbed, SERVICE, 20, || false);
     assert_eq!(
         (
             real_server.grants(),
             testbed.metric("handoff_local_total{reason=\"unavailable\"}")
         ),
         (0, 20),
-        "real servers have no end of the tunnel"
+        "real servers are not tunnel endpoints"
     );
-    // The same client at the VIP, once its second path is known to lead there.
-    ask(&testbed, hop::VIP, 1000, || real_server.grants() > 0);
+    // At the VIP, requests are delegated once the server knows that the client's second path uses the VIP.
+    request(&testbed, edge_switch::VIP, 1000, || {
+        real_server.grants() > 0
+    });
     assert!(real_server.grants() > 0);
 }
 
-/// A minimal dispatcher that records requests of replicas as `METHOD path` and body.
+/// A minimal dispatcher that records the requests of replicas as `METHOD path` and body.
 #[derive(Clone, Default)]
 struct Dispatcher(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl Dispatcher {
-    fn at(testbed: &Testbed) -> Self {
+    fn start(testbed: &Testbed) -> Self {
         let dispatcher = Self::default();
         let listener = testbed
             .server
             .run(|| TcpListener::bind(("127.0.0.1", HEARTBEATS)).unwrap());
-        let here = dispatcher.clone();
+        let recorder = dispatcher.clone();
         thread::spawn(move || {
             listener
                 .incoming()
-                .for_each(|stream| here.take(stream.unwrap()))
+                .for_each(|stream| recorder.respond(stream.unwrap()))
         });
         dispatcher
     }
 
-    fn take(&self, stream: TcpStream) {
+    fn respond(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream);
         let (mut head, mut length) = (String::new(), 0);
         let mut line = String::new();
@@ -199,17 +200,21 @@ impl Dispatcher {
         let request = head.strip_suffix(" HTTP/1.1\r\n").unwrap().to_owned();
         let body = serde_json::from_slice(&body).unwrap_or_default();
         self.0.lock().unwrap().push((request, body));
-        let answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
-        reader.into_inner().write_all(answer).unwrap();
+        let response = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+        reader.into_inner().write_all(response).unwrap();
     }
 
-    fn heard(&self) -> Vec<(String, Value)> {
+    fn requests(&self) -> Vec<(String, Value)> {
         self.0.lock().unwrap().clone()
     }
 
-    /// Wait for the first heartbeat that satisfies `this`.
-    fn wait(&self, what: &str, this: impl Fn(&Value) -> bool) -> Value {
-        let find = || self.heard().into_iter().find(|(_, body)| this(body));
+    /// Wait for the first request whose body satisfies `condition`, and return the body.
+    fn wait(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        let find = || {
+            self.requests()
+                .into_iter()
+                .find(|(_, body)| condition(body))
+        };
         wait_for(what, || find().is_some());
         find().unwrap().1
     }
@@ -221,40 +226,40 @@ fn dispatchers_get_heartbeats() {
         return;
     }
     let testbed = Testbed::replica("heart", &[("object", &object())]);
-    wait_for("a dispatcher to be missed", || {
+    wait_for("a missed heartbeat", || {
         testbed.metric("missed_heartbeats_total") > 0
     });
-    let dispatcher = Dispatcher::at(&testbed);
+    let dispatcher = Dispatcher::start(&testbed);
     let first = dispatcher.wait("a heartbeat", |_| true);
     let expected = serde_json::json!({
         "services": ["frontage.test"], "address": gateway::REPLICA.to_string(), "load": 0.0, "weight": 1,
         "accepting": true, "ttl": 3, "rtts": [],
     });
     assert_eq!(
-        (dispatcher.heard()[0].0.as_str(), &first),
+        (dispatcher.requests()[0].0.as_str(), &first),
         (format!("PUT /replicas/{SID}").as_str(), &expected)
     );
-    // The client came by another site, so its RTT is taken once it has moved.
+    // The client enters at another site, so the replica measures its RTT only after migration.
     assert!(get(&testbed, "object").is_success());
-    let told = dispatcher.wait("an RTT", |body| body["rtts"][0].is_object());
-    let rtt = &told["rtts"][0];
+    let heartbeat = dispatcher.wait("an RTT", |body| body["rtts"][0].is_object());
+    let rtt = &heartbeat["rtts"][0];
     assert_eq!(
         (&rtt["prefix"], &rtt["count"]),
         (&"2001:db8:a::/48".into(), &1.into())
     );
     assert!(rtt["rtt_us"].as_u64().unwrap() > 0);
     testbed.signal(libc::SIGTERM);
-    wait_for("the farewell", || {
-        dispatcher.heard().last().unwrap().0 == format!("DELETE /replicas/{SID}")
+    wait_for("deregistration", || {
+        dispatcher.requests().last().unwrap().0 == format!("DELETE /replicas/{SID}")
     });
 }
 
-/// Start a response of an origin, and end it on request.
-fn slow_origin(testbed: &Testbed, begun: &mpsc::Sender<()>, end: &mpsc::Receiver<()>) {
+/// Run an origin that sends half of a response, and the rest when it is signalled.
+fn slow_origin(testbed: &Testbed, listening: &mpsc::Sender<()>, end: &mpsc::Receiver<()>) {
     let listener = testbed
         .server
         .run(|| TcpListener::bind("127.0.0.1:8080").unwrap());
-    begun.send(()).unwrap();
+    listening.send(()).unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
     stream
@@ -270,7 +275,7 @@ fn overloaded_replica_refuses_cached_clients() {
         return;
     }
     let testbed = Testbed::replica("overload", &[("object", &object())]);
-    let dispatcher = Dispatcher::at(&testbed);
+    let dispatcher = Dispatcher::start(&testbed);
     let unicast = get(&testbed, "object").preferred.unwrap();
     let refused = |what: &str| {
         let attempt = async || {
@@ -285,15 +290,15 @@ fn overloaded_replica_refuses_cached_clients() {
             .expect(what);
         assert!(error.to_string().contains("refused"), "{what}: {error}");
     };
-    let ((begin, begun), (end, ended)) = (mpsc::channel(), mpsc::channel());
+    let ((listening, is_listening), (end, ended)) = (mpsc::channel(), mpsc::channel());
     thread::scope(|scope| {
-        // Ends with the scope, however that ends.
-        let (here, end) = (&testbed, end);
-        scope.spawn(move || slow_origin(here, &begin, &ended));
-        begun.recv().unwrap();
+        // If this scope panics, the sender is dropped, which ends the origin.
+        let (origin_testbed, end) = (&testbed, end);
+        scope.spawn(move || slow_origin(origin_testbed, &listening, &ended));
+        is_listening.recv().unwrap();
         let slow = scope.spawn(|| get(&testbed, "origin"));
-        wait_for("the load", || testbed.metric("active_flows") == 1);
-        dispatcher.wait("it to go", |body| {
+        wait_for("an active flow", || testbed.metric("active_flows") == 1);
+        dispatcher.wait("a heartbeat of an overloaded replica", |body| {
             body["accepting"] == false && body["load"] == 1.0
         });
         let report = get(&testbed, "object");
@@ -307,16 +312,21 @@ fn overloaded_replica_refuses_cached_clients() {
             "{report}"
         );
         assert_eq!(testbed.metric("refused_total"), 1);
-        // It drains: the same, until it ends.
+        // A draining replica also refuses cached clients.
         testbed.signal(libc::SIGTERM);
-        wait_for("the farewell", || {
-            dispatcher.heard().last().unwrap().0.starts_with("DELETE")
+        wait_for("deregistration", || {
+            dispatcher
+                .requests()
+                .last()
+                .unwrap()
+                .0
+                .starts_with("DELETE")
         });
-        refused("a server that drains");
+        refused("a draining server refuses connections");
         end.send(()).unwrap();
         assert!(slow.join().unwrap().is_success());
     });
-    wait_for("the server to end", || !testbed.is_up());
+    wait_for("the server to stop", || !testbed.is_up());
 }
 
 #[test]
@@ -326,7 +336,7 @@ fn invalid_tunnel_datagrams_are_dropped_and_counted() {
     }
     let testbed = Testbed::replica("tunnel", &[("object", &object())]);
     let client = SocketAddr::new(CLIENT.into(), 5000);
-    let whole = |port| {
+    let tunnelled = |port| {
         let flow = Flow {
             source: client,
             destination: (SERVICE, port).into(),
@@ -337,17 +347,17 @@ fn invalid_tunnel_datagrams_are_dropped_and_counted() {
         |reason: &str| testbed.metric(&format!("tunnel_dropped_total{{reason=\"{reason}\"}}"));
     let send = |peer, content: &[u8], reason: &str| {
         let before = dropped(reason);
-        gateway::send(&mut &testbed.wires[1], peer, content);
+        gateway::send(&mut &testbed.interfaces[1], peer, content);
         wait_for(reason, || dropped(reason) == before + 1);
     };
-    let good = whole(PORT);
-    let stranger = Ipv6Addr::from_bits(GATEWAY.to_bits() + 1);
-    send(stranger, &good, "unknown_peer");
-    send(GATEWAY, &whole(PORT + 1), "no_socket");
+    let valid = tunnelled(PORT);
+    let unknown_peer = Ipv6Addr::from_bits(GATEWAY.to_bits() + 1);
+    send(unknown_peer, &valid, "unknown_peer");
+    send(GATEWAY, &tunnelled(PORT + 1), "no_socket");
     send(GATEWAY, &[], Error::TunnelShort.name());
-    send(GATEWAY, &good[..100], Error::InnerShort.name());
+    send(GATEWAY, &valid[..100], Error::InnerShort.name());
     let changed = |at: usize, to: u8| {
-        let mut content = good.clone();
+        let mut content = valid.clone();
         content[at] = to;
         content
     };
@@ -355,12 +365,12 @@ fn invalid_tunnel_datagrams_are_dropped_and_counted() {
     send(GATEWAY, &changed(4, 1), Error::Origin.name());
     send(
         GATEWAY,
-        &changed(good.len() - 1, 1),
+        &changed(valid.len() - 1, 1),
         Error::UdpChecksum.name(),
     );
     assert_eq!(testbed.metric("tunnel_received_total"), 0);
     // noq drops a datagram that is not QUIC, and the replica continues.
-    gateway::send(&mut &testbed.wires[1], GATEWAY, &good);
+    gateway::send(&mut &testbed.interfaces[1], GATEWAY, &valid);
     wait_for("the datagram", || {
         testbed.metric("tunnel_received_total") == 1
     });

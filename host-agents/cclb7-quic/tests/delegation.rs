@@ -7,31 +7,36 @@ use std::fs;
 
 use common::Testbed;
 use common::clients::{Client, PYTHON, SCRIPTS};
-use common::hop::VIP;
+use common::edge_switch::VIP;
 use common::real_server::RealServer;
 use frontage_testkit::privileged;
 
-/// The request comes before any other 1-RTT packet, as with Bun and lsquic.
+/// The request precedes all other 1-RTT packets, as with Bun and lsquic.
 #[test]
 fn request_in_last_handshake_datagram_is_delegated() {
-    if !privileged() || !Client::Aioquic.is_here() {
+    if !privileged() || !Client::Aioquic.is_installed() {
         return;
     }
     let testbed = Testbed::with_real_server("at-once", &[]);
-    let body = b"what the origin has".to_vec();
+    let body = b"body of the origin".to_vec();
     let real_server = RealServer::start(&testbed, body.clone());
     let (script, url) = (
         format!("{SCRIPTS}/get_at_once.py"),
         format!("https://[{VIP}]/handed/object"),
     );
     let output = testbed.client(&[PYTHON, &script, "body", &url]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     assert_eq!(fs::read(testbed.folder.join("body")).unwrap(), body);
-    let kept = |why: &str| testbed.metric(&format!("handoff_local_total{{reason=\"{why}\"}}"));
-    // The real server was asked, and refused.
+    let local =
+        |reason: &str| testbed.metric(&format!("handoff_local_total{{reason=\"{reason}\"}}"));
+    // The balancer delegated the request, and the real server rejected it.
     assert_eq!(
-        (real_server.grants(), kept("unavailable"), kept("rejected")),
+        (
+            real_server.grants(),
+            local("unavailable"),
+            local("rejected")
+        ),
         (1, 0, 1)
     );
 }

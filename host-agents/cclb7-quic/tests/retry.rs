@@ -7,13 +7,13 @@ use std::fs;
 use std::thread;
 
 use common::clients::{Client, PYTHON, SCRIPTS};
-use common::hop::VIP;
+use common::edge_switch::VIP;
 use common::{PORT, Testbed};
 use frontage_testkit::{privileged, wait_for};
 
 #[test]
 fn retry_token_survives_reload() {
-    if !privileged() || !Client::Aioquic.is_here() {
+    if !privileged() || !Client::Aioquic.is_installed() {
         return;
     }
     let testbed = Testbed::new("retry", &[]);
@@ -27,8 +27,8 @@ fn retry_token_survives_reload() {
         assert_eq!(testbed.metric("connections_total"), 0);
         fs::remove_file(&retry).unwrap();
         let output = client.join().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
     });
     wait_for("the connection", || {
         testbed.metric("connections_total") == 1

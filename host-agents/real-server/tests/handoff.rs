@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real servers respond to a balancer's clients directly: the real programs on an emulated network, with an
+//! Direct responses of real servers to a balancer's clients, with the real programs, an emulated network and an
 //! unmodified client.
 
 #[allow(dead_code)]
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use common::client::{Client, all, both_send};
-use common::{Testbed, content, long_and_short, run, until};
+use common::client::{Client, RESPONSE_TIMEOUT, get_all, start_on_both_servers};
+use common::{Testbed, content, long_and_short, run, wait_until};
 use frontage_testkit::privileged;
 
 /// Files from 1 kB to 5 MB, most of them small.
@@ -22,8 +22,8 @@ fn files(count: usize) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Download 200 objects, none of which the balancer sends.
-fn many_objects(name: &str, paths: u32) {
+/// Download 200 objects, and check that the balancer does not send any of them.
+fn download_many_objects(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -31,38 +31,45 @@ fn many_objects(name: &str, paths: u32) {
     let testbed = Testbed::new(name, 2, "round-robin", "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
-        let got = all(&client, &files).await;
+        let got = get_all(&client, &files).await;
         for ((name, content), got) in files.iter().zip(got) {
             let (status, body) = got.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(status, 200, "{name}");
-            assert!(body == *content, "{name} has other bytes");
+            assert!(body == *content, "{name}: other bytes");
         }
-        // A client that is gone acknowledges nothing more.
-        until("all are counted", || direct(&testbed) == 200).await;
+        // Wait before closing, because a closed client does not acknowledge the last packets.
+        wait_until("all responses are counted", || {
+            direct_responses(&testbed) == 200
+        })
+        .await;
         client.close().await;
     });
     for i in 0..2 {
-        assert!(testbed.answers(i) > 0 && testbed.server_metric(i, "body_bytes_total") > 0);
+        assert!(
+            testbed.completed_responses(i) > 0 && testbed.server_metric(i, "body_bytes_total") > 0
+        );
     }
     assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
 }
 
 #[test]
 fn many_objects_arrive_from_several_servers() {
-    many_objects("many", 3);
+    download_many_objects("many", 3);
 }
 
 /// A client with a single path receives packets of all servers on it.
 #[test]
 fn many_objects_arrive_on_single_path() {
-    many_objects("one", 1);
+    download_many_objects("one", 1);
 }
 
-fn direct(testbed: &Testbed) -> u64 {
-    (0..2).map(|server| testbed.answers(server)).sum()
+fn direct_responses(testbed: &Testbed) -> u64 {
+    (0..2)
+        .map(|server| testbed.completed_responses(server))
+        .sum()
 }
 
-/// The balancer responds to requests with small responses.
+/// The balancer itself responds if the response is small.
 #[test]
 fn rejected_requests_are_proxied() {
     if !privileged() {
@@ -73,7 +80,7 @@ fn rejected_requests_are_proxied() {
     for paths in [1, 2] {
         run(&testbed, async || {
             let client = Client::connect(&testbed, paths).await;
-            for ((name, content), got) in files.iter().zip(all(&client, &files).await) {
+            for ((name, content), got) in files.iter().zip(get_all(&client, &files).await) {
                 assert!(
                     got == Ok((200, content.clone())),
                     "{name} over {paths} paths"
@@ -86,19 +93,19 @@ fn rejected_requests_are_proxied() {
         .iter()
         .filter(|(_, content)| content.len() < 20_000)
         .count() as u64;
-    let kept = |reason| testbed.balancer_metric(&format!("handoff_local_total{reason}"));
+    let local = |reason| testbed.balancer_metric(&format!("handoff_local_total{reason}"));
     let by_reason = [
         "{reason=\"large\"}",
         "{reason=\"unavailable\"}",
         "{reason=\"rejected\"}",
     ];
-    assert_eq!(by_reason.map(kept), [0, 0, 2 * small]);
-    let refused = "real_server_rejected_total{server=\"rs0.test\",reason=\"small\"}";
-    assert_eq!(testbed.balancer_metric(refused), 2 * small);
+    assert_eq!(by_reason.map(local), [0, 0, 2 * small]);
+    let rejected = "real_server_rejected_total{server=\"rs0.test\",reason=\"small\"}";
+    assert_eq!(testbed.balancer_metric(rejected), 2 * small);
 }
 
 /// The streams of a dead real server are reset; the connection and its other streams continue.
-fn a_server_dies(name: &str, paths: u32) {
+fn kill_one_server(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -106,18 +113,21 @@ fn a_server_dies(name: &str, paths: u32) {
     let testbed = Testbed::new(name, 2, "round-robin", "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
-        let long = both_send(&testbed, &client).await;
+        let long = start_on_both_servers(&testbed, &client).await;
         let killed = Instant::now();
-        // SAFETY: a process that we started and that its namespace has not waited for.
+        // SAFETY: the namespace started this process and has not waited for it.
         unsafe { libc::kill(testbed.processes[0] as i32, libc::SIGKILL) };
-        let ended = long.map(|answer| async {
-            let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
-            (answer.expect("an end").unwrap(), killed.elapsed())
+        let responses = long.map(|response| async {
+            let response = tokio::time::timeout(RESPONSE_TIMEOUT, response).await;
+            (
+                response.expect("the response ends").unwrap(),
+                killed.elapsed(),
+            )
         });
-        let results = futures_util::future::join_all(ended).await;
-        let (whole, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
-        assert_eq!(whole.len(), 1, "one of them dies with its server");
-        println!("the client hears of it after {:?}", lost[0].1);
+        let results = futures_util::future::join_all(responses).await;
+        let (complete, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
+        assert_eq!(complete.len(), 1, "only the dead server's response fails");
+        println!("stream reset after {:?}", lost[0].1);
         let got = client.get("short").await.unwrap();
         assert!(got == Ok((200, files[1].1.clone())));
         client.close().await;
@@ -126,10 +136,10 @@ fn a_server_dies(name: &str, paths: u32) {
 
 #[test]
 fn streams_of_dead_server_with_path_are_reset() {
-    a_server_dies("dies", 3);
+    kill_one_server("dies", 3);
 }
 
 #[test]
 fn streams_of_dead_server_of_single_path_client_are_reset() {
-    a_server_dies("dies-one", 1);
+    kill_one_server("dies-one", 1);
 }

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::client::{Client, all};
+use common::client::{Client, get_all};
 use common::{BALANCER, PORT, Testbed, content, run};
 use frontage_testkit::privileged;
 
@@ -25,7 +25,7 @@ const GET_CURL: &str = concat!(
 );
 const NGTCP2: &str = "/usr/bin/gtlsclient";
 
-/// Total size in bytes of objects that are downloaded at the same time.
+/// Sizes in bytes of the objects, which are downloaded concurrently.
 const LENGTHS: [usize; 8] = [
     5_000_000, 300_000, 1_000_000, 700_000, 2_000_000, 400_000, 1_500_000, 900_000,
 ];
@@ -37,8 +37,7 @@ fn files() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Download `count` objects with the shell command that `command` returns for the target folder and the objects'
-/// URLs.
+/// Download `count` objects with the shell command that `command` returns for the target folder and the objects' URLs.
 fn download(
     name: &str,
     program: &str,
@@ -59,16 +58,22 @@ fn download(
     let url = |(name, _): &(String, Vec<u8>)| format!("https://{BALANCER}:{PORT}/{name}");
     let urls: Vec<_> = files.iter().map(url).collect();
     let command = command(folder.to_str().unwrap(), &urls).join(" ");
+    let log = testbed.folder.join("client.log");
     testbed
         .client
-        .sh(&format!("{command} >/tmp/t7.log 2>&1 || true"));
+        .sh(&format!("{command} >{} 2>&1 || true", log.display()));
     for (name, content) in files {
         let body = fs::read(folder.join(name)).unwrap_or_default();
-        assert!(body == *content, "{name}: {} bytes came", body.len());
+        assert!(
+            body == *content,
+            "{name}: {} bytes received: {}",
+            body.len(),
+            fs::read_to_string(&log).unwrap_or_default()
+        );
     }
     let sent = |server| testbed.server_metric(server, "body_bytes_total");
-    let whole: usize = files.iter().map(|(_, content)| content.len()).sum();
-    assert_eq!(sent(0) + sent(1), whole as u64);
+    let total: usize = files.iter().map(|(_, content)| content.len()).sum();
+    assert_eq!(sent(0) + sent(1), total as u64);
     assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
     assert!(count == 1 || sent(0) > 0 && sent(1) > 0);
 }
@@ -97,7 +102,7 @@ fn curl_downloads_from_real_servers() {
     });
 }
 
-/// Download objects while `loss_percent` of the packets to the client are lost, whoever sends them.
+/// Download objects while `loss_percent` of all packets to the client are lost.
 fn download_with_loss(name: &str, loss_percent: u32) {
     if !privileged() {
         return;
@@ -105,7 +110,7 @@ fn download_with_loss(name: &str, loss_percent: u32) {
     let files = files();
     let testbed = Testbed::new(name, 2, "round-robin", "", &files);
     for host in testbed.servers.iter().chain([&testbed.balancer]) {
-        // Each by itself, not what was sent in one batch.
+        // Drop single packets, not whole batches.
         host.sh("ethtool -K eth0 tx-udp-segmentation off");
     }
     testbed.client.sh(&format!(
@@ -114,7 +119,7 @@ fn download_with_loss(name: &str, loss_percent: u32) {
     ));
     run(&testbed, async || {
         let client = Client::connect(&testbed, 1).await;
-        for ((name, content), got) in files.iter().zip(all(&client, &files).await) {
+        for ((name, content), got) in files.iter().zip(get_all(&client, &files).await) {
             assert!(got == Ok((200, content.clone())), "{name}");
         }
         client.close().await;

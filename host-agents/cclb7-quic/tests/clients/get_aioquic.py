@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks for a URL by aioquic: `get_aioquic.py OUT URL ['again: yes']`.
+"""Download a URL with aioquic: `get_aioquic.py OUT URL ['again: yes']`.
 
-The body goes to file OUT; status and fields come out as JSON. With `again` it asks once more on the same connection as soon as
-somebody has removed OUT.
+Write the body to file OUT, and print status and header fields as JSON. With `again`, repeat the request on the same connection
+once OUT has been removed.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ async def main(out: str, url: str, again: str = "") -> None:
         for i in range(2 if again else 1):
             while i > 0 and Path(out).exists():
                 await asyncio.sleep(0.01)
-            answer = await client.get(url)
+            response = await client.get(url)
             part = Path(f"{out}.part")
-            part.write_bytes(answer.body)
+            part.write_bytes(response.body)
             part.rename(out)
-        headers = answer.headers
+        headers = response.headers
         print(json.dumps({"status": int(headers.pop(":status")), **headers}))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks for URLs of one server by aioquic, all at once on one connection: `get_all.py FOLDER URL...`.
+"""Download URLs of one server with aioquic, concurrently on one connection: `get_all.py FOLDER URL...`.
 
-Each body goes to FOLDER under the last part of its URL's path.
+Write each body to FOLDER under the last part of its URL's path.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from http3 import connect
 
 async def main(folder: str, *urls: str) -> None:
     async with connect(urls[0]) as client:
-        answers = await asyncio.gather(*map(client.get, urls))
-    for url, answer in zip(urls, answers, strict=True):
-        assert answer.headers[":status"] == "200", answer.headers
+        responses = await asyncio.gather(*map(client.get, urls))
+    for url, response in zip(urls, responses, strict=True):
+        assert response.headers[":status"] == "200", response.headers
         name = PurePosixPath(urlsplit(url).path).name
-        (Path(folder) / name).write_bytes(answer.body)
+        (Path(folder) / name).write_bytes(response.body)
 
 
 asyncio.run(main(*sys.argv[1:]))

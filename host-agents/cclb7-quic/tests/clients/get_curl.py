@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Download a URL with curl (no impersonation), HTTP/3 only: `get_curl.py OUT URL [FIELD: VALUE...]`.
 
-The body goes to file OUT; status and fields come out as JSON. Three fields are not sent: `method`, `body`, and `again`, with
-which it asks once more on the same connection as soon as somebody has removed OUT.
+Write the body to file OUT, and print status and header fields as JSON. Three fields are options and are not sent: `method`,
+`body`, and `again`, which repeats the request on the same connection once OUT has been removed.
 """
 
 import json
@@ -22,7 +22,7 @@ def main(out: str, url: str, *fields: str) -> None:
         for i in range(times):
             while i > 0 and Path(out).exists():
                 time.sleep(0.01)
-            answer = session.request(
+            response = session.request(
                 method,
                 url,
                 headers=headers,
@@ -30,9 +30,9 @@ def main(out: str, url: str, *fields: str) -> None:
                 allow_redirects=False,
             )
             part = Path(f"{out}.part")
-            part.write_bytes(answer.content)
+            part.write_bytes(response.content)
             part.rename(out)
-    print(json.dumps({"status": answer.status_code, **dict(answer.headers)}))
+    print(json.dumps({"status": response.status_code, **dict(response.headers)}))
 
 
 main(*sys.argv[1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/3 requests by aioquic, on one connection."""
+"""HTTP/3 requests with aioquic on one connection."""
 
 import asyncio
 import ssl
@@ -14,12 +14,12 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent
 
-PATIENCE = 60.0
-"""Seconds for an answer."""
+REQUEST_TIMEOUT = 60.0
+"""Maximum time for a response in seconds."""
 
 
 @dataclass
-class Answer:
+class Response:
     """A response as received so far."""
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -27,16 +27,16 @@ class Answer:
 
 
 class Client(QuicConnectionProtocol):
-    """A connection, with any number of requests at a time."""
+    """A connection with any number of concurrent requests."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self._http = H3Connection(self._quic)
-        self._answers: dict[int, Answer] = {}
+        self._responses: dict[int, Response] = {}
         self._done: dict[int, asyncio.Future] = {}
 
-    async def get(self, url: str) -> Answer:
-        """The answer, once it is whole."""
+    async def get(self, url: str) -> Response:
+        """Return the response when it is complete."""
         parts = urlsplit(url)
         fields = {
             "method": "GET",
@@ -47,11 +47,11 @@ class Client(QuicConnectionProtocol):
         headers = [(f":{name}".encode(), value.encode()) for name, value in fields.items()]
         stream = self._quic.get_next_available_stream_id()
         self._http.send_headers(stream, headers, end_stream=True)
-        answer = self._answers[stream] = Answer()
+        response = self._responses[stream] = Response()
         done = self._done[stream] = asyncio.get_running_loop().create_future()
         self.transmit()
-        await asyncio.wait_for(done, PATIENCE)
-        return answer
+        await asyncio.wait_for(done, REQUEST_TIMEOUT)
+        return response
 
     def quic_event_received(self, event: QuicEvent) -> None:
         if isinstance(event, ConnectionTerminated):
@@ -59,19 +59,19 @@ class Client(QuicConnectionProtocol):
                 if not done.done():
                     done.set_exception(ConnectionError(event.reason_phrase))
         for part in self._http.handle_event(event):
-            answer = self._answers.get(getattr(part, "stream_id", None))
-            if answer and isinstance(part, HeadersReceived):
-                answer.headers.update((name.decode(), value.decode()) for name, value in part.headers)
-            if answer and isinstance(part, DataReceived):
-                answer.body += part.data
-            if answer and part.stream_ended and not self._done[part.stream_id].done():
+            response = self._responses.get(getattr(part, "stream_id", None))
+            if response and isinstance(part, HeadersReceived):
+                response.headers.update((name.decode(), value.decode()) for name, value in part.headers)
+            if response and isinstance(part, DataReceived):
+                response.body += part.data
+            if response and part.stream_ended and not self._done[part.stream_id].done():
                 self._done[part.stream_id].set_result(None)
 
 
 def connect(url: str, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
     """Connect to the server of `url`, whose certificate is not verified.
 
-    Requests made before the connection is established leave with the end of its handshake.
+    With `wait_connected=False`, the first requests are sent in the last datagram of the handshake.
     """
     parts = urlsplit(url)
     configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Complete a handshake with a Retry's token on request: `retry_aioquic.py OUT HOST PORT`.
+"""Complete a handshake with the token of a Retry: `retry_aioquic.py OUT HOST PORT`.
 
-Begin handshakes and abandon each, until the server responds with a Retry (RFC 9000, section 8.1.2).
-Then write the Retry to OUT, and complete that handshake as soon as OUT has been removed.
+Start handshakes and leave each incomplete, until the server responds with a Retry (RFC 9000, section 8.1.2).
+Then write the Retry to OUT, and complete that handshake once OUT has been removed.
 """
 
 import socket
@@ -16,20 +16,20 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
 
-MOST = 1000
-"""Handshakes."""
-PATIENCE = 10.0
-"""Seconds for an answer."""
-LARGEST = 1 << 16
+MAX_HANDSHAKES = 1000
+"""Maximum number of handshakes until a Retry."""
+RESPONSE_TIMEOUT = 10.0
+"""Maximum time for a datagram of the server in seconds."""
+MAX_DATAGRAM_LENGTH = 1 << 16
 
 
 class Client:
-    """A connection on a port of its own; its packets are sent and received one at a time."""
+    """A connection on its own port, whose packets are sent and received one at a time."""
 
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server
         self._socket = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-        self._socket.settimeout(PATIENCE)
+        self._socket.settimeout(RESPONSE_TIMEOUT)
         self._socket.connect(server)
         configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)
         self._quic = QuicConnection(configuration=configuration)
@@ -40,7 +40,7 @@ class Client:
             self._socket.send(datagram)
 
     def receive(self) -> bytes:
-        datagram = self._socket.recv(LARGEST)
+        datagram = self._socket.recv(MAX_DATAGRAM_LENGTH)
         self._quic.receive_datagram(datagram, self._server, now=time.monotonic())
         return datagram
 
@@ -51,32 +51,32 @@ class Client:
     def is_connected(self) -> bool:
         while event := self._quic.next_event():
             if isinstance(event, ConnectionTerminated):
-                sys.exit(f"the server refuses: {event}")
+                sys.exit(f"the server closed the connection: {event}")
             if isinstance(event, HandshakeCompleted):
                 return True
         return False
 
 
 def main(out: str, host: str, port: str) -> None:
-    others = []
-    while len(others) < MOST:
+    incomplete = []
+    while len(incomplete) < MAX_HANDSHAKES:
         client = Client((host, int(port)))
         client.send()
-        answer = client.receive()
-        if answer[0] & 0xF0 == 0xF0:
+        response = client.receive()
+        if response[0] & 0xF0 == 0xF0:
             break
-        others.append(client)
+        incomplete.append(client)
     else:
-        sys.exit(f"no Retry after {MOST} handshakes")
-    Path(out).write_bytes(answer)
+        sys.exit(f"no Retry after {MAX_HANDSHAKES} handshakes")
+    Path(out).write_bytes(response)
     while Path(out).exists():
         time.sleep(0.01)
     while not client.is_connected():
         client.send()
         client.receive()
     client.send()
-    # The server, when it ends, waits for those that are under way.
-    for each in (client, *others):
+    # The server waits for incomplete handshakes when it shuts down.
+    for each in (client, *incomplete):
         each.close()
 
 

@@ -11,38 +11,38 @@ pub const PYTHON: &str = concat!(
 );
 pub const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
 
-/// A client program. They differ in whether they follow the preferred address (RFC 9000, section 9.6).
+/// A client program. Only some follow the preferred address (RFC 9000, section 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// The client of ngtcp2, from Debian: follows it.
+    /// The client of ngtcp2, from Debian; follows the preferred address.
     Ngtcp2,
-    /// aioquic, in Python: follows it.
+    /// aioquic, in Python; follows the preferred address.
     Aioquic,
-    /// curl, as packaged by `curl_cffi`: does not follow it.
+    /// curl, as packaged by `curl_cffi`; does not follow the preferred address.
     Curl,
 }
 
 impl Client {
     /// Return whether the program is installed. Prints how to install it if not.
-    pub fn is_here(self) -> bool {
+    pub fn is_installed(self) -> bool {
         let (path, fix) = match self {
             Self::Ngtcp2 => ("/usr/bin/gtlsclient", "apt install ngtcp2-client"),
             Self::Aioquic | Self::Curl => (PYTHON, "make build/stamps/quic-clients"),
         };
-        let here = Path::new(path).exists();
-        if !here {
+        let is_installed = Path::new(path).exists();
+        if !is_installed {
             eprintln!("skipped {self:?}: {fix}");
         }
-        here
+        is_installed
     }
 
-    /// Return the file that the body of `/name` is written to.
-    pub fn saved(self, testbed: &Testbed, name: &str) -> PathBuf {
+    /// Return the file to which the client writes the body of `/name`.
+    pub fn output_file(self, testbed: &Testbed, name: &str) -> PathBuf {
         self.folder(testbed)
             .join(if self == Self::Ngtcp2 { name } else { "body" })
     }
 
-    /// Return a different file for each client.
+    /// Return a different folder for each client.
     fn folder(self, testbed: &Testbed) -> PathBuf {
         testbed.folder.join(format!("{self:?}"))
     }
@@ -60,7 +60,7 @@ impl Client {
         let script = |name: &str| format!("{SCRIPTS}/{name}");
         let (get_curl, get_aioquic) = (script("get_curl.py"), script("get_aioquic.py"));
         let bare = host.trim_matches(['[', ']']);
-        let (file, folder) = (self.saved(testbed, name), self.folder(testbed));
+        let (file, folder) = (self.output_file(testbed, name), self.folder(testbed));
         std::fs::create_dir_all(&folder).unwrap();
         let (file, download) = (
             file.to_str().unwrap(),
@@ -85,8 +85,8 @@ impl Client {
         let output = testbed.client(&command);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{self:?} {url}: {error}");
-        let body =
-            std::fs::read(file).unwrap_or_else(|_| panic!("{self:?} {url} saved nothing: {error}"));
+        let body = std::fs::read(file)
+            .unwrap_or_else(|_| panic!("{self:?} {url}: missing output file: {error}"));
         (body, String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stand-in for the site's switch: a gateway between the Service Address and a replica's tunnel.
+//! A simulated switch of a site: a gateway between the Service Address and a replica's tunnel.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,22 +9,22 @@ use std::num::NonZeroU8;
 use frontage_tunnel::{Encapsulation, Flow, Head, decode, vxlan};
 
 use super::SITE;
-use super::hop::{DESTINATION, PAYLOAD, SOURCE, UDP, is_ipv6, read, word};
+use super::edge_switch::{DESTINATION, PAYLOAD, SOURCE, UDP, is_ipv6, read, word};
 
 /// Anycast address: 2001:db8:5a::/48+0 for any name.
 pub const SERVICE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x5a, 0, 0, 0, 0, 0);
-/// Ends of the tunnel: replica and switch (VTEP).
+/// Tunnel endpoints (VTEPs) of replica and switch.
 pub const REPLICA: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x11, 0, 0, 0, 0, 0x11);
 pub const GATEWAY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x101, 0, 0, 0, 0, 1);
-/// Site at which the client's packets enter, which is not the replica's.
+/// Site at which the client's packets enter, different from the replica's.
 pub const ORIGIN: NonZeroU8 = NonZeroU8::new(7).unwrap();
 
 const UDP_HEADER: usize = 8;
 /// Length of the VXLAN and Ethernet headers.
 const HEADERS: usize = 8 + 14;
 
-/// Encapsulate a packet to the Service Address.
-pub fn enter(packet: &[u8]) -> Option<Vec<u8>> {
+/// Encapsulate a packet to the Service Address. Returns None for other packets.
+pub fn encapsulate(packet: &[u8]) -> Option<Vec<u8>> {
     if !is_ipv6(packet) || packet[6] != UDP || read(packet, DESTINATION) != SERVICE {
         return None;
     }
@@ -34,17 +34,17 @@ pub fn enter(packet: &[u8]) -> Option<Vec<u8>> {
         destination: SocketAddr::new(SERVICE.into(), port(2)),
     };
     let payload = &packet[PAYLOAD + UDP_HEADER..];
-    Some(carried(GATEWAY, &datagram(flow, payload)))
+    Some(tunnel_packet(GATEWAY, &datagram(flow, payload)))
 }
 
-/// Return a tunnelled datagram.
+/// Return a datagram with VXLAN, Ethernet, IP and UDP headers.
 pub fn datagram(flow: Flow, payload: &[u8]) -> Vec<u8> {
     let head = Head::new(Encapsulation::Vxlan, ORIGIN, flow, 0, payload).unwrap();
     [&head, payload].concat()
 }
 
-/// Decapsulate a packet of the tunnel.
-pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
+/// Decapsulate a packet from the replica's tunnel. Returns None for other packets.
+pub fn decapsulate(packet: &[u8]) -> Option<Vec<u8>> {
     let from_replica = is_ipv6(packet) && packet[6] == UDP && read(packet, SOURCE) == REPLICA;
     if !from_replica || read(packet, DESTINATION) != GATEWAY {
         return None;
@@ -54,18 +54,18 @@ pub fn leave(packet: &[u8]) -> Option<Vec<u8>> {
     assert_eq!(
         (tunnelled.origin.get(), tunnelled.inner.flow.source.ip()),
         (SITE, SERVICE.into()),
-        "answers leave by the replica's own site"
+        "responses leave through the replica's own site"
     );
     Some(packet[PAYLOAD + UDP_HEADER + HEADERS..].to_vec())
 }
 
 /// Send `content` to the replica's tunnel with the source address `peer`.
-pub fn send(wire: &mut &File, peer: Ipv6Addr, content: &[u8]) {
-    wire.write_all(&carried(peer, content)).unwrap();
+pub fn send(interface: &mut &File, peer: Ipv6Addr, content: &[u8]) {
+    interface.write_all(&tunnel_packet(peer, content)).unwrap();
 }
 
-/// Return an IPv6 packet of `peer` to the replica's tunnel.
-fn carried(peer: Ipv6Addr, content: &[u8]) -> Vec<u8> {
+/// Return an IPv6 packet from `peer` to the replica's tunnel.
+fn tunnel_packet(peer: Ipv6Addr, content: &[u8]) -> Vec<u8> {
     let length = (UDP_HEADER + content.len()) as u16;
     let mut udp = Vec::new();
     for field in [49_152, vxlan::PORT, length, 0] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Testbed: server and clients in separate namespaces, with a stand-in for the switch between them.
+//! Testbed: server and clients in separate namespaces, with a simulated edge switch between them.
 
-#![allow(dead_code, reason = "each test file uses its share")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod clients;
+pub mod edge_switch;
 pub mod gateway;
-pub mod hop;
 pub mod real_server;
 mod tun;
 
@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 use frontage_cookie::{Secret, ipv6};
 use frontage_testkit::{Namespace, sh, wait_for};
 
-use hop::{CLIENT, COOKIE_PREFIX, Hop, SERVER_PREFIX};
+use edge_switch::{CLIENT, COOKIE_PREFIX, EdgeSwitch, SERVER_PREFIX};
 
 pub const SID: u16 = 0x0123;
 pub const PORT: u16 = 443;
@@ -33,11 +33,11 @@ const SECRET: [u8; 16] = [0x5c; 16];
 pub struct Testbed {
     pub server: Namespace,
     pub client: Namespace,
-    pub hop: Hop,
+    pub edge_switch: EdgeSwitch,
     pub folder: PathBuf,
     pub process: u32,
     /// Interfaces towards the client and the server.
-    pub wires: [File; 2],
+    pub interfaces: [File; 2],
 }
 
 /// Return the key with this id. Each id has a different secret.
@@ -50,23 +50,23 @@ pub fn key(id: u32) -> (u32, [u8; 16]) {
 impl Testbed {
     /// Start a testbed whose server serves `files` by name and proxies `/origin` to its own port 8080.
     pub fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
-        Self::with(name, files, "")
+        Self::with_sections(name, files, "")
     }
 
     /// Add a real server for `/handed`, with a certificate for it: see [`real_server::RealServer`].
     pub fn with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
-        Self::with(name, files, real_server::HANDOFF)
+        Self::with_sections(name, files, real_server::HANDOFF)
     }
 
     /// Add an Artemis replica, which sends heartbeats to its own port 8081.
     pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
-        Self::with(name, files, &Self::artemis())
+        Self::with_sections(name, files, &Self::artemis())
     }
 
     /// Add an Artemis replica and a real server.
     pub fn replica_with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
-        let more = format!("{}{}", real_server::HANDOFF, Self::artemis());
-        Self::with(name, files, &more)
+        let sections = format!("{}{}", real_server::HANDOFF, Self::artemis());
+        Self::with_sections(name, files, &sections)
     }
 
     fn artemis() -> String {
@@ -79,7 +79,7 @@ impl Testbed {
         )
     }
 
-    fn with(name: &str, files: &[(&str, &[u8])], more: &str) -> Self {
+    fn with_sections(name: &str, files: &[(&str, &[u8])], sections: &str) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("files")).unwrap();
@@ -101,10 +101,13 @@ impl Testbed {
             ],
         );
         let at_client = tun::open(&client, &[&format!("{CLIENT}/64"), "192.0.2.2/24"]);
-        server.sh(&format!("ip -6 route add local {}/64 dev lo", hop::DIP));
+        server.sh(&format!(
+            "ip -6 route add local {}/64 dev lo",
+            edge_switch::DIP
+        ));
         let (id, secret) = key(1);
-        let hop = Hop::new(ipv6::Key::new(id, &Secret::new(&secret).unwrap()), SID);
-        hop.start(&at_client, &at_server);
+        let edge_switch = EdgeSwitch::new(ipv6::Key::new(id, &Secret::new(&secret).unwrap()), SID);
+        edge_switch.start(&at_client, &at_server);
         write_keys(&folder, &[key(1)]);
         let prefix = |bits: u64| frontage_quic::socket::join_address(bits, 0);
         let config = format!(
@@ -112,7 +115,7 @@ impl Testbed {
              metrics = '127.0.0.1:{METRICS}'\naccess_log = '{0}/access.log'\ndrain_seconds = 10\n\
              [cookie]\nsid = {SID}\nserver_prefix = '{1}/64'\ncookie_prefix = '{2}/64'\nport = {PORT}\nkeys = 'keys.toml'\n\
              [[route]]\npath = '/'\ndirectory = 'files'\n\
-             [[route]]\npath = '/origin'\norigin = 'http://127.0.0.1:8080'\n{more}",
+             [[route]]\npath = '/origin'\norigin = 'http://127.0.0.1:8080'\n{sections}",
             folder.display(),
             prefix(SERVER_PREFIX),
             prefix(COOKIE_PREFIX),
@@ -126,10 +129,10 @@ impl Testbed {
         let testbed = Self {
             server,
             client,
-            hop,
+            edge_switch,
             folder,
             process,
-            wires: [at_client, at_server],
+            interfaces: [at_client, at_server],
         };
         wait_for("the server to listen", || testbed.is_up());
         testbed
@@ -141,10 +144,10 @@ impl Testbed {
             .run(|| TcpStream::connect(("127.0.0.1", METRICS)).is_ok())
     }
 
-    /// Install key 2, first at the hop, then at the server, which also reloads its certificate.
+    /// Install key 2, first at the edge switch, then at the server, which also reloads its certificate.
     pub fn rotate(&self) {
         let (id, secret) = key(2);
-        self.hop
+        self.edge_switch
             .add(ipv6::Key::new(id, &Secret::new(&secret).unwrap()));
         write_keys(&self.folder, &[key(1), key(2)]);
         self.signal(libc::SIGHUP);
@@ -153,14 +156,15 @@ impl Testbed {
 
     /// Send `signal` to the server.
     pub fn signal(&self, signal: libc::c_int) {
-        // SAFETY: a process that we started and that the namespace has not waited for.
+        // SAFETY: the namespace started this process and has not waited for it.
         unsafe { libc::kill(self.process as i32, signal) };
     }
 
     /// Return a metric of the server, with its labels; 0 if it is missing.
     pub fn metric(&self, name: &str) -> u64 {
         let page = self.server.run(|| {
-            let mut stream = TcpStream::connect(("127.0.0.1", METRICS)).expect("the server lives");
+            let mut stream =
+                TcpStream::connect(("127.0.0.1", METRICS)).expect("the server is running");
             stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
             let mut page = String::new();
             stream.read_to_string(&mut page).unwrap();

@@ -18,7 +18,7 @@ use super::Testbed;
 const LINK: &str = "127.0.0.1:4500";
 const ORIGIN: &str = "127.0.0.1:8080";
 
-/// Name in the balancer's configuration.
+/// Sections of the balancer's configuration that delegate `/handed` to the real server.
 pub const HANDOFF: &str = "\
 [[route]]
 path = '/handed'
@@ -30,7 +30,7 @@ ca = 'ca.pem'
 servers = [{ name = 'rs.test', address = '127.0.0.1:4500', origin = 'http://127.0.0.1:8080' }]
 ";
 
-/// Write a CA, and certificates of it for balancer and real server, to `folder`.
+/// Create a CA and its certificates for balancer and real server in `folder`.
 pub fn issue(folder: &Path) {
     let key = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
     let mut script = format!("cd {} && ", folder.display());
@@ -44,7 +44,7 @@ pub fn issue(folder: &Path) {
     sh(&script);
 }
 
-/// A real server that ends with the test.
+/// A real server that rejects all requests and counts grants. It ends with the test process.
 pub struct RealServer {
     grants: Arc<AtomicUsize>,
 }
@@ -58,15 +58,15 @@ impl RealServer {
             private_key: testbed.folder.join("rs.test.key"),
             ca: testbed.folder.join("ca.pem"),
         };
-        let counted = grants.clone();
+        let counter = grants.clone();
         testbed.server.run(|| {
             let origin = TcpListener::bind(ORIGIN).unwrap();
             thread::spawn(move || {
                 origin
                     .incoming()
-                    .for_each(|stream| answer(stream.unwrap(), &body))
+                    .for_each(|stream| respond(stream.unwrap(), &body))
             });
-            thread::spawn(move || listen(&files, &counted));
+            thread::spawn(move || listen(&files, &counter));
         });
         wait_for("the link", || {
             testbed.metric("real_server_up{server=\"rs.test\"}") == 1
@@ -85,27 +85,28 @@ fn listen(files: &Files, grants: &Arc<AtomicUsize>) {
     runtime.block_on(async {
         let endpoint = Endpoint::server(files.server().unwrap(), LINK.parse().unwrap()).unwrap();
         let grants = grants.clone();
-        let each = move |outbox: frontage_handoff::link::Outbox<ToBalancer>,
-                         mut inbox: frontage_handoff::link::Inbox<ToServer>| {
-            let grants = grants.clone();
-            async move {
-                while let Ok(Some(message)) = inbox.next().await {
-                    match message {
-                        ToServer::Open { .. } => _ = grants.fetch_add(1, Relaxed),
-                        ToServer::Request { stream, .. } => {
-                            let reason = RejectReason::Busy;
-                            outbox.send(&ToBalancer::Rejected { stream, reason });
+        let session =
+            move |outbox: frontage_handoff::link::Outbox<ToBalancer>,
+                  mut inbox: frontage_handoff::link::Inbox<ToServer>| {
+                let grants = grants.clone();
+                async move {
+                    while let Ok(Some(message)) = inbox.next().await {
+                        match message {
+                            ToServer::Open { .. } => _ = grants.fetch_add(1, Relaxed),
+                            ToServer::Request { stream, .. } => {
+                                let reason = RejectReason::Busy;
+                                outbox.send(&ToBalancer::Rejected { stream, reason });
+                            }
+                            _ => {}
                         }
-                        _ => {}
                     }
                 }
-            }
-        };
-        serve(endpoint, vec!["lb.test".into()], Arc::default(), each).await;
+            };
+        serve(endpoint, vec!["lb.test".into()], Arc::default(), session).await;
     });
 }
 
-fn answer(stream: std::net::TcpStream, body: &[u8]) {
+fn respond(stream: std::net::TcpStream, body: &[u8]) {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while reader.read_line(&mut line).unwrap() > 2 {

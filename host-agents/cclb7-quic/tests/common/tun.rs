@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A TUN interface, which yields the packets that a namespace sends, with their checksums.
+//! A TUN interface, which reads the packets that a namespace sends, including their checksums.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -31,7 +31,7 @@ pub fn open(namespace: &Namespace, addresses: &[&str]) -> File {
             rest: [0; 22],
         };
         request.name[..NAME.len()].copy_from_slice(NAME.as_bytes());
-        // SAFETY: the call reads and writes a request of that size.
+        // SAFETY: the call reads and writes a struct ifreq, which `request` has the size of.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
         assert_eq!(result, 0, "TUNSETIFF: {}", io::Error::last_os_error());
         file

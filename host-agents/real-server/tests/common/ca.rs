@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A CA and its certificates.
+//! Certificate authority of the testbed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub struct Ca {
 }
 
 impl Ca {
-    /// Create a CA whose own certificate is `ca.pem` in `folder`.
+    /// Create a CA and write its certificate to `ca.pem` in `folder`.
     pub fn new(folder: &Path) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -24,7 +24,7 @@ impl Ca {
         }
     }
 
-    /// Write `name.pem` and `name.key`.
+    /// Issue a certificate for `name`; write `name.pem` and `name.key`.
     pub fn issue(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();

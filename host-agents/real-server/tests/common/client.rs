@@ -19,7 +19,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{Testbed, until};
+use super::{Testbed, wait_until};
 
 pub struct Client {
     endpoint: Endpoint,
@@ -27,17 +27,20 @@ pub struct Client {
     requests: SendRequest<Opener, Bytes>,
 }
 
-/// Status and body, or the error.
-pub type Got = Result<(u16, Vec<u8>), String>;
+/// Maximum time for a response.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Status and body of a response, or its error.
+pub type Response = Result<(u16, Vec<u8>), String>;
 
 impl Client {
     /// Connect with `paths` paths, all with the same addresses.
     pub async fn connect(testbed: &Testbed, paths: u32) -> Self {
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
-        Self::over(endpoint, testbed, testbed.address(), paths).await
+        Self::connect_from(endpoint, testbed, testbed.address(), paths).await
     }
 
-    /// Connect over an impaired network.
+    /// Connect through a socket with loss and reordering.
     pub async fn connect_impaired(testbed: &Testbed, paths: u32, impairment: Impairment) -> Self {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let socket = TokioRuntime.wrap_udp_socket(socket).unwrap();
@@ -45,11 +48,11 @@ impl Client {
         let config = EndpointConfig::default();
         let runtime = Arc::new(TokioRuntime);
         let endpoint = Endpoint::new_with_abstract_socket(config, None, socket, runtime);
-        Self::over(endpoint.unwrap(), testbed, testbed.address(), paths).await
+        Self::connect_from(endpoint.unwrap(), testbed, testbed.address(), paths).await
     }
 
     /// Connect from `endpoint` to the balancer at `address`.
-    pub async fn over(
+    pub async fn connect_from(
         endpoint: Endpoint,
         testbed: &Testbed,
         address: SocketAddr,
@@ -57,11 +60,11 @@ impl Client {
     ) -> Self {
         let session = Arc::new(QuicClientConfig::try_from(tls(testbed)).unwrap());
         let transport = TransportConfig::default();
-        Self::with(endpoint, session, transport, address, paths).await
+        Self::connect_with(endpoint, session, transport, address, paths).await
     }
 
     /// Connect with this cryptography and transport.
-    pub async fn with(
+    pub async fn connect_with(
         endpoint: Endpoint,
         session: Arc<dyn crypto::ClientConfig>,
         mut transport: TransportConfig,
@@ -88,8 +91,8 @@ impl Client {
         }
     }
 
-    /// Request `name`. Responses arrive concurrently.
-    pub fn get(&self, name: &str) -> tokio::task::JoinHandle<Got> {
+    /// Request `name`. Several requests may be active at a time.
+    pub fn get(&self, name: &str) -> tokio::task::JoinHandle<Response> {
         let mut requests = self.requests.clone();
         let uri = format!("https://lb.test/{name}");
         tokio::spawn(async move {
@@ -106,7 +109,7 @@ impl Client {
         })
     }
 
-    /// Request `name`, and compare the response while it arrives. Returns the fault.
+    /// Request `name`, and compare the response while it arrives. Fails at the first difference.
     pub fn check(
         &self,
         name: &str,
@@ -128,16 +131,16 @@ impl Client {
                 while part.has_remaining() {
                     let length = part.chunk().len();
                     if expected.get(at..at + length) != Some(part.chunk()) {
-                        return Err(format!("other bytes from {at} on"));
+                        return Err(format!("other bytes from offset {at}"));
                     }
                     at += length;
                     part.advance(length);
                 }
             }
-            let whole = expected.len();
-            (at == whole)
+            let length = expected.len();
+            (at == length)
                 .then_some(())
-                .ok_or(format!("{at} bytes of {whole}"))
+                .ok_or(format!("{at} of {length} bytes"))
         })
     }
 
@@ -162,7 +165,7 @@ pub fn tls(testbed: &Testbed) -> rustls::ClientConfig {
     tls
 }
 
-/// Open a path, and retry, because noq does not report when the server's connection ids for it have arrived.
+/// Open a path. Retries until the server's connection ids for it have arrived, which noq does not report.
 async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     let opened = async {
         loop {
@@ -171,7 +174,7 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
                 Err(PathError::RemoteCidsExhausted | PathError::MaxPathIdReached) => {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-                Err(error) => panic!("no further path: {error}"),
+                Err(error) => panic!("cannot open a path: {error}"),
             }
         }
     };
@@ -179,25 +182,28 @@ async fn open_path(quic: &noq::Connection, server: SocketAddr) {
     opened.expect("the server allows further paths");
 }
 
-/// Request `long` twice, until both of two real servers send.
-pub async fn both_send(testbed: &Testbed, client: &Client) -> [tokio::task::JoinHandle<Got>; 2] {
+/// Request `long` twice, and wait until both real servers send.
+pub async fn start_on_both_servers(
+    testbed: &Testbed,
+    client: &Client,
+) -> [tokio::task::JoinHandle<Response>; 2] {
     let sent = || [0, 1].map(|i| testbed.server_metric(i, "body_bytes_total"));
     let before = sent();
     let long = [client.get("long"), client.get("long")];
-    until("both servers send", || {
+    wait_until("both servers send", || {
         sent().iter().zip(before).all(|(now, before)| *now > before)
     })
     .await;
     long
 }
 
-/// Request all of `files` at the same time.
-pub async fn all(client: &Client, files: &[(String, Vec<u8>)]) -> Vec<Got> {
-    let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
-    let mut got = Vec::new();
-    for answer in asked {
-        let answer = tokio::time::timeout(Duration::from_secs(120), answer).await;
-        got.push(answer.expect("an answer in time").unwrap());
+/// Request all `files` concurrently.
+pub async fn get_all(client: &Client, files: &[(String, Vec<u8>)]) -> Vec<Response> {
+    let requests: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
+    let mut responses = Vec::new();
+    for request in requests {
+        let response = tokio::time::timeout(RESPONSE_TIMEOUT, request).await;
+        responses.push(response.expect("a response in time").unwrap());
     }
-    got
+    responses
 }

@@ -30,12 +30,13 @@ pub struct Testbed {
     pub processes: Vec<u32>,
     pub balancer: Namespace,
     pub folder: PathBuf,
-    end: Mutex<Option<oneshot::Sender<()>>>,
-    running: Option<thread::JoinHandle<()>>,
+    shutdown: Mutex<Option<oneshot::Sender<()>>>,
+    balancer_thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Testbed {
-    /// Start `servers` real servers, which serve `files` by name. `handoff` is added to the balancer's section.
+    /// Start a balancer and `servers` real servers, which serve `files` by name. `handoff` is added to the balancer's
+    /// section `[handoff]`.
     pub fn new(
         name: &str,
         servers: usize,
@@ -43,11 +44,11 @@ impl Testbed {
         handoff: &str,
         files: &[(String, Vec<u8>)],
     ) -> Self {
-        Self::of(name, servers, policy, handoff, "", files)
+        Self::with_server_config(name, servers, policy, handoff, "", files)
     }
 
-    /// Start real servers with `server` in their configurations.
-    pub fn of(
+    /// Like [`Self::new`], with `server` added to the real servers' configurations.
+    pub fn with_server_config(
         name: &str,
         servers: usize,
         policy: &str,
@@ -105,16 +106,16 @@ impl Testbed {
         );
         let path = folder.join("lb.toml");
         fs::write(&path, text).unwrap();
-        let (end, ended) = oneshot::channel::<()>();
-        // In this process, so that what the test waits for and what the balancer does are of one build.
-        let running = balancer.run(|| {
+        let (shutdown, shutdown_requested) = oneshot::channel::<()>();
+        // The balancer runs in this process, so it is always of the same build as the test.
+        let balancer_thread = balancer.run(|| {
             let path = path.clone();
             thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().unwrap();
                 runtime.block_on(async {
                     let config = config::load(&path).unwrap();
                     let server = server::Server::start(config).await.unwrap();
-                    server.run(async { _ = ended.await }).await;
+                    server.run(async { _ = shutdown_requested.await }).await;
                 });
             })
         });
@@ -124,12 +125,14 @@ impl Testbed {
             processes,
             balancer,
             folder,
-            end: Mutex::new(Some(end)),
-            running: Some(running),
+            shutdown: Mutex::new(Some(shutdown)),
+            balancer_thread: Some(balancer_thread),
         };
         for i in 0..servers {
             let label = format!("real_server_up{{server=\"rs{i}.test\"}}");
-            wait_for("a link", || testbed.balancer_metric(&label) == 1);
+            wait_for("the link of a real server", || {
+                testbed.balancer_metric(&label) == 1
+            });
         }
         testbed
     }
@@ -147,19 +150,19 @@ impl Testbed {
         )
     }
 
-    /// Return the number of complete responses of a real server, as the balancer counts.
-    pub fn answers(&self, server: usize) -> u64 {
-        self.metric_about(server, "answers_total")
+    /// Return the number of complete responses of a real server, as counted by the balancer.
+    pub fn completed_responses(&self, server: usize) -> u64 {
+        self.metric_for(server, "answers_total")
     }
 
-    /// Return the balancer's metric about a real server.
-    pub fn metric_about(&self, server: usize, name: &str) -> u64 {
+    /// Return the balancer's metric for a real server.
+    pub fn metric_for(&self, server: usize, name: &str) -> u64 {
         self.balancer_metric(&format!("real_server_{name}{{server=\"rs{server}.test\"}}"))
     }
 
     /// Shut the balancer down.
-    pub fn end(&self) {
-        drop(self.end.lock().unwrap().take());
+    pub fn shut_down(&self) {
+        drop(self.shutdown.lock().unwrap().take());
     }
 
     /// Return the balancer's address for clients.
@@ -168,7 +171,7 @@ impl Testbed {
     }
 }
 
-/// Return the contents of a file, different for each file.
+/// Return `length` pseudorandom bytes, different for each seed.
 pub fn content(seed: usize, length: usize) -> Vec<u8> {
     let mut state = seed as u64 + 1;
     let word = || {
@@ -203,14 +206,14 @@ pub fn run<T: Send>(testbed: &Testbed, work: impl AsyncFnOnce() -> T + Send) -> 
 }
 
 /// Like [`frontage_testkit::wait_for`], while the client continues.
-pub async fn until(what: &str, condition: impl Fn() -> bool) {
+pub async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let waited = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, waiting).await;
-    waited.unwrap_or_else(|_| panic!("waited for this: {what}"));
+    waited.unwrap_or_else(|_| panic!("timed out waiting: {what}"));
 }
 
 fn metric(host: &Namespace, name: &str) -> u64 {
@@ -219,25 +222,25 @@ fn metric(host: &Namespace, name: &str) -> u64 {
             return String::new();
         };
         let mut page = String::new();
-        let asked = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
-        // A killed server has no samples.
-        let _ = asked.and_then(|()| stream.read_to_string(&mut page));
+        let written = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+        // A killed server returns no metrics.
+        let _ = written.and_then(|()| stream.read_to_string(&mut page));
         page
     });
     let value = |line: &str| {
         let (sample, value) = line.rsplit_once(' ')?;
         let labels = sample.strip_prefix(name)?;
-        let is_it = labels.is_empty() || labels.starts_with('{');
-        value.parse::<u64>().ok().filter(|_| is_it)
+        let matches = labels.is_empty() || labels.starts_with('{');
+        value.parse::<u64>().ok().filter(|_| matches)
     };
     page.lines().filter_map(value).sum()
 }
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        self.end();
-        if let Some(running) = self.running.take() {
-            let _ = running.join();
+        self.shut_down();
+        if let Some(thread) = self.balancer_thread.take() {
+            let _ = thread.join();
         }
         let _ = fs::remove_dir_all(&self.folder);
     }

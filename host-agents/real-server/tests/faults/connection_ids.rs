@@ -12,7 +12,7 @@ use noq::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
 use noq_proto::RandomConnectionIdGenerator;
 
 use crate::common::client::{Client, tls};
-use crate::common::{Testbed, content, run, until};
+use crate::common::{Testbed, content, run, wait_until};
 
 /// Time for which the client accepts a connection id.
 const LIFETIME: Duration = Duration::from_millis(150);
@@ -27,7 +27,7 @@ impl Observer for Ids {
     fn on_sent(&self, _: &Packet<'_>) {}
 
     fn on_received(&self, packet: &Packet<'_>) {
-        // The balancer has no bytes of requests' streams here.
+        // The balancer itself does not send data on request streams here.
         let mut frames = frames::read(packet.payload);
         if frames.any(|frame| matches!(frame, Frame::Stream { id, .. } if id % 4 == 0)) {
             let id = packet.header[1..=LENGTH].to_vec();
@@ -36,7 +36,7 @@ impl Observer for Ids {
     }
 }
 
-fn a_client_changes_ids(name: &str, paths: u32) {
+fn change_connection_ids(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -56,31 +56,35 @@ fn a_client_changes_ids(name: &str, paths: u32) {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
         let endpoint = Endpoint::new(config, None, socket, Arc::new(TokioRuntime)).unwrap();
         let (session, transport) = (Arc::new(session), TransportConfig::default());
-        let client = Client::with(endpoint, session, transport, testbed.address(), paths).await;
-        // How fast the machine is decides in which of them.
-        let (mut answers, mut changes) = (0, 0);
-        while changes < 3 && answers < 30 {
+        let client =
+            Client::connect_with(endpoint, session, transport, testbed.address(), paths).await;
+        // The number of changes per response depends on the speed of the machine.
+        let (mut responses, mut changes) = (0, 0);
+        while changes < 3 && responses < 30 {
             ids.0.lock().unwrap().clear();
             assert!(client.get("file").await.unwrap() == Ok((200, file.clone())));
-            answers += 1;
+            responses += 1;
             changes += ids.0.lock().unwrap().len() - 1;
         }
-        assert!(changes >= 3, "{changes} in {answers} answers");
+        assert!(changes >= 3, "{changes} changes in {responses} responses");
         assert!(client.quic.close_reason().is_none());
-        // The client has the last before it says so.
-        until("all are acknowledged", || testbed.answers(0) == answers).await;
+        // The client acknowledges the end of a response only after `get` has returned it.
+        wait_until("all responses are acknowledged", || {
+            testbed.completed_responses(0) == responses
+        })
+        .await;
         client.close().await;
     });
     assert_eq!(testbed.balancer_metric("body_bytes_total"), 0);
-    assert_eq!(testbed.metric_about(0, "aborted_total"), 0);
+    assert_eq!(testbed.metric_for(0, "aborted_total"), 0);
 }
 
 #[test]
 fn client_changes_connection_ids_with_paths() {
-    a_client_changes_ids("renamed", 2);
+    change_connection_ids("renamed", 2);
 }
 
 #[test]
 fn client_changes_connection_ids_with_single_path() {
-    a_client_changes_ids("renamed-one", 1);
+    change_connection_ids("renamed-one", 1);
 }

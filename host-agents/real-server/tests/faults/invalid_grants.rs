@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Invalid grants: from unknown peers, of another version, or replayed.
+//! Invalid grants: from unknown peers, with another version, or replayed.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use frontage_testkit::privileged;
 use noq::{Connection, ConnectionId, Endpoint};
 
 use crate::common::ca::Ca;
-use crate::common::{LINK, Testbed, run, until};
+use crate::common::{LINK, Testbed, run, wait_until};
 
 /// First packet number and credit of the grant.
 pub const FIRST: u64 = 10;
 pub const CREDIT: u64 = 1 << 20;
 
-/// Return an Open for a path of a connection that does not exist.
+/// Return an Open message for a path of a nonexistent connection.
 pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
     let secret = Bytes::from_static(&[7; 32]);
     let grant = Grant {
@@ -47,7 +47,7 @@ pub fn open(cookie: Option<Cookie>, credit: u64) -> Vec<u8> {
     wire.to_vec()
 }
 
-/// Dial the first real server with the certificate `name` of the CA `ca`.
+/// Connect to the first real server with certificate `name` and CA `ca`. Returns None if the handshake fails.
 pub async fn link(testbed: &Testbed, name: &str, ca: &str) -> Option<Connection> {
     let file = |name: &str| testbed.folder.join(name);
     let config = Files {
@@ -71,7 +71,7 @@ fn invalid_grants_are_counted_by_name() {
     std::fs::create_dir(testbed.folder.join("other")).unwrap();
     let other = Ca::new(&testbed.folder.join("other"));
     other.issue("lb.test");
-    let strangers = || testbed.server_metric(0, "rejected_links_total");
+    let rejected_links = || testbed.server_metric(0, "rejected_links_total");
     let malformed =
         |reason: &str| testbed.server_metric(0, &format!("malformed_total{{reason=\"{reason}\"}}"));
     run(&testbed, async || {
@@ -79,26 +79,29 @@ fn invalid_grants_are_counted_by_name() {
             if let Some(link) = link(&testbed, name, "ca.pem").await {
                 link.closed().await;
             }
-            until("a stranger is counted", || strangers() == i as u64 + 1).await;
+            wait_until("a rejected link is counted", || {
+                rejected_links() == i as u64 + 1
+            })
+            .await;
         }
         let link = link(&testbed, "lb.test", "ca.pem").await.unwrap();
-        let mut of_old = open(None, CREDIT);
-        // Behind the type and two octets of length.
-        assert_eq!((of_old[0], of_old[3]), (0, 1));
-        of_old[3] = 0;
-        let twice = open(None, CREDIT).repeat(2);
+        let mut old_version = open(None, CREDIT);
+        // The version follows the type and two octets of length.
+        assert_eq!((old_version[0], old_version[3]), (0, 1));
+        old_version[3] = 0;
+        let repeated = open(None, CREDIT).repeat(2);
         for (wire, reason) in [
-            (of_old, "version"),
-            (twice, "second_open"),
+            (old_version, "version"),
+            (repeated, "second_open"),
             (open(None, CREDIT), "replayed_open"),
             (vec![0x06, 0], "no_open"),
         ] {
             let (mut send, mut receive) = link.open_bi().await.unwrap();
             send.write_all(&wire).await.unwrap();
-            // Nothing is said; the stream ends.
-            let answer = receive.read_to_end(100).await.unwrap_or_default();
-            assert!(answer.is_empty(), "{reason}: {answer:?}");
-            until(reason, || malformed(reason) == 1).await;
+            // The stream ends without a message.
+            let response = receive.read_to_end(100).await.unwrap_or_default();
+            assert!(response.is_empty(), "{reason}: {response:?}");
+            wait_until(reason, || malformed(reason) == 1).await;
         }
     });
     assert_eq!(testbed.server_metric(0, "grants_total"), 1);

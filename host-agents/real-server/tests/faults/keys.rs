@@ -9,9 +9,9 @@ use frontage_testkit::privileged;
 use noq::{ClientConfig, Endpoint, TransportConfig};
 
 use crate::common::client::{Client, tls};
-use crate::common::{Testbed, content, run, until};
+use crate::common::{Testbed, content, run, wait_until};
 
-/// Key generation of the received packets.
+/// Latest key generation of the received packets.
 #[derive(Default)]
 struct Updates(AtomicU32);
 
@@ -31,8 +31,8 @@ fn balancer_updates_keys_once_handshake_is_confirmed() {
     let testbed = Testbed::new("renewed", 1, "round-robin", "", &[]);
     run(&testbed, async || {
         let updates = Arc::<Updates>::default();
-        let seen = updates.clone();
-        let session = Config::client(tls(&testbed), Vec::new(), move || seen.clone()).unwrap();
+        let observer = updates.clone();
+        let session = Config::client(tls(&testbed), Vec::new(), move || observer.clone()).unwrap();
         let mut config = ClientConfig::new(Arc::new(session));
         let mut transport = TransportConfig::default();
         transport.mtu_discovery_config(None);
@@ -40,8 +40,8 @@ fn balancer_updates_keys_once_handshake_is_confirmed() {
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
         let connecting = endpoint.connect_with(config, testbed.address(), "lb.test");
         let quic = connecting.unwrap().await.unwrap();
-        until("keys are updated", || updates.0.load(Relaxed) == 1).await;
-        // noq at either end does so itself after ten packets at the soonest.
+        wait_until("keys are updated", || updates.0.load(Relaxed) == 1).await;
+        // noq itself updates keys after ten packets at the earliest.
         let stats = quic.stats();
         assert!(stats.udp_tx.datagrams < 10, "{stats:?}");
     });
@@ -55,27 +55,28 @@ fn key_updates_do_not_disturb_delegated_streams() {
     let files: Vec<_> = (0..4)
         .map(|i| (format!("{i}"), content(i, 2_000_000)))
         .collect();
-    let testbed = Testbed::of("keys", 2, "round-robin", "", "congestion = 'bbr'", &files);
+    let testbed =
+        Testbed::with_server_config("keys", 2, "round-robin", "", "congestion = 'bbr'", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, 3).await;
         for round in 0..3 {
-            let asked: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
-            // Some are on their way, in each round.
+            let requests: Vec<_> = files.iter().map(|(name, _)| client.get(name)).collect();
+            // Wait until each round has responses in flight.
             let sent = || (0..2).map(|i| testbed.server_metric(i, "body_bytes_total"));
             let before = round * 8_000_000;
-            until("they send", || sent().sum::<u64>() > before + 500_000).await;
+            wait_until("real servers send", || {
+                sent().sum::<u64>() > before + 500_000
+            })
+            .await;
             client.quic.force_key_update();
-            for ((name, content), got) in files.iter().zip(asked) {
+            for ((name, content), got) in files.iter().zip(requests) {
                 assert!(got.await.unwrap() == Ok((200, content.clone())), "{name}");
             }
         }
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
-    assert!(
-        (0..2)
-            .all(|i| testbed.answers(i) > 0
-                && testbed.server_metric(i, "invalid_feedback_total") == 0)
-    );
+    assert!((0..2).all(|i| testbed.completed_responses(i) > 0
+        && testbed.server_metric(i, "invalid_feedback_total") == 0));
     assert_eq!(testbed.balancer_metric("handoff_local_total"), 0);
 }

@@ -18,24 +18,24 @@ fn real_servers_follow_moving_client() {
     run(&testbed, async || {
         let nat = Nat::new(testbed.address(), [10, 0, 0, 1].into()).await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = Client::over(endpoint, &testbed, nat.address, 3).await;
-        let all = async || {
-            let both = [client.get("file"), client.get("file")];
-            for got in both {
+        let client = Client::connect_from(endpoint, &testbed, nat.address, 3).await;
+        let download_both = async || {
+            let responses = [client.get("file"), client.get("file")];
+            for got in responses {
                 assert!(got.await.unwrap() == Ok((200, files[0].1.clone())));
             }
         };
-        all().await;
-        // Another port, another address, and back.
+        download_both().await;
+        // Use another port, then another address, then the first address again.
         for last in [1, 77, 1] {
             nat.rebind([10, 0, 0, last].into()).await;
-            all().await;
+            download_both().await;
         }
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
     for server in 0..2 {
-        assert!(testbed.answers(server) > 0);
+        assert!(testbed.completed_responses(server) > 0);
         assert_eq!(testbed.server_metric(server, "invalid_feedback_total"), 0);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! More real servers than paths.
+//! Fewer paths than real servers.
 
 use frontage_testkit::privileged;
 
 use crate::common::client::Client;
-use crate::common::{Testbed, content, run, until};
+use crate::common::{Testbed, content, run, wait_until};
 
 /// Real servers use the path in turn. Each returns it, so the packet numbers continue.
 #[test]
@@ -14,9 +14,9 @@ fn real_servers_use_one_path_in_turn() {
     }
     let files = [("file".to_owned(), content(1, 300_000))];
     let testbed = Testbed::new("turns", 3, "round-robin", "", &files);
-    let all = |name| {
+    let sum = |name| {
         (0..3)
-            .map(|server| testbed.metric_about(server, name))
+            .map(|server| testbed.metric_for(server, name))
             .sum::<u64>()
     };
     run(&testbed, async || {
@@ -24,9 +24,9 @@ fn real_servers_use_one_path_in_turn() {
         for done in 1..=12 {
             let got = client.get("file").await.unwrap();
             assert!(got == Ok((200, files[0].1.clone())));
-            // Until then the path is in use.
-            until("the answer is counted", || {
-                all("answers_total") + testbed.balancer_metric("handoff_local_total") == done
+            // Until then, the path is still delegated.
+            wait_until("the response is counted", || {
+                sum("answers_total") + testbed.balancer_metric("handoff_local_total") == done
             })
             .await;
         }
@@ -35,11 +35,11 @@ fn real_servers_use_one_path_in_turn() {
     });
     for server in 0..3 {
         assert!(
-            testbed.answers(server) >= 3,
+            testbed.completed_responses(server) >= 3,
             "{server}: {}",
-            testbed.answers(server)
+            testbed.completed_responses(server)
         );
     }
-    assert_eq!(all("aborted_total"), 0);
-    assert!(all("returned_paths_total") >= 9);
+    assert_eq!(sum("aborted_total"), 0);
+    assert!(sum("returned_paths_total") >= 9);
 }

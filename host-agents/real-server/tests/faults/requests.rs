@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests of a real server to its balancer, and rejections. This test acts as the balancer.
+//! Messages of a real server to its balancer: credit requests and rejections. The tests act as the balancer.
 
 use bytes::BytesMut;
 use frontage_handoff::http3;
@@ -34,13 +34,13 @@ impl Stream {
         }
     }
 
-    pub async fn say(&mut self, message: &ToServer) {
+    pub async fn send_message(&mut self, message: &ToServer) {
         let mut wire = BytesMut::new();
         message.encode(&mut wire);
         self.send.write_all(&wire).await.unwrap();
     }
 
-    pub async fn ask(&mut self, stream: u64, name: &str, max_stream_data: u64) {
+    pub async fn send_request(&mut self, stream: u64, name: &str, max_stream_data: u64) {
         let request = Request::get(format!("https://lb.test/{name}"));
         let http3 = http3::request(&request.body(()).unwrap(), &[]);
         let max_stream_data = Some(max_stream_data);
@@ -49,27 +49,26 @@ impl Stream {
             max_stream_data,
             http3,
         };
-        self.say(&request).await;
+        self.send_message(&request).await;
     }
 
-    pub async fn hear(&mut self) -> ToBalancer {
-        let hearing = async {
+    pub async fn receive_message(&mut self) -> ToBalancer {
+        let message = async {
             loop {
                 if let Some(message) = ToBalancer::decode(&mut self.wire).unwrap() {
                     return message;
                 }
                 let chunk = self.receive.read_chunk(1 << 16).await.unwrap();
                 self.wire
-                    .extend_from_slice(&chunk.expect("the stream goes on"));
+                    .extend_from_slice(&chunk.expect("the stream continues"));
             }
         };
-        let heard = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, hearing).await;
-        heard.expect("a message")
+        let message = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, message).await;
+        message.expect("a message")
     }
 }
 
-/// The real server requests more credit as its streams need it, and reports that the absent client acknowledges
-/// nothing.
+/// The real server requests more credit as its streams need it, and reports missing ACKs of the absent client.
 #[test]
 fn credit_is_requested_as_needed() {
     if !privileged() {
@@ -83,31 +82,37 @@ fn credit_is_requested_as_needed() {
     let testbed = Testbed::new("asked", 1, "round-robin", "", &files);
     run(&testbed, async || {
         let mut balancer = Stream::open(&testbed, None, CREDIT).await;
-        // Its room is in the share.
-        balancer.ask(0, "small", 0).await;
-        assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
-        balancer.ask(4, "large", 10_000).await;
-        assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 4 });
-        let ToBalancer::Blocked { credit } = balancer.hear().await else {
-            panic!("it has {CREDIT} and needs more");
+        // The credit includes this response.
+        balancer.send_request(0, "small", 0).await;
+        assert_eq!(
+            balancer.receive_message().await,
+            ToBalancer::Accepted { stream: 0 }
+        );
+        balancer.send_request(4, "large", 10_000).await;
+        assert_eq!(
+            balancer.receive_message().await,
+            ToBalancer::Accepted { stream: 4 }
+        );
+        let ToBalancer::Blocked { credit } = balancer.receive_message().await else {
+            panic!("the response needs more credit than {CREDIT}");
         };
-        // Headers and heads of frames are a few kilobytes.
+        // Header fields and frame headers need a few kilobytes.
         let bytes = (small + large) as u64;
         assert!((bytes..bytes + 10_000).contains(&credit), "{credit}");
-        let silent = balancer.hear().await;
+        let report = balancer.receive_message().await;
         assert!(
             matches!(
-                silent,
+                report,
                 ToBalancer::NoAckReport {
                     elapsed: 100_000..,
                     ..
                 }
             ),
-            "{silent:?}"
+            "{report:?}"
         );
-        balancer.say(&ToServer::Stop).await;
+        balancer.send_message(&ToServer::Stop).await;
         loop {
-            match balancer.hear().await {
+            match balancer.receive_message().await {
                 ToBalancer::NoAckReport { .. } => {}
                 ToBalancer::Returned { next } => break assert!(next > FIRST),
                 other => panic!("{other:?}"),
@@ -132,15 +137,18 @@ fn missing_cookie_key_rejects_requests() {
         };
         let mut balancer = Stream::open(&testbed, Some(cookie), CREDIT).await;
         for stream in [0, 4] {
-            balancer.ask(stream, "small", 10_000).await;
+            balancer.send_request(stream, "small", 10_000).await;
             let reason = RejectReason::Path;
             assert_eq!(
-                balancer.hear().await,
+                balancer.receive_message().await,
                 ToBalancer::Rejected { stream, reason }
             );
         }
-        balancer.say(&ToServer::Stop).await;
-        assert_eq!(balancer.hear().await, ToBalancer::Returned { next: FIRST });
+        balancer.send_message(&ToServer::Stop).await;
+        assert_eq!(
+            balancer.receive_message().await,
+            ToBalancer::Returned { next: FIRST }
+        );
     });
     assert_eq!(testbed.server_metric(0, "failed_grants_total"), 1);
     assert_eq!(

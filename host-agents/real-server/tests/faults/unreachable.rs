@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network cut between a real server and the client only: the client still receives the balancer (QDSR, section
+//! A broken network path between a real server and the client, while the client still reaches the balancer (QDSR, section
 //! 6.2).
 
 use std::time::{Duration, Instant};
 
 use frontage_testkit::{Impairment, privileged};
 
-use crate::common::client::{Client, all, both_send};
-use crate::common::{PORT, Testbed, content, long_and_short, run, until};
+use crate::common::client::{Client, get_all, start_on_both_servers};
+use crate::common::{PORT, Testbed, content, long_and_short, run, wait_until};
 
-/// Drop the service's packets to the client that enter by these bridge ports, until [`heal`].
+/// Drop packets of the service that enter at these bridge ports, until [`heal`].
 fn cut(testbed: &Testbed, ports: &[&str]) {
     let chain = |port| {
         format!(
@@ -24,14 +24,15 @@ fn cut(testbed: &Testbed, ports: &[&str]) {
         .sh(&format!("nft add table netdev cut && {chains}"));
 }
 
+/// Stop dropping packets.
 fn heal(testbed: &Testbed) {
     testbed.client.sh("nft delete table netdev cut");
 }
 
-/// Bridge ports of the balancer and the first real servers.
+/// Bridge ports of the balancer and the first two real servers.
 const PORTS: [&str; 3] = ["p2", "p3", "p4"];
 
-/// Two real servers send one stream each, and the packets of the first one are dropped.
+/// Drop the packets of the first of two real servers that send one stream each, and check that only its stream fails.
 fn abandon_unreachable_server(name: &str, paths: u32) {
     if !privileged() {
         return;
@@ -40,21 +41,24 @@ fn abandon_unreachable_server(name: &str, paths: u32) {
     let testbed = Testbed::new(name, 2, "round-robin", "", &files);
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
-        let long = both_send(&testbed, &client).await;
+        let long = start_on_both_servers(&testbed, &client).await;
         cut(&testbed, &PORTS[1..2]);
-        let cut = Instant::now();
-        let ended = long.map(|answer| async {
-            let answer = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, answer).await;
-            (answer.expect("an end").unwrap(), cut.elapsed())
+        let start = Instant::now();
+        let responses = long.map(|response| async {
+            let response = tokio::time::timeout(frontage_testkit::TEST_TIMEOUT, response).await;
+            (
+                response.expect("the response ends").unwrap(),
+                start.elapsed(),
+            )
         });
-        let results = futures_util::future::join_all(ended).await;
-        let (whole, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
+        let results = futures_util::future::join_all(responses).await;
+        let (complete, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
         assert_eq!(
-            (whole.len(), lost.len()),
+            (complete.len(), lost.len()),
             (1, 1),
-            "the other does not suffer"
+            "only one response fails"
         );
-        assert!(whole[0].0 == Ok((200, files[0].1.clone())));
+        assert!(complete[0].0 == Ok((200, files[0].1.clone())));
         assert!(
             lost[0]
                 .0
@@ -62,8 +66,8 @@ fn abandon_unreachable_server(name: &str, paths: u32) {
                 .unwrap_err()
                 .contains("H3_INTERNAL_ERROR")
         );
-        println!("the client hears of it after {:?}", lost[0].1);
-        // Though the first real server is there, and would be next.
+        println!("stream reset after {:?}", lost[0].1);
+        // The balancer avoids the first real server, although it is up and next in turn.
         let before = testbed.server_metric(0, "grants_total");
         for _ in 0..4 {
             let got = client.get("short").await.unwrap();
@@ -73,9 +77,9 @@ fn abandon_unreachable_server(name: &str, paths: u32) {
         assert!(client.quic.close_reason().is_none());
         client.close().await;
     });
-    assert_eq!(testbed.metric_about(0, "unreachable_total"), 1);
-    assert_eq!(testbed.metric_about(1, "unreachable_total"), 0);
-    assert_eq!(testbed.metric_about(0, "aborted_total"), 1);
+    assert_eq!(testbed.metric_for(0, "unreachable_total"), 1);
+    assert_eq!(testbed.metric_for(1, "unreachable_total"), 0);
+    assert_eq!(testbed.metric_for(0, "aborted_total"), 1);
 }
 
 #[test]
@@ -88,8 +92,8 @@ fn unreachable_server_of_single_path_client_is_abandoned() {
     abandon_unreachable_server("unreachable-1", 1);
 }
 
-/// All packets to the client are dropped for some time. Afterwards the client must receive everything.
-fn a_client_is_away(name: &str, paths: u32) {
+/// Repeatedly drop all packets to the client for some time. The client must still receive complete responses.
+fn disconnect_client(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -98,46 +102,46 @@ fn a_client_is_away(name: &str, paths: u32) {
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
         let long = [client.get("long"), client.get("long")];
-        for away in [310, 440, 610, 930, 2200] {
+        for outage_ms in [310, 440, 610, 930, 2200] {
             let sent = |i| testbed.server_metric(i, "body_bytes_total");
             let before = [sent(0), sent(1)];
-            let over = || long.iter().any(tokio::task::JoinHandle::is_finished);
-            until("both servers send", || {
-                over() || (0..2).all(|i| sent(i) > before[i] + 100_000)
+            let is_finished = || long.iter().any(tokio::task::JoinHandle::is_finished);
+            wait_until("both servers send", || {
+                is_finished() || (0..2).all(|i| sent(i) > before[i] + 100_000)
             })
             .await;
             cut(&testbed, &PORTS);
-            tokio::time::sleep(Duration::from_millis(away)).await;
+            tokio::time::sleep(Duration::from_millis(outage_ms)).await;
             heal(&testbed);
         }
-        for answer in long {
-            assert!(answer.await.unwrap() == Ok((200, files[0].1.clone())));
+        for response in long {
+            assert!(response.await.unwrap() == Ok((200, files[0].1.clone())));
         }
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(testbed.metric_about(i, "unreachable_total"), 0);
+        assert_eq!(testbed.metric_for(i, "unreachable_total"), 0);
     }
 }
 
 #[test]
 fn offline_client_with_paths_keeps_its_servers() {
-    a_client_is_away("away", 3);
+    disconnect_client("away", 3);
 }
 
 #[test]
 fn offline_single_path_client_keeps_its_servers() {
-    a_client_is_away("away-one", 1);
+    disconnect_client("away-one", 1);
 }
 
-/// With 5 % loss each way and some reordering, no real server becomes unreachable, although probes and responses are
-/// lost.
+/// Download with 5 % loss in each direction and some reordering. Real servers must stay reachable although probes and
+/// responses are lost.
 fn keep_servers_despite_losses(name: &str, paths: u32) {
     const SEED: u64 = 11;
     if !privileged() {
         return;
     }
-    // Where one ends, a loss shows by a probe alone.
+    // A loss at the end of a response is detected only by a probe, so use many responses.
     let files: Vec<_> = (0..400)
         .map(|i| (i.to_string(), content(i, 20_000 * (1 + i % 4))))
         .collect();
@@ -149,20 +153,16 @@ fn keep_servers_despite_losses(name: &str, paths: u32) {
     };
     run(&testbed, async || {
         let client = Client::connect_impaired(&testbed, paths, impairment).await;
-        for some in files.chunks(2) {
-            for ((name, content), got) in some.iter().zip(all(&client, some).await) {
+        for pair in files.chunks(2) {
+            for ((name, content), got) in pair.iter().zip(get_all(&client, pair).await) {
                 assert!(got == Ok((200, content.clone())), "seed {SEED}: {name}");
             }
         }
         client.close().await;
     });
     for i in 0..2 {
-        assert_eq!(
-            testbed.metric_about(i, "unreachable_total"),
-            0,
-            "seed {SEED}"
-        );
-        assert!(testbed.answers(i) > 0);
+        assert_eq!(testbed.metric_for(i, "unreachable_total"), 0, "seed {SEED}");
+        assert!(testbed.completed_responses(i) > 0);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses of unknown size, from an origin behind a real server, in chunks (RFC 9112, section 7.1).
+//! Chunked responses of unknown size (RFC 9112, section 7.1) from an origin behind a real server.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -18,13 +18,13 @@ use crate::requests::Stream;
 
 /// Length of the response in bytes.
 const LENGTH: usize = 3_000_000;
-/// Address of the origin.
+/// Route of the real servers to their origin.
 const ROUTE: &str = "[[route]]\npath = '/chunks'\norigin = 'http://127.0.0.1:9000'\n";
 
-/// Start a testbed whose real servers have such an origin each.
+/// Start a testbed in which each real server has such an origin.
 fn testbed(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> Testbed {
     let files = [("file".to_owned(), content(2, 500_000))];
-    let testbed = Testbed::of(name, servers, "round-robin", "", ROUTE, &files);
+    let testbed = Testbed::with_server_config(name, servers, "round-robin", "", ROUTE, &files);
     for server in &testbed.servers {
         server.run(|| {
             let listener = TcpListener::bind("127.0.0.1:9000").unwrap();
@@ -32,7 +32,7 @@ fn testbed(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> Testbed {
             thread::spawn(move || {
                 for stream in listener.incoming() {
                     let body = body.clone();
-                    thread::spawn(move || answer(stream.unwrap(), &body));
+                    thread::spawn(move || respond(stream.unwrap(), &body));
                 }
             });
         });
@@ -40,11 +40,11 @@ fn testbed(name: &str, servers: usize, body: &Arc<Vec<u8>>) -> Testbed {
     testbed
 }
 
-/// Read one request.
-fn answer(mut stream: TcpStream, body: &[u8]) {
-    let (mut asked, mut octet) = (Vec::new(), [0]);
-    while !asked.ends_with(b"\r\n\r\n") && stream.read_exact(&mut octet).is_ok() {
-        asked.extend(octet);
+/// Read a request, and send `body` in chunks.
+fn respond(mut stream: TcpStream, body: &[u8]) {
+    let (mut request, mut octet) = (Vec::new(), [0]);
+    while !request.ends_with(b"\r\n\r\n") && stream.read_exact(&mut octet).is_ok() {
+        request.extend(octet);
     }
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
     let mut wire = head.as_bytes().to_vec();
@@ -58,8 +58,7 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
     let _ = stream.write_all(&wire);
 }
 
-/// A real server requests 64 KiB first, and then as much again as the response has sent (docs/handoff.md, flow
-/// control).
+/// A real server first requests 64 KiB of credit, then doubles the credit of the response (docs/handoff.md, flow control).
 #[test]
 fn credit_grows_with_response_of_unknown_size() {
     /// Additional bytes for headers and frame headers.
@@ -71,50 +70,55 @@ fn credit_grows_with_response_of_unknown_size() {
     let testbed = testbed("grows", 1, &body);
     run(&testbed, async || {
         let mut balancer = Stream::open(&testbed, None, 0).await;
-        balancer.ask(0, "chunks", 1 << 30).await;
-        assert_eq!(balancer.hear().await, ToBalancer::Accepted { stream: 0 });
-        let (mut share, mut times) = (0, 0);
+        balancer.send_request(0, "chunks", 1 << 30).await;
+        assert_eq!(
+            balancer.receive_message().await,
+            ToBalancer::Accepted { stream: 0 }
+        );
+        let (mut granted, mut requests) = (0, 0);
         loop {
-            match balancer.hear().await {
+            match balancer.receive_message().await {
                 ToBalancer::Blocked { credit } => {
-                    let most = share + share.max(64 << 10) + OVERHEAD;
+                    let max = granted + granted.max(64 << 10) + OVERHEAD;
                     assert!(
-                        (share + 1..=most).contains(&credit),
-                        "{credit} after {share}"
+                        (granted + 1..=max).contains(&credit),
+                        "{credit} after {granted}"
                     );
-                    (share, times) = (credit, times + 1);
+                    (granted, requests) = (credit, requests + 1);
                     let mut limit = Vec::new();
                     write_varint(&mut limit, 0x10);
-                    write_varint(&mut limit, share);
-                    balancer.say(&ToServer::Feedback(limit.into())).await;
+                    write_varint(&mut limit, granted);
+                    balancer
+                        .send_message(&ToServer::Feedback(limit.into()))
+                        .await;
                 }
                 ToBalancer::Sent { status, bytes, .. } => {
                     assert_eq!((status, bytes), (200, LENGTH as u64));
                     break;
                 }
-                // The client says nothing.
+                // There is no client.
                 ToBalancer::NoAckReport { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
-        // By 64 KiB each time, these were 45.
-        assert!((2..30).contains(&times), "asked {times} times");
-        assert!(share < 2 * LENGTH as u64 + OVERHEAD, "{share}");
+        // With 64 KiB per request, there would be 45.
+        assert!((2..30).contains(&requests), "{requests} requests");
+        assert!(granted < 2 * LENGTH as u64 + OVERHEAD, "{granted}");
     });
 }
 
 /// Connect a client with a small MAX_DATA.
-async fn thrifty(testbed: &Testbed, paths: u32) -> Client {
+async fn connect_with_small_window(testbed: &Testbed, paths: u32) -> Client {
     let session = Arc::new(QuicClientConfig::try_from(tls(testbed)).unwrap());
     let mut transport = TransportConfig::default();
     transport.receive_window(200_000_u32.into());
     transport.stream_receive_window(200_000_u32.into());
     let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
-    Client::with(endpoint, session, transport, testbed.address(), paths).await
+    Client::connect_with(endpoint, session, transport, testbed.address(), paths).await
 }
 
-/// Check that responses are complete, next to others, from any real server.
-fn they_come_whole(name: &str, paths: u32) {
+/// Download sized and unsized responses concurrently, and check that all are complete and both real servers send.
+fn download_unsized_responses(name: &str, paths: u32) {
     if !privileged() {
         return;
     }
@@ -122,15 +126,19 @@ fn they_come_whole(name: &str, paths: u32) {
     let testbed = testbed(name, 2, &body);
     let file = content(2, 500_000);
     run(&testbed, async || {
-        let client = thrifty(&testbed, paths).await;
+        let client = connect_with_small_window(&testbed, paths).await;
         let names = ["chunks", "chunks", "file", "file", "chunks"];
-        let asked = names.map(|name| (name, client.get(name)));
-        for (name, got) in asked {
+        let requests = names.map(|name| (name, client.get(name)));
+        for (name, got) in requests {
             let got = tokio::time::timeout(6 * frontage_testkit::TEST_TIMEOUT, got).await;
-            let (status, came) = got.expect(name).unwrap().unwrap();
+            let (status, body_received) = got.expect(name).unwrap().unwrap();
             assert_eq!(status, 200, "{name}");
-            let whole = if name == "file" { &file } else { &*body };
-            assert!(came == *whole, "{name}: {} bytes", came.len());
+            let expected = if name == "file" { &file } else { &*body };
+            assert!(
+                body_received == *expected,
+                "{name}: {} bytes",
+                body_received.len()
+            );
         }
         assert!(client.quic.close_reason().is_none());
         client.close().await;
@@ -141,10 +149,10 @@ fn they_come_whole(name: &str, paths: u32) {
 
 #[test]
 fn unsized_responses_complete_with_paths() {
-    they_come_whole("chunks", 3);
+    download_unsized_responses("chunks", 3);
 }
 
 #[test]
 fn unsized_responses_complete_with_single_path() {
-    they_come_whole("chunks-one", 1);
+    download_unsized_responses("chunks-one", 1);
 }

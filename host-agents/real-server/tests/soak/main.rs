@@ -3,8 +3,7 @@
 //! Every byte is compared.
 //!
 //! `make soak` downloads 10,000 objects of 1 kB to 50 MB; the test downloads a part of them. `SOAK_OBJECTS`,
-//! `SOAK_BYTES` (of the
-//! largest), `SOAK_CONNECTIONS` and `SOAK_SEED` override the numbers.
+//! `SOAK_BYTES` (size of the largest object), `SOAK_CONNECTIONS` and `SOAK_SEED` override the defaults.
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
@@ -22,16 +21,16 @@ use common::client::Client;
 use common::{Testbed, content, run};
 
 const SERVERS: usize = 3;
-/// Length of the shortest object in bytes.
-const SHORTEST: f64 = 1000.;
+/// Size of the smallest object in bytes.
+const MIN_SIZE: f64 = 1000.;
 /// Number of different files.
 const FILES: usize = 200;
-/// Percentages of lost datagrams, in turn.
-const LOST: [u32; 3] = [0, 1, 5];
-/// Percentage of datagrams that the next one overtakes, where some are lost.
-const OVERTAKEN: u32 = 2;
-/// Numbers of paths of a client, in turn: one for each real server, or a single path.
-const KINDS: [u32; 2] = [1 + SERVERS as u32, 1];
+/// Percentages of lost datagrams, by connection in turn.
+const LOSS_PERCENT: [u32; 3] = [0, 1, 5];
+/// Percentage of datagrams that swap with the next one, on connections with loss.
+const REORDERED_PERCENT: u32 = 2;
+/// Numbers of paths of a client, in turn: the balancer's and one for each real server, or a single path.
+const PATHS: [u32; 2] = [1 + SERVERS as u32, 1];
 /// Number of concurrent connections, and of objects on each.
 const CONNECTIONS: usize = 4;
 const OBJECTS: usize = 6;
@@ -52,81 +51,84 @@ struct Soak {
     objects: usize,
     connections: usize,
     seed: usize,
-    begun: Instant,
-    /// Counts by [`KINDS`] of clients.
-    done: [AtomicU64; KINDS.len()],
+    start: Instant,
+    /// Completed downloads by the client's number of paths, as in [`PATHS`].
+    done: [AtomicU64; PATHS.len()],
     bytes: AtomicU64,
 }
 
 impl Soak {
-    /// Create files with log-uniform lengths and distinct contents.
-    fn new(longest: usize) -> Self {
-        let whole = Bytes::from(content(0, longest + 8 * FILES));
+    /// Create files with log-uniform sizes up to `max_size` and distinct contents.
+    fn new(max_size: usize) -> Self {
+        let bytes = Bytes::from(content(0, max_size + 8 * FILES));
         let length = |i: usize| {
             let share = i as f64 / (FILES - 1) as f64;
-            (SHORTEST * (longest as f64 / SHORTEST).powf(share)) as usize
+            (MIN_SIZE * (max_size as f64 / MIN_SIZE).powf(share)) as usize
         };
-        let file = |i| (format!("{i}"), whole.slice(8 * i..8 * i + length(i)));
+        let file = |i| (format!("{i}"), bytes.slice(8 * i..8 * i + length(i)));
         Self {
             files: (0..FILES).map(file).collect(),
             objects: number("SOAK_OBJECTS", 120),
             connections: number("SOAK_CONNECTIONS", 6),
             seed: number("SOAK_SEED", 7),
-            begun: Instant::now(),
+            start: Instant::now(),
             done: Default::default(),
             bytes: AtomicU64::new(0),
         }
     }
 
-    /// Return the objects of connection `i`, in the order of the requests.
-    fn of(&self, i: usize) -> VecDeque<usize> {
-        let mine = (i..self.objects).step_by(self.connections);
-        // A linear congruence, so that each connection has objects of all lengths.
-        mine.map(|object| (object * 89 + self.seed) % FILES)
+    /// Return the objects of connection `i` in the order of their requests.
+    fn objects_of(&self, i: usize) -> VecDeque<usize> {
+        let numbers = (i..self.objects).step_by(self.connections);
+        // The linear congruence gives each connection objects of all sizes.
+        numbers
+            .map(|object| (object * 89 + self.seed) % FILES)
             .collect()
     }
 
-    /// Download all objects. Returns the faults.
-    async fn connection(&self, testbed: &Testbed, i: usize) -> Vec<String> {
-        let lost = LOST[i % LOST.len()];
+    /// Download all objects of connection `i`. Returns the faults.
+    async fn run_connection(&self, testbed: &Testbed, i: usize) -> Vec<String> {
+        let loss = LOSS_PERCENT[i % LOSS_PERCENT.len()];
         let impairment = Impairment {
-            loss: lost,
-            reordering: if lost > 0 { OVERTAKEN } else { 0 },
+            loss,
+            reordering: if loss > 0 { REORDERED_PERCENT } else { 0 },
             seed: (self.seed + i) as u64,
         };
-        let kind = i / LOST.len() % KINDS.len();
-        let paths = KINDS[kind];
+        let kind = i / LOSS_PERCENT.len() % PATHS.len();
+        let paths = PATHS[kind];
         let client = Client::connect_impaired(testbed, paths, impairment).await;
-        let mut left = self.of(i);
-        let half = left.len() / 2;
-        let (mut running, mut wrong) = (JoinSet::new(), Vec::new());
+        let mut remaining = self.objects_of(i);
+        let half = remaining.len() / 2;
+        let (mut running, mut faults) = (JoinSet::new(), Vec::new());
         loop {
             while running.len() < OBJECTS
-                && let Some(object) = left.pop_front()
+                && let Some(object) = remaining.pop_front()
             {
-                if left.len() == half {
+                if remaining.len() == half {
                     client.quic.force_key_update();
                 }
                 let (name, content) = &self.files[object];
                 let checked = client.check(name, content.clone());
-                running.spawn(async move { (object, checked.await.expect("it does not panic")) });
+                running.spawn(async move {
+                    (object, checked.await.expect("the download does not panic"))
+                });
             }
             let Some(ended) = running.join_next().await else {
                 break;
             };
-            let (object, result) = ended.expect("it does not panic");
+            let (object, result) = ended.expect("the download does not panic");
             self.count(kind, object);
             if let Err(error) = result {
                 let line = format!(
-                    "connection {i}, {paths} paths, {lost} % lost, object {object}: {error}"
+                    "connection {i}, {paths} paths, {loss} % loss, object {object}: {error}"
                 );
                 // Report faults at once, because the test may run for an hour.
                 println!("{line}");
-                wrong.push(line);
+                faults.push(line);
             }
         }
         client.close().await;
-        wrong
+        faults
     }
 
     fn done(&self) -> u64 {
@@ -139,7 +141,7 @@ impl Soak {
         self.done[kind].fetch_add(1, Relaxed);
         let done = self.done();
         if done.is_multiple_of(100) {
-            let (megabytes, seconds) = (bytes / 1_000_000, self.begun.elapsed().as_secs());
+            let (megabytes, seconds) = (bytes / 1_000_000, self.start.elapsed().as_secs());
             println!(
                 "{done} of {} objects, {megabytes} MB, {seconds} s",
                 self.objects
@@ -161,43 +163,50 @@ fn every_downloaded_byte_is_correct() {
         .collect();
     let testbed = Testbed::new("soak", SERVERS, "round-robin", "", &files);
     drop(files);
-    let wrong = run(&testbed, async || {
+    let faults = run(&testbed, async || {
         let next = AtomicU64::new(0);
-        let each = async || {
-            let mut wrong = Vec::new();
+        let worker = async || {
+            let mut faults = Vec::new();
             loop {
                 let i = next.fetch_add(1, Relaxed) as usize;
                 if i >= soak.connections {
-                    return wrong;
+                    return faults;
                 }
-                wrong.extend(soak.connection(&testbed, i).await);
+                faults.extend(soak.run_connection(&testbed, i).await);
             }
         };
-        let all = futures_util::future::join_all((0..CONNECTIONS).map(|_| each())).await;
+        let all = futures_util::future::join_all((0..CONNECTIONS).map(|_| worker())).await;
         all.concat()
     });
-    let sent: Vec<u64> = (0..SERVERS).map(|server| testbed.answers(server)).collect();
-    let kinds = KINDS.iter().zip(&soak.done).map(|(paths, done)| {
+    let responses: Vec<u64> = (0..SERVERS)
+        .map(|server| testbed.completed_responses(server))
+        .collect();
+    let kinds = PATHS.iter().zip(&soak.done).map(|(paths, done)| {
         let done = done.load(Relaxed);
-        format!("{done} to clients of {paths} paths")
+        format!("{done} to clients with {paths} paths")
     });
     let kinds: Vec<_> = kinds.collect();
-    let of_all = |metric| -> u64 {
+    let sum = |metric| -> u64 {
         (0..SERVERS)
-            .map(|server| testbed.metric_about(server, metric))
+            .map(|server| testbed.metric_for(server, metric))
             .sum()
     };
     println!(
-        "seed {}: {} objects ({}), {} MB, {} s; by real servers {sent:?}, local {}, aborted {}, unreachable {}",
+        "seed {}: {} objects ({}), {} MB, {} s; by real servers {responses:?}, local {}, aborted {}, unreachable {}",
         soak.seed,
         soak.done(),
         kinds.join(", "),
         soak.bytes.load(Relaxed) / 1_000_000,
-        soak.begun.elapsed().as_secs(),
+        soak.start.elapsed().as_secs(),
         testbed.balancer_metric("handoff_local_total"),
-        of_all("aborted_total"),
-        of_all("unreachable_total"),
+        sum("aborted_total"),
+        sum("unreachable_total"),
     );
-    assert!(wrong.is_empty(), "seed {}: {}", soak.seed, wrong.join("\n"));
-    assert!(sent.iter().all(|count| *count > 0));
+    assert!(
+        faults.is_empty(),
+        "seed {}: {}",
+        soak.seed,
+        faults.join("\n")
+    );
+    assert!(responses.iter().all(|count| *count > 0));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stand-in for the edge switch between client and server.
+//! A simulated edge switch between client and server.
 //!
-//! It translates VIP and cookie addresses to the server's own on the way up. On the way down it translates them back, as the
-//! dynamic cookie in each source requires. It records what it sees.
+//! Towards the server it translates VIP and cookie addresses to the server's own addresses. Towards the client it translates
+//! them back, according to the dynamic cookie in each source. It logs all packets.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -31,23 +31,24 @@ pub const DESTINATION: usize = 24;
 pub const PAYLOAD: usize = 40;
 pub const UDP: u8 = 17;
 
-/// A packet with a dynamic cookie, on the server's side.
+/// A packet of the server with a dynamic cookie, before translation.
 #[derive(Clone, Copy, Debug)]
-pub struct Down {
+pub struct DownstreamPacket {
+    /// True if its source is translated to the cookie address.
     pub at_cookie: bool,
     pub signals: Signals,
     /// The client's port.
     pub port: u16,
 }
 
-/// Record of all packets.
+/// Log of all packets.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
-    pub down: Vec<Down>,
+pub struct PacketLog {
+    pub down: Vec<DownstreamPacket>,
     /// Packets of the server without a valid dynamic cookie.
     pub without_cookie: usize,
-    /// Packets to a client from a cookie address to which it never sent.
-    pub unasked: usize,
+    /// Packets from the cookie address to a client that has not sent to it.
+    pub unsolicited: usize,
     pub to_vip: usize,
     /// The client's own port.
     client_port: u16,
@@ -56,25 +57,26 @@ pub struct Seen {
     pub tunnelled: [usize; 2],
 }
 
+/// The switch. Clones share keys and log.
 #[derive(Clone)]
-pub struct Hop {
+pub struct EdgeSwitch {
     keys: Arc<Mutex<Vec<Key>>>,
     sid: u16,
     translation: Arc<AtomicU16>,
-    seen: Arc<Mutex<Seen>>,
+    log: Arc<Mutex<PacketLog>>,
 }
 
-impl Hop {
+impl EdgeSwitch {
     pub fn new(key: Key, sid: u16) -> Self {
         Self {
             keys: Arc::new(Mutex::new(vec![key])),
             sid,
             translation: Arc::default(),
-            seen: Arc::default(),
+            log: Arc::default(),
         }
     }
 
-    /// Install one more key.
+    /// Add a key.
     pub fn add(&self, key: Key) {
         self.keys.lock().unwrap().push(key);
     }
@@ -84,37 +86,41 @@ impl Hop {
         self.translation.store(0x1111, Relaxed);
     }
 
-    pub fn seen(&self) -> Seen {
-        self.seen.lock().unwrap().clone()
+    pub fn log(&self) -> PacketLog {
+        self.log.lock().unwrap().clone()
     }
 
-    /// Forward packets between the two until the process ends.
+    /// Forward packets between both interfaces until the process ends.
     pub fn start(&self, client: &File, server: &File) {
         let pairs = [(client, server, true), (server, client, false)];
         for (from, to, up) in pairs {
-            let (mut from, mut to, hop) = (
+            let (mut from, mut to, edge_switch) = (
                 from.try_clone().unwrap(),
                 to.try_clone().unwrap(),
                 self.clone(),
             );
             thread::spawn(move || {
                 let mut buffer = vec![0; 1 << 16];
-                // Ends with the interface.
+                // The loop ends when the interface is deleted.
                 while let Ok(n) = from.read(&mut buffer) {
                     let packet = &mut buffer[..n];
-                    let through = if up {
-                        gateway::enter(packet)
+                    let translated = if up {
+                        gateway::encapsulate(packet)
                     } else {
-                        gateway::leave(packet)
+                        gateway::decapsulate(packet)
                     };
-                    if let Some(packet) = through {
-                        hop.seen.lock().unwrap().tunnelled[usize::from(!up)] += 1;
+                    if let Some(packet) = translated {
+                        edge_switch.log.lock().unwrap().tunnelled[usize::from(!up)] += 1;
                         if to.write_all(&packet).is_err() {
                             return;
                         }
                         continue;
                     }
-                    let passes = if up { hop.up(packet) } else { hop.down(packet) };
+                    let passes = if up {
+                        edge_switch.up(packet)
+                    } else {
+                        edge_switch.down(packet)
+                    };
                     if passes && to.write_all(packet).is_err() {
                         return;
                     }
@@ -123,7 +129,7 @@ impl Hop {
         }
     }
 
-    /// Return the cookie and its key if it is valid for this server.
+    /// Return the cookie and its key, if it is valid for this server.
     fn open(&self, id: u64) -> Option<(Cookie, Key)> {
         let keys = self.keys.lock().unwrap();
         let opened = keys
@@ -132,20 +138,19 @@ impl Hop {
         opened.filter(|(cookie, _)| cookie.sid == self.sid)
     }
 
-    /// Translate the client's port on the way up.
-    fn bind(&self, packet: &mut [u8], seen: &mut Seen) {
-        seen.client_port = word(packet, PAYLOAD);
-        let port = seen.client_port ^ self.translation.load(Relaxed);
+    /// Translate the client's port in a packet towards the server.
+    fn bind(&self, packet: &mut [u8], log: &mut PacketLog) {
+        log.client_port = word(packet, PAYLOAD);
+        let port = log.client_port ^ self.translation.load(Relaxed);
         write(packet, PAYLOAD, &port.to_be_bytes());
     }
 
-    /// Translate the port on the way down. The old binding remains, so that a client that only receives is still
-    /// reachable.
-    /// Returns the port as the server knows it.
-    fn unbind(&self, packet: &mut [u8], seen: &Seen) -> u16 {
+    /// Translate the port in a packet towards the client. The old binding remains, so a client that only receives stays
+    /// reachable. Returns the port as the server knows it.
+    fn unbind(&self, packet: &mut [u8], log: &PacketLog) -> u16 {
         let port = word(packet, PAYLOAD + 2);
-        if port == seen.client_port ^ self.translation.load(Relaxed) {
-            write(packet, PAYLOAD + 2, &seen.client_port.to_be_bytes());
+        if port == log.client_port ^ self.translation.load(Relaxed) {
+            write(packet, PAYLOAD + 2, &log.client_port.to_be_bytes());
         }
         port
     }
@@ -154,24 +159,24 @@ impl Hop {
         if !is_ipv6(packet) {
             return true;
         }
-        let mut seen = self.seen.lock().unwrap();
+        let mut log = self.log.lock().unwrap();
         if packet[6] != UDP {
             return false;
         }
-        self.bind(packet, &mut seen);
+        self.bind(packet, &mut log);
         let destination = read(packet, DESTINATION);
         if destination == VIP {
-            seen.to_vip += 1;
+            log.to_vip += 1;
             write(packet, DESTINATION, &DIP.octets());
             return true;
         }
         // Like the switch, pass only this server's static cookie.
         let id = destination.to_bits() as u64;
-        let ours = self
+        let is_own = self
             .open(id)
             .is_some_and(|(cookie, _)| cookie.signals.is_none());
-        if ours && destination == join_address(COOKIE_PREFIX, id) {
-            seen.to_cookie += 1;
+        if is_own && destination == join_address(COOKIE_PREFIX, id) {
+            log.to_cookie += 1;
             write(
                 packet,
                 DESTINATION,
@@ -190,19 +195,20 @@ impl Hop {
             return false;
         }
         let opened = self.open(read(packet, SOURCE).to_bits() as u64);
-        let mut seen = self.seen.lock().unwrap();
+        let mut log = self.log.lock().unwrap();
         let Some((cookie, key)) = opened.filter(|(cookie, _)| cookie.signals.is_some()) else {
-            seen.without_cookie += 1;
+            log.without_cookie += 1;
             return false;
         };
         let at_cookie = cookie.expects_cookie_address;
-        let port = self.unbind(packet, &seen);
-        seen.unasked += usize::from(at_cookie && seen.to_cookie == 0);
-        seen.down.extend(cookie.signals.map(|signals| Down {
-            at_cookie,
-            signals,
-            port,
-        }));
+        let port = self.unbind(packet, &log);
+        log.unsolicited += usize::from(at_cookie && log.to_cookie == 0);
+        log.down
+            .extend(cookie.signals.map(|signals| DownstreamPacket {
+                at_cookie,
+                signals,
+                port,
+            }));
         let masked = Cookie {
             expects_cookie_address: false,
             signals: None,
@@ -230,13 +236,13 @@ pub fn read(packet: &[u8], at: usize) -> Ipv6Addr {
 /// Overwrite the bytes at `at`, and update the UDP checksum by the difference (RFC 1624).
 fn write(packet: &mut [u8], at: usize, new: &[u8]) {
     let checksum = PAYLOAD + 6;
-    let was = word(packet, checksum);
+    let old_checksum = word(packet, checksum);
     let old = &packet[at..at + new.len()];
     let pairs = old.chunks(2).zip(new.chunks(2));
     let difference: u32 = pairs
         .map(|(old, new)| u32::from(!word(old, 0)) + u32::from(word(new, 0)))
         .sum();
-    let mut sum = u32::from(!was) + difference;
+    let mut sum = u32::from(!old_checksum) + difference;
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
