@@ -63,7 +63,7 @@ async def test_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     other.execute("CREATE TABLE t (x)")
     other.commit()
     other.close()
-    with pytest.raises(EngineError, match="is not a record store"):
+    with pytest.raises(EngineError, match="not a record store"):
         await Embedded.open(file)
 
 

@@ -178,7 +178,7 @@ def _open(file: Path) -> sqlite3.Connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (schema,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
-            raise EngineError(f"{file}: is not a record store: give the path of one, or create one with `frontage records create`")
+            raise EngineError(f"{file}: not a record store: give the path of one, or create one with `frontage records create`")
         if schema != SCHEMA:
             raise EngineError(f"{file}: schema {schema}, but this program has schema {SCHEMA}: use the program that created it")
         connection.execute("PRAGMA journal_mode = WAL")

@@ -56,7 +56,7 @@ class Server:
     @property
     def address(self) -> tuple[str, int]:
         """The bound host and port."""
-        assert self._tcp is not None
+        assert self._tcp is not None, "call start first"
         host, port = self._tcp.sockets[0].getsockname()[:2]
         return str(host), int(port)
 
@@ -92,7 +92,7 @@ class Server:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None
+        assert task is not None, "asyncio runs connection callbacks in tasks"
         if self._connections >= MAX_CONCURRENT:
             self.queries.labels("tcp", "overload").inc()
             writer.close()

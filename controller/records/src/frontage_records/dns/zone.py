@@ -125,7 +125,7 @@ class Zone:
         try:
             guid = check_guid(b".".join(name.label).decode("ascii"))
         except (GuidError, UnicodeDecodeError):
-            raise NotFoundError("the name is not a valid GUID") from None
+            raise NotFoundError("invalid GUID") from None
         return resource_records(name, await self._find(guid), self.settings.ttl, near)
 
     def _own(self) -> list[RR]:

@@ -88,10 +88,10 @@ def explain(
         client = parse(prefix)
     except ValueError as error:
         fail(f"{error}: give an address, or a prefix without host bits, for example 2001:db8:c1::/48", as_json=as_json)
-    with _opened(config, as_json=as_json) as (found, store):
-        assert found.site is not None
+    with _opened(config, as_json=as_json) as (loaded, store):
+        assert loaded.site is not None, "config.checks rejects end_users without site"
         try:
-            answer = look_up(store, client, service.lower().removesuffix("."), found.site.id)
+            answer = look_up(store, client, service.lower().removesuffix("."), loaded.site.id)
         except KeyError:
             known = ", ".join(sorted(store.services())[:20]) or "none yet"
             fail(f"unknown service {service!r}: use one of: {known}", as_json=as_json)
