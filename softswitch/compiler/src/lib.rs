@@ -41,7 +41,8 @@
 //!    the target.
 //! 3. If it has instances, emit them in `bmv2/objects.rs`, and add its name to the list of known externs there. If
 //!    controllers access it, add it to `p4info/object.rs`.
-//! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/load/action.rs` loads it, `machine.rs` runs it.
+//! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/load/action.rs` loads it,
+//!    `interpreter/machine.rs` runs it.
 //!    Native code leaves unknown steps to the interpreter.
 //! 5. Add a program to `tests/programs`, whose golden output `tests/golden` contains, and a test of its packets to the
 //!    pipeline.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table entries and action profile contents, as the control plane writes and reads them.
 
+use crate::Nanos;
 use crate::info::ActionId;
 use crate::value::Value;
-use crate::{Nanos, extern_state::meter::MeterConfig};
 
 /// The match of an entry on one field of the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -119,6 +119,19 @@ impl CounterValue {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(bytes));
     }
+}
+
+/// Rates and bursts of a meter, in bytes (per second) or packets (per second), depending on its declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Committed information rate, per second.
+    pub cir: u64,
+    /// Committed burst.
+    pub cburst: u64,
+    /// Peak information rate, per second; at least `cir`.
+    pub pir: u64,
+    /// Peak burst.
+    pub pburst: u64,
 }
 
 /// A group of an action selector.

@@ -64,6 +64,23 @@
 //! variable-length fields, computed headers, digests, clones, meters and the like. Both engines produce the same packets,
 //! state and random numbers; the tests compare them.
 //!
+//! # Layers
+//!
+//! A module uses only modules above it in this table.
+//!
+//! | module | content |
+//! |---|---|
+//! | `value`, `phv`, `word`, `rng` | numbers, fields in a block of bytes, arithmetic, random numbers |
+//! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
+//! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
+//! | `load` | BMv2 JSON to `program` |
+//! | `packet`, `trace` | a packet in flight; the records of its steps |
+//! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
+//! | `interpreter` | runs one block of a program, such as a parser or a control flow |
+//! | `native` | runs one block in native code, and calls the interpreter for single steps |
+//! | `v1model` | the architecture: the order of the blocks, standard metadata, resubmission, clones, multicast |
+//! | `pipeline` | the public interface |
+//!
 //! # Where it differs from BMv2
 //!
 //! Behaviour that is undefined or fatal in BMv2 is defined here:
@@ -79,57 +96,47 @@
 
 #![warn(missing_docs)]
 
-mod action;
-mod calculation;
-mod control;
-mod core;
 mod digest;
 mod entry;
 mod error;
-mod expr;
-mod extern_state;
-mod hash;
 mod info;
-mod layout;
+mod interpreter;
 mod load;
-mod machine;
 mod native;
+mod options;
 mod packet;
-mod parser;
 mod phv;
 mod pipeline;
-mod pre;
 mod program;
 mod rng;
-mod table;
+mod state;
 mod trace;
-mod unqueued;
+mod v1model;
 mod value;
+mod word;
 
-pub use control::{IdleEntry, LookupKey, MeterState};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
-    MatchField, WeightedAction,
+    MatchField, MeterConfig, WeightedAction,
 };
 pub use error::{LoadError, StateError};
-pub use extern_state::meter::{Color, MeterConfig};
 pub use info::{
     ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, Implementation, Info,
     KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit, ProfileId, ProfileInfo, RegisterId,
     RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
+pub use options::{Engine, Options};
 pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{Engine, Options, Pipeline};
-pub use pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
-pub use program::Program;
+pub use pipeline::{IdleEntry, LookupKey, MeterState, Pipeline, Program};
+pub use program::source::SourceLocation;
 pub use rng::Rng;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
-pub use trace::{
-    Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Place, Step, Trace,
-};
+pub use state::meter::Color;
+pub use state::pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
+pub use trace::{Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Step, Trace};
 pub use value::Value;

@@ -42,12 +42,12 @@ pub struct Descriptor {
     pub instance_type: InstanceType,
     /// Length in bytes after ingress, including added headers and without removed ones.
     pub len: u32,
-    pub(crate) state: Box<State>,
+    pub(crate) packet: Box<Packet>,
 }
 
 /// A packet in flight: its bytes, its headers and metadata, and what the program asked for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct Packet {
     /// Headers and metadata, in the program's layout.
     pub(crate) mem: Vec<u8>,
     /// The received frame.
@@ -73,7 +73,7 @@ pub(crate) struct State {
     pub(crate) number: u64,
 }
 
-impl State {
+impl Packet {
     /// Returns the bytes behind the parsed headers.
     pub(crate) fn payload(&self) -> &[u8] {
         let payload = &self.frame[self.start..];
@@ -117,7 +117,7 @@ impl State {
     }
 
     /// Turns this state into a copy of another packet, reusing its own buffers.
-    pub(crate) fn copy_from(&mut self, other: &State) {
+    pub(crate) fn copy_from(&mut self, other: &Packet) {
         self.mem.clear();
         self.mem.extend_from_slice(&other.mem);
         self.frame.clear();
@@ -192,5 +192,5 @@ pub struct EgressOutput {
 pub struct Recirculated {
     /// The port on which the packet was received.
     pub ingress_port: u32,
-    pub(crate) state: Box<State>,
+    pub(crate) packet: Box<Packet>,
 }

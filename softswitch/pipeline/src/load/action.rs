@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
 use super::headers::Names;
-use crate::action::{Op, Target};
 use crate::error::LoadError;
 use crate::phv::Place;
+use crate::program::op::{Op, Target};
 
 type Result<T> = std::result::Result<T, LoadError>;
 

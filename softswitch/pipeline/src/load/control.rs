@@ -6,16 +6,18 @@ use std::collections::HashMap;
 use super::action::Objects;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
-use crate::action::Target;
-use crate::calculation::Calculation;
 use crate::error::LoadError;
 use crate::info::{
     ActionId, Implementation, Info, KeyInfo, MatchKind, MeterUnit, ProfileId, ProfileInfo,
     TableInfo,
 };
 use crate::phv::{Place, mask64};
-use crate::program::{CompiledTable, ControlNode, END, Next};
-use crate::table::{Call, ComputedPart, KeyPart, KeyShape};
+use crate::program::calculation::Calculation;
+use crate::program::call::Call;
+use crate::program::control::{CompiledTable, ControlNode, END, Next};
+use crate::program::key::KeyShape;
+use crate::program::key_part::{ComputedPart, KeyPart};
+use crate::program::op::Target;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -175,7 +177,7 @@ impl Loader<'_> {
             );
             return Err(c.error(message));
         }
-        crate::control::limbs(params.iter().map(|p| p.width), args)
+        crate::program::call::limbs(params.iter().map(|p| p.width), args)
             .map(|args| Call { action, args })
             .ok_or_else(|| c.error("an argument is wider than its parameter"))
     }

@@ -11,7 +11,7 @@ use super::cursor::Cursor;
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, MatchField};
 use crate::error::LoadError;
 use crate::info::{ActionId, KeyInfo, MatchKind, TableInfo};
-use crate::table::KeyShape;
+use crate::program::key::KeyShape;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::cursor::Cursor;
 use crate::error::LoadError;
-use crate::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
 use crate::phv::{Field, PADDING, Place, Word};
+use crate::program::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
 
 /// Maximum depth of a header stack: its fill count is one byte.
 const MAX_DEPTH: usize = 255;

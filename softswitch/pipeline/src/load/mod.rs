@@ -9,22 +9,22 @@ mod expr;
 mod headers;
 mod parser;
 mod range;
+mod source;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::calculation::{Calculation, Input};
 use crate::error::LoadError;
-use crate::hash::Hash;
 use crate::info::{
     ActionInfo, CounterInfo, DigestInfo, Info, MeterInfo, MeterUnit, RegisterInfo, ValueSetInfo,
 };
-use crate::parser::ErrorCodes;
 use crate::phv::Field;
+use crate::program::calculation::{Calculation, Input};
+use crate::program::hash::Hash;
+use crate::program::parser::ErrorCodes;
 use crate::program::{Action, Checksum, Compiled};
-use crate::trace::Places;
 use action::Objects;
 use cursor::Cursor;
 use expr::{Param, Scope, find};
@@ -81,7 +81,7 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
     let (deparser, deparser_ops) = deparser(&root, &objects)?;
     let field_lists = field_lists(&root, &names)?;
     Ok(Compiled {
-        info,
+        info: Arc::new(info),
         parser,
         nodes: control.nodes,
         ingress: control.ingress,
@@ -95,9 +95,8 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
         deparser_ops,
         field_lists,
         digests,
-        places: Places::load(document),
+        source: source::load(document),
         layout: names.layout,
-        native: OnceLock::new(),
     })
 }
 
@@ -260,8 +259,8 @@ fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
             }
             "hexstr" => {
                 let bits = i.get("bitwidth").usize()?;
-                let bytes =
-                    crate::Value::from_be_bytes(&value.hex_bytes()?).to_padded(bits.div_ceil(8));
+                let bytes = crate::value::Value::from_be_bytes(&value.hex_bytes()?)
+                    .to_padded(bits.div_ceil(8));
                 let bytes =
                     bytes.ok_or_else(|| value.error(format!("does not fit {bits} bits")))?;
                 calculation.inputs.push(Input::Const(bytes, bits));
@@ -332,7 +331,7 @@ fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
     Ok(list)
 }
 
-fn deparser(root: &Cursor, objects: &Objects) -> Result<(Vec<u32>, Vec<crate::action::Op>)> {
+fn deparser(root: &Cursor, objects: &Objects) -> Result<(Vec<u32>, Vec<crate::program::op::Op>)> {
     let deparsers = root.get("deparsers").items()?;
     let Some(d) = deparsers.first() else {
         return Ok((Vec::new(), Vec::new()));

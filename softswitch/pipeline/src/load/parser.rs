@@ -6,16 +6,17 @@ use std::collections::HashMap;
 use super::action::{self, Objects};
 use super::cursor::Cursor;
 use super::expr::{Scope, find};
-use crate::action::Target;
 use crate::entry::{EntryKey, MatchField};
 use crate::error::LoadError;
-use crate::expr::Node;
 use crate::info::{KeyInfo, MatchKind, ValueSetInfo};
-use crate::parser::{
+use crate::phv::{Place, mask64};
+use crate::program::expr::Node;
+use crate::program::key::KeyShape;
+use crate::program::key_part::KeyPart;
+use crate::program::op::Target;
+use crate::program::parser::{
     ACCEPT, Case, Destination, ErrorCodes, Parser, ParserOp, ParserState, SelectPart,
 };
-use crate::phv::{Place, mask64};
-use crate::table::{KeyPart, KeyShape};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -131,7 +132,7 @@ impl Loader<'_> {
     fn key(&self, json: &Cursor) -> Result<(Vec<SelectPart>, KeyShape, Vec<u32>)> {
         enum Source {
             Field(crate::phv::Field),
-            Dyn(crate::expr::DynField),
+            Dyn(crate::program::expr::DynField),
             Lookahead(u32),
         }
         let scope = self.scope();

@@ -10,12 +10,12 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::generator::{Args, Gen, Result, Unsupported};
 use super::runtime::{Callout, Context};
-use crate::action::{Op, Target};
 use crate::entry::CounterValue;
-use crate::expr::{HeaderRef, Node};
-use crate::machine::MAX_STEPS;
-use crate::packet::State;
+use crate::interpreter::machine::MAX_STEPS;
+use crate::packet::Packet;
 use crate::phv::{Place, mask64};
+use crate::program::expr::{HeaderRef, Node};
+use crate::program::op::{Op, Target};
 
 /// Returns the steps that a step may jump to.
 fn destination(op: &Op) -> Option<usize> {
@@ -180,14 +180,14 @@ impl Gen<'_, '_> {
             }
             Op::Exit => {
                 let yes = self.b.ins().iconst(I8, 1);
-                self.store_state(yes, offset_of!(State, exit));
+                self.store_state(yes, offset_of!(Packet, exit));
             }
             Op::AddHeader(HeaderRef::Static(h)) if self.is_simple(*h) => self.add_header(*h)?,
             Op::RemoveHeader(HeaderRef::Static(h)) if self.is_simple(*h) => {
                 self.remove_header(*h)?;
             }
-            Op::Resubmit(list) => self.request(list, a, offset_of!(State, resubmit))?,
-            Op::Recirculate(list) => self.request(list, a, offset_of!(State, recirculate))?,
+            Op::Resubmit(list) => self.request(list, a, offset_of!(Packet, resubmit))?,
+            Op::Recirculate(list) => self.request(list, a, offset_of!(Packet, recirculate))?,
             Op::Nop => {}
             op => self.step(op, a),
         }
@@ -261,7 +261,7 @@ impl Gen<'_, '_> {
 
     /// Counts the packet.
     pub(super) fn count(&mut self, counter: Value) {
-        let bytes = self.load_state(I32, offset_of!(State, ingress_len));
+        let bytes = self.load_state(I32, offset_of!(Packet, ingress_len));
         let bytes = self.b.ins().uextend(I64, bytes);
         self.add_to(counter, offset_of!(CounterValue, bytes), bytes);
         let one = self.int(1);

@@ -10,8 +10,8 @@ use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
 use super::generator::{Gen, Result, Unsupported};
 use super::memory::{kind, pieces};
 use super::runtime::Callout;
-use crate::calculation::{Calculation, Input};
 use crate::phv::Place;
+use crate::program::calculation::{Calculation, Input};
 
 /// Maximum size in bytes of an input that native code builds.
 const MAX_INPUT: usize = 256;

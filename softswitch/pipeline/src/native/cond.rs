@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::generator::{Args, Gen, Result};
 use super::runtime::Callout;
-use crate::expr::{Cond, Num, Order};
+use crate::program::expr::{Cond, Num, Order};
 
 fn code(order: Order, signed: bool) -> IntCC {
     match (order, signed) {

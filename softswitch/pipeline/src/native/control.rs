@@ -9,8 +9,8 @@ use cranelift_codegen::ir::{Block, InstBuilder};
 
 use super::action::may_exit;
 use super::generator::{Args, Gen, Result, Unsupported};
-use crate::packet::State;
-use crate::program::{CompiledTable, ControlNode, Next};
+use crate::packet::Packet;
+use crate::program::control::{CompiledTable, ControlNode, Next};
 
 /// Returns a node's successors.
 fn successors(n: &ControlNode, tables: &[CompiledTable]) -> Vec<u32> {
@@ -90,7 +90,7 @@ impl Gen<'_, '_> {
 
     /// Branches to `end` if the packet has left the control flow, else to `next`.
     pub(super) fn leave_if_exited(&mut self, end: Block, next: Block) {
-        let exited = self.load_state(I8, offset_of!(State, exit));
+        let exited = self.load_state(I8, offset_of!(Packet, exit));
         self.brif(exited, end, next);
     }
 

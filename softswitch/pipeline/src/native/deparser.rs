@@ -12,10 +12,10 @@ use cranelift_frontend::Variable;
 use super::generator::{Args, Gen, Result, Unsupported};
 use super::memory::{kind, pieces};
 use super::runtime::Context;
-use crate::action::Target;
-use crate::layout::HeaderId;
 use crate::packet::MAX_FRAME;
 use crate::program::Compiled;
+use crate::program::layout::HeaderId;
+use crate::program::op::Target;
 
 /// Returns the maximum number of bytes that the deparser emits before the payload.
 pub(super) fn most_emitted(c: &Compiled) -> usize {

@@ -8,9 +8,10 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::generator::{Args, Gen, Result, Unsupported};
-use super::runtime::{Callout, Context, View};
-use crate::expr::{Node, Num};
+use super::runtime::{Callout, Context};
 use crate::phv::mask64;
+use crate::program::expr::{Node, Num};
+use crate::state::view::View;
 
 impl Gen<'_, '_> {
     pub(super) fn node(&mut self, n: &Node<u64>, a: Args) -> Result<Value> {

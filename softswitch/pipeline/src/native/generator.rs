@@ -16,7 +16,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::runtime::{Callout, Context};
-use crate::packet::State;
+use crate::packet::Packet;
 use crate::phv::Word;
 use crate::program::Compiled;
 
@@ -139,7 +139,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         let start = self.start;
         if let Some(start) = start {
             let v = self.b.use_var(start);
-            self.store_state(v, offset_of!(State, start));
+            self.store_state(v, offset_of!(Packet, start));
         }
         let convention = self.convention;
         let words = args.len() + 1;
@@ -157,7 +157,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         let call = self.b.ins().call_indirect(signature, target, &all);
         let result = self.b.inst_results(call)[0];
         if let Some(start) = start {
-            let v = self.load_state(I64, offset_of!(State, start));
+            let v = self.load_state(I64, offset_of!(Packet, start));
             self.b.def_var(start, v);
         }
         if callout.writes() {

@@ -11,10 +11,10 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use super::generator::{Gen, Result};
 use super::memory::{kind, pieces};
 use super::runtime::Callout;
-use crate::action::Op;
-use crate::expr::HeaderRef;
-use crate::layout::{Header, HeaderId};
-use crate::packet::State;
+use crate::packet::Packet;
+use crate::program::expr::HeaderRef;
+use crate::program::layout::{Header, HeaderId};
+use crate::program::op::Op;
 
 /// Number of headers from which on one code sequence removes them together.
 const MANY: usize = 4;
@@ -98,9 +98,9 @@ impl Gen<'_, '_> {
         }
         self.forget(h.base * 8, (h.base + h.stored_bytes) * 8);
         self.set_valid(h)?;
-        let len = self.load_state(I32, offset_of!(State, len));
+        let len = self.load_state(I32, offset_of!(Packet, len));
         let len = self.b.ins().iadd_imm(len, i64::from(h.fixed_bytes));
-        self.store_state(len, offset_of!(State, len));
+        self.store_state(len, offset_of!(Packet, len));
         self.jump(after);
         self.enter(after)
     }
@@ -111,13 +111,13 @@ impl Gen<'_, '_> {
         let (remove, after) = (self.b.create_block(), self.b.create_block());
         self.brif(valid, remove, after);
         self.enter(remove)?;
-        let len = self.load_state(I32, offset_of!(State, len));
+        let len = self.load_state(I32, offset_of!(Packet, len));
         let bytes = self.b.ins().iconst(I32, i64::from(h.fixed_bytes));
         let less = self.b.ins().isub(len, bytes);
         let zero = self.b.ins().iconst(I32, 0);
         let enough = self.compare(IntCC::UnsignedGreaterThanOrEqual, len, bytes);
         let len = self.b.ins().select(enough, less, zero);
-        self.store_state(len, offset_of!(State, len));
+        self.store_state(len, offset_of!(Packet, len));
         self.set_byte(h.valid, 0)?;
         self.jump(after);
         self.enter(after)

@@ -6,8 +6,8 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::generator::{Gen, Result, Unsupported};
 use crate::phv::{Field, Place};
-use crate::program::CompiledTable;
-use crate::table::KeyPart;
+use crate::program::control::CompiledTable;
+use crate::program::key_part::KeyPart;
 
 impl Gen<'_, '_> {
     /// Compiles a table's lookup key into words; `None` if the interpreter must build it.

@@ -30,12 +30,11 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::Nanos;
-use crate::core::Core;
-use crate::packet::State;
+use crate::packet::Packet;
 use crate::program::Compiled;
+use crate::state::State;
 use generator::Gen;
-use runtime::{Code, Entry};
-pub(crate) use runtime::{TableView, Views};
+use runtime::{Code, Entry, enter};
 
 /// The native code of a program; it may run only with this program.
 pub(crate) struct Native {
@@ -134,58 +133,55 @@ fn define(
     Some(id)
 }
 
-impl Core {
-    /// Returns the program's native code, unless tracing is on.
-    fn native<'a>(&self, c: &'a Compiled) -> Option<&'a Native> {
-        let native = c.native.get()?.as_ref()?;
-        (self.native && self.externs.trace.is_none()).then_some(native)
-    }
-
-    /// Parses and verifies checksums in native code; returns false if the interpreter must do it.
-    pub(crate) fn parse_natively(&mut self, c: &Compiled, pkt: &mut State, now: Nanos) -> bool {
-        let entry = self.native(c).and_then(|n| n.parser);
-        if let Some(entry) = entry {
-            self.enter(entry, c, pkt, now, &mut []);
-        }
-        entry.is_some()
-    }
-
-    /// Runs a control flow in native code; returns false if the interpreter must do it.
-    pub(crate) fn apply_natively(
-        &mut self,
+impl Native {
+    /// Parses and verifies checksums; returns false if the interpreter must do it.
+    pub(crate) fn parse(
+        &self,
         c: &Compiled,
-        first: u32,
-        pkt: &mut State,
+        state: &mut State,
+        pkt: &mut Packet,
         now: Nanos,
     ) -> bool {
-        let flow = |n: &Native| {
-            if first == c.ingress {
-                n.ingress
-            } else {
-                n.egress
-            }
+        if let Some(entry) = self.parser {
+            enter(entry, c, state, pkt, now, &mut []);
+        }
+        self.parser.is_some()
+    }
+
+    /// Runs a control flow; returns false if the interpreter must do it.
+    pub(crate) fn apply(
+        &self,
+        c: &Compiled,
+        first: u32,
+        state: &mut State,
+        pkt: &mut Packet,
+        now: Nanos,
+    ) -> bool {
+        let entry = if first == c.ingress {
+            self.ingress
+        } else {
+            self.egress
         };
-        let entry = self.native(c).and_then(flow);
         if let Some(entry) = entry {
-            self.enter(entry, c, pkt, now, &mut []);
+            enter(entry, c, state, pkt, now, &mut []);
         }
         entry.is_some()
     }
 
-    /// Updates checksums and emits headers to the beginning of `out` in native code; returns their length in bytes, or `None`
-    /// if the interpreter must do it.
-    pub(crate) fn emit_natively(
-        &mut self,
+    /// Updates checksums and emits headers to the beginning of `out`; returns their length in bytes, or `None` if the
+    /// interpreter must do it.
+    pub(crate) fn emit(
+        &self,
         c: &Compiled,
-        pkt: &mut State,
+        state: &mut State,
+        pkt: &mut Packet,
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> Option<usize> {
-        let native = self.native(c)?;
-        let (entry, most) = (native.deparser?, native.most_emitted);
-        if out.len() < most {
-            out.resize(most, 0);
+        let entry = self.deparser?;
+        if out.len() < self.most_emitted {
+            out.resize(self.most_emitted, 0);
         }
-        Some(self.enter(entry, c, pkt, now, out) as usize)
+        Some(enter(entry, c, state, pkt, now, out) as usize)
     }
 }

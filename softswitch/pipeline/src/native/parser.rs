@@ -13,10 +13,10 @@ use super::generator::{Args, Gen, Result, Unsupported};
 use super::key::put;
 use super::memory::kind;
 use super::runtime::{Callout, Context, REJECTED};
-use crate::action::Target;
-use crate::layout::HeaderId;
-use crate::packet::State;
-use crate::parser::{Case, Destination, ParserOp, ParserState, SelectPart};
+use crate::packet::Packet;
+use crate::program::layout::HeaderId;
+use crate::program::op::Target;
+use crate::program::parser::{Case, Destination, ParserOp, ParserState, SelectPart};
 
 /// Maximum size in bytes of a header that is copied inline; larger ones take a call.
 const MAX_INLINE: u32 = 256;
@@ -72,7 +72,7 @@ impl Gen<'_, '_> {
         }
         self.enter_loop(end)?;
         let start = self.b.use_var(start);
-        self.store_state(start, offset_of!(State, start));
+        self.store_state(start, offset_of!(Packet, start));
         self.start = None;
         let wrong = self.verify_checksums()?;
         let s = &self.c.layout.standard;
@@ -362,7 +362,7 @@ impl Gen<'_, '_> {
             self.go(walk, next);
         }
         self.enter(accept)?;
-        self.go(walk, crate::parser::ACCEPT);
+        self.go(walk, crate::program::parser::ACCEPT);
         Ok(())
     }
 }

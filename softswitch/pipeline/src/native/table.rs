@@ -10,11 +10,12 @@ use cranelift_frontend::Switch;
 
 use super::action::may_exit;
 use super::generator::{Args, Gen, Known, Result, Unsupported};
-use super::runtime::{Callout, Context, HIT, TableView};
+use super::runtime::{Callout, Context, HIT};
 use crate::entry::{CounterValue, EntryAction};
 use crate::phv::mask64;
-use crate::program::Next;
-use crate::table::{NO_ACTION, Table};
+use crate::program::control::Next;
+use crate::state::table::{NO_ACTION, Table};
+use crate::state::view::TableView;
 
 /// The result of a lookup.
 struct Found {

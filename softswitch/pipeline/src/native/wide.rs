@@ -8,8 +8,8 @@ use cranelift_codegen::ir::types::I64;
 use super::generator::{Args, Gen, Result};
 use super::memory::Pair;
 use super::runtime::Callout;
-use crate::expr::{Node, Num};
 use crate::phv::{Field, Place};
+use crate::program::expr::{Node, Num};
 
 impl Gen<'_, '_> {
     /// Returns true if native code reads this field.

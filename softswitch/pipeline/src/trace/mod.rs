@@ -9,14 +9,13 @@
 //! The interpreter only announces each step. The recorder finds the changes by comparing the packet's headers and metadata
 //! before and after.
 
-mod externs;
 mod names;
 mod packets;
 mod record;
 mod steps;
 mod text;
 
-pub(crate) use names::Places;
+pub(crate) use names::{field_name, field_value, value};
 pub(crate) use record::Recorder;
 pub use text::Paragraphs;
 
@@ -24,6 +23,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Nanos;
 use crate::packet::InstanceType;
+use crate::program::source::SourceLocation;
 
 /// One pass of a packet through ingress or egress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,17 +69,6 @@ impl Serialize for Named {
     }
 }
 
-/// A position in the program's source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// The file, as named on the compiler's command line.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// The text there.
-    pub text: String,
-}
-
 /// An action with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Call {
@@ -89,7 +78,7 @@ pub struct Call {
     pub args: Named,
     /// The position of its declaration, if the program contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<Place>,
+    pub source: Option<SourceLocation>,
 }
 
 /// A table entry.
@@ -158,7 +147,7 @@ pub enum Step {
         name: String,
         /// Its position, if the program contains it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        source: Option<Place>,
+        source: Option<SourceLocation>,
         /// The value of the condition.
         holds: bool,
     },

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of objects that the interpreter knows by number: fields, values, source positions.
+//! Names of objects that the interpreter knows by number: fields and values.
 
-use serde_json::Value as Json;
-
-use super::{Named, Place};
+use super::Named;
 use crate::entry::{EntryKey, MatchField};
 use crate::info::KeyInfo;
-use crate::layout::{Header, Layout};
-use crate::phv::{Field, Place as FieldPlace};
+use crate::phv::{Field, Place};
+use crate::program::layout::{Header, Layout};
 use crate::value::Value;
 
 /// Formats a value: decimal if its type has fewer than 16 bits, else hexadecimal with all digits.
-pub(super) fn value(v: &Value, width: u32) -> String {
+pub(crate) fn value(v: &Value, width: u32) -> String {
     match v.to_u64() {
         Some(v) if width < 16 => v.to_string(),
         _ => {
@@ -23,9 +21,9 @@ pub(super) fn value(v: &Value, width: u32) -> String {
 }
 
 /// Formats a field's current value.
-pub(super) fn field_value(f: &Field, mem: &[u8]) -> String {
+pub(crate) fn field_value(f: &Field, mem: &[u8]) -> String {
     let width = match f.place {
-        FieldPlace::Varbit { .. } => f.varbit_len(mem) as u32 * 8,
+        Place::Varbit { .. } => f.varbit_len(mem) as u32 * 8,
         _ => f.width,
     };
     if width == 0 {
@@ -59,7 +57,7 @@ pub(super) fn contents(header: &Header, mem: &[u8]) -> Named {
 }
 
 /// Returns the name of the field at this position.
-pub(super) fn field_name(layout: &Layout, field: &Field) -> String {
+pub(crate) fn field_name(layout: &Layout, field: &Field) -> String {
     let found = layout.headers.iter().find_map(|h| {
         let own = |f: &Field| f.place == field.place;
         if h.field("$valid$").as_ref().is_some_and(own) {
@@ -87,48 +85,6 @@ pub(super) fn matches(key: &[KeyInfo], entry: &EntryKey) -> Named {
         (k.name.clone(), text)
     });
     Named(each.collect())
-}
-
-/// Source positions, by the loader's indices.
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    /// Name and position of each control node.
-    pub(super) nodes: Vec<(String, Option<Place>)>,
-    pub(super) actions: Vec<Option<Place>>,
-}
-
-impl Places {
-    /// Reads the positions from a document that the loader has accepted.
-    pub(crate) fn load(document: &Json) -> Self {
-        let items = |json: &Json, key| json.get(key).and_then(Json::as_array).cloned();
-        let mut places = Self::default();
-        for a in items(document, "actions").unwrap_or_default() {
-            places.actions.push(place(&a));
-        }
-        for p in items(document, "pipelines").unwrap_or_default() {
-            // In the loader's numbering order.
-            for kind in ["tables", "conditionals", "action_calls"] {
-                for node in items(&p, kind).unwrap_or_default() {
-                    let name = node.get("name").and_then(Json::as_str).unwrap_or_default();
-                    places.nodes.push((name.to_owned(), place(&node)));
-                }
-            }
-        }
-        places
-    }
-}
-
-fn place(json: &Json) -> Option<Place> {
-    let source = json.get("source_info")?;
-    Some(Place {
-        file: source.get("filename")?.as_str()?.to_owned(),
-        line: u32::try_from(source.get("line")?.as_u64()?).ok()?,
-        text: source
-            .get("source_fragment")
-            .and_then(Json::as_str)
-            .unwrap_or_default()
-            .to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records the beginning and the end of a pass.
 
-use super::{Enqueued, Outcome, Pass};
+use super::{Enqueued, Outcome, Pass, Recorder};
 use crate::Nanos;
-use crate::core::Core;
-use crate::layout::Layout;
-use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, InstanceType};
-use crate::program::Compiled;
+use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, InstanceType, Packet};
+use crate::program::layout::Layout;
 
 fn enqueued(packet: u64, made: &mut [Descriptor]) -> Vec<Enqueued> {
     let each = made.iter_mut().map(|d| {
-        d.state.number = packet;
+        d.packet.number = packet;
         Enqueued {
             port: d.egress_port,
             instance: d.instance_type,
@@ -39,49 +37,42 @@ fn instance(layout: &Layout, mem: &[u8]) -> InstanceType {
         .unwrap_or(Normal)
 }
 
-impl Core {
-    /// Pauses recording while the parser runs for a clone, which repeats the original's steps.
-    pub(crate) fn mute_trace(&mut self, muted: bool) {
-        if let Some(trace) = &mut self.externs.trace {
-            trace.muted = muted;
-        }
+impl Recorder {
+    /// Pauses or resumes recording.
+    pub(crate) fn mute(&mut self, is_muted: bool) {
+        self.muted = is_muted;
     }
 
     /// Records the beginning of ingress; `number` is the number of a recirculated packet, or 0.
-    pub(crate) fn trace_ingress(
+    pub(crate) fn begin_ingress(
         &mut self,
-        c: &Compiled,
+        layout: &Layout,
+        pkt: &Packet,
         number: u64,
-        mem: &[u8],
         port: u32,
-        length: usize,
         now: Nanos,
     ) {
-        if let Some(trace) = &mut self.externs.trace {
-            let instance = instance(&c.layout, mem);
-            let packet = match number {
-                0 if instance != InstanceType::Recirculated => trace.next_packet(),
-                known => known,
-            };
-            trace.begin(packet, Pass::Ingress, port, instance, now, length as u32);
-        }
+        let instance = instance(layout, &pkt.mem);
+        let packet = match number {
+            0 if instance != InstanceType::Recirculated => self.next_packet(),
+            known => known,
+        };
+        let length = pkt.frame.len() as u32;
+        self.begin(packet, Pass::Ingress, port, instance, now, length);
     }
 
     /// Records the end of ingress and the enqueued packets, `made`.
-    pub(crate) fn trace_ingress_end(
+    pub(crate) fn end_ingress(
         &mut self,
-        c: &Compiled,
+        layout: &Layout,
         outcome: IngressOutcome,
         made: &mut [Descriptor],
     ) {
-        let Some(trace) = &mut self.externs.trace else {
-            return;
-        };
-        let group = c.layout.standard.mcast_grp;
-        let group = group.map_or(0, |f| f.get64(&trace.before)) as u32;
-        let port = c.layout.standard.egress_spec.get64(&trace.before) as u32;
-        let by = trace.egress_spec_by.take();
-        if let Some(current) = &mut trace.current {
+        let group = layout.standard.mcast_grp;
+        let group = group.map_or(0, |f| f.get64(&self.before)) as u32;
+        let port = layout.standard.egress_spec.get64(&self.before) as u32;
+        let by = self.egress_spec_by.take();
+        if let Some(current) = &mut self.current {
             current.enqueued = enqueued(current.packet, made);
             current.outcome = match outcome {
                 IngressOutcome::Unicast => Outcome::Unicast { port },
@@ -92,42 +83,33 @@ impl Core {
                 IngressOutcome::AssertionFailed => Outcome::AssertionFailed,
             };
         }
-        trace.end();
+        self.end();
     }
 
     /// Records the beginning of egress.
-    pub(crate) fn trace_egress(&mut self, d: &Descriptor, now: Nanos) {
-        if let Some(trace) = &mut self.externs.trace {
-            let (port, kind) = (d.egress_port, d.instance_type);
-            trace.begin(d.state.number, Pass::Egress, port, kind, now, d.len);
-        }
+    pub(crate) fn begin_egress(&mut self, d: &Descriptor, now: Nanos) {
+        let (port, kind) = (d.egress_port, d.instance_type);
+        self.begin(d.packet.number, Pass::Egress, port, kind, now, d.len);
     }
 
     /// Records a tail drop, which happens at the end of the pass that enqueued the packet.
-    pub(crate) fn trace_tail_drop(&mut self, d: &Descriptor) {
-        let Some(trace) = &mut self.externs.trace else {
-            return;
-        };
-        let (port, kind, now) = (d.egress_port, d.instance_type, trace.time);
-        trace.begin(d.state.number, Pass::Egress, port, kind, now, d.len);
-        if let Some(current) = &mut trace.current {
+    pub(crate) fn tail_drop(&mut self, d: &Descriptor) {
+        self.begin_egress(d, self.time);
+        if let Some(current) = &mut self.current {
             current.outcome = Outcome::TailDrop;
         }
-        trace.end();
+        self.end();
     }
 
     /// Records the end of egress, with the length in bytes of the frame, if any, and the enqueued clones.
-    pub(crate) fn trace_egress_end(
+    pub(crate) fn end_egress(
         &mut self,
         outcome: &mut EgressOutcome,
         length: usize,
         clones: &mut [Descriptor],
     ) {
-        let Some(trace) = &mut self.externs.trace else {
-            return;
-        };
-        let by = trace.egress_spec_by.take();
-        if let Some(current) = &mut trace.current {
+        let by = self.egress_spec_by.take();
+        if let Some(current) = &mut self.current {
             current.enqueued = enqueued(current.packet, clones);
             current.outcome = match outcome {
                 EgressOutcome::Transmit { port } => Outcome::Transmitted {
@@ -137,11 +119,11 @@ impl Core {
                 EgressOutcome::Dropped => Outcome::Dropped { by },
                 EgressOutcome::AssertionFailed => Outcome::AssertionFailed,
                 EgressOutcome::Recirculate(r) => {
-                    r.state.number = current.packet;
+                    r.packet.number = current.packet;
                     Outcome::Recirculated
                 }
             };
         }
-        trace.end();
+        self.end();
     }
 }

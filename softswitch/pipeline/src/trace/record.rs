@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The recorder: the current pass, and the changes since the last comparison.
 
+use std::sync::Arc;
+
 use super::names::{contents, field_value, qualified, visible};
 use super::{Named, Outcome, Pass, Step, Trace};
 use crate::Nanos;
-use crate::layout::Layout;
+use crate::info::Info;
 use crate::packet::InstanceType;
-use crate::program::Program;
+use crate::program::layout::Layout;
 
 /// Collects traces while tracing is on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    pub(super) program: Program,
+    info: Arc<Info>,
     /// Number of the latest packet.
     packets: u64,
     /// Time at which the last pass began.
@@ -29,9 +31,9 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(program: Program) -> Self {
+    pub(crate) fn new(info: Arc<Info>) -> Self {
         Self {
-            program,
+            info,
             packets: 0,
             time: 0,
             current: None,
@@ -80,13 +82,18 @@ impl Recorder {
         std::mem::take(&mut self.done)
     }
 
-    pub(super) fn push(&mut self, step: Step) {
+    /// Returns the names and types of the program's objects.
+    pub(crate) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    pub(crate) fn push(&mut self, step: Step) {
         if let Some(current) = self.current.as_mut().filter(|_| !self.muted) {
             current.steps.push(step);
         }
     }
 
-    pub(super) fn push_extern(&mut self, call: &'static str, args: Vec<(&str, String)>) {
+    pub(crate) fn push_extern(&mut self, call: &'static str, args: Vec<(&str, String)>) {
         let named = args
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value));

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records steps of the parser and the control flow.
 
-use super::names::{field_name, field_value, matches, value};
+use super::names::{field_name, matches, value};
 use super::{Call, Emitted, Hit, Named, Recorder, Step};
-use crate::control::unpack;
 use crate::entry::EntryKey;
-use crate::layout::{Header, Layout};
-use crate::machine::Machine;
-use crate::packet::State;
-use crate::parser::{ACCEPT, Parser, ParserState, SelectPart};
-use crate::phv::mask64;
+use crate::packet::Packet;
+use crate::program::call::CallRef;
+use crate::program::call::unpack;
+use crate::program::layout::{Header, Layout};
+use crate::program::parser::ParserState;
 use crate::program::{Checksum, Compiled};
-use crate::table::CallRef;
 use crate::value::Value;
 
 impl Recorder {
@@ -39,7 +37,7 @@ impl Recorder {
     }
 
     pub(crate) fn condition(&mut self, c: &Compiled, node: u32, holds: bool) {
-        let (name, source) = c.places.nodes[node as usize].clone();
+        let (name, source) = c.source.nodes[node as usize].clone();
         self.push(Step::Condition {
             name,
             source,
@@ -59,7 +57,7 @@ impl Recorder {
                     .map(|((name, width), v)| (name.clone(), value(v, *width)))
                     .collect(),
             ),
-            source: c.places.actions[call.action as usize].clone(),
+            source: c.source.actions[call.action as usize].clone(),
         }
     }
 
@@ -96,7 +94,7 @@ impl Recorder {
         self.push(step);
     }
 
-    pub(crate) fn deparse(&mut self, c: &Compiled, pkt: &State, frame: &[u8]) {
+    pub(crate) fn deparse(&mut self, c: &Compiled, pkt: &Packet, frame: &[u8]) {
         if self.before != pkt.mem {
             self.push(Step::UpdateChecksums);
             self.changes(&c.layout, &pkt.mem, false);
@@ -133,61 +131,5 @@ impl Recorder {
             call: "digest",
             args: Named(args),
         });
-    }
-}
-
-impl Machine<'_> {
-    /// Records the changes by an action or the parser.
-    #[inline]
-    pub(crate) fn trace_changes(&mut self, parsing: bool) {
-        if let Some(trace) = &mut self.externs.trace {
-            trace.changes(self.layout, &self.pkt.mem, parsing);
-        }
-    }
-
-    /// Records the parser's transition; `words` is the `select` key.
-    pub(crate) fn trace_select(&mut self, p: &Parser, s: &ParserState, words: &[u64], next: u32) {
-        let mut key = Vec::new();
-        for part in s.key.iter().filter(|_| !s.cases.is_empty()) {
-            match part {
-                SelectPart::Field(part) => key.push((
-                    field_name(self.layout, part.field()),
-                    field_value(part.field(), &self.pkt.mem),
-                )),
-                SelectPart::Dyn { field, .. } => {
-                    if let Some(f) = field.resolve(&self.env(&[])) {
-                        key.push((field_name(self.layout, &f), field_value(&f, &self.pkt.mem)));
-                    }
-                }
-                SelectPart::Lookahead {
-                    offset,
-                    width,
-                    word,
-                    shift,
-                } => {
-                    let count = width.div_ceil(64).max(1) as usize;
-                    let mut limbs = words[*word..*word + count].to_vec();
-                    if let [limb] = limbs.as_mut_slice() {
-                        *limb = *limb >> shift & mask64(*width);
-                    }
-                    let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_be_bytes()).collect();
-                    let v = value(&Value::from_be_bytes(&bytes), *width);
-                    key.push((format!("lookahead({offset}, {width})"), v));
-                }
-            }
-        }
-        let next = match next {
-            ACCEPT => "accept".to_owned(),
-            n => p
-                .states
-                .get(n as usize)
-                .map_or_else(String::new, |s| s.name.clone()),
-        };
-        if let Some(trace) = &mut self.externs.trace {
-            trace.push(Step::Select {
-                key: Named(key),
-                next,
-            });
-        }
     }
 }

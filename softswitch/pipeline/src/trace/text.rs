@@ -5,8 +5,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Call, Hit, Named, Outcome, Pass, Place, Step, Trace};
+use super::{Call, Hit, Named, Outcome, Pass, Step, Trace};
 use crate::packet::InstanceType;
+use crate::program::source::SourceLocation;
 
 impl Display for Named {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
@@ -33,7 +34,7 @@ impl Display for Hit {
 }
 
 /// The file's name and the line, if known.
-struct At<'a>(&'a Option<Place>);
+struct At<'a>(&'a Option<SourceLocation>);
 
 impl Display for At<'_> {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {

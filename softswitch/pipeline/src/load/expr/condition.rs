@@ -3,9 +3,9 @@
 
 use super::value::Value;
 use super::{Result, Scope};
-use crate::expr::{Cond, HeaderRef, Node, Num, Order};
 use crate::load::cursor::Cursor;
 use crate::load::range::Tier;
+use crate::program::expr::{Cond, HeaderRef, Node, Num, Order};
 
 impl Scope<'_> {
     /// Loads a truth value.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads expressions: JSON to [`Node`](crate::expr::Node)s and [`Cond`](crate::expr::Cond)s in the narrowest sufficient
+//! Loads expressions: JSON to [`Node`](crate::program::expr::Node)s and [`Cond`](crate::program::expr::Cond)s in the narrowest sufficient
 //! arithmetic.
 
 mod condition;
@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use super::cursor::Cursor;
 use super::headers::Names;
 use crate::error::LoadError;
-use crate::expr::{DynField, HeaderRef, UnionRef};
 use crate::phv::Field;
+use crate::program::expr::{DynField, HeaderRef, UnionRef};
 use operation::filled;
 use value::constant;
 

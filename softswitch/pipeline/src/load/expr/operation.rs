@@ -7,10 +7,10 @@ use super::value::{
     Binary, BinaryOf, Leaf, SelectOf, ShiftOf, Unary, UnaryOf, Value, constant, saturated,
 };
 use super::{Result, Scope, find};
-use crate::expr::{Cond, DynField, HeaderRef, Node};
 use crate::load::cursor::Cursor;
 use crate::load::range::{Range, Tier};
 use crate::phv::{Field, Place};
+use crate::program::expr::{Cond, DynField, HeaderRef, Node};
 
 impl Scope<'_> {
     /// Loads a value of which only the low 64 bits are used.

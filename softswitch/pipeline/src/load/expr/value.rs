@@ -5,9 +5,10 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::Param;
-use crate::expr::{Cond, DynField, Node, Num, Word};
 use crate::load::range::{Range, Tier};
 use crate::phv::{Field, Place};
+use crate::program::expr::{Cond, DynField, Node, Num};
+use crate::word::Word;
 
 /// A compiled value and its range. If only the low bits were requested, only these are correct.
 pub(crate) struct Value {

@@ -4,14 +4,16 @@
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use super::Context;
-use crate::action::Op;
-use crate::core::{Core, choose, meter};
-use crate::expr::{Cond, Env, Node};
-use crate::machine::Machine;
-use crate::packet::State;
-use crate::parser::{ParserOp, ParserState};
+use crate::interpreter::control::{choose, meter};
+use crate::interpreter::eval::Env;
+use crate::interpreter::machine::Machine;
+use crate::packet::Packet;
 use crate::program::Compiled;
-use crate::table::NO_ACTION;
+use crate::program::expr::{Cond, Node};
+use crate::program::op::Op;
+use crate::program::parser::{ParserOp, ParserState};
+use crate::state::State;
+use crate::state::table::NO_ACTION;
 
 /// Bit of [`Callout::Apply`]'s result that indicates a hit; the action is in the upper half.
 pub(in crate::native) const HIT: u64 = 1;
@@ -73,15 +75,15 @@ impl Callout {
 }
 
 impl Context {
-    fn parts(&mut self) -> (&mut Core, &Compiled, &mut State) {
-        // SAFETY: `Core::enter` has mutable references to them, and the calling native code does not hold any.
-        unsafe { (&mut *self.core, &*self.program, &mut *self.pkt) }
+    fn parts(&mut self) -> (&mut State, &Compiled, &mut Packet) {
+        // SAFETY: [`enter`](super::enter) has mutable references to them, and the calling native code does not hold any.
+        unsafe { (&mut *self.state, &*self.program, &mut *self.pkt) }
     }
 
     fn machine(&mut self) -> Machine<'_> {
         let now = self.now;
-        let (core, c, pkt) = self.parts();
-        core.machine(c, pkt, now)
+        let (state, c, pkt) = self.parts();
+        state.machine(c, pkt, now)
     }
 }
 
@@ -148,11 +150,11 @@ callout! {
 
 callout! {
     fn find(ctx, number: u64, key: *const u64) {
-        let (core, c, _) = ctx.parts();
+        let (state, c, _) = ctx.parts();
         let words = c.tables[number as usize].shape.words;
         // SAFETY: see `callout`; native code made the table's key there.
         let key = unsafe { self::words(key, words as u64) };
-        let slot = core.tables[number as usize].hit(key);
+        let slot = state.tables[number as usize].hit(key);
         slot.map_or(0, |slot| u64::from(slot) + 1)
     }
 }
@@ -160,9 +162,9 @@ callout! {
 callout! {
     fn apply(ctx, number: u64, key: *const u64) {
         let now = ctx.now;
-        let (core, c, pkt) = ctx.parts();
+        let (state, c, pkt) = ctx.parts();
         let fixed = &c.tables[number as usize];
-        let table = &mut core.tables[number as usize];
+        let table = &mut state.tables[number as usize];
         let slot = if table.len() == 0 {
             table.miss(pkt.ingress_len);
             None
@@ -171,10 +173,10 @@ callout! {
                 mem: &pkt.mem,
                 args: &[],
                 layout: &c.layout,
-                registers: &core.externs.registers,
+                registers: &state.externs.registers,
             };
-            fixed.load_key(&env, &mut core.key);
-            table.lookup(&core.key, pkt.ingress_len, now)
+            fixed.load_key(&env, &mut state.key);
+            table.lookup(&state.key, pkt.ingress_len, now)
         } else {
             // SAFETY: see `callout`; native code made the table's key there.
             let key = unsafe { words(key, fixed.shape.words as u64) };
@@ -183,12 +185,12 @@ callout! {
         let mut m = Machine {
             layout: &c.layout,
             calculations: &c.calculations,
-            externs: &mut core.externs,
+            externs: &mut state.externs,
             pkt,
             now,
         };
         meter(fixed, slot, table, &mut m);
-        let call = choose(c, fixed, slot, table, &core.profiles, &mut m).0;
+        let call = choose(c, fixed, slot, table, &state.profiles, &mut m).0;
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, c.args));
         let (at, n) = (args.as_ptr(), args.len() as u64);
         (ctx.args, ctx.args_len) = (at, n);
@@ -201,8 +203,8 @@ callout! {
         // SAFETY: `apply` stored them there, and no table has changed since then.
         let args = unsafe { words(ctx.args, ctx.args_len) };
         let now = ctx.now;
-        let (core, c, pkt) = ctx.parts();
-        core.machine(c, pkt, now).run(&c.actions[action as usize].ops, args);
+        let (state, c, pkt) = ctx.parts();
+        state.machine(c, pkt, now).run(&c.actions[action as usize].ops, args);
         0
     }
 }
@@ -212,8 +214,8 @@ callout! {
         // SAFETY: see `callout`.
         let op = unsafe { &*op };
         let now = ctx.now;
-        let (core, c, pkt) = ctx.parts();
-        let done = c.parser.step(op, &mut core.machine(c, pkt, now));
+        let (state, c, pkt) = ctx.parts();
+        let done = c.parser.step(op, &mut state.machine(c, pkt, now));
         match done {
             Ok(()) => 0,
             Err(error) => {
@@ -225,21 +227,21 @@ callout! {
 }
 
 callout! {
-    fn select(ctx, state: *const ParserState) {
+    fn select(ctx, at: *const ParserState) {
         // SAFETY: see `callout`.
-        let state = unsafe { &*state };
+        let at = unsafe { &*at };
         let now = ctx.now;
-        let (core, c, pkt) = ctx.parts();
-        let mut key = std::mem::take(&mut core.key);
+        let (state, c, pkt) = ctx.parts();
+        let mut key = std::mem::take(&mut state.key);
         let m = Machine {
             layout: &c.layout,
             calculations: &c.calculations,
-            externs: &mut core.externs,
+            externs: &mut state.externs,
             pkt,
             now,
         };
-        let next = c.parser.select(state, &m, &core.value_sets, &mut key);
-        core.key = key;
+        let next = c.parser.select(at, &m, &state.value_sets, &mut key);
+        state.key = key;
         match next {
             Ok(next) => next.into(),
             Err(error) => {
@@ -254,8 +256,8 @@ callout! {
     fn in_set(ctx, set: u64, key: *const u64, n: u64) {
         // SAFETY: see `callout`.
         let key = unsafe { words(key, n) };
-        let (core, _, _) = ctx.parts();
-        core.value_sets[set as usize].iter().any(|v| v.matches(key)).into()
+        let (state, _, _) = ctx.parts();
+        state.value_sets[set as usize].iter().any(|v| v.matches(key)).into()
     }
 }
 
@@ -263,15 +265,15 @@ callout! {
     fn hash(ctx, calculation: u64, data: *const u8, n: u64) {
         // SAFETY: see `callout`.
         let data = unsafe { from_raw_parts(data, n as usize) };
-        let (core, c, _) = ctx.parts();
-        let e = &mut core.externs;
+        let (state, c, _) = ctx.parts();
+        let e = &mut state.externs;
         c.calculations[calculation as usize].hash.compute(data, &mut e.rng, &mut e.round_robin)
     }
 }
 
 callout! {
     fn calculate(ctx, calculation: u64) {
-        let (core, c, pkt) = ctx.parts();
-        core.externs.hash(&c.calculations[calculation as usize], &c.layout, pkt)
+        let (state, c, pkt) = ctx.parts();
+        state.externs.hash(&c.calculations[calculation as usize], &c.layout, pkt)
     }
 }

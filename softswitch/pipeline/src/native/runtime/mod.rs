@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interface between native code and Rust, and the only module with `unsafe`: calls into native code, calls from it,
-//! and its memory.
+//! The interface between native code and Rust: calls into native code, calls from it, and its memory.
 //!
 //! Native code receives one [`Context`], which lives as long as the call. It accesses the packet's state within the
 //! layout's size, the frame within its length, and arrays within their number of cells. The first bound is checked at code
@@ -12,19 +11,18 @@ mod callout;
 use cranelift_jit::JITModule;
 
 use crate::Nanos;
-use crate::action::Externs;
-use crate::core::Core;
-use crate::entry::CounterValue;
-use crate::packet::State;
+use crate::packet::Packet;
 use crate::program::Compiled;
-use crate::table::Table;
+use crate::state::State;
+use crate::state::table::Table;
+use crate::state::view::View;
 pub(super) use callout::{Callout, HIT, REJECTED};
 
 /// The data that native code works on.
 #[repr(C)]
 pub(super) struct Context {
     pub(super) mem: *mut u8,
-    pub(super) pkt: *mut State,
+    pub(super) pkt: *mut Packet,
     pub(super) frame: *const u8,
     pub(super) frame_bytes: u64,
     pub(super) registers: *const View,
@@ -39,89 +37,9 @@ pub(super) struct Context {
     pub(super) max_parser_states: u64,
     /// The parser error of a callout.
     pub(super) error: u64,
-    core: *mut Core,
+    state: *mut State,
     program: *const Compiled,
     now: Nanos,
-}
-
-/// The cells of an array.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct View {
-    pub(super) cells: *mut u8,
-    pub(super) len: usize,
-}
-
-/// The cells of all register and counter arrays, which never move.
-#[derive(Debug, Default)]
-pub(crate) struct Views {
-    registers: Vec<View>,
-    counters: Vec<View>,
-}
-
-// SAFETY: a view points into the arrays that are stored next to it, and is used only by their owner.
-unsafe impl Send for Views {}
-// SAFETY: a shared view is not dereferenced.
-unsafe impl Sync for Views {}
-
-impl Views {
-    pub(crate) fn new(externs: &mut Externs) -> Self {
-        let view = |cells: &mut Vec<CounterValue>| View {
-            cells: cells.as_mut_ptr().cast(),
-            len: cells.len(),
-        };
-        let registers = externs.registers.iter_mut().map(|r| {
-            let cells = r.narrow_mut();
-            View {
-                cells: cells.as_mut_ptr().cast(),
-                len: cells.len(),
-            }
-        });
-        Self {
-            registers: registers.collect(),
-            counters: externs.counters.iter_mut().map(view).collect(),
-        }
-    }
-}
-
-/// Addresses of a table's data that native code reads and of its counters. The table's owner renews the view after a move.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct TableView {
-    /// Numbers of records, by short keys.
-    pub(super) dense: *const u32,
-    pub(super) records: *const u64,
-    pub(super) record_bytes: usize,
-    /// By number of record.
-    pub(super) counters: *mut CounterValue,
-}
-
-// SAFETY: a view points into its table, and is used only by the table's owner.
-unsafe impl Send for TableView {}
-// SAFETY: a shared view is not dereferenced.
-unsafe impl Sync for TableView {}
-
-impl TableView {
-    /// Creates the view of a table with records of this many words.
-    pub(crate) fn new(
-        dense: Option<&[u32]>,
-        records: &[u64],
-        stride: usize,
-        counters: &mut [CounterValue],
-    ) -> Self {
-        Self {
-            dense: dense.map_or(std::ptr::null(), <[u32]>::as_ptr),
-            records: records.as_ptr(),
-            record_bytes: stride * size_of::<u64>(),
-            counters: counters.as_mut_ptr(),
-        }
-    }
-}
-
-impl Default for TableView {
-    fn default() -> Self {
-        Self::new(None, &[], 0, &mut [])
-    }
 }
 
 /// A function in native code.
@@ -157,41 +75,39 @@ impl Drop for Code {
     }
 }
 
-impl Core {
-    /// Runs native code of this program on a packet; `out` must have room for the emitted headers.
-    pub(super) fn enter(
-        &mut self,
-        entry: Entry,
-        c: &Compiled,
-        pkt: &mut State,
-        now: Nanos,
-        out: &mut [u8],
-    ) -> u64 {
-        assert_eq!(
-            pkt.mem.len(),
-            c.layout.blank.len(),
-            "the packet belongs to another program"
-        );
-        let mut context = Context {
-            mem: pkt.mem.as_mut_ptr(),
-            frame: pkt.frame.as_ptr(),
-            frame_bytes: pkt.frame.len() as u64,
-            pkt,
-            registers: self.views.registers.as_ptr(),
-            counters: self.views.counters.as_ptr(),
-            tables: self.tables.as_ptr(),
-            out: out.as_mut_ptr(),
-            args: std::ptr::null(),
-            args_len: 0,
-            drop_port: self.options.drop_port.into(),
-            max_parser_states: self.options.max_parser_states.into(),
-            error: 0,
-            core: self,
-            program: c,
-            now,
-        };
-        // SAFETY: every pointer is to data that this call has a reference to, the views and tables belong to this
-        // program, and the state has the size that the code was generated for.
-        unsafe { entry(&raw mut context) }
-    }
+/// Runs native code of this program on a packet; `out` must have room for the emitted headers.
+pub(super) fn enter(
+    entry: Entry,
+    c: &Compiled,
+    state: &mut State,
+    pkt: &mut Packet,
+    now: Nanos,
+    out: &mut [u8],
+) -> u64 {
+    assert_eq!(
+        pkt.mem.len(),
+        c.layout.blank.len(),
+        "the packet belongs to another program"
+    );
+    let mut context = Context {
+        mem: pkt.mem.as_mut_ptr(),
+        frame: pkt.frame.as_ptr(),
+        frame_bytes: pkt.frame.len() as u64,
+        pkt,
+        registers: state.views.registers.as_ptr(),
+        counters: state.views.counters.as_ptr(),
+        tables: state.tables.as_ptr(),
+        out: out.as_mut_ptr(),
+        args: std::ptr::null(),
+        args_len: 0,
+        drop_port: state.externs.drop_port.into(),
+        max_parser_states: state.max_parser_states.into(),
+        error: 0,
+        state,
+        program: c,
+        now,
+    };
+    // SAFETY: every pointer is to data that this call has a reference to, the views and tables belong to this
+    // program, and the state has the size that the code was generated for.
+    unsafe { entry(&raw mut context) }
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The interpreter of control flows: tables, conditions, action calls.
+
+use super::machine::Machine;
+use crate::Nanos;
+use crate::packet::Packet;
+use crate::program::Compiled;
+use crate::program::call::CallRef;
+use crate::program::control::{CompiledTable, ControlNode};
+use crate::state::State;
+use crate::state::table::{Profile, Table, Target};
+
+impl State {
+    /// Runs a control flow from node `first` to its end.
+    pub(crate) fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut Packet, now: Nanos) {
+        if let Some(trace) = &mut self.externs.trace {
+            trace.look(&pkt.mem);
+        }
+        let mut node = first;
+        // A control flow has no loops: more steps than nodes mean a broken program.
+        for _ in 0..=c.nodes.len() {
+            let Some(n) = c.nodes.get(node as usize).filter(|_| !pkt.exit) else {
+                return;
+            };
+            node = match n {
+                ControlNode::Table(t) => self.apply_table(c, *t, pkt, now),
+                ControlNode::Condition { cond, then, other } => {
+                    let m = self.machine(c, pkt, now);
+                    let holds = cond.eval(&m.env(&[]));
+                    if let Some(trace) = &mut m.externs.trace {
+                        trace.condition(c, node, holds);
+                    }
+                    if holds { *then } else { *other }
+                }
+                ControlNode::Call { call, next } => {
+                    let mut m = self.machine(c, pkt, now);
+                    if let Some(trace) = &mut m.externs.trace {
+                        trace.action(c, call.into());
+                    }
+                    m.run(&c.actions[call.action as usize].ops, &call.args);
+                    m.trace_changes(false);
+                    *next
+                }
+            };
+        }
+        pkt.assertion_failed = true;
+    }
+
+    pub(crate) fn machine<'a>(
+        &'a mut self,
+        c: &'a Compiled,
+        pkt: &'a mut Packet,
+        now: Nanos,
+    ) -> Machine<'a> {
+        Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut self.externs,
+            pkt,
+            now,
+        }
+    }
+
+    #[inline]
+    fn apply_table(&mut self, c: &Compiled, number: u32, pkt: &mut Packet, now: Nanos) -> u32 {
+        let fixed = &c.tables[number as usize];
+        let table = &mut self.tables[number as usize];
+        let mut m = Machine {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs: &mut self.externs,
+            pkt,
+            now,
+        };
+        let slot = if table.len() == 0 && m.externs.trace.is_none() {
+            table.miss(m.pkt.ingress_len);
+            None
+        } else {
+            fixed.load_key(&m.env(&[]), &mut self.key);
+            table.lookup(&self.key, m.pkt.ingress_len, now)
+        };
+        meter(fixed, slot, table, &mut m);
+        let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);
+        if let Some(trace) = &mut m.externs.trace {
+            let key = table.shape.key_values(&self.key);
+            let profile = fixed.profile.map(|p| &self.profiles[p as usize]);
+            let member = profile.zip(member).and_then(|(p, m)| p.member_id(m));
+            trace.table(c, number, &key, slot.map(|s| table.key(s)), (call, member));
+        }
+        if let Some(call) = call {
+            m.run(&c.actions[call.action as usize].ops, call.args);
+        }
+        m.trace_changes(false);
+        fixed.next.after(slot.is_some(), call.map(|c| c.action))
+    }
+}
+
+/// Meters a hit, and a miss if the default entry's meter is configured. v1model meters hits only, so without that
+/// configuration a miss leaves the colour unchanged.
+#[inline]
+pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
+    if let Some((unit, to)) = &fixed.meter
+        && let Some(meter) = table.meter_mut(slot)
+        && (slot.is_some() || meter.config().is_some())
+    {
+        let color = meter.execute(m.pkt.amount(*unit), m.now);
+        m.set64(to, &[], color as u64);
+    }
+}
+
+/// Returns the action to run after a hit or a miss, and the slot of its action profile member, if any.
+#[inline]
+pub(crate) fn choose<'a>(
+    c: &Compiled,
+    fixed: &CompiledTable,
+    slot: Option<u32>,
+    table: &'a Table,
+    profiles: &'a [Profile],
+    m: &mut Machine,
+) -> (Option<CallRef<'a>>, Option<u32>) {
+    let target = match slot {
+        Some(slot) => Some(table.target(slot)),
+        None => table.default(),
+    };
+    let (target, p) = match (target, fixed.profile) {
+        (Some(Target::Call(call)), _) => return (Some(call), None),
+        (Some(target), Some(p)) => (target, p),
+        _ => return (None, None),
+    };
+    let profile = &profiles[p as usize];
+    let member = match target {
+        Target::Call(_) => None,
+        Target::Member(member) => Some(member),
+        Target::Group(group) => {
+            let hash = match &c.selectors[p as usize] {
+                Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
+                None => 0,
+            };
+            profile.selection(group).choose(hash)
+        }
+    };
+    (member.map(|member| profile.call(member).into()), member)
+}

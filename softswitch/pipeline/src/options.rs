@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Properties of a pipeline that the program does not define.
+
+/// The execution engine. Both give the same results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// Machine code of the host, compiled with the first pipeline that uses it. The interpreter runs the parts that cannot be
+    /// compiled, and everything while tracing is on.
+    #[default]
+    Native,
+    /// The interpreter, which is the reference.
+    Interpreter,
+}
+
+/// Properties of a pipeline that the program does not define.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The execution engine.
+    pub engine: Engine,
+    /// Seed of the `random` extern.
+    pub seed: u64,
+    /// The port number that means "drop": `simple_switch`'s `--drop-port`.
+    pub drop_port: u32,
+    /// Maximum number of resubmissions of a packet, which is then dropped.
+    pub max_resubmits: u32,
+    /// Maximum number of parser states per packet, which is then rejected with `ParserTimeout`.
+    pub max_parser_states: u32,
+    /// Keep the lines of `log_msg` for [`Pipeline::take_log`].
+    pub keep_log: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            engine: Engine::default(),
+            seed: 0,
+            drop_port: 511,
+            max_resubmits: 16,
+            max_parser_states: 1024,
+            keep_log: false,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters, meters, registers, value sets, packet replication, digests and log.
+
+use super::no_such;
+use crate::digest::Digest;
+use crate::entry::{CounterValue, EntryKey, MatchField, MeterConfig};
+use crate::error::StateError;
+use crate::info::{CounterId, KeyInfo, MatchKind, MeterId, RegisterId, ValueSetId};
+use crate::pipeline::Pipeline;
+use crate::program::key::KeyShape;
+use crate::state::Register;
+use crate::state::SetMember;
+use crate::state::meter::Meter;
+use crate::state::pre::{CloneSession, Replica};
+use crate::trace::{Recorder, Trace};
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, StateError>;
+
+fn out_of_range(kind: &str, name: &str, index: usize, size: usize) -> StateError {
+    StateError::IndexOutOfRange {
+        what: format!("{kind} {name}"),
+        index,
+        size,
+    }
+}
+
+/// Refuses a configuration whose peak is below its committed rate.
+pub(super) fn check_meter(what: &str, config: Option<MeterConfig>) -> Result<()> {
+    match config {
+        Some(c) if c.pir < c.cir => Err(StateError::Invalid {
+            what: what.to_owned(),
+            reason: format!(
+                "the peak rate {} is below the committed rate {}",
+                c.pir, c.cir
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl Pipeline {
+    /// Reads a cell of an indirect counter.
+    pub fn counter(&self, id: CounterId, index: usize) -> Result<CounterValue> {
+        let info = self
+            .program
+            .info()
+            .counters
+            .get(id.index())
+            .ok_or_else(|| no_such("counter", id.0))?;
+        let cell = self.architecture.state.externs.counters[id.index()].get(index);
+        cell.copied()
+            .ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
+    }
+
+    /// Writes a cell of an indirect counter.
+    pub fn set_counter(&mut self, id: CounterId, index: usize, value: CounterValue) -> Result<()> {
+        self.counter(id, index)?;
+        self.architecture.state.externs.counters[id.index()][index] = value;
+        Ok(())
+    }
+
+    fn meter_cell(&self, id: MeterId, index: usize) -> Result<&Meter> {
+        let info = self
+            .program
+            .info()
+            .meters
+            .get(id.index())
+            .ok_or_else(|| no_such("meter", id.0))?;
+        let cell = self.architecture.state.externs.meters[id.index()]
+            .1
+            .get(index);
+        cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
+    }
+
+    /// Returns the configuration of a cell of an indirect meter, if it was configured.
+    pub fn meter(&self, id: MeterId, index: usize) -> Result<Option<MeterConfig>> {
+        Ok(self.meter_cell(id, index)?.config())
+    }
+
+    /// Configures a cell of an indirect meter; `None` makes every packet green again.
+    pub fn set_meter(
+        &mut self,
+        id: MeterId,
+        index: usize,
+        config: Option<MeterConfig>,
+    ) -> Result<()> {
+        self.meter_cell(id, index)?;
+        check_meter(
+            &format!("meter {}", self.program.info().meters[id.index()].name),
+            config,
+        )?;
+        self.architecture.state.externs.meters[id.index()].1[index] = Meter::new(config);
+        Ok(())
+    }
+
+    fn register_array(&self, id: RegisterId) -> Result<&Register> {
+        self.architecture
+            .state
+            .externs
+            .registers
+            .get(id.index())
+            .ok_or_else(|| no_such("register", id.0))
+    }
+
+    /// Reads a register cell.
+    pub fn register(&self, id: RegisterId, index: usize) -> Result<Value> {
+        let r = self.register_array(id)?;
+        let bytes = r.bytes(index).map(|b| Value::from_be_bytes(&b));
+        let name = &self.program.info().registers[id.index()].name;
+        bytes.ok_or_else(|| out_of_range("register", name, index, r.len()))
+    }
+
+    /// Writes a register cell.
+    pub fn set_register(&mut self, id: RegisterId, index: usize, value: &Value) -> Result<()> {
+        self.register(id, index)?;
+        let info = &self.program.info().registers[id.index()];
+        if value.bits() > info.width {
+            return Err(StateError::TooWide {
+                what: format!("register {}", info.name),
+                value: value.clone(),
+                width: info.width,
+            });
+        }
+        let v = num_bigint::BigUint::from_bytes_be(value.as_bytes());
+        self.architecture.state.externs.registers[id.index()].set_big(index, v);
+        Ok(())
+    }
+
+    /// Sets all cells of a register to zero.
+    pub fn reset_register(&mut self, id: RegisterId) -> Result<()> {
+        self.register_array(id)?;
+        self.architecture.state.externs.registers[id.index()].reset();
+        Ok(())
+    }
+
+    /// Returns the members of a parser value set. A member has one match per field of the `select` key:
+    /// exact, ternary, LPM, range or optional.
+    pub fn value_set(&self, id: ValueSetId) -> Result<Vec<Vec<MatchField>>> {
+        let set = self
+            .architecture
+            .state
+            .value_sets
+            .get(id.index())
+            .ok_or_else(|| no_such("value set", id.0))?;
+        Ok(set
+            .iter()
+            .map(|m| m.shape.describe(&m.criteria).fields)
+            .collect())
+    }
+
+    /// Replaces the members of a parser value set.
+    pub fn set_value_set(&mut self, id: ValueSetId, members: Vec<Vec<MatchField>>) -> Result<()> {
+        let info = self.program.info();
+        let info = info
+            .value_sets
+            .get(id.index())
+            .ok_or_else(|| no_such("value set", id.0))?;
+        let mut set = Vec::new();
+        for fields in members {
+            let keys = fields.iter().zip(&info.fields).map(|(f, &width)| KeyInfo {
+                name: info.name.clone(),
+                kind: kind(f),
+                width,
+            });
+            let shape = KeyShape::new(&info.name, &keys.collect::<Vec<_>>());
+            if fields.len() != info.fields.len() {
+                return Err(StateError::Invalid {
+                    what: format!("value set {}", info.name),
+                    reason: format!(
+                        "{} fields given, but {} declared",
+                        fields.len(),
+                        info.fields.len()
+                    ),
+                });
+            }
+            let priority = i32::from(shape.needs_priority);
+            let criteria = shape.encode(&EntryKey { fields, priority })?;
+            set.push(SetMember { shape, criteria });
+        }
+        self.architecture.state.value_sets[id.index()] = set;
+        Ok(())
+    }
+
+    /// Inserts a multicast group. Ids are 1..=65535.
+    pub fn insert_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
+        self.architecture.state.pre.set_group(id, replicas, false)
+    }
+
+    /// Replaces a multicast group.
+    pub fn modify_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
+        self.architecture.state.pre.set_group(id, replicas, true)
+    }
+
+    /// Deletes a multicast group.
+    pub fn delete_multicast_group(&mut self, id: u32) -> Result<()> {
+        self.architecture.state.pre.delete_group(id)
+    }
+
+    /// Returns all multicast groups, by id.
+    pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
+        self.architecture
+            .state
+            .pre
+            .groups()
+            .map(|(id, r)| (id, r.to_vec()))
+            .collect()
+    }
+
+    /// Inserts a clone session. Ids are 0..=32767.
+    pub fn insert_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
+        self.architecture.state.pre.set_session(id, session, false)
+    }
+
+    /// Replaces a clone session.
+    pub fn modify_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
+        self.architecture.state.pre.set_session(id, session, true)
+    }
+
+    /// Deletes a clone session.
+    pub fn delete_clone_session(&mut self, id: u32) -> Result<()> {
+        self.architecture.state.pre.delete_session(id)
+    }
+
+    /// Returns all clone sessions, by id.
+    pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
+        self.architecture
+            .state
+            .pre
+            .sessions()
+            .map(|(id, s)| (id, s.clone()))
+            .collect()
+    }
+
+    /// Turns tracing on or off. While tracing is off, it costs one comparison per step.
+    pub fn set_tracing(&mut self, on: bool) {
+        let recorder = || Box::new(Recorder::new(self.program.compiled().info.clone()));
+        self.architecture.state.externs.trace = on.then(recorder);
+    }
+
+    /// Returns true if tracing is on.
+    pub fn is_tracing(&self) -> bool {
+        self.architecture.state.externs.trace.is_some()
+    }
+
+    /// Returns the traces of the passes that ended since the last call, in order; none if tracing is off.
+    pub fn take_trace(&mut self) -> Vec<Trace> {
+        let trace = self.architecture.state.externs.trace.as_mut();
+        trace.map_or_else(Vec::new, |t| t.take())
+    }
+
+    /// Returns the digests generated since the last call, oldest first.
+    pub fn take_digests(&mut self) -> Vec<Digest> {
+        std::mem::take(&mut self.architecture.state.externs.digests)
+    }
+
+    /// Returns the lines of `log_msg` since the last call, if [`Options::keep_log`](crate::Options::keep_log) is set.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.architecture.state.externs.log)
+    }
+}
+
+fn kind(f: &MatchField) -> MatchKind {
+    match f {
+        MatchField::Exact(_) => MatchKind::Exact,
+        MatchField::Lpm { .. } => MatchKind::Lpm,
+        MatchField::Ternary { .. } => MatchKind::Ternary,
+        MatchField::Range { .. } => MatchKind::Range,
+        MatchField::Optional(_) => MatchKind::Optional,
+        MatchField::Valid(_) => MatchKind::Valid,
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control-plane methods of [`Pipeline`](crate::Pipeline).
+
+mod arrays;
+mod direct;
+mod meters;
+mod profiles;
+mod tables;
+
+pub use meters::MeterState;
+pub use tables::{IdleEntry, LookupKey};
+
+use crate::error::StateError;
+
+fn no_such(kind: &'static str, index: u32) -> StateError {
+    StateError::NoSuchObject {
+        kind,
+        id: format!("index {index}"),
+    }
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control-plane access to tables: entries, default actions, idle time-outs.
+
+use smallvec::SmallVec;
+
+use super::no_such;
+use crate::Nanos;
+use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryState, WeightedAction};
+use crate::error::StateError;
+use crate::info::{Implementation, TableId, TableInfo};
+use crate::pipeline::Pipeline;
+use crate::program::call::{Call, CallRef};
+use crate::program::call::{pack, unpack};
+use crate::state::meter::Meter;
+use crate::state::table::{Profile, Table, Target};
+use crate::value::Value;
+
+type Result<T> = std::result::Result<T, StateError>;
+
+/// A table entry that was idle for its time-out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleEntry {
+    /// The table.
+    pub table: TableId,
+    /// The entry's key.
+    pub key: EntryKey,
+}
+
+/// The match fields of a packet for one table, packed for repeated lookups.
+#[derive(Debug, Clone)]
+pub struct LookupKey {
+    table: TableId,
+    words: SmallVec<[u64; 4]>,
+}
+
+/// An entry's action after all checks, before any change.
+enum Checked {
+    Target(Target),
+    OneShot(Vec<(Call, u32, Option<u32>)>),
+}
+
+impl Pipeline {
+    pub(super) fn table(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
+        let info = self.program.info().tables.get(id.index());
+        let table = self.architecture.state.tables.get(id.index());
+        info.zip(table).ok_or_else(|| no_such("table", id.0))
+    }
+
+    pub(super) fn table_mut(&mut self, id: TableId) -> Result<&mut Table> {
+        self.architecture
+            .state
+            .tables
+            .get_mut(id.index())
+            .ok_or_else(|| no_such("table", id.0))
+    }
+
+    fn writable(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
+        let (info, table) = self.table(id)?;
+        if info.const_entries {
+            return Err(StateError::Constant {
+                table: info.name.clone(),
+                what: "entries",
+            });
+        }
+        Ok((info, table))
+    }
+
+    fn check_action(&self, info: &TableInfo, action: &EntryAction) -> Result<Checked> {
+        let allowed = |a| info.actions.iter().any(|&(_, id)| id == a);
+        let pack = |call| pack(self.program.info(), &info.name, allowed, call);
+        let profile = match info.implementation {
+            Implementation::Direct => None,
+            Implementation::Profile(p) => Some(p.index()),
+        };
+        let selector = profile.is_some_and(|p| self.program.info().profiles[p].selector);
+        let bad = |reason: &str| {
+            Err(StateError::BadAction {
+                table: info.name.clone(),
+                reason: reason.to_owned(),
+            })
+        };
+        match (action, profile) {
+            (EntryAction::Direct(call), None) => Ok(Checked::Target(Target::Call(pack(call)?))),
+            (EntryAction::Direct(_), Some(_)) => {
+                bad("the table has an action profile: use a member, a group or an action set")
+            }
+            (_, None) => bad("the table has no action profile: use an action"),
+            (EntryAction::Member(id), Some(p)) => Ok(Checked::Target(Target::Member(
+                self.architecture.state.profiles[p].find_member(*id)?,
+            ))),
+            (_, Some(_)) if !selector => bad("the action profile has no selector: use a member"),
+            (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
+                self.architecture.state.profiles[p].find_group(*id)?,
+            ))),
+            (EntryAction::OneShot(set), Some(_)) => {
+                let mut calls = Vec::new();
+                for a in set {
+                    if a.weight == 0 {
+                        return bad("an action of the set has weight 0: use at least 1");
+                    }
+                    calls.push((pack(&a.call)?, a.weight, a.watch_port));
+                }
+                Ok(Checked::OneShot(calls))
+            }
+        }
+    }
+
+    /// Applies a checked action and counts its references to the profile.
+    fn acquire(&mut self, table: TableId, checked: Checked) -> Target {
+        let target = match checked {
+            Checked::Target(t) => t,
+            Checked::OneShot(calls) => {
+                let down = self.architecture.state.ports_down.clone();
+                let profile = self
+                    .profile_of(table)
+                    .expect("only profiles take action sets");
+                Target::Group(profile.insert_one_shot(calls, &down))
+            }
+        };
+        if let Some(profile) = self.profile_of(table) {
+            match target {
+                Target::Call(_) => {}
+                Target::Member(m) => profile.use_member(m),
+                Target::Group(g) => profile.use_group(g),
+            }
+        }
+        target
+    }
+
+    fn release(&mut self, table: TableId, target: &Target) {
+        if let Some(profile) = self.profile_of(table) {
+            match target {
+                Target::Call(_) => {}
+                Target::Member(m) => profile.release_member(*m),
+                Target::Group(g) => profile.release_group(*g),
+            }
+        }
+    }
+
+    fn profile_of(&mut self, table: TableId) -> Option<&mut Profile> {
+        match self.program.info().tables[table.index()].implementation {
+            Implementation::Direct => None,
+            Implementation::Profile(p) => self.architecture.state.profiles.get_mut(p.index()),
+        }
+    }
+
+    fn describe(&self, info: &TableInfo, target: Target<CallRef>) -> EntryAction {
+        let calls = self.program.info();
+        let profile = match info.implementation {
+            Implementation::Profile(p) => self.architecture.state.profiles.get(p.index()),
+            Implementation::Direct => None,
+        };
+        match (target, profile) {
+            (Target::Call(call), _) => EntryAction::Direct(unpack(calls, call)),
+            (Target::Member(m), Some(p)) => EntryAction::Member(p.member_id(m).unwrap_or(0)),
+            (Target::Group(g), Some(p)) => {
+                let group = p.group(g);
+                if let Some(id) = group.id {
+                    return EntryAction::Group(id);
+                }
+                let action = |place: &crate::state::table::Place| WeightedAction {
+                    call: unpack(calls, p.call(place.member)),
+                    weight: place.weight,
+                    watch_port: place.watch_port,
+                };
+                EntryAction::OneShot(group.places.iter().map(action).collect())
+            }
+            (Target::Member(_) | Target::Group(_), None) => EntryAction::OneShot(Vec::new()),
+        }
+    }
+
+    /// Inserts an entry; `now` starts its idle time-out.
+    pub fn insert_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
+        let (info, t) = self.writable(table)?;
+        let criteria = t.check_insert(&entry.key, entry.idle_timeout)?;
+        let checked = self.check_action(info, &entry.action)?;
+        let target = self.acquire(table, checked);
+        self.table_mut(table)?
+            .insert(&criteria, target, entry.idle_timeout, now);
+        Ok(())
+    }
+
+    /// Replaces the action and the idle time-out of the entry with the same key. Its counter and meter stay.
+    pub fn modify_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
+        let (info, t) = self.writable(table)?;
+        let slot = t.find(&entry.key)?;
+        t.check_idle(entry.idle_timeout)?;
+        let checked = self.check_action(info, &entry.action)?;
+        let target = self.acquire(table, checked);
+        let old = self
+            .table_mut(table)?
+            .modify(slot, target, entry.idle_timeout, now);
+        self.release(table, &old);
+        Ok(())
+    }
+
+    /// Deletes an entry.
+    pub fn delete_entry(&mut self, table: TableId, key: &EntryKey) -> Result<()> {
+        let slot = self.writable(table)?.1.find(key)?;
+        let old = self.table_mut(table)?.remove(slot);
+        self.release(table, &old);
+        Ok(())
+    }
+
+    fn state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
+        let (idle_timeout, last_hit) = t.idle(slot);
+        EntryState {
+            entry: Entry {
+                key: t.key(slot),
+                action: self.describe(info, t.target(slot)),
+                idle_timeout,
+            },
+            counter: t.counter(Some(slot)).copied(),
+            meter: t.meter(Some(slot)).and_then(Meter::config),
+            last_hit,
+        }
+    }
+
+    /// Reads one entry.
+    pub fn entry(&self, table: TableId, key: &EntryKey) -> Result<EntryState> {
+        let (info, t) = self.table(table)?;
+        Ok(self.state(info, t, t.find(key)?))
+    }
+
+    /// Returns all entries of a table, in order of insertion.
+    pub fn entries(&self, table: TableId) -> Result<Vec<EntryState>> {
+        let (info, t) = self.table(table)?;
+        let mut slots: Vec<u32> = t.slots(0).collect();
+        slots.sort_by_key(|&s| t.seq(s));
+        Ok(slots.into_iter().map(|s| self.state(info, t, s)).collect())
+    }
+
+    /// Returns at most `max` entries from position `from` (initially 0), and the position of the next page; `None` after
+    /// the last page. The order is stable: an entry inserted or deleted between two pages may or may not be returned, all
+    /// others are returned once.
+    pub fn entries_page(
+        &self,
+        table: TableId,
+        from: usize,
+        max: usize,
+    ) -> Result<(Vec<EntryState>, Option<usize>)> {
+        let (info, t) = self.table(table)?;
+        let mut slots = t.slots(from);
+        let page: Vec<u32> = slots.by_ref().take(max).collect();
+        let next = slots.next().map(|s| s as usize);
+        Ok((
+            page.into_iter().map(|s| self.state(info, t, s)).collect(),
+            next,
+        ))
+    }
+
+    /// Builds a lookup key from these values, one per field of the table's key.
+    pub fn lookup_key(&self, table: TableId, values: &[Value]) -> Result<LookupKey> {
+        let words = SmallVec::from_vec(self.table(table)?.1.shape.pack(values)?);
+        Ok(LookupKey { table, words })
+    }
+
+    /// Returns the position, as in [`entries_page`](Self::entries_page), of the entry that a packet with this key would
+    /// hit. The lookup does not count.
+    pub fn hit(&self, key: &LookupKey) -> Option<usize> {
+        let table = self.architecture.state.tables.get(key.table.index())?;
+        table.hit(&key.words).map(|slot| slot as usize)
+    }
+
+    /// Returns the number of entries of a table.
+    pub fn entry_count(&self, table: TableId) -> Result<usize> {
+        Ok(self.table(table)?.1.len())
+    }
+
+    /// Returns the default action; `None` if the table has none (a miss then does nothing).
+    pub fn default_action(&self, table: TableId) -> Result<Option<EntryAction>> {
+        let (info, t) = self.table(table)?;
+        Ok(t.default().map(|d| self.describe(info, d)))
+    }
+
+    /// Sets the default action; `None` restores the program's own.
+    pub fn set_default_action(
+        &mut self,
+        table: TableId,
+        action: Option<EntryAction>,
+    ) -> Result<()> {
+        let (info, _) = self.table(table)?;
+        if info.const_default {
+            return Err(StateError::Constant {
+                table: info.name.clone(),
+                what: "default action",
+            });
+        }
+        let target = match &action {
+            Some(action) => {
+                let checked = self.check_action(info, action)?;
+                Some(self.acquire(table, checked))
+            }
+            None => self.program.compiled().tables[table.index()]
+                .default
+                .clone()
+                .map(Target::Call),
+        };
+        let old = self.table_mut(table)?.set_default(target.as_ref());
+        if let Some(old) = old {
+            self.release(table, &old);
+        }
+        Ok(())
+    }
+
+    /// Returns the entries that are idle at time `now`, without a hit for their idle time-out. An entry is reported once,
+    /// and again after each further time-out without a hit.
+    pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
+        let mut idle = Vec::new();
+        for (i, t) in self.architecture.state.tables.iter_mut().enumerate() {
+            for slot in t.poll_idle(now) {
+                idle.push(IdleEntry {
+                    table: TableId(i as u32),
+                    key: t.key(slot),
+                });
+            }
+        }
+        idle
+    }
+}
+
+impl Pipeline {
+    /// Returns the default action that the program defines for a table, if any.
+    pub fn program_default_action(&self, table: TableId) -> Result<Option<ActionCall>> {
+        self.table(table)?;
+        let default = self.program.compiled().tables[table.index()]
+            .default
+            .as_ref();
+        Ok(default.map(|call| unpack(self.program.info(), call)))
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A loaded program, with its native code.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::error::LoadError;
+use crate::info::Info;
+use crate::load;
+use crate::native::Native;
+use crate::program::Compiled;
+
+/// A loaded program without state; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Program(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    compiled: Compiled,
+    /// The native code, compiled on first use; `None` if the host is not supported.
+    native: OnceLock<Option<Arc<Native>>>,
+}
+
+impl Program {
+    /// Compiles BMv2 JSON (format 2.x, v1model).
+    pub fn load(json: &str) -> Result<Program, LoadError> {
+        let document = serde_json::from_str(json).map_err(|e| LoadError {
+            path: ".".to_owned(),
+            message: format!("not JSON: {e}"),
+        })?;
+        Ok(Program(Arc::new(Loaded {
+            compiled: load::program(&document)?,
+            native: OnceLock::new(),
+        })))
+    }
+
+    /// Returns the program's description for the control plane.
+    pub fn info(&self) -> &Info {
+        &self.0.compiled.info
+    }
+
+    pub(super) fn compiled(&self) -> &Compiled {
+        &self.0.compiled
+    }
+
+    /// Returns the native code, which the first call compiles; `None` if the host is not supported.
+    pub(super) fn native(&self) -> Option<Arc<Native>> {
+        let compile = || Native::compile(&self.0.compiled).map(Arc::new);
+        self.0.native.get_or_init(compile).clone()
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
+
+use crate::phv::{Field, Place, Word, copy_bits};
+use crate::program::hash::{Hash, fold16, sum16};
+use crate::program::layout::{HeaderId, Layout, first_bit};
+
+/// One piece of a calculation's input. A piece of an invalid header is left out.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    Field(HeaderId, Field),
+    /// Adjacent bits in wire format: first bit and number of bits.
+    Span(HeaderId, u32, u32),
+    /// Big-endian bytes, of which the low `bits` count.
+    Const(Vec<u8>, usize),
+}
+
+/// A named calculation.
+#[derive(Debug, Clone)]
+pub(crate) struct Calculation {
+    pub(crate) hash: Hash,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) payload: bool,
+    /// Result of [`Calculation::is_summable`], computed when the program is loaded.
+    pub(crate) summable: bool,
+}
+
+/// Bytes that are filled bit by bit.
+#[derive(Debug, Default)]
+pub(crate) struct BitBuffer {
+    pub(crate) bytes: Vec<u8>,
+    bits: usize,
+}
+
+impl BitBuffer {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bits = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, value: u64, width: usize) {
+        let end = self.bits + width;
+        if self.bits.is_multiple_of(8) && width.is_multiple_of(8) {
+            self.bytes
+                .extend_from_slice(&value.to_be_bytes()[8 - width / 8..]);
+        } else {
+            self.push_bits(&value.to_be_bytes(), 64 - width, width);
+        }
+        self.bits = end;
+    }
+
+    #[inline]
+    fn push_span(&mut self, mem: &[u8], bit: usize, bits: usize) {
+        if (self.bits | bit | bits).is_multiple_of(8) {
+            self.bytes
+                .extend_from_slice(&mem[bit / 8..(bit + bits) / 8]);
+            self.bits += bits;
+        } else {
+            self.push_bits(mem, bit, bits);
+        }
+    }
+
+    fn push_bits(&mut self, from: &[u8], first: usize, count: usize) {
+        let end = self.bits + count;
+        self.bytes.resize(end.div_ceil(8), 0);
+        copy_bits(from, first, &mut self.bytes, self.bits, count);
+        self.bits = end;
+    }
+}
+
+impl Calculation {
+    /// Adds a field to the input; adjacent fields become one span.
+    pub(crate) fn push_field(&mut self, h: HeaderId, f: Field) {
+        let bit = match (f.place, first_bit(&f) as u32) {
+            (Place::Word(Word::Slot(..)) | Place::Varbit { .. }, _) => {
+                self.inputs.push(Input::Field(h, f));
+                return;
+            }
+            (_, bit) => bit,
+        };
+        match self.inputs.last_mut() {
+            Some(Input::Span(last, first, bits)) if *last == h && *first + *bits == bit => {
+                *bits += f.width;
+            }
+            _ => self.inputs.push(Input::Span(h, bit, f.width)),
+        }
+    }
+
+    /// Returns true if the input consists of whole 16-bit words in wire format, so that its Internet checksum can be
+    /// summed in place.
+    pub(crate) fn is_summable(&self) -> bool {
+        let whole =
+            |i: &Input| matches!(i, Input::Span(_, bit, bits) if bit % 8 == 0 && bits % 16 == 0);
+        self.hash == Hash::Csum16 && self.inputs.iter().all(whole)
+    }
+
+    /// Returns the Internet checksum of a [summable](Self::is_summable) input.
+    pub(crate) fn sum(&self, layout: &Layout, mem: &[u8], payload: &[u8]) -> u64 {
+        let mut sum = 0;
+        for input in &self.inputs {
+            if let Input::Span(h, bit, bits) = input
+                && layout.headers[*h as usize].is_valid(mem)
+            {
+                let first = *bit as usize / 8;
+                sum += sum16(&mem[first..first + *bits as usize / 8]);
+            }
+        }
+        if self.payload {
+            sum += sum16(payload);
+        }
+        fold16(sum).into()
+    }
+
+    /// Collects the input bytes.
+    pub(crate) fn collect(&self, layout: &Layout, mem: &[u8], payload: &[u8], out: &mut BitBuffer) {
+        out.clear();
+        for input in &self.inputs {
+            match input {
+                Input::Field(h, f) => {
+                    if layout.headers[*h as usize].is_valid(mem) {
+                        push_field(f, mem, out);
+                    }
+                }
+                Input::Span(h, bit, bits) => {
+                    if layout.headers[*h as usize].is_valid(mem) {
+                        out.push_span(mem, *bit as usize, *bits as usize);
+                    }
+                }
+                Input::Const(bytes, bits) => {
+                    out.push_bits(bytes, bytes.len() * 8 - bits, *bits);
+                }
+            }
+        }
+        if self.payload {
+            out.bytes.extend_from_slice(payload);
+        }
+    }
+}
+
+#[inline]
+fn push_field(f: &Field, mem: &[u8], out: &mut BitBuffer) {
+    match f.place {
+        Place::Word(w) => out.push(w.get(mem), f.width as usize),
+        Place::Bits(bit) => out.push_bits(mem, bit as usize, f.width as usize),
+        Place::Varbit { off, .. } => out.push_bits(mem, off as usize * 8, f.varbit_len(mem) * 8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_packed_without_gaps() {
+        let mut b = BitBuffer::default();
+        b.push(0b101, 3);
+        b.push(0x1ff, 9);
+        b.push(0xab, 8);
+        assert_eq!(b.bytes, [0b1011_1111, 0b1111_1010, 0b1011_0000]);
+        b.clear();
+        b.push(0x1234, 16);
+        assert_eq!(b.bytes, [0x12, 0x34]);
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control flow: tables, conditions and action calls.
+
+use super::call::Call;
+use super::expr::Cond;
+use super::key::KeyShape;
+use super::key_part::{ComputedPart, KeyPart};
+use super::op::Target;
+use crate::entry::Entry;
+use crate::info::MeterUnit;
+
+/// The end of a pipeline.
+pub(crate) const END: u32 = u32::MAX;
+
+/// One step of a control flow.
+#[derive(Debug, Clone)]
+pub(crate) enum ControlNode {
+    Table(u32),
+    Condition { cond: Cond, then: u32, other: u32 },
+    Call { call: Call, next: u32 },
+}
+
+/// The successor of a table.
+#[derive(Debug, Clone)]
+pub(crate) enum Next {
+    Always(u32),
+    HitMiss(u32, u32),
+    /// By action; the last successor applies if no action runs.
+    ByAction(Vec<(u32, u32)>, u32),
+}
+
+impl Next {
+    #[inline]
+    pub(crate) fn after(&self, hit: bool, action: Option<u32>) -> u32 {
+        match self {
+            Next::Always(n) => *n,
+            Next::HitMiss(h, m) => *if hit { h } else { m },
+            Next::ByAction(list, none) => {
+                let found = list.iter().find(|(a, _)| Some(*a) == action);
+                found.map_or(*none, |&(_, n)| n)
+            }
+        }
+    }
+}
+
+/// The fixed part of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledTable {
+    pub(crate) shape: KeyShape,
+    pub(crate) key: Vec<KeyPart>,
+    /// The rest of the key: fields of headers computed at run time.
+    pub(crate) computed_key: Vec<ComputedPart>,
+    pub(crate) next: Next,
+    pub(crate) profile: Option<u32>,
+    /// Unit of the direct meter, and the field for its colour.
+    pub(crate) meter: Option<(MeterUnit, Target)>,
+    /// Entries and default action that the program defines.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) default: Option<Call>,
+}

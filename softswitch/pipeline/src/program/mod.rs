@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A loaded program, with all names resolved to indices and offsets. It has no state.
+
+pub(crate) mod calculation;
+pub(crate) mod call;
+pub(crate) mod control;
+pub(crate) mod criteria;
+pub(crate) mod expr;
+pub(crate) mod hash;
+pub(crate) mod key;
+pub(crate) mod key_part;
+pub(crate) mod layout;
+pub(crate) mod op;
+pub(crate) mod parser;
+pub(crate) mod source;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::info::Info;
+use crate::phv::Field;
+use calculation::Calculation;
+use control::{CompiledTable, ControlNode};
+use expr::Cond;
+use layout::{HeaderId, Layout};
+use op::Op;
+use parser::Parser;
+use source::SourceMap;
+
+/// The fixed part of an action.
+#[derive(Debug, Clone)]
+pub(crate) struct Action {
+    pub(crate) ops: Vec<Op>,
+}
+
+/// A checksum in a header.
+#[derive(Debug, Clone)]
+pub(crate) struct Checksum {
+    pub(crate) header: HeaderId,
+    pub(crate) field: Field,
+    pub(crate) calculation: u32,
+    pub(crate) condition: Option<Cond>,
+    pub(crate) verify: bool,
+    pub(crate) update: bool,
+}
+
+/// A program in executable form.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) info: Arc<Info>,
+    pub(crate) layout: Layout,
+    pub(crate) parser: Parser,
+    pub(crate) nodes: Vec<ControlNode>,
+    pub(crate) ingress: u32,
+    pub(crate) egress: u32,
+    pub(crate) tables: Vec<CompiledTable>,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) calculations: Vec<Calculation>,
+    /// The selector hash of each action profile.
+    pub(crate) selectors: Vec<Option<Calculation>>,
+    pub(crate) checksums: Vec<Checksum>,
+    /// Headers in the order in which they are emitted, and what runs before.
+    pub(crate) deparser: Vec<HeaderId>,
+    pub(crate) deparser_ops: Vec<Op>,
+    pub(crate) field_lists: HashMap<u32, Vec<Field>>,
+    pub(crate) digests: Vec<Vec<Field>>,
+    pub(crate) source: SourceMap,
+}

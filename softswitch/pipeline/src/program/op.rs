@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The steps that actions are compiled to.
+
+use num_bigint::BigInt;
+
+use super::expr::{Cond, DynField, HeaderRef, Node, UnionRef};
+use crate::phv::{Field, Word};
+
+/// A field that is written to.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// Up to 64 bits, and their mask.
+    Word(Word, u64),
+    Field(Field),
+    Dyn(Box<DynField>),
+}
+
+/// One step of an action.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    /// A field of up to 64 bits becomes a constant that fits it.
+    SetConst(Word, u64),
+    /// A field of up to 64 bits becomes the masked value of another.
+    SetWord(Word, u64, Word),
+    /// A field of up to 64 bits becomes the masked value of an argument's limb.
+    SetArg(Word, u64, u32),
+    Set64(Target, Node<u64>),
+    Set128(Target, Node<u128>),
+    SetBig(Target, Node<BigInt>),
+    SetVarbit(Field, Field),
+    SetHeader(Box<[HeaderRef; 2]>),
+    SetUnion(Box<[UnionRef; 2]>),
+    SetStack {
+        of_unions: bool,
+        to: u32,
+        from: u32,
+    },
+    AddHeader(HeaderRef),
+    RemoveHeader(HeaderRef),
+    ShiftStack {
+        of_unions: bool,
+        stack: u32,
+        count: Node<u64>,
+        towards_end: bool,
+    },
+    ReadRegister {
+        to: Target,
+        register: u32,
+        index: Node<u64>,
+    },
+    WriteRegister64 {
+        register: u32,
+        index: Node<u64>,
+        value: Node<u64>,
+    },
+    WriteRegisterBig {
+        register: u32,
+        index: Node<u64>,
+        value: Node<BigInt>,
+    },
+    Count {
+        counter: u32,
+        index: Node<u64>,
+    },
+    ExecuteMeter {
+        meter: u32,
+        index: Node<u64>,
+        to: Target,
+    },
+    Digest(u32),
+    Random {
+        to: Target,
+        bounds: Box<[Node<u64>; 2]>,
+    },
+    /// `base + hash % size`.
+    Hash {
+        to: Target,
+        calculation: u32,
+        range: Box<[Node<u64>; 2]>,
+    },
+    /// Session and field list.
+    Clone(Box<[Node<u64>; 2]>),
+    Resubmit(Node<u64>),
+    Recirculate(Node<u64>),
+    Truncate(Node<u64>),
+    /// The fields that ask for a drop: `egress_spec`, and `mcast_grp` if there is one.
+    MarkToDrop(Field, Option<Field>),
+    Exit,
+    Assert(Cond),
+    Log(Box<(String, Vec<Node<BigInt>>)>),
+    Jump(usize),
+    JumpUnless(Cond, usize),
+    Nop,
+}
+
+impl Op {
+    /// The cheapest step that writes a value of up to 64 bits.
+    pub(crate) fn set64(to: Target, value: Node<u64>) -> Self {
+        match (to, value) {
+            (Target::Word(to, mask), Node::Const(v)) => Op::SetConst(to, v & mask),
+            (Target::Word(to, mask), Node::Word(from)) => Op::SetWord(to, mask, from),
+            (Target::Word(to, mask), Node::Arg(limb, 1)) => Op::SetArg(to, mask, limb),
+            (to, value) => Op::Set64(to, value),
+        }
+    }
+}

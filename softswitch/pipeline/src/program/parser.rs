@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parser: a state machine over the frame.
+
+use super::expr::{Cond, DynField, Node};
+use super::key_part::KeyPart;
+use super::layout::HeaderId;
+use super::op::{Op, Target};
+
+/// The end of parsing.
+pub(crate) const ACCEPT: u32 = u32::MAX;
+
+/// Codes of the core library's errors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ErrorCodes {
+    pub(crate) no_error: u64,
+    pub(crate) packet_too_short: u64,
+    pub(crate) stack_out_of_bounds: u64,
+    pub(crate) header_too_short: u64,
+    pub(crate) parser_timeout: u64,
+    pub(crate) invalid_argument: u64,
+}
+
+/// The header that an extraction fills.
+#[derive(Debug, Clone)]
+pub(crate) enum Destination {
+    Header(HeaderId),
+    /// The next element of a stack.
+    Stack(u32),
+    /// A member of the next element of a stack of unions.
+    UnionStack(u32, u32),
+}
+
+/// One step of a state.
+#[derive(Debug, Clone)]
+pub(crate) enum ParserOp {
+    /// A header of fixed length.
+    Extract(HeaderId),
+    /// Any other extraction, with the length in bits of the variable-length field.
+    ExtractTo(Destination, Option<Node<u64>>),
+    /// A lookahead: offset and width in bits.
+    Lookahead {
+        to: Target,
+        offset: u32,
+        width: u32,
+    },
+    /// `verify`: the condition, and the error if it does not hold.
+    Verify(Cond, Node<u64>),
+    /// `advance`: the number of bits to skip.
+    Advance(Node<u64>),
+    Run(Vec<Op>),
+}
+
+/// One part of a `select` key.
+#[derive(Debug, Clone)]
+pub(crate) enum SelectPart {
+    Field(KeyPart),
+    Dyn {
+        field: DynField,
+        word: usize,
+        shift: u32,
+    },
+    Lookahead {
+        offset: u32,
+        width: u32,
+        word: usize,
+        shift: u32,
+    },
+}
+
+/// One case of a `select`.
+#[derive(Debug, Clone)]
+pub(crate) enum Case {
+    /// `key & mask == value` for a key of one word.
+    Word {
+        value: u64,
+        mask: u64,
+        next: u32,
+    },
+    Words {
+        values: Vec<u64>,
+        masks: Vec<u64>,
+        next: u32,
+    },
+    ValueSet {
+        set: u32,
+        next: u32,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ParserState {
+    pub(crate) name: String,
+    pub(crate) ops: Vec<ParserOp>,
+    pub(crate) key: Vec<SelectPart>,
+    pub(crate) words: usize,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) default: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Parser {
+    pub(crate) states: Vec<ParserState>,
+    pub(crate) start: u32,
+    pub(crate) errors: ErrorCodes,
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! State of the externs.
+
+use super::Register;
+use super::meter::Meter;
+use crate::digest::Digest;
+use crate::entry::CounterValue;
+use crate::info::{Info, MeterUnit};
+use crate::options::Options;
+use crate::packet::Packet;
+use crate::program::calculation::{BitBuffer, Calculation};
+use crate::program::layout::Layout;
+use crate::rng::Rng;
+use crate::trace::Recorder;
+
+/// State that actions change and that persists between packets.
+#[derive(Debug)]
+pub(crate) struct Externs {
+    pub(crate) registers: Vec<Register>,
+    pub(crate) counters: Vec<Vec<CounterValue>>,
+    pub(crate) meters: Vec<(MeterUnit, Vec<Meter>)>,
+    pub(crate) rng: Rng,
+    pub(crate) digests: Vec<Digest>,
+    pub(crate) log: Vec<String>,
+    pub(crate) keep_log: bool,
+    /// The recorder, while tracing is on.
+    pub(crate) trace: Option<Box<Recorder>>,
+    /// Number of calls of round-robin hashes.
+    pub(crate) round_robin: u64,
+    pub(crate) scratch: BitBuffer,
+    pub(crate) drop_port: u32,
+}
+
+impl Externs {
+    pub(super) fn new(info: &Info, options: &Options) -> Self {
+        let meter = |size| vec![Meter::default(); size];
+        Self {
+            registers: info
+                .registers
+                .iter()
+                .map(|r| Register::new(r.width, r.size))
+                .collect(),
+            counters: info
+                .counters
+                .iter()
+                .map(|i| vec![CounterValue::default(); i.size])
+                .collect(),
+            meters: info
+                .meters
+                .iter()
+                .map(|i| (i.unit, meter(i.size)))
+                .collect(),
+            rng: Rng::new(options.seed),
+            digests: Vec::new(),
+            log: Vec::new(),
+            keep_log: options.keep_log,
+            trace: None,
+            round_robin: 0,
+            scratch: BitBuffer::default(),
+            drop_port: options.drop_port,
+        }
+    }
+
+    /// The hash of a calculation over a packet.
+    pub(crate) fn hash(&mut self, c: &Calculation, layout: &Layout, pkt: &Packet) -> u64 {
+        if c.summable {
+            return c.sum(layout, &pkt.mem, pkt.payload());
+        }
+        c.collect(layout, &pkt.mem, pkt.payload(), &mut self.scratch);
+        c.hash
+            .compute(&self.scratch.bytes, &mut self.rng, &mut self.round_robin)
+    }
+}

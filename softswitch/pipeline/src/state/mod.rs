@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state of a program, which persists between packets: table entries, action profiles, externs, value sets, and the
+//! configuration of packet replication.
+
+pub(crate) mod externs;
+pub(crate) mod meter;
+pub(crate) mod pre;
+mod register;
+pub(crate) mod table;
+mod value_set;
+pub(crate) mod view;
+
+use std::collections::BTreeSet;
+
+use crate::entry::EntryAction;
+use crate::options::Options;
+use crate::program::Compiled;
+use crate::program::call::pack;
+pub(crate) use externs::Externs;
+use pre::Pre;
+pub(crate) use register::Register;
+use table::{Profile, Table, Target};
+pub(crate) use value_set::SetMember;
+use view::Views;
+
+/// The state of a program.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) externs: Externs,
+    pub(crate) value_sets: Vec<Vec<SetMember>>,
+    pub(crate) pre: Pre,
+    pub(crate) ports_down: BTreeSet<u32>,
+    pub(crate) views: Views,
+    /// Maximum number of parser states per packet.
+    pub(crate) max_parser_states: u32,
+    /// The current lookup key.
+    pub(crate) key: Vec<u64>,
+}
+
+impl State {
+    /// Creates the program's initial state, with const entries and default actions.
+    pub(crate) fn new(c: &Compiled, options: &Options) -> Self {
+        let mut externs = Externs::new(&c.info, options);
+        Self {
+            tables: tables(c),
+            profiles: c
+                .info
+                .profiles
+                .iter()
+                .map(|p| Profile::new(&p.name, p.size))
+                .collect(),
+            views: Views::new(&mut externs),
+            externs,
+            value_sets: vec![Vec::new(); c.info.value_sets.len()],
+            pre: Pre::default(),
+            ports_down: BTreeSet::new(),
+            max_parser_states: options.max_parser_states,
+            key: Vec::new(),
+        }
+    }
+}
+
+/// Builds the tables with the entries that the program defines.
+fn tables(c: &Compiled) -> Vec<Table> {
+    let mut tables = Vec::with_capacity(c.tables.len());
+    for (info, fixed) in c.info.tables.iter().zip(&c.tables) {
+        let options = table::Options {
+            size: info.size,
+            counters: info.direct_counter,
+            meters: info.direct_meter.is_some(),
+            idle: info.idle_timeout,
+        };
+        let mut table = Table::new(&info.name, fixed.shape.clone(), options);
+        table.set_default(fixed.default.clone().map(Target::Call).as_ref());
+        for e in &fixed.entries {
+            let EntryAction::Direct(call) = &e.action else {
+                continue;
+            };
+            let call = pack(&c.info, &info.name, |_| true, call);
+            // The loader refused entries that do not fit or repeat a key.
+            if let (Ok(call), Ok(criteria)) = (call, table.check_insert(&e.key, 0)) {
+                table.insert(&criteria, Target::Call(call), 0, 0);
+            }
+        }
+        tables.push(table);
+    }
+    tables
+}

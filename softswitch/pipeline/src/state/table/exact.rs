@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exact match: an array for short keys, else a hash table. The hash table stores keys of one word inline, which saves a
+//! memory access per hit.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
+
+use super::entries::Entries;
+use super::hash;
+use crate::program::key::KeyShape;
+
+#[derive(Debug, Clone)]
+pub(super) enum Exact {
+    /// By key: slot + 1, or 0.
+    Dense(Box<[u32]>),
+    Word(HashTable<Word>),
+    Words(HashTable<u32>),
+}
+
+/// Packed: twelve bytes instead of sixteen.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, packed(4))]
+pub(super) struct Word {
+    key: u64,
+    slot: u32,
+}
+
+impl Exact {
+    pub(super) fn new(shape: &KeyShape) -> Self {
+        match (shape.short_bits(), shape.words) {
+            // The kernel does not allocate the memory of large arrays until it is written.
+            (Some(bits), _) => Self::Dense(vec![0; 1 << bits].into()),
+            (None, 1) => Self::Word(HashTable::new()),
+            (None, _) => Self::Words(HashTable::new()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn lookup(&self, entries: &Entries, key: &[u64]) -> Option<u32> {
+        match self {
+            Self::Dense(slots) => slots[index(key, slots.len())].checked_sub(1),
+            Self::Word(table) => {
+                let found = table.find(hash([key[0]]), |w| w.key == key[0]);
+                found.map(|w| w.slot)
+            }
+            Self::Words(table) => {
+                let found = table.find(hash(key.iter().copied()), |&s| entries.values(s) == key);
+                found.copied()
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, entries: &Entries, slot: u32) {
+        let h = hash_values(entries, slot);
+        match self {
+            Self::Dense(slots) => slots[index(entries.values(slot), slots.len())] = slot + 1,
+            Self::Word(table) => {
+                let key = entries.values(slot)[0];
+                table.insert_unique(h, Word { key, slot }, |w| hash([w.key]));
+            }
+            Self::Words(table) => {
+                table.insert_unique(h, slot, |&s| hash_values(entries, s));
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, entries: &Entries, slot: u32) {
+        let h = hash_values(entries, slot);
+        let removed = match self {
+            Self::Dense(slots) => {
+                let at = index(entries.values(slot), slots.len());
+                std::mem::take(&mut slots[at]) == slot + 1
+            }
+            Self::Word(table) => table.find_entry(h, |w| w.slot == slot).is_ok_and(take),
+            Self::Words(table) => table.find_entry(h, |&s| s == slot).is_ok_and(take),
+        };
+        assert!(removed, "a used slot is in the index");
+    }
+}
+
+/// Returns the index of a short key in an array of `len` places, a power of two. A key without fields has index 0.
+#[inline]
+fn index(key: &[u64], places: usize) -> usize {
+    key.first().map_or(0, |&k| k as usize & (places - 1))
+}
+
+fn hash_values(entries: &Entries, slot: u32) -> u64 {
+    hash(entries.values(slot).iter().copied())
+}
+
+fn take<T>(entry: OccupiedEntry<T>) -> bool {
+    entry.remove();
+    true
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Match-action tables.
+
+mod block;
+mod blocks;
+mod entries;
+mod exact;
+mod pool;
+mod profile;
+mod records;
+mod relax;
+mod space;
+mod ternary;
+#[cfg(test)]
+mod tests;
+mod trie;
+mod tuple;
+
+use smallvec::SmallVec;
+
+use crate::Nanos;
+use crate::entry::{CounterValue, EntryKey};
+use crate::error::StateError;
+use crate::program::call::{Call, CallRef};
+use crate::program::criteria::Criteria;
+use crate::program::key::KeyShape;
+use crate::state::meter::Meter;
+use crate::state::view::TableView;
+pub(crate) use profile::{GroupState, Place, Profile};
+pub(crate) use records::NO_ACTION;
+use records::{Records, record};
+use space::Space;
+
+/// Seed of the multiplicative hash, which mixes all bits of a word into all bits of the hash.
+#[inline]
+fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+    const K: u64 = 0xd6e8_feb8_6659_fd93;
+    words.into_iter().fold(SEED, |h, w| {
+        let product = u128::from(h ^ w) * u128::from(K);
+        (product as u64) ^ (product >> 64) as u64 ^ w.rotate_left(32)
+    })
+}
+
+/// The action of an entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<C = Call> {
+    Call(C),
+    /// A member of the table's profile, by slot.
+    Member(u32),
+    /// A group of the table's profile, by slot.
+    Group(u32),
+}
+
+impl Target<CallRef<'_>> {
+    fn to_owned(self) -> Target {
+        match self {
+            Self::Call(call) => Target::Call(Call {
+                action: call.action,
+                args: SmallVec::from_slice(call.args),
+            }),
+            Self::Member(member) => Target::Member(member),
+            Self::Group(group) => Target::Group(group),
+        }
+    }
+}
+
+/// An entry's idle time-out and the time since which it is idle.
+#[derive(Debug, Clone, Copy, Default)]
+struct Idle {
+    timeout: Nanos,
+    last_hit: Nanos,
+    /// Time of the last report; a later hit restarts the time-out.
+    reported: Nanos,
+}
+
+/// A table's entries and default action.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) shape: KeyShape,
+    space: Space,
+    size: usize,
+    with_counters: bool,
+    with_meters: bool,
+    with_idle: bool,
+    targets: Records,
+    /// By record number, as are the meters.
+    counters: Vec<CounterValue>,
+    meters: Vec<Meter>,
+    idle: Vec<Idle>,
+    /// Entries with an idle time-out.
+    mortal: usize,
+    /// Addresses in `space`, `targets` and `counters`.
+    pub(crate) view: TableView,
+}
+
+/// The data that a table keeps per entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) size: usize,
+    pub(crate) counters: bool,
+    pub(crate) meters: bool,
+    pub(crate) idle: bool,
+}
+
+impl Table {
+    pub(crate) fn new(name: &str, shape: KeyShape, options: Options) -> Self {
+        let mut table = Self {
+            name: name.to_owned(),
+            space: Space::new(&shape),
+            shape,
+            size: options.size,
+            with_counters: options.counters,
+            with_meters: options.meters,
+            with_idle: options.idle,
+            targets: Records::new(),
+            counters: vec![CounterValue::default(); usize::from(options.counters)],
+            meters: vec![Meter::default(); usize::from(options.meters)],
+            idle: Vec::new(),
+            mortal: 0,
+            view: TableView::default(),
+        };
+        table.look();
+        table
+    }
+
+    /// Updates the addresses for native code; must be called after each change that may move data.
+    fn look(&mut self) {
+        let (records, stride) = (self.targets.words(), self.targets.stride());
+        self.view = TableView::new(self.space.dense(), records, stride, &mut self.counters);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.space.len()
+    }
+
+    fn what(&self) -> String {
+        format!("entry of table {}", self.name)
+    }
+
+    /// Returns the slot of the entry with this key.
+    pub(crate) fn find(&self, key: &EntryKey) -> Result<u32, StateError> {
+        let criteria = self.shape.encode(key)?;
+        self.space
+            .find(&criteria)
+            .ok_or_else(|| StateError::NotFound { what: self.what() })
+    }
+
+    /// Returns the criteria of an entry with this key if it could be inserted now.
+    pub(crate) fn check_insert(
+        &self,
+        key: &EntryKey,
+        idle_timeout: Nanos,
+    ) -> Result<Criteria, StateError> {
+        self.check_idle(idle_timeout)?;
+        let criteria = self.shape.encode(key)?;
+        if self.space.find(&criteria).is_some() {
+            return Err(StateError::AlreadyExists { what: self.what() });
+        }
+        if self.space.len() >= self.size {
+            return Err(StateError::Full {
+                what: format!("table {}", self.name),
+                size: self.size,
+            });
+        }
+        Ok(criteria)
+    }
+
+    pub(crate) fn check_idle(&self, timeout: Nanos) -> Result<(), StateError> {
+        if timeout == 0 || self.with_idle {
+            return Ok(());
+        }
+        Err(StateError::Invalid {
+            what: format!("table {}", self.name),
+            reason: "the table does not support idle time-outs".to_owned(),
+        })
+    }
+
+    /// Inserts an entry that [`check_insert`](Self::check_insert) has passed.
+    pub(crate) fn insert(
+        &mut self,
+        criteria: &Criteria,
+        target: Target,
+        idle_timeout: Nanos,
+        now: Nanos,
+    ) {
+        let slot = self.space.insert(criteria, &self.shape);
+        let slots = self.space.capacity();
+        self.targets.set(Some(slot), Some(&target));
+        if self.with_counters {
+            self.counters.resize(1 + slots, CounterValue::default());
+            self.counters[record(Some(slot))] = CounterValue::default();
+        }
+        if self.with_meters {
+            self.meters.resize(1 + slots, Meter::default());
+            self.meters[record(Some(slot))] = Meter::default();
+        }
+        if self.with_idle {
+            self.idle.resize(slots, Idle::default());
+            self.set_idle(slot, idle_timeout, now);
+        }
+        self.look();
+    }
+
+    fn set_idle(&mut self, slot: u32, timeout: Nanos, now: Nanos) {
+        if !self.with_idle {
+            return;
+        }
+        let idle = &mut self.idle[slot as usize];
+        self.mortal -= usize::from(idle.timeout != 0);
+        self.mortal += usize::from(timeout != 0);
+        *idle = Idle {
+            timeout,
+            last_hit: now,
+            reported: now,
+        };
+    }
+
+    /// Replaces an entry's action, and returns the previous one.
+    pub(crate) fn modify(
+        &mut self,
+        slot: u32,
+        target: Target,
+        idle_timeout: Nanos,
+        now: Nanos,
+    ) -> Target {
+        self.set_idle(slot, idle_timeout, now);
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), Some(&target));
+        self.look();
+        old
+    }
+
+    /// Returns the default action, if any.
+    pub(crate) fn default(&self) -> Option<Target<CallRef<'_>>> {
+        self.targets.get(None)
+    }
+
+    /// Replaces the default action, and returns the previous one.
+    pub(crate) fn set_default(&mut self, target: Option<&Target>) -> Option<Target> {
+        let old = self.default().map(Target::to_owned);
+        self.targets.set(None, target);
+        self.look();
+        old
+    }
+
+    /// Removes an entry, and returns its action.
+    pub(crate) fn remove(&mut self, slot: u32) -> Target {
+        self.set_idle(slot, 0, 0);
+        self.space.remove(slot, &self.shape);
+        let old = self.target(slot).to_owned();
+        self.targets.set(Some(slot), None);
+        old
+    }
+
+    /// Returns the used slots from `from` on, in ascending order.
+    pub(crate) fn slots(&self, from: usize) -> impl Iterator<Item = u32> {
+        (from..self.space.capacity())
+            .map(|s| s as u32)
+            .filter(|&s| self.space.is_used(s))
+    }
+
+    pub(crate) fn seq(&self, slot: u32) -> u64 {
+        self.space.seq(slot)
+    }
+
+    pub(crate) fn key(&self, slot: u32) -> EntryKey {
+        let criteria = self.space.criteria(slot, &self.shape);
+        self.shape.describe(&criteria)
+    }
+
+    pub(crate) fn target(&self, slot: u32) -> Target<CallRef<'_>> {
+        self.targets.get(Some(slot)).expect("the slot is used")
+    }
+
+    /// Returns the counter of the entry in a slot, or of the default entry; `None` if the table does not have counters.
+    pub(crate) fn counter(&self, slot: Option<u32>) -> Option<&CounterValue> {
+        self.counters.get(record(slot))
+    }
+
+    pub(crate) fn counter_mut(&mut self, slot: Option<u32>) -> Option<&mut CounterValue> {
+        self.counters.get_mut(record(slot))
+    }
+
+    /// Returns the meter of the entry in a slot, or of the default entry; `None` if the table does not have meters.
+    pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
+        self.meters.get(record(slot))
+    }
+
+    pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
+        self.meters.get_mut(record(slot))
+    }
+
+    /// Returns the idle time-out and the time of the last hit.
+    pub(crate) fn idle(&self, slot: u32) -> (Nanos, Nanos) {
+        self.idle
+            .get(slot as usize)
+            .map_or((0, 0), |i| (i.timeout, i.last_hit))
+    }
+
+    /// Returns the entries whose idle time-out has expired at `now`, and marks them as reported.
+    pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<u32> {
+        if self.mortal == 0 {
+            return Vec::new();
+        }
+        let expired = |i: &mut Idle| {
+            let since = i.last_hit.max(i.reported);
+            let expired = i.timeout != 0 && now.saturating_sub(since) >= i.timeout;
+            if expired {
+                i.reported = now;
+            }
+            expired
+        };
+        (0..)
+            .zip(&mut self.idle)
+            .filter_map(|(s, i)| expired(i).then_some(s))
+            .collect()
+    }
+
+    /// Returns the entry that a key hits.
+    #[inline]
+    pub(crate) fn hit(&self, key: &[u64]) -> Option<u32> {
+        self.space.lookup(key, &self.shape)
+    }
+
+    /// Counts a packet that hits no entry.
+    #[inline]
+    pub(crate) fn miss(&mut self, len: u32) {
+        if self.with_counters {
+            self.counters[record(None)].add(len);
+        }
+    }
+
+    /// Counts the hit or the miss, and returns the entry that a key hits.
+    #[inline]
+    pub(crate) fn lookup(&mut self, key: &[u64], len: u32, now: Nanos) -> Option<u32> {
+        let Some(slot) = self.hit(key) else {
+            self.miss(len);
+            return None;
+        };
+        if self.with_counters {
+            self.counters[record(Some(slot))].add(len);
+        }
+        if self.with_idle {
+            self.idle[slot as usize].last_hit = now;
+        }
+        Some(slot)
+    }
+}

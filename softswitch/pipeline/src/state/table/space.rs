@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
+
+use super::entries::Entries;
+use super::exact::Exact;
+use super::ternary::Ternary;
+use super::trie::Trie;
+use crate::program::criteria::Criteria;
+use crate::program::key::KeyShape;
+
+#[derive(Debug, Clone)]
+enum Index {
+    /// For keys with exact fields only.
+    Exact(Exact),
+    /// For keys with one longest-prefix field, and exact ones.
+    Prefix(Box<Trie>),
+    /// For keys with ternary, range or optional fields.
+    Ternary(Box<Ternary>),
+}
+
+/// The entries of a table, by slot number; an entry keeps its slot for its lifetime.
+#[derive(Debug, Clone)]
+pub(crate) struct Space {
+    entries: Entries,
+    index: Index,
+}
+
+impl Space {
+    pub(crate) fn new(shape: &KeyShape) -> Self {
+        let entries = Entries::new(shape);
+        let index = if shape.needs_priority {
+            Index::Ternary(Box::new(Ternary::new(&entries, shape)))
+        } else if shape.by_prefix {
+            Index::Prefix(Box::new(Trie::new(shape)))
+        } else {
+            Index::Exact(Exact::new(shape))
+        };
+        Self { entries, index }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the array of a table with short keys.
+    pub(super) fn dense(&self) -> Option<&[u32]> {
+        match &self.index {
+            Index::Exact(Exact::Dense(records)) => Some(records),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of slots, used or free.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    pub(crate) fn is_used(&self, slot: u32) -> bool {
+        self.entries.is_used(slot)
+    }
+
+    /// Returns the order of insertion of a used slot.
+    pub(crate) fn seq(&self, slot: u32) -> u64 {
+        self.entries.seq(slot)
+    }
+
+    pub(crate) fn criteria(&self, slot: u32, shape: &KeyShape) -> Criteria {
+        self.entries.criteria(slot, shape)
+    }
+
+    /// Returns the entry with exactly these criteria.
+    pub(crate) fn find(&self, c: &Criteria) -> Option<u32> {
+        match &self.index {
+            Index::Exact(i) => i.lookup(&self.entries, &c.values),
+            Index::Prefix(i) => i.find(&self.entries, &c.values, c.priority),
+            Index::Ternary(i) => i.find(&self.entries, c),
+        }
+    }
+
+    /// Adds an entry whose criteria are new, and returns its slot.
+    pub(crate) fn insert(&mut self, c: &Criteria, shape: &KeyShape) -> u32 {
+        let slot = self.entries.add(c);
+        match &mut self.index {
+            Index::Exact(i) => i.insert(&self.entries, slot),
+            Index::Prefix(i) => i.insert(&self.entries, slot),
+            Index::Ternary(i) => i.insert(&self.entries, shape, slot),
+        }
+        slot
+    }
+
+    /// Removes the entry in a used slot.
+    pub(crate) fn remove(&mut self, slot: u32, shape: &KeyShape) {
+        match &mut self.index {
+            Index::Exact(i) => i.remove(&self.entries, slot),
+            Index::Prefix(i) => i.remove(&self.entries, slot),
+            Index::Ternary(i) => i.remove(&self.entries, shape, slot),
+        }
+        self.entries.release(slot);
+    }
+
+    /// Returns the matching entry with the highest priority or the longest prefix; among equals, the oldest.
+    #[inline]
+    pub(crate) fn lookup(&self, key: &[u64], shape: &KeyShape) -> Option<u32> {
+        match &self.index {
+            Index::Exact(i) => i.lookup(&self.entries, key),
+            Index::Prefix(i) => i.lookup(&self.entries, key),
+            Index::Ternary(i) => i.lookup(&self.entries, shape, key),
+        }
+    }
+}
