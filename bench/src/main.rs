@@ -9,7 +9,6 @@ mod ebpf;
 mod forward;
 mod frame;
 mod pipeline;
-mod quic;
 mod random;
 mod signals;
 mod site;

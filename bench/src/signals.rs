@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use frontage_cookie::{Secret, ipv6};
 use frontage_quic::keys::Keys;
+use frontage_quic::layer::{Layer, Layered, NullSocket, SendLayer};
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::migration::PathTable;
 use frontage_quic::session::{Observer as _, Packet};
@@ -62,7 +63,12 @@ pub fn measure() -> Result<Times> {
         cookie_prefix: Some(cookie_prefix),
         tunnel: None,
     };
-    let mut socket = Socket::over(Box::new(NullSocket(wire.clone())), Some(addresses));
+    let below = NullSocket {
+        address: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),
+        max_transmit_segments: NonZeroUsize::new(BATCH as usize).expect("a batch has packets"),
+    };
+    let below = Layered::new(Box::new(below), WireLayer(wire.clone()));
+    let mut socket = Socket::over(Box::new(below), Some(addresses));
     let mut sender = socket.create_sender();
     let mut connections: Vec<_> = (0..CONNECTIONS)
         .map(|n| {
@@ -206,17 +212,20 @@ struct Wire {
     source: Option<std::net::IpAddr>,
 }
 
-/// A socket without a network.
-#[derive(Debug)]
-struct NullSocket(Arc<Mutex<Wire>>);
+/// The layer that connects the socket to the simulated network.
+#[derive(Clone, Debug)]
+struct WireLayer(Arc<Mutex<Wire>>);
 
-impl AsyncUdpSocket for NullSocket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Self(self.0.clone()))
+impl Layer for WireLayer {
+    type Sender = Self;
+
+    fn sender(&self) -> Self {
+        self.clone()
     }
 
     fn poll_recv(
         &mut self,
+        _: &mut dyn AsyncUdpSocket,
         _: &mut Context<'_>,
         _: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
@@ -230,23 +239,16 @@ impl AsyncUdpSocket for NullSocket {
         (meta.len, meta.stride) = (ARRIVED, ARRIVED);
         Poll::Ready(Ok(1))
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)))
-    }
 }
 
-impl UdpSender for NullSocket {
+impl SendLayer for WireLayer {
     fn poll_send(
-        self: Pin<&mut Self>,
+        &mut self,
+        _: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         _: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         self.0.lock().expect("one thread").source = transmit.src_ip;
         Poll::Ready(Ok(()))
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        NonZeroUsize::new(BATCH as usize).expect("a batch has packets")
     }
 }

@@ -8,11 +8,11 @@ use anyhow::Result;
 use frontage_cookie::cid;
 use frontage_cookie::ipv6::{Cookie, Key};
 use frontage_cookie::tcp::Signals;
+use frontage_simulator::scenario::Secret;
 use serde::Deserialize;
 
+use super::packet::{FIRST_CLIENT_PORT, FLOWS, FLOWS_PER_CONNECTION, Link, Packet, TTL};
 use crate::frame::udp6;
-use crate::traffic::{FIRST_CLIENT_PORT, FLOWS, FLOWS_PER_CONNECTION, Link, Packet, TTL};
-use frontage_simulator::scenario::Secret;
 
 /// Two full packets of the server for each acknowledgment of a client, and some new connections.
 #[derive(Deserialize)]
