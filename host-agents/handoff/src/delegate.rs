@@ -19,6 +19,7 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
+use frontage_quic::layer::{Layered, SharedSocket};
 use frontage_quic::session::Observer;
 use noq::congestion::ControllerFactory;
 use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
@@ -33,7 +34,7 @@ pub use error::Error;
 pub use fuzz::FeedbackReader;
 use number_pool::NumberPool;
 use sealer::Sealer;
-use socket::{Route, Routes, SharedSocket, VirtualSocket};
+use socket::{Route, Routes, StandInLayer};
 use synthetic_client::{Datagram, SyntheticClient};
 
 mod ack_monitor;
@@ -106,14 +107,14 @@ impl Delegate {
     pub fn new(socket: Box<dyn AsyncUdpSocket>) -> io::Result<Self> {
         let (inbox, received) = mpsc::unbounded_channel();
         let routes = Arc::<Routes>::default();
-        let socket: SharedSocket = Arc::new(parking_lot::Mutex::new(socket));
-        let virtual_socket = VirtualSocket::new(socket.clone(), received, routes.clone());
+        let socket = SharedSocket::new(socket);
+        let layer = StandInLayer::new(received, routes.clone());
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             Some(noq::ServerConfig::with_crypto(Arc::new(
                 session::RejectAllConfig,
             ))),
-            Box::new(virtual_socket),
+            Box::new(Layered::new(Box::new(socket.clone()), layer)),
             Arc::new(TokioRuntime),
         )?;
         Ok(Self {
@@ -172,7 +173,7 @@ impl Delegate {
         let connection = async { connecting?.await };
         let connection = connection.await.map_err(Error::Refused)?;
         if sealer.pool().is_some() {
-            let (sender, routes) = (socket::sender(&self.socket), self.routes.clone());
+            let (sender, routes) = (self.socket.create_sender(), self.routes.clone());
             tokio::spawn(deferred_sender::run(
                 sender,
                 sealer.clone(),

@@ -47,6 +47,8 @@ pub use feedback::Event;
 pub use streams::StreamEnd;
 
 mod connection;
+mod connection_ids;
+mod delegation;
 mod error;
 mod events;
 mod feedback;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The socket below noq. It receives the packets of the synthetic clients from memory, and sends noq's packets to the real
+//! The layer below noq. It receives the packets of the synthetic clients from memory, and sends noq's packets to the real
 //! clients. noq knows each client by a stand-in address, so that the client can move, and so that several connections can
 //! belong to the same client.
 
@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
+use frontage_quic::layer::{Layer, SendLayer};
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rustc_hash::FxBuildHasher;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -51,14 +51,6 @@ impl Routes {
         self.get(address)
             .map(|target| (target.client, target.server))
     }
-}
-
-/// The real socket, which all connections share.
-pub type SharedSocket = Arc<Mutex<Box<dyn AsyncUdpSocket>>>;
-
-/// Create a sender on the real socket.
-pub fn sender(socket: &SharedSocket) -> Pin<Box<dyn UdpSender>> {
-    socket.lock().create_sender()
 }
 
 /// A connection's entry in [`Routes`], until it is dropped.
@@ -116,39 +108,32 @@ impl Drop for Route {
     }
 }
 
-/// Socket of noq's endpoint. It receives from the synthetic clients and sends on the real socket.
+/// The layer between noq's endpoint and the real socket. It receives from the synthetic clients, and sends on the socket.
 #[derive(Debug)]
-pub struct VirtualSocket {
-    socket: SharedSocket,
+pub struct StandInLayer {
     inbox: UnboundedReceiver<Datagram>,
     routes: Arc<Routes>,
 }
 
-impl VirtualSocket {
-    pub fn new(
-        socket: SharedSocket,
-        inbox: UnboundedReceiver<Datagram>,
-        routes: Arc<Routes>,
-    ) -> Self {
-        Self {
-            socket,
-            inbox,
-            routes,
-        }
+impl StandInLayer {
+    pub fn new(inbox: UnboundedReceiver<Datagram>, routes: Arc<Routes>) -> Self {
+        Self { inbox, routes }
     }
 }
 
-impl AsyncUdpSocket for VirtualSocket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
-            inner: sender(&self.socket),
+impl Layer for StandInLayer {
+    type Sender = Sender;
+
+    fn sender(&self) -> Sender {
+        Sender {
             routes: self.routes.clone(),
             sealed: Vec::new(),
-        })
+        }
     }
 
     fn poll_recv(
         &mut self,
+        _: &mut dyn AsyncUdpSocket,
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
@@ -168,22 +153,6 @@ impl AsyncUdpSocket for VirtualSocket {
             _ => Poll::Ready(Ok(filled)),
         }
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.lock().local_addr()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.socket.lock().may_fragment()
-    }
-}
-
-#[derive(Debug)]
-struct Sender {
-    inner: Pin<Box<dyn UdpSender>>,
-    routes: Arc<Routes>,
-    /// The segments of a batch that are sent, if not all are.
-    sealed: Vec<u8>,
 }
 
 impl fmt::Debug for Routes {
@@ -192,17 +161,25 @@ impl fmt::Debug for Routes {
     }
 }
 
-impl UdpSender for Sender {
+/// The sending half of [`StandInLayer`].
+#[derive(Debug)]
+pub struct Sender {
+    routes: Arc<Routes>,
+    /// The segments of a batch that are sent, if not all are.
+    sealed: Vec<u8>,
+}
+
+impl SendLayer for Sender {
     fn poll_send(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        below: Pin<&mut dyn UdpSender>,
         transmit: &Transmit<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
         let len = transmit.contents.len();
         let segment_len = transmit.segment_size.unwrap_or(len);
         let segments = || transmit.contents.chunks(segment_len);
-        let Some(target) = this.routes.get(transmit.destination.ip()) else {
+        let Some(target) = self.routes.get(transmit.destination.ip()) else {
             return Poll::Ready(Ok(()));
         };
         if let Some(pool) = target.sealer.pool() {
@@ -216,11 +193,11 @@ impl UdpSender for Sender {
         let contents = if segments().all(sealer::is_sealed) {
             transmit.contents
         } else {
-            this.sealed.clear();
+            self.sealed.clear();
             for segment in segments().filter(|segment| sealer::is_sealed(segment)) {
-                this.sealed.extend(segment);
+                self.sealed.extend(segment);
             }
-            &this.sealed
+            &self.sealed
         };
         if contents.is_empty() {
             return Poll::Ready(Ok(()));
@@ -232,10 +209,6 @@ impl UdpSender for Sender {
             segment_size: transmit.segment_size.filter(|size| *size < contents.len()),
             src_ip: Some(target.server),
         };
-        this.inner.as_mut().poll_send(&transmit, cx)
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.inner.max_transmit_segments()
+        below.poll_send(&transmit, cx)
     }
 }

@@ -7,9 +7,10 @@ use frontage_quic::session::{Nonce, Outgoing};
 use noq::ConnectionId;
 
 use super::Error;
+use super::connection_ids::ConnectionIds;
+use super::delegation::Delegation;
 use super::feedback::Feedback;
 use super::flow_control::Account;
-use super::liveness::ReachabilityMonitor;
 use super::packet_numbers::PathNumbers;
 
 /// Maximum number of known paths, including those that ended.
@@ -24,8 +25,6 @@ const MAX_HANDOVER_GAP: u64 = 32;
 const MAX_PACKETS: u64 = 1 << 40;
 /// Maximum number of remembered PATH_CHALLENGE frames of noq.
 const MAX_CHALLENGES: usize = 8;
-/// Maximum number of remembered connection ids, besides the one in use.
-const MAX_CONNECTION_IDS: usize = 8;
 
 /// All paths on which noq has sent or that the client has named.
 ///
@@ -174,7 +173,7 @@ impl Path {
 
     /// Return the client's connection id on this path.
     pub(super) fn connection_id(&self) -> Option<ConnectionId> {
-        self.ids.used
+        self.ids.used()
     }
 
     pub(super) fn has_moved(&self) -> bool {
@@ -192,7 +191,7 @@ impl Path {
         let Some(acked) = self.largest_acked.filter(|_| is_usable) else {
             return false;
         };
-        self.ids.used.is_some()
+        self.ids.used().is_some()
             && self
                 .largest_ack_eliciting
                 .is_none_or(|number| number <= acked)
@@ -205,14 +204,10 @@ impl Path {
     /// Delegate the path with `credit` bytes. Returns the first packet number and the feedback queue.
     pub(super) fn delegate(&mut self, credit: u64) -> Option<(u64, Arc<Feedback>)> {
         let first = self.numbers.delegate()?;
-        let feedback = Arc::<Feedback>::default();
+        let delegation = Delegation::new(credit, self.ecn);
+        let feedback = delegation.feedback().clone();
         self.account = Account::new(credit);
-        self.holder = Holder::RealServer(Delegation {
-            feedback: feedback.clone(),
-            requested_credit: credit,
-            monitor: ReachabilityMonitor::default(),
-            ecn_base: self.ecn,
-        });
+        self.holder = Holder::RealServer(delegation);
         Some((first, feedback))
     }
 
@@ -226,7 +221,7 @@ impl Path {
     /// Return the feedback queue of the real server that has the path.
     pub(super) fn feedback(&self) -> Option<&Feedback> {
         match &self.holder {
-            Holder::RealServer(delegation) => Some(&delegation.feedback),
+            Holder::RealServer(delegation) => Some(delegation.feedback()),
             _ => None,
         }
     }
@@ -234,9 +229,7 @@ impl Path {
     /// Return how many bytes of credit the real server requested and did not get yet.
     pub(super) fn missing_credit(&self) -> u64 {
         match &self.holder {
-            Holder::RealServer(delegation) => delegation
-                .requested_credit
-                .saturating_sub(self.account.credit()),
+            Holder::RealServer(delegation) => delegation.missing_credit(self.account.credit()),
             _ => 0,
         }
     }
@@ -274,7 +267,7 @@ impl Path {
         self.numbers.end_delegation();
         if let Holder::RealServer(delegation) = std::mem::replace(&mut self.holder, Holder::Retired)
         {
-            delegation.feedback.close();
+            delegation.feedback().close();
         }
     }
 
@@ -390,57 +383,6 @@ impl Path {
     }
 }
 
-/// A real server's right to send on a path, or by packet numbers of path 0.
-#[derive(Debug)]
-pub(super) struct Delegation {
-    feedback: Arc<Feedback>,
-    /// Bytes that the real server wants to send in total.
-    requested_credit: u64,
-    monitor: ReachabilityMonitor,
-    /// ECN counts of the path before the delegation.
-    ecn_base: [u64; 3],
-}
-
-impl Delegation {
-    pub(super) fn feedback(&self) -> &Feedback {
-        &self.feedback
-    }
-
-    pub(super) fn monitor_mut(&mut self) -> &mut ReachabilityMonitor {
-        &mut self.monitor
-    }
-
-    #[cfg(test)]
-    pub(super) fn monitor(&self) -> ReachabilityMonitor {
-        self.monitor
-    }
-
-    pub(super) fn request_credit(&mut self, total: u64) {
-        self.requested_credit = total;
-    }
-
-    /// The client has acknowledged a new packet of the real server.
-    fn on_progress(&mut self) {
-        if self.monitor == ReachabilityMonitor::Unreachable {
-            self.feedback.clear_unreachable();
-        }
-        self.monitor = ReachabilityMonitor::Idle;
-    }
-
-    /// The real server reports that it has sent a probe; `is_final` if it has waited long enough.
-    pub(super) fn on_no_ack_report(&mut self, is_final: bool) {
-        if self.monitor == ReachabilityMonitor::Unreachable && !self.feedback.is_unreachable() {
-            // The event was withdrawn.
-            self.monitor = ReachabilityMonitor::Idle;
-        }
-        self.monitor.on_report(is_final);
-    }
-
-    fn ecn_counts(&self, ecn: [u64; 3]) -> [u64; 3] {
-        std::array::from_fn(|i| ecn[i].saturating_sub(self.ecn_base[i]))
-    }
-}
-
 /// Path validation by noq (RFC 9000, section 8.2).
 #[derive(Debug, Default)]
 struct Validation {
@@ -461,58 +403,6 @@ impl Validation {
         let is_known = self.challenges.contains(&data);
         self.is_done |= is_known;
         is_known
-    }
-}
-
-/// The client's connection ids on a path.
-#[derive(Debug, Default)]
-struct ConnectionIds {
-    /// The id to which noq sends.
-    used: Option<ConnectionId>,
-    /// Sequence numbers and ids that the client issued.
-    issued: Vec<(u64, ConnectionId)>,
-}
-
-impl ConnectionIds {
-    /// Record the id in a header of noq, between the first octet and the packet number (RFC 9000, section 17.3.1).
-    /// Returns the id if it has changed.
-    fn on_header(&mut self, header: &[u8]) -> Option<ConnectionId> {
-        let length = usize::from(header[0] & 0x03) + 1;
-        let id = &header[1..header.len() - length];
-        if self.used.as_deref() == Some(id) {
-            return None;
-        }
-        self.used = Some(ConnectionId::new(id));
-        self.used
-    }
-
-    /// Record a new id, and retire those below `retire_prior_to`. If that retires the id in use, noq switches to the next
-    /// one, but need not send a packet that would show it. Returns that id.
-    fn on_new(
-        &mut self,
-        sequence: u64,
-        retire_prior_to: u64,
-        id: ConnectionId,
-    ) -> Option<ConnectionId> {
-        let issued = &mut self.issued;
-        if !issued.iter().any(|(other, _)| *other == sequence) {
-            if issued.len() == MAX_CONNECTION_IDS {
-                issued.remove(0);
-            }
-            issued.push((sequence, id));
-        }
-        let is_retired = |(sequence, _): &(u64, ConnectionId)| *sequence < retire_prior_to;
-        let used = self.used;
-        let is_used_retired = issued
-            .iter()
-            .any(|entry| is_retired(entry) && Some(entry.1) == used);
-        issued.retain(|entry| !is_retired(entry));
-        let (_, next) = issued.iter().min_by_key(|(sequence, _)| *sequence)?;
-        if !is_used_retired {
-            return None;
-        }
-        self.used = Some(*next);
-        self.used
     }
 }
 

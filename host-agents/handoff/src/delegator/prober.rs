@@ -4,8 +4,8 @@
 use frontage_quic::session::Nonce;
 use frontage_quic_wire::frames::Ack;
 
+use super::delegation::Delegation;
 use super::liveness::ReachabilityMonitor;
-use super::paths::Delegation;
 
 /// State of noq's probes.
 #[derive(Debug, Default)]
