@@ -49,13 +49,13 @@ def serving(log: Path, command: Sequence[str | Path], port: int, prefix: Sequenc
 
     The prefix is that of `enter`.
     """
-    whole = [*prefix, *map(str, command)]
-    with log.open("w+b") as output, subprocess.Popen(whole, stdout=output, stderr=output) as server:
+    full_command = [*prefix, *map(str, command)]
+    with log.open("w+b") as output, subprocess.Popen(full_command, stdout=output, stderr=output) as server:
         try:
             deadline = time.monotonic() + PROCESS_TIMEOUT
             while not _listens(port, prefix):
                 if server.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{log.stem} did not start: {' '.join(whole)}\n{log.read_text(errors='replace')}")
+                    raise RuntimeError(f"{log.stem} did not start: {' '.join(full_command)}\n{log.read_text(errors='replace')}")
                 time.sleep(0.02)
             yield server.pid
         finally:

@@ -52,7 +52,7 @@ def programs(rows: Rows) -> str:
     return TEMPLATE.section(
         "programs",
         peer=TEMPLATE.section("peer", peers="; ".join(peers)) if peers else TEMPLATE.section("no-peer"),
-        wired=table("| program | softswitch | BMv2 | ratio | bare forwarder | softswitch's share of it |", wired),
+        wired=table("| program | softswitch | BMv2 | ratio | bare forwarder | softswitch / bare forwarder |", wired),
         overload=table("| program | softswitch | BMv2 | ratio |", overload),
         core_times=table("| program | pipeline | softswitch | BMv2 | ratio |", cores),
     )

@@ -72,7 +72,7 @@ def quic(rows: Rows) -> str:
     return TEMPLATE.section(
         "quic",
         kinds=table("| kind | packets/s |", kinds),
-        costs=table("| object | with | without | more |", costs),
+        costs=table("| object | with | without | additional |", costs),
         median=own,
         tail=tail,
         served=table(f"| object | frontage-cclb7-quic | {peer} | ratio |", served),
