@@ -15,7 +15,7 @@ from frontage_testbed.reporting.templates import PageTemplate, join
 
 from .figures import PhaseFigures, Times, phases, propagation, quiet
 from .plan import Plan, Result
-from .testbed import PLACES, round_trip
+from .testbed import REGIONS, round_trip
 
 SITES = (1, 2, 3)
 KINDS = ("eventual", "total-writes", "total")
@@ -83,7 +83,7 @@ def page(result: Result, plan: Plan) -> str:
     template = PageTemplate("auspice-supercluster")
     distances = _list(
         [
-            f"{PLACES[a - 1]} (site {a}) to {PLACES[b - 1]} (site {b}): {round_trip(a, b):.0f} ms"
+            f"{REGIONS[a - 1]} (site {a}) to {REGIONS[b - 1]} (site {b}): {round_trip(a, b):.0f} ms"
             for a, b in ((1, 2), (1, 3), (2, 3))
         ]
     )

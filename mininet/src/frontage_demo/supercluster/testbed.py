@@ -28,7 +28,7 @@ from frontage_testbed.wan.topology import WAN, wan_interface
 
 from .servers import Region, servers
 
-PLACES = ("eu-central-1", "us-east-1", "ap-northeast-1")
+REGIONS = ("eu-central-1", "us-east-1", "ap-northeast-1")
 """Regions of sites 1, 2 and 3."""
 
 
@@ -91,13 +91,13 @@ class Testbed:
 
 def round_trip(a: int, b: int) -> float:
     """Return the round-trip time between two sites in milliseconds."""
-    return Latencies.published().rtt(PLACES[a - 1], PLACES[b - 1])
+    return Latencies.published().rtt(REGIONS[a - 1], REGIONS[b - 1])
 
 
 @contextlib.contextmanager
 def bring_up(programs: Programs, folder: Path, seed: int) -> Iterator[Testbed]:
     """Run a testbed within a context. Its processes end with the namespaces of the caller."""
-    hosts = [Host(f"g{site}", place, f"2001:db8:{0x100 + site:x}::", site) for site, place in enumerate(PLACES, start=1)]
+    hosts = [Host(f"g{site}", region, f"2001:db8:{0x100 + site:x}::", site) for site, region in enumerate(REGIONS, start=1)]
     network = Network(_Regions(hosts=hosts))
     network.start()
     wan = Wan(
