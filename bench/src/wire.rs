@@ -111,7 +111,7 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
 struct Run {
     sent: u64,
     received: u64,
-    /// Time until the last packet arrived, which includes packets that are queued in the switch when sending ends.
+    /// Time until the last packet arrived. It exceeds the time of sending if packets are queued in the switch at its end.
     receiving: Duration,
     /// Share of the sending time in which the sender used its core.
     busy: f64,
