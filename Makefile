@@ -28,11 +28,13 @@ PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
 	frontage-real-server \
 	frontage-simulator
+# Workers for tests that mostly wait: for downloads, timers and elections.
+WAITING := $(shell echo $$(($$(nproc) * 3)))
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed conformance differential clients bench performance experiments fuzz soak lint audit format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential clients bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -72,13 +74,13 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
-	@$(VENV)/bin/pytest -q -n 2 controller/tests
+	@$(VENV)/bin/pytest -q -n auto --dist worksteal controller/tests
 	$(say) 'Record store tests'
-	@$(VENV)/bin/pytest -q -n 2 controller/records/tests
+	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal controller/records/tests
 	$(say) 'Tests of the HTTP/3 clients page'
 	@$(VENV)/bin/pytest -q clients/tests
 	$(say) 'Simulations'
-	@$(VENV)/bin/pytest -q experiments/tests
+	@$(VENV)/bin/pytest -q -n auto experiments/tests
 	$(say) 'Tests of the documentation and the linters'
 	@$(VENV)/bin/pytest -q tools/tests
 	$(say) 'Tests of the Python package softswitch'
@@ -95,7 +97,15 @@ test-clients: $(STAMPS)/rust
 
 test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
 	$(say) 'Testbed tests (whole data centre)'
-	@$(VENV)/bin/pytest -q -n 2 --dist worksteal mininet/tests
+	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal mininet/tests
+
+test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of timestamps, idle connections, 10,000 delegated objects
+	$(say) 'Two wraps of TCP timestamps'
+	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
+	$(say) 'Tests that wait'
+	@cargo test --workspace --locked --quiet -- --ignored
+	$(say) 'Soak'
+	@$(MAKE) --no-print-directory soak
 
 conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2= and BMV2= compare with p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))

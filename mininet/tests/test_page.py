@@ -96,7 +96,7 @@ def test_report_shows_failures() -> None:
 
 
 @needs_root
-@pytest.mark.slow
+@pytest.mark.slow(seconds=16)
 def test_real_servers_send_pictures_of_one_page(tmp_path: Path) -> None:
     deployment(SETTINGS)
     environment = os.environ | {"FRONTAGE_DEMO_DIR": str(tmp_path), "QDSR": "1", "SEED": "5"}

@@ -17,7 +17,7 @@ from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, deployment, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=42)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]

@@ -36,7 +36,7 @@ def moved(box: Sandbox, made_of: Programs) -> dict[str, Any]:
 
 
 @needs_root
-@pytest.mark.slow
+@pytest.mark.slow(seconds=55)
 def test_service_follows_demand_without_failed_request(tmp_path: Path) -> None:
     made_of = programs()
     seen = Sandboxed(lambda box: moved(box, made_of), tmp_path).result()

@@ -21,7 +21,7 @@ from qdsrgets import FIRST, LONG, TRIES, Get, meanwhile
 from quicrounds import BROKEN, drops, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=17)]
 
 OBJECTS = (400_000, 900_000, 500_000, 1_300_000)
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))

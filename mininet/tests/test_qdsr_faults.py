@@ -18,7 +18,7 @@ from qdsrgets import FIRST, LONG, Get, meanwhile
 from quicrounds import wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=77)]
 
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
 TO_CLIENT = f"udp src port {QUIC_SERVER_PORT} and dst host "

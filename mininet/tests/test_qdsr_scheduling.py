@@ -14,7 +14,7 @@ from frontage_testbed.datacentre.settings import Settings, Treatment
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=10)]
 
 SHORT, SHORTS = 40_000, 30
 LONG = 2_500_000

@@ -17,7 +17,7 @@ from quicclients import Client
 from quicrounds import BROKEN, SIZE, Rounds, drops, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=130)]
 
 CLIENTS = (
     Client("gtlsclient", follows=True),

@@ -18,7 +18,7 @@ from quicclients import Client
 from quicrounds import UNDER_WAY, Rounds, drops, limit
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=35)]
 
 HERE = Path(__file__).parent
 ACCESS = 2_000_000

@@ -20,7 +20,7 @@ from quicclients import PYTHON, Client
 from quicrounds import BROKEN, UNDER_WAY, Rounds, limit, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=40)]
 
 PACKETS, RATE = 100_000, 6_000
 """Number of packets, and packets per second."""

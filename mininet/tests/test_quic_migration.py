@@ -21,7 +21,7 @@ from testbeds import Sandboxed, deployment, needs_root
 
 pytestmark = [
     needs_root,
-    pytest.mark.slow,
+    pytest.mark.slow(seconds=45),
     pytest.mark.skipif(shutil.which("nft") is None, reason="nft is missing: apt-get install nftables"),
 ]
 

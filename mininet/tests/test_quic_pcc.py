@@ -28,7 +28,7 @@ from frontage_testbed.sandbox import Sandbox
 from quicrounds import BROKEN, drops, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
-pytestmark = [needs_root, pytest.mark.slow]
+pytestmark = [needs_root, pytest.mark.slow(seconds=85)]
 
 SERVICES = FILMS[:1]
 SETTINGS = Settings(servers=6, policies=("cclb4",), queue_delay=0.1)

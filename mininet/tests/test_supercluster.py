@@ -123,7 +123,7 @@ PHASES = ["quiet", "node killed", "node killed: back", "region killed", "region 
 MOVES = ["stream moved", "stream and records moved, node killed", "quiet again"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=65)
 def test_failures_on_one_machine_lose_nothing(tmp_path: Path) -> None:
     """Run all phases except those with cut links, which one machine does not have."""
     needs_nats()
@@ -142,7 +142,7 @@ def test_failures_on_one_machine_lose_nothing(tmp_path: Path) -> None:
 
 
 @needs_root
-@pytest.mark.slow
+@pytest.mark.slow(seconds=115)
 def test_failures_over_a_wide_area_lose_nothing(tmp_path: Path) -> None:
     needs_nats()
     folder = Path(os.environ.get("FRONTAGE_PROGRAMS", REPOSITORY / "target" / "release"))
