@@ -26,8 +26,7 @@ def evaluate(rows: pl.DataFrame) -> Result:
         of_scheme = ratios.filter(pl.col("scheme") == scheme)
         lookup, ratio = of_scheme["lookup"], of_scheme["ratio"]
         lines.append((name, lookup.mean(), PUBLISHED.get(scheme), ratio.mean(), ratio.min(), ratio.max()))
-    heuristic = "/ Auspice's heuristic"
-    columns = ["scheme", "lookup (ms)", f"published, {heuristic}", f"ours, {heuristic}", "minimum", "maximum"]
+    columns = ["scheme", "lookup (ms)", "published ratio to Auspice's heuristic", "our ratio", "minimum", "maximum"]
     figure = Figure(figsize=(6, 2.6))
     axes = figure.subplots()
     for row, scheme in enumerate(SCHEMES):
