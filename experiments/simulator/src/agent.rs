@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CCLB7's agent (CloudCookie, section IV-A; docs/cookie.md): the signals of a server's connections, the cookie that carries them, and the
-//! server's own timestamps put back where clients echo the cookie.
+//! CCLB7's agent (CloudCookie, section IV-A; docs/cookie.md). It writes cookies with a server's signals into packets, and restores the
+//! server's own timestamps where clients echo a cookie.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,13 +18,13 @@ use softswitch_pipeline::Nanos;
 use crate::frame::{Body, ConnectionId};
 use crate::scenario::{self, Rank};
 
-/// A server's loads, and how it tells them.
+/// The agent of a server: its loads, and its way to signal them.
 pub struct Agent {
     sid: u16,
-    /// Seals what QUIC carries.
+    /// Key for QUIC's cookies and connection ids.
     key: Option<Box<Key>>,
-    /// Connection ids given out.
-    ids: u32,
+    /// Number of issued connection ids.
+    issued_ids: u32,
     bandwidth: u64,
     cookie: bool,
     rank: Rank,
@@ -32,26 +32,26 @@ pub struct Agent {
 }
 
 /// Pairs of a time and the RPT in microseconds to signal from then on, in order of time.
-pub type GivenRpt = Arc<[(Nanos, u64)]>;
+pub type RptSchedule = Arc<[(Nanos, u64)]>;
 
-/// The agent's state of a connection.
+/// The responses of a connection, as the agent sees them.
 #[derive(Debug, Default)]
 pub struct Responses {
-    /// Those not sent whole, one behind the other on a stream.
-    under_way: Vec<Response>,
-    /// Where the last one ends or ended.
-    expected: u64,
+    /// Responses that are not completely sent, in the order of sending.
+    unfinished: Vec<Response>,
+    /// Stream offset of the end of the last response.
+    end: u64,
     sent: u64,
-    /// The sequence number of the SYN.
+    /// Sequence number of the SYN.
     initial: u32,
-    /// RPT to signal instead of the number of bytes left.
-    given: Option<GivenRpt>,
-    echoes: Echoes,
+    /// RPT to signal instead of the remaining bytes.
+    rpt_schedule: Option<RptSchedule>,
+    echoes: TimestampEchoes,
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Keys are not for eyes.
+        // The key must stay secret.
         f.debug_struct("Agent")
             .field("sid", &self.sid)
             .finish_non_exhaustive()
@@ -59,12 +59,12 @@ impl fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// An idle server's.
+    /// Creates the agent of an idle server.
     pub fn new(server: &scenario::Server) -> Self {
         Self {
             sid: server.sid,
             key: server.key.as_ref().map(|key| Box::new(key.ipv6())),
-            ids: 0,
+            issued_ids: 0,
             bandwidth: server.bandwidth,
             cookie: server.cookie,
             rank: server.rank,
@@ -72,39 +72,43 @@ impl Agent {
         }
     }
 
-    /// The server's loads.
+    /// Returns the loads of the server.
     pub fn loads(&self) -> &Loads {
         &self.loads
     }
 
-    /// Starts a response of `bytes` bytes, behind earlier ones. `rpt` replaces the RPT that the response needs.
-    pub fn begin(&self, responses: &mut Responses, bytes: u64, rpt: Option<GivenRpt>) {
-        responses.given = rpt;
-        responses.expected += bytes;
-        let mut response = Response::new(self.loads.clone(), Some(responses.expected));
+    /// Starts a response of `bytes` bytes after the earlier ones. `rpt` replaces its real RPT.
+    pub fn begin(&self, responses: &mut Responses, bytes: u64, rpt: Option<RptSchedule>) {
+        responses.rpt_schedule = rpt;
+        responses.end += bytes;
+        let mut response = Response::new(self.loads.clone(), Some(responses.end));
         response.on_sent(responses.sent);
-        responses.under_way.reserve_exact(1);
-        responses.under_way.push(response);
+        responses.unfinished.reserve_exact(1);
+        responses.unfinished.push(response);
     }
 
-    /// Writes the cookie into what leaves, with which the connection has `sent` so many bytes in all: into a segment's TSval, or into the
-    /// address that a datagram comes from. Of responses that have not begun so many bytes are `asked`. Gives its rank.
+    /// Writes the cookie into a packet, and returns the packet's rank.
+    ///
+    /// The cookie goes into the TSval of a segment, or into the source address of a datagram. `sent` counts the bytes of the connection
+    /// including this packet, and `unanswered` the bytes of responses that have not started.
     pub fn outgoing(
         &self,
         responses: &mut Responses,
         sent: u64,
-        asked: u64,
+        unanswered: u64,
         body: &mut Body,
         from: &mut SocketAddr,
         now: Nanos,
     ) -> u32 {
         // The payload of this packet still counts as remaining, but the last packet no longer counts as load.
         let remaining = match (self.rank, &*body) {
-            (Rank::Segment, Body::Tcp { segment, .. }) => responses.behind(segment, sent) + asked,
-            _ => responses.under_way.last().map_or(0, Response::remaining),
+            (Rank::Segment, Body::Tcp { segment, .. }) => {
+                responses.bytes_to_end(segment, sent) + unanswered
+            }
+            _ => responses.unfinished.last().map_or(0, Response::remaining),
         };
         let rpt_us = responses
-            .given(now)
+            .scheduled_rpt(now)
             .unwrap_or_else(|| rpt_us(remaining, self.bandwidth));
         responses.send(sent);
         if self.cookie {
@@ -131,10 +135,10 @@ impl Agent {
         match (body, from.ip(), &self.key) {
             (Body::Tcp { segment, ck }, _, _) => {
                 if let Some(ts) = segment.ts.as_mut() {
-                    let kernels = ts.val;
-                    ts.val = encode_dynamic(kernels, signals);
+                    let kernel_ts = ts.val;
+                    ts.val = encode_dynamic(kernel_ts, signals);
                     *ck = true;
-                    responses.echoes.sent(segment, kernels);
+                    responses.echoes.sent(segment, kernel_ts);
                 }
             }
             (Body::Quic(_), IpAddr::V6(address), Some(key)) => {
@@ -146,12 +150,12 @@ impl Agent {
                 let prefix = address.to_bits() >> 64 << 64;
                 from.set_ip(Ipv6Addr::from_bits(prefix | u128::from(key.seal(&cookie))).into());
             }
-            // IPv4 has no room for loads.
+            // IPv4 addresses have no space for loads.
             (Body::Quic(_), _, _) => {}
         }
     }
 
-    /// Puts the kernel's own timestamp back into a segment that has come in.
+    /// Restores the kernel's own timestamp in a received segment.
     pub fn incoming(&self, responses: &mut Responses, body: &mut Body) {
         if let (true, Body::Tcp { segment, .. }) = (self.cookie, body)
             && let Some(ts) = segment.ts.as_mut()
@@ -160,12 +164,17 @@ impl Agent {
         }
     }
 
-    /// A QUIC connection id that names this server, sealed if there is a key.
+    /// Returns a QUIC connection id that names this server, sealed if there is a key.
     pub fn connection_id(&mut self, random: u64) -> ConnectionId {
-        self.ids = self.ids % NONCE_MAX + 1;
+        self.issued_ids = self.issued_ids % NONCE_MAX + 1;
         let bytes = random.to_be_bytes();
         match &self.key {
-            Some(key) => cid::sealed(key, self.sid, self.ids, [bytes[0], bytes[1], bytes[2]]),
+            Some(key) => cid::sealed(
+                key,
+                self.sid,
+                self.issued_ids,
+                [bytes[0], bytes[1], bytes[2]],
+            ),
             None => {
                 let mut nonce = [0; 9];
                 nonce[..8].copy_from_slice(&bytes);
@@ -176,30 +185,30 @@ impl Agent {
 }
 
 impl Responses {
-    /// Returns the RPT to signal now instead of the number of bytes left.
-    fn given(&self, now: Nanos) -> Option<u64> {
-        let rpt = self.given.as_ref()?;
-        let (_, given) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()?;
-        Some(*given)
+    /// Returns the RPT to signal now instead of the remaining bytes.
+    fn scheduled_rpt(&self, now: Nanos) -> Option<u64> {
+        let rpt = self.rpt_schedule.as_ref()?;
+        let (_, rpt_us) = rpt[..rpt.partition_point(|&(from, _)| from <= now)].last()?;
+        Some(*rpt_us)
     }
 
-    /// The bytes from a segment, with which so many are `sent` in all, to the end of the last response.
-    fn behind(&mut self, segment: &Segment, sent: u64) -> u64 {
+    /// Returns the number of bytes from the start of a segment to the end of the last response. `sent` includes this segment.
+    fn bytes_to_end(&mut self, segment: &Segment, sent: u64) -> u64 {
         if segment.flags.has(Flags::SYN) {
             self.initial = segment.seq;
             return 0;
         }
-        // Sequence numbers begin anew every 4 GiB; less than that is under way.
+        // Sequence numbers wrap every 4 GiB; less than that is in flight.
         let next = self.initial.wrapping_add(1).wrapping_add(sent as u32);
         let before = sent.saturating_sub(u64::from(next.wrapping_sub(segment.seq)));
-        self.expected - before.min(self.expected)
+        self.end - before.min(self.end)
     }
 
-    /// So many bytes are sent in all.
+    /// Notes that `bytes` bytes have been sent in total.
     fn send(&mut self, bytes: u64) {
         if bytes > self.sent {
             self.sent = bytes;
-            self.under_way.retain_mut(|response| {
+            self.unfinished.retain_mut(|response| {
                 response.on_sent(bytes);
                 response.remaining() > 0
             });
@@ -207,7 +216,7 @@ impl Responses {
     }
 }
 
-/// A timestamp without the cookie in it, which only grows (docs/cookie.md, "Why only the static form leaves").
+/// Returns a timestamp without its cookie. Such timestamps never decrease (docs/cookie.md, "Why only the static form leaves").
 pub fn mask(dynamic: u32) -> u32 {
     dynamic & 0xffff_0000
 }
@@ -217,24 +226,24 @@ pub fn mask(dynamic: u32) -> u32 {
 /// An acknowledgment that advances past a byte echoes the first segment that contained it (RFC 7323, section 4.3). Retransmitted segments
 /// give no information, as without timestamps (RFC 6298, section 3).
 #[derive(Debug, Clone, Default)]
-struct Echoes {
-    /// The first sequence number of each timestamp, in order.
+struct TimestampEchoes {
+    /// First sequence number of each timestamp, in order.
     first: VecDeque<(u32, u32)>,
     /// Next sequence number.
     next: Option<u32>,
     /// Retransmitted ranges: first sequence number, and the one after the last.
-    repeated: VecDeque<(u32, u32)>,
+    retransmitted: VecDeque<(u32, u32)>,
     acknowledged: Option<u32>,
     last: u32,
 }
 
-impl Echoes {
+impl TimestampEchoes {
     fn sent(&mut self, segment: &Segment, ts: u32) {
         let end = segment.seq.wrapping_add(segment.sequence_length());
         if self.next.is_some_and(|next| before(segment.seq, next)) {
-            match self.repeated.back_mut() {
+            match self.retransmitted.back_mut() {
                 Some((_, last)) if *last == segment.seq => *last = end,
-                _ => self.repeated.push_back((segment.seq, end)),
+                _ => self.retransmitted.push_back((segment.seq, end)),
             }
         }
         if self.next.is_none_or(|next| before(next, end)) {
@@ -254,11 +263,11 @@ impl Echoes {
             return self.last;
         };
         self.acknowledged = Some(ack);
-        self.repeated.retain(|&(_, end)| before(previous, end));
+        self.retransmitted.retain(|&(_, end)| before(previous, end));
         if self
-            .repeated
+            .retransmitted
             .iter()
-            .any(|&(begin, _)| !before(previous, begin))
+            .any(|&(start, _)| !before(previous, start))
         {
             return 0;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flows under way: what was asked, by whom, and how far the answer has come.
+//! Active flows: requests and the progress of their responses.
 
 use std::net::SocketAddr;
 use std::ops::{AddAssign, Sub};
@@ -8,50 +8,50 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use softswitch_pipeline::Nanos;
 
-use crate::agent::GivenRpt;
+use crate::agent::RptSchedule;
 
 /// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Its number, in the order of beginning.
+    /// Number of the flow, in the order of their starts.
     pub id: u64,
-    /// The workload it is of.
+    /// Number of its workload.
     pub workload: u32,
-    /// When the client began: with the connection's SYN, if it opened one.
+    /// Start time: when the client sends the request, or the SYN of a new connection.
     pub start: Nanos,
-    /// Bytes that ask.
+    /// Size of the request in bytes.
     pub request: u64,
-    /// Bytes of the response.
+    /// Size of the response in bytes.
     pub size: u64,
     /// The connection ends with this flow.
     pub last: bool,
-    /// RPT that the response signals, if not the number of bytes left.
-    pub rpt: Option<GivenRpt>,
-    /// Bytes of the response that the client has.
+    /// RPT that the response signals instead of its remaining bytes.
+    pub rpt: Option<RptSchedule>,
+    /// Bytes of the response that the client has received.
     pub received: u64,
-    /// The host that answers and its connection, once the request is there.
+    /// Host number and connection of the server, once it has received the request.
     pub server: Option<(u32, u32)>,
-    /// Effort that the server's connection had spent before, and the client's effort for this flow once it has ended.
-    pub effort: Effort,
+    /// Recovery counts of the server's connection before this flow.
+    pub recovery: RecoveryCounts,
 }
 
-/// Effort of a connection to repair losses.
+/// Counters of a connection's loss recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Effort {
-    /// Segments sent again.
+pub struct RecoveryCounts {
+    /// Retransmitted segments.
     pub retransmitted: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
 }
 
-impl AddAssign for Effort {
+impl AddAssign for RecoveryCounts {
     fn add_assign(&mut self, other: Self) {
         self.retransmitted += other.retransmitted;
         self.timeouts += other.timeouts;
     }
 }
 
-impl Sub for Effort {
+impl Sub for RecoveryCounts {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -62,20 +62,20 @@ impl Sub for Effort {
     }
 }
 
-/// All flows under way. One that has ended takes no room.
+/// All active flows. A completed flow takes no memory.
 #[derive(Debug, Default)]
 pub struct Flows {
     active: Slab<Flow>,
-    /// The flow that a client's socket asks for. Payloads are zeros: this is how the server knows what is asked of it.
-    asked: FxHashMap<SocketAddr, usize>,
-    /// Those that have ended since they were last taken.
-    ended: Vec<(usize, Effort)>,
+    /// Current flow of each client socket. Payloads are zeros, so servers get the requests from here.
+    requested: FxHashMap<SocketAddr, usize>,
+    /// Flows that have ended but were not taken yet.
+    ended: Vec<(usize, RecoveryCounts)>,
     begun: u64,
     failed: u64,
 }
 
 impl Flows {
-    /// A flow begins. Gives its place.
+    /// Starts a flow and returns its index.
     pub fn begin(
         &mut self,
         workload: u32,
@@ -83,7 +83,7 @@ impl Flows {
         request: u64,
         size: u64,
         last: bool,
-        rpt: Option<GivenRpt>,
+        rpt: Option<RptSchedule>,
     ) -> usize {
         self.begun += 1;
         self.active.insert(Flow {
@@ -96,48 +96,48 @@ impl Flows {
             rpt,
             received: 0,
             server: None,
-            effort: Effort::default(),
+            recovery: RecoveryCounts::default(),
         })
     }
 
-    /// From now on a client's socket asks for this flow. Gives the bytes to ask with.
-    pub fn ask(&mut self, socket: SocketAddr, flow: usize) -> u64 {
-        self.asked.insert(socket, flow);
+    /// Makes this the current flow of a client's socket. Returns the size of the request in bytes.
+    pub fn request(&mut self, socket: SocketAddr, flow: usize) -> u64 {
+        self.requested.insert(socket, flow);
         self.active[flow].request
     }
 
-    /// The client cannot ask for it.
+    /// Ends a flow that the client cannot request.
     pub fn fail(&mut self, flow: usize) {
-        self.ended.push((flow, Effort::default()));
+        self.ended.push((flow, RecoveryCounts::default()));
     }
 
-    /// The flow that a client's socket asks for.
-    pub fn asked_by(&mut self, socket: &SocketAddr) -> Option<&mut Flow> {
-        self.active.get_mut(*self.asked.get(socket)?)
+    /// Returns the current flow of a client's socket.
+    pub fn requested_by(&mut self, socket: &SocketAddr) -> Option<&mut Flow> {
+        self.active.get_mut(*self.requested.get(socket)?)
     }
 
-    /// The client has so many bytes of it. Returns whether that is all.
+    /// Sets the number of bytes that the client has received. Returns true if the response is complete.
     pub fn receive(&mut self, flow: usize, bytes: u64) -> bool {
         let flow = &mut self.active[flow];
         flow.received = bytes;
         bytes >= flow.size
     }
 
-    /// The client has it all, or will never; `effort` is what its connection spent on it.
-    pub fn end(&mut self, socket: &SocketAddr, flow: usize, effort: Effort) {
-        self.asked.remove(socket);
-        self.ended.push((flow, effort));
+    /// Ends a flow that is complete or has failed. `recovery` has the counts of the client's connection for this flow.
+    pub fn end(&mut self, socket: &SocketAddr, flow: usize, recovery: RecoveryCounts) {
+        self.requested.remove(socket);
+        self.ended.push((flow, recovery));
     }
 
-    /// Takes a flow that has ended, with what the client spent on it.
-    pub fn take_ended(&mut self) -> Option<(Flow, Effort)> {
-        let (place, effort) = self.ended.pop()?;
-        let flow = self.active.remove(place);
+    /// Removes and returns a flow that has ended, with the client's recovery counts.
+    pub fn take_ended(&mut self) -> Option<(Flow, RecoveryCounts)> {
+        let (index, recovery) = self.ended.pop()?;
+        let flow = self.active.remove(index);
         self.failed += u64::from(flow.received < flow.size);
-        Some((flow, effort))
+        Some((flow, recovery))
     }
 
-    /// The flows under way.
+    /// Iterates over the active flows.
     pub fn active(&self) -> impl Iterator<Item = &Flow> {
         self.active.iter().map(|(_, flow)| flow)
     }
@@ -147,12 +147,12 @@ impl Flows {
         self.active.len() as u64
     }
 
-    /// How many have begun.
+    /// Returns the number of flows that have started.
     pub fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// How many ended without the whole response.
+    /// Returns the number of flows that ended without the complete response.
     pub fn failed(&self) -> u64 {
         self.failed
     }

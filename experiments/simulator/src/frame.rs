@@ -18,14 +18,14 @@ const UDP: u8 = 17;
 
 /// Source and destination of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
-    /// The sender's Ethernet address.
+pub struct Endpoints {
+    /// Ethernet address of the sender.
     pub from_mac: [u8; 6],
-    /// The receiver's.
+    /// Ethernet address of the receiver.
     pub to_mac: [u8; 6],
-    /// The sender's address and port.
+    /// Address and port of the sender.
     pub from: SocketAddr,
-    /// The receiver's, of the same family.
+    /// Address and port of the receiver, of the same family.
     pub to: SocketAddr,
 }
 
@@ -33,55 +33,55 @@ pub struct Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Source and destination.
-    pub way: Way,
+    pub endpoints: Endpoints,
     /// Transport packet.
     pub body: Body,
 }
 
 /// A transport packet. Payloads are zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "it is not kept")]
+#[expect(clippy::large_enum_variant, reason = "packets are short-lived")]
 pub enum Body {
     /// A TCP segment.
     Tcp {
         /// The segment.
         segment: Segment,
-        /// Whether TSval holds a dynamic cookie (docs/cookie.md).
+        /// True if TSval contains a dynamic cookie (docs/cookie.md).
         ck: bool,
     },
     /// A QUIC packet.
     Quic(Datagram),
 }
 
-/// Why a frame carries nothing that a host understands.
+/// Why a host cannot use a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Neither TCP nor QUIC over IP.
     OtherProtocol,
-    /// It is cut short, or its lengths disagree.
+    /// Truncated, or with inconsistent lengths.
     Malformed,
-    /// A checksum is wrong.
+    /// Wrong checksum.
     Checksum,
 }
 
-/// Overwrites a buffer with a frame.
-pub fn write(buffer: &mut Vec<u8>, way: &Way, body: &Body) {
-    let ports = (way.from.port(), way.to.port());
+/// Writes a frame to a buffer, whose contents it replaces.
+pub fn write(buffer: &mut Vec<u8>, endpoints: &Endpoints, body: &Body) {
+    let ports = (endpoints.from.port(), endpoints.to.port());
     buffer.clear();
     match body {
         Body::Tcp { segment, ck } => {
-            let mut bytes = [0; ip::MOST + tcp::MOST];
+            let mut bytes = [0; ip::MAX_LENGTH + tcp::MAX_LENGTH];
             let header = segment.header_length() as usize;
             let length = header + segment.len as usize;
-            let (at, pseudo) = ip::write(&mut bytes, way, segment.ecn, TCP, length);
+            let (at, pseudo) = ip::write(&mut bytes, endpoints, segment.ecn, TCP, length);
             tcp::write(&mut bytes[at..at + header], ports, segment, *ck, pseudo);
             buffer.extend_from_slice(&bytes[..at + header]);
             buffer.resize(at + length, 0);
         }
         Body::Quic(datagram) => {
-            let (mut head, mut bytes) = ([0; ip::MOST], [0; quic::MOST]);
+            let (mut head, mut bytes) = ([0; ip::MAX_LENGTH], [0; quic::MAX_LENGTH]);
             let length = quic::length(datagram);
-            let (at, pseudo) = ip::write(&mut head, way, datagram.packet.ecn, UDP, length);
+            let (at, pseudo) = ip::write(&mut head, endpoints, datagram.packet.ecn, UDP, length);
             let written = quic::write(&mut bytes, ports, datagram, pseudo);
             buffer.extend_from_slice(&head[..at]);
             buffer.extend_from_slice(&bytes[..written]);
@@ -93,7 +93,7 @@ pub fn write(buffer: &mut Vec<u8>, way: &Way, body: &Body) {
 /// Parses a frame. Payloads are zeros, which do not change a checksum, so they are not read.
 ///
 /// # Errors
-/// Says why there is nothing.
+/// Returns the reason why a host cannot use the frame.
 pub fn read(frame: &[u8]) -> Result<Contents, Fault> {
     let ethernet = frame.first_chunk::<ETHERNET>().ok_or(Fault::Malformed)?;
     let packet = ip::read(ethernet, &frame[ETHERNET..])?;
@@ -109,13 +109,13 @@ pub fn read(frame: &[u8]) -> Result<Contents, Fault> {
         _ => return Err(Fault::OtherProtocol),
     };
     let mac = |at: usize| std::array::from_fn(|i| ethernet[at + i]);
-    let way = Way {
+    let endpoints = Endpoints {
         from_mac: mac(6),
         to_mac: mac(0),
         from: SocketAddr::new(packet.from, from),
         to: SocketAddr::new(packet.to, to),
     };
-    Ok(Contents { way, body })
+    Ok(Contents { endpoints, body })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host: connections behind one interface, which takes their segments one at a time, in turn.
+//! A host: connections that share one interface, which sends their segments one at a time in round-robin order.
 
 mod client;
 mod server;
@@ -17,39 +17,39 @@ use serde::Serialize;
 use slab::Slab;
 use softswitch_pipeline::{Nanos, Rng};
 
-use crate::agenda::Event;
 use crate::agent::mask;
-use crate::flows::Effort;
-use crate::frame::{self, Body, Contents, Fault, Way};
+use crate::events::Event;
+use crate::flows::RecoveryCounts;
+use crate::frame::{self, Body, Contents, Endpoints, Fault};
 use crate::network::{Frame, Network, Outgoing};
 use crate::scenario::{self, Protocol};
-use client::{Asking, Client};
-use server::{Answering, Server};
+use client::{Client, ClientConnection};
+use server::{Server, ServerConnection};
 use transport::Transport;
 
 /// Why a host dropped frames.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct HostDrops {
-    /// Neither TCP nor QUIC.
+    /// Frames that are neither TCP nor QUIC.
     pub other_protocol: u64,
-    /// Cut short, or at odds with its lengths.
+    /// Frames that are truncated or have inconsistent lengths.
     pub malformed: u64,
-    /// A wrong checksum.
+    /// Frames with a wrong checksum.
     pub checksum: u64,
-    /// Of another's Ethernet or IP address.
+    /// Frames with the Ethernet or IP address of another host.
     pub not_mine: u64,
-    /// Of no connection, and beginning none.
+    /// Packets that neither belong to a connection nor open one.
     pub no_connection: u64,
 }
 
 impl HostDrops {
-    /// All of them.
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.other_protocol + self.malformed + self.checksum + self.not_mine + self.no_connection
     }
 }
 
-/// A host.
+/// A host with its connections.
 #[derive(Debug)]
 pub struct Host {
     /// Name of the host.
@@ -68,41 +68,41 @@ pub struct Host {
     server: Option<Server>,
     masks: bool,
     sockets: Slab<Socket>,
-    /// Sockets by the ends of their connections, which they know themselves.
-    by_ends: HashTable<u32>,
-    /// Sockets that may have something to send, each once.
+    /// Socket indices, hashed by the keys of their connections.
+    by_key: HashTable<u32>,
+    /// Sockets that may have data to send, without duplicates.
     ready: VecDeque<u32>,
-    /// Answers to what belongs to no connection.
-    resets: VecDeque<(Way, Body)>,
+    /// RST segments that answer segments without a connection.
+    resets: VecDeque<(Endpoints, Body)>,
 }
 
-/// The other's address and port, and ours.
-type Ends = (Protocol, SocketAddr, SocketAddr);
+/// Protocol, remote socket address and local socket address.
+type ConnectionKey = (Protocol, SocketAddr, SocketAddr);
 
 /// Configuration of a host's connections.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Those over TCP.
+    /// Configuration of TCP connections.
     pub tcp: tcp::Config,
-    /// Those over QUIC, if there are any.
+    /// Configuration of QUIC connections, if the host supports QUIC.
     pub quic: Option<quic::Config>,
 }
 
-/// A connection and what it is used for.
+/// A connection and its role.
 #[derive(Debug)]
 struct Socket {
     transport: Transport,
-    way: Way,
-    /// When the next timer event is planned.
+    endpoints: Endpoints,
+    /// Time of the next scheduled timer event.
     timer: Option<Nanos>,
     ready: bool,
-    purpose: Purpose,
+    role: Role,
 }
 
 #[derive(Debug)]
-enum Purpose {
-    Asking(Asking),
-    Answering(Box<Answering>),
+enum Role {
+    Client(ClientConnection),
+    Server(Box<ServerConnection>),
 }
 
 /// Name and addresses of a host.
@@ -118,14 +118,14 @@ pub struct Identity {
     pub gateway_mac: [u8; 6],
     /// IP addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// The channel by which it sends.
+    /// Number of its sending channel.
     pub channel: u32,
-    /// The host removes cookies from received packets.
+    /// True if the host removes cookies from received packets.
     pub masks: bool,
 }
 
 impl Host {
-    /// A host, which answers if it has a server.
+    /// Creates a host. It accepts connections if it has a server.
     pub fn new(
         identity: Identity,
         config: Config,
@@ -146,28 +146,30 @@ impl Host {
             server: server.map(Server::new),
             masks: identity.masks,
             sockets: Slab::new(),
-            by_ends: HashTable::new(),
+            by_key: HashTable::new(),
             ready: VecDeque::new(),
             resets: VecDeque::new(),
         }
     }
 
-    /// Connections that are not closed.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.sockets.len()
     }
 
-    /// Returns the effort that a connection has spent on losses, if it exists.
-    pub fn effort(&self, socket: u32) -> Option<Effort> {
-        self.sockets.get(socket as usize).map(Socket::effort)
+    /// Returns the recovery counts of a connection, if it exists.
+    pub fn recovery_counts(&self, socket: u32) -> Option<RecoveryCounts> {
+        self.sockets
+            .get(socket as usize)
+            .map(Socket::recovery_counts)
     }
 
-    /// A frame has come in.
+    /// Processes a received frame.
     pub fn receive(&mut self, frame: Frame, network: &mut Network) {
         let contents = frame::read(&frame.bytes);
-        network.reuse(frame.bytes);
+        network.recycle(frame.bytes);
         match contents {
-            Ok(contents) if self.is_mine(&contents.way) => self.take(&contents, network),
+            Ok(contents) if self.is_mine(&contents.endpoints) => self.process(&contents, network),
             Ok(_) => self.dropped.not_mine += 1,
             Err(Fault::OtherProtocol) => self.dropped.other_protocol += 1,
             Err(Fault::Malformed) => self.dropped.malformed += 1,
@@ -175,50 +177,57 @@ impl Host {
         }
     }
 
-    /// The channel is free again.
-    pub fn free(&mut self, network: &mut Network) {
+    /// Sends more segments, because the channel is free.
+    pub fn on_channel_free(&mut self, network: &mut Network) {
         self.pump(network);
     }
 
     /// Processes a timer event. The timer may have been postponed, or belong to an earlier connection.
     pub fn timer(&mut self, socket: u32, network: &mut Network) {
-        let Some(it) = self.sockets.get_mut(socket as usize) else {
+        let Some(entry) = self.sockets.get_mut(socket as usize) else {
             return;
         };
-        if it.timer != Some(network.now) {
+        if entry.timer != Some(network.now) {
             return;
         }
-        it.timer = None;
-        if it.transport.timeout().is_some_and(|at| at <= network.now) {
-            it.transport.on_timeout(network.now);
+        entry.timer = None;
+        if entry
+            .transport
+            .timeout()
+            .is_some_and(|at| at <= network.now)
+        {
+            entry.transport.on_timeout(network.now);
         }
         self.advance(socket, network);
     }
 
-    fn is_mine(&self, way: &Way) -> bool {
-        way.to_mac == self.mac && self.addresses.contains(&way.to.ip())
+    fn is_mine(&self, endpoints: &Endpoints) -> bool {
+        endpoints.to_mac == self.mac && self.addresses.contains(&endpoints.to.ip())
     }
 
-    fn take(&mut self, contents: &Contents, network: &mut Network) {
-        let Contents { way, mut body } = *contents;
+    fn process(&mut self, contents: &Contents, network: &mut Network) {
+        let Contents {
+            endpoints,
+            mut body,
+        } = *contents;
         if let Body::Tcp { segment, ck: true } = &mut body
             && self.masks
             && let Some(ts) = &mut segment.ts
         {
             ts.val = mask(ts.val);
         }
-        let ends = (protocol(&body), way.from, way.to);
-        if let Some(socket) = self.find(&ends) {
-            network.tally.delivered += 1;
-            let it = &mut self.sockets[socket as usize];
-            if let (Some(server), Purpose::Answering(answering)) = (&self.server, &mut it.purpose) {
-                server.incoming(answering, &mut body);
+        let key = (protocol(&body), endpoints.from, endpoints.to);
+        if let Some(socket) = self.find(&key) {
+            network.frame_counts.delivered += 1;
+            let entry = &mut self.sockets[socket as usize];
+            if let (Some(server), Role::Server(connection)) = (&self.server, &mut entry.role) {
+                server.incoming(connection, &mut body);
             }
-            it.transport.receive(network.now, &body);
+            entry.transport.receive(network.now, &body);
             self.advance(socket, network);
-        } else if let Some(transport) = self.accept(&way, &body, network.now) {
-            network.tally.delivered += 1;
-            let socket = self.insert(transport, ends, Purpose::Answering(Box::default()));
+        } else if let Some(transport) = self.accept(&endpoints, &body, network.now) {
+            network.frame_counts.delivered += 1;
+            let socket = self.insert(transport, key, Role::Server(Box::default()));
             self.advance(socket, network);
         } else {
             self.dropped.no_connection += 1;
@@ -226,21 +235,22 @@ impl Host {
                 && let Some(segment) = segment.reset()
             {
                 let reset = Body::Tcp { segment, ck: false };
-                self.resets.push_back((self.way(way.to, way.from), reset));
+                self.resets
+                    .push_back((self.endpoints(endpoints.to, endpoints.from), reset));
                 self.pump(network);
             }
         }
     }
 
-    /// The connection that a client begins.
-    fn accept(&mut self, way: &Way, body: &Body, now: Nanos) -> Option<Transport> {
-        let port = way.to.port();
+    /// Creates the server's end of a connection that the packet opens.
+    fn accept(&mut self, endpoints: &Endpoints, body: &Body, now: Nanos) -> Option<Transport> {
+        let port = endpoints.to.port();
         let server = self.server.as_mut().filter(|server| server.port == port)?;
         match body {
             Body::Tcp { segment, .. } => {
-                let begins = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
+                let is_syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
                 let isn = self.rng.next() as u32;
-                begins.then(|| {
+                is_syn.then(|| {
                     Transport::Tcp(Connection::accept(&self.config.tcp, isn, segment, now))
                 })
             }
@@ -251,8 +261,8 @@ impl Host {
         }
     }
 
-    fn way(&self, from: SocketAddr, to: SocketAddr) -> Way {
-        Way {
+    fn endpoints(&self, from: SocketAddr, to: SocketAddr) -> Endpoints {
+        Endpoints {
             from_mac: self.mac,
             to_mac: self.gateway_mac,
             from,
@@ -260,50 +270,62 @@ impl Host {
         }
     }
 
-    fn insert(&mut self, transport: Transport, ends: Ends, purpose: Purpose) -> u32 {
-        let (_, remote, local) = ends;
-        let way = self.way(local, remote);
+    fn insert(&mut self, transport: Transport, key: ConnectionKey, role: Role) -> u32 {
+        let (_, remote, local) = key;
+        let endpoints = self.endpoints(local, remote);
         let socket = self.sockets.insert(Socket {
             transport,
-            way,
+            endpoints,
             timer: None,
             ready: false,
-            purpose,
+            role,
         }) as u32;
         let sockets = &self.sockets;
-        self.by_ends.insert_unique(hash(&ends), socket, |&other| {
-            hash(&sockets[other as usize].ends())
+        self.by_key.insert_unique(hash(&key), socket, |&other| {
+            hash(&sockets[other as usize].key())
         });
         socket
     }
 
-    /// Something has happened to a connection: lets the application see it, and sends what there is.
+    /// Lets the application process the state of a connection that has changed, and sends what is ready.
     fn advance(&mut self, socket: u32, network: &mut Network) {
-        let it = &mut self.sockets[socket as usize];
-        match (&mut it.purpose, &mut self.server) {
-            (Purpose::Asking(asking), _) => {
+        let entry = &mut self.sockets[socket as usize];
+        match (&mut entry.role, &mut self.server) {
+            (Role::Client(connection), _) => {
                 let client = &mut self.client;
-                client.advance(socket, asking, &mut it.transport, &it.way, network);
+                client.advance(
+                    socket,
+                    connection,
+                    &mut entry.transport,
+                    &entry.endpoints,
+                    network,
+                );
             }
-            (Purpose::Answering(answering), Some(server)) => {
+            (Role::Server(connection), Some(server)) => {
                 let socket = (self.number, socket);
-                server.advance(socket, answering, &mut it.transport, &it.way, network);
+                server.advance(
+                    socket,
+                    connection,
+                    &mut entry.transport,
+                    &entry.endpoints,
+                    network,
+                );
             }
-            (Purpose::Answering(_), None) => unreachable!("only a server accepts"),
+            (Role::Server(_), None) => unreachable!("only hosts with a server accept connections"),
         }
-        it.plan_timer(self.number, socket, network);
-        if !it.ready {
-            it.ready = true;
+        entry.schedule_timer(self.number, socket, network);
+        if !entry.ready {
+            entry.ready = true;
             self.ready.push_back(socket);
         }
         self.pump(network);
     }
 
-    /// Sends while the channel is free, a segment of each connection in turn.
+    /// Sends segments in round-robin order while the channel is free.
     fn pump(&mut self, network: &mut Network) {
         while network.channels[self.channel as usize].is_free(network.now) {
-            if let Some((way, reset)) = self.resets.pop_front() {
-                self.send(&way, &reset, 0, network);
+            if let Some((endpoints, reset)) = self.resets.pop_front() {
+                self.send(&endpoints, &reset, 0, network);
             } else if let Some(socket) = self.ready.pop_front() {
                 self.send_from(socket, network);
             } else {
@@ -311,58 +333,60 @@ impl Host {
             }
         }
         if !self.ready.is_empty() || !self.resets.is_empty() {
-            network.plan_free(self.channel);
+            network.schedule_free(self.channel);
         }
     }
 
     fn send_from(&mut self, socket: u32, network: &mut Network) {
-        let it = &mut self.sockets[socket as usize];
-        let Some(mut body) = it.transport.poll_transmit(network.now) else {
-            it.ready = false;
-            if it.transport.is_closed() {
+        let entry = &mut self.sockets[socket as usize];
+        let Some(mut body) = entry.transport.poll_transmit(network.now) else {
+            entry.ready = false;
+            if entry.transport.is_closed() {
                 self.remove(socket);
             }
             return;
         };
-        let (mut way, sent) = (it.way, it.transport.sent());
-        let rank = match (&self.server, &mut it.purpose) {
-            (Some(server), Purpose::Answering(answering)) => {
-                server.outgoing(answering, sent, &mut body, &mut way, network)
+        let (mut endpoints, sent) = (entry.endpoints, entry.transport.sent());
+        let rank = match (&self.server, &mut entry.role) {
+            (Some(server), Role::Server(connection)) => {
+                server.outgoing(connection, sent, &mut body, &mut endpoints, network)
             }
             _ => 0,
         };
-        it.plan_timer(self.number, socket, network);
+        entry.schedule_timer(self.number, socket, network);
         self.ready.push_back(socket);
-        self.send(&way, &body, rank, network);
+        self.send(&endpoints, &body, rank, network);
     }
 
-    fn find(&self, ends: &Ends) -> Option<u32> {
-        let is_theirs = |&socket: &u32| self.sockets[socket as usize].ends() == *ends;
-        self.by_ends.find(hash(ends), is_theirs).copied()
+    fn find(&self, key: &ConnectionKey) -> Option<u32> {
+        let has_key = |&socket: &u32| self.sockets[socket as usize].key() == *key;
+        self.by_key.find(hash(key), has_key).copied()
     }
 
     fn remove(&mut self, socket: u32) {
-        let Socket { way, purpose, .. } = {
+        let Socket {
+            endpoints, role, ..
+        } = {
             let removed = self.sockets.remove(socket as usize);
-            let place = hash(&removed.ends());
-            if let Ok(entry) = self.by_ends.find_entry(place, |&other| other == socket) {
+            let key_hash = hash(&removed.key());
+            if let Ok(entry) = self.by_key.find_entry(key_hash, |&other| other == socket) {
                 entry.remove();
             }
             removed
         };
-        if let Purpose::Asking(_) = purpose {
-            self.client.closed(&way.from);
+        if let Role::Client(_) = role {
+            self.client.closed(&endpoints.from);
         }
     }
 
-    fn send(&self, way: &Way, body: &Body, rank: u32, network: &mut Network) {
-        let mut bytes = network.buffer();
-        frame::write(&mut bytes, way, body);
-        network.tally.sent += 1;
+    fn send(&self, endpoints: &Endpoints, body: &Body, rank: u32, network: &mut Network) {
+        let mut bytes = network.take_buffer();
+        frame::write(&mut bytes, endpoints, body);
+        network.frame_counts.sent += 1;
         let length = bytes.len() as u32;
         let queue = &mut network.channels[self.channel as usize].queue;
         let frame = Outgoing::Frame(Frame { bytes, rank });
-        // The channel is free and nothing waits, so it is taken, and at once.
+        // The channel is free and its queue empty, so the frame is transmitted at once.
         if queue.enqueue(network.now, frame, length, rank).is_ok()
             && let Some(started) = queue.start(network.now)
             && let Outgoing::Frame(frame) = started.packet
@@ -372,31 +396,33 @@ impl Host {
     }
 }
 
-fn hash(ends: &Ends) -> u64 {
-    FxBuildHasher.hash_one(ends)
+fn hash(key: &ConnectionKey) -> u64 {
+    FxBuildHasher.hash_one(key)
 }
 
 impl Socket {
-    fn ends(&self) -> Ends {
+    fn key(&self) -> ConnectionKey {
         let protocol = match self.transport {
             Transport::Tcp(_) => Protocol::Tcp,
             Transport::Quic(_) => Protocol::Quic,
         };
-        (protocol, self.way.to, self.way.from)
+        (protocol, self.endpoints.to, self.endpoints.from)
     }
 
-    fn effort(&self) -> Effort {
-        self.transport.effort()
+    fn recovery_counts(&self) -> RecoveryCounts {
+        self.transport.recovery_counts()
     }
 
-    fn plan_timer(&mut self, host: u32, connection: u32, network: &mut Network) {
+    fn schedule_timer(&mut self, host: u32, connection: u32, network: &mut Network) {
         if let Some(at) = self.transport.timeout()
-            && self.timer.is_none_or(|planned| at < planned)
+            && self.timer.is_none_or(|scheduled| at < scheduled)
         {
-            // A timer that was due while the interface was busy is due now.
+            // A timer may have expired while the interface was busy.
             let at = at.max(network.now);
             self.timer = Some(at);
-            network.agenda.plan(at, Event::Timer { host, connection });
+            network
+                .events
+                .schedule(at, Event::Timer { host, connection });
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Discrete events over P4 pipelines, exact queues and TCP.
+//! A discrete-event simulator of data centers with compiled P4 programs in the loop.
 //!
 //! A [`Scenario`] describes switches, hosts, links and workloads. Every switch runs a compiled P4 program with the controller's entries
-//! (`softswitch-pipeline`). Every link has the software switch's queue (`softswitch-queue`). Every host speaks TCP
-//! (`frontage-transport`) in complete frames with correct checksums, because the program reads and rewrites them.
+//! (`softswitch-pipeline`). Every link has the software switch's queue (`softswitch-queue`). Every host speaks TCP and QUIC
+//! (`frontage-transport`) in complete frames with correct checksums, because programs read and rewrite them.
 //!
 //! ```text
 //!  workload ──> host ── channel ──> switch ── channel ──> switch ── channel ──> host
@@ -11,13 +11,13 @@
 //!                        rate, delay, loss
 //! ```
 //!
-//! The same scenario gives the same bytes: one thread, events in exact order ([`agenda`]), integer time, and a generator of
-//! its own for whatever draws ([`seed`]).
+//! The same scenario gives the same bytes: the simulator has one thread, processes events in exact order ([`events`]), counts time in
+//! integers, and gives each user of random numbers its own generator ([`seed`]).
 
 #![warn(missing_docs)]
 
-pub mod agenda;
 pub mod agent;
+pub mod events;
 pub mod flows;
 pub mod frame;
 pub mod host;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `frontage-simulator run RESOLVED.json --out DIR`.
+//! The program `frontage-simulator`: `frontage-simulator run RESOLVED.json --out DIR`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use frontage_simulator::{Scenario, Simulation};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// Simulates a data centre with its compiled P4 programs in the loop.
+/// Simulates a data center with its compiled P4 programs in the loop.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -22,14 +22,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Runs a resolved scenario. The same scenario gives the same flows.csv, queues.csv, loads.csv, throughput.csv and
-    /// summary.json; timing.json says how long this machine took.
+    /// summary.json; timing.json has the run time on this machine.
     Run {
-        /// The scenario; - reads it from standard input.
+        /// The scenario file; - is standard input.
         scenario: PathBuf,
-        /// The folder for the results, which is made if need be.
+        /// The folder for the results; created if it does not exist.
         #[arg(long)]
         out: PathBuf,
-        /// Write now and then how many seconds are simulated, a number a line.
+        /// Regularly print the simulated time in seconds, one number per line.
         #[arg(long)]
         progress: bool,
     },
@@ -42,16 +42,16 @@ fn main() -> Result<()> {
         progress,
     } = Cli::parse().command;
     let simulation = Simulation::new(&Scenario::read(&scenario)?, &out)?;
-    let begun = Instant::now();
-    let begun_core = cpu_time()?;
+    let started = Instant::now();
+    let started_cpu = cpu_time()?;
     let summary = simulation.run(|p| {
         if progress {
             println!("{:.6}", p.now as f64 / 1e9);
         }
     })?;
-    let seconds = (cpu_time()? - begun_core).as_secs_f64();
+    let seconds = (cpu_time()? - started_cpu).as_secs_f64();
     let timing = json!({
-        "wall_seconds": begun.elapsed().as_secs_f64(),
+        "wall_seconds": started.elapsed().as_secs_f64(),
         "core_seconds": seconds,
         "peak_memory_bytes": peak_memory()?,
         "p4_packets_per_core_second": summary.packets.p4 as f64 / seconds,
@@ -67,7 +67,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The most that this process has had in memory at a time, since it began: getrusage's would be that of who began it, if that is more.
+/// Returns the peak memory of this process in bytes.
+///
+/// getrusage would return the peak of the parent process if that is larger.
 fn peak_memory() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let peak = status.lines().find_map(|line| {

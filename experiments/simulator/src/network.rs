@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames, the channels they cross, and what is planned: all that nodes share.
+//! State that all nodes share: frames, channels, scheduled events and flows.
 
 use softswitch_pipeline::{Descriptor, Nanos};
 use softswitch_queue::{EgressQueue, Slot};
 
-use crate::agenda::{Agenda, Event};
+use crate::events::{Event, EventQueue};
 use crate::flows::Flows;
 
-/// A frame on its way.
+/// A frame between two nodes.
 #[derive(Debug, Default)]
 pub struct Frame {
-    /// From destination address to the end of the payload.
+    /// Contents from the destination MAC address to the end of the payload.
     pub bytes: Vec<u8>,
     /// Rank assigned by the server ([`Rank`](crate::scenario::Rank)); 0 for packets that are not part of a response.
     ///
@@ -25,9 +25,9 @@ pub enum Outgoing {
     Packet {
         /// The packet.
         descriptor: Descriptor,
-        /// Its frame's rank.
+        /// Rank of its frame.
         rank: u32,
-        /// Packets that waited when it came.
+        /// Queue depth in packets at its arrival.
         depth: u64,
     },
     /// A host's frame.
@@ -37,24 +37,24 @@ pub enum Outgoing {
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Channel {
-    /// `node:port` of its near end.
+    /// `node:port` of the sending end.
     pub name: String,
     /// Queued frames and frames in flight.
     pub queue: EgressQueue<Outgoing, Frame>,
-    /// The node that sends.
+    /// Number of the sending node.
     pub from: u32,
-    /// The node that receives.
+    /// Number of the receiving node.
     pub to: u32,
-    /// The port by which it receives.
+    /// Receiving port.
     pub to_port: u32,
-    /// Whether ranks decide who is served, not the program's priorities.
+    /// True if the queue serves packets by rank instead of by the program's priorities.
     pub by_rank: bool,
-    arrival_planned: bool,
-    free_planned: bool,
+    arrival_scheduled: bool,
+    free_scheduled: bool,
 }
 
 impl Channel {
-    /// An idle channel.
+    /// Creates an idle channel. `ends` has the sending node, the receiving node and the receiving port.
     pub fn new(
         name: String,
         queue: EgressQueue<Outgoing, Frame>,
@@ -69,23 +69,23 @@ impl Channel {
             to,
             to_port,
             by_rank,
-            arrival_planned: false,
-            free_planned: false,
+            arrival_scheduled: false,
+            free_scheduled: false,
         }
     }
 
-    /// Returns true if the channel can transmit a frame at once.
+    /// Returns true if the channel can transmit a frame now.
     pub fn is_free(&self, now: Nanos) -> bool {
         self.queue.free_at() <= now
     }
 }
 
-/// Frames as they come into being and end, over all nodes. Nothing is lost without a count.
+/// Frame counters of all nodes. Every lost frame is counted.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Tally {
+pub struct FrameCounts {
     /// Frames that hosts sent.
     pub sent: u64,
-    /// Frames that hosts took in.
+    /// Frames that hosts received.
     pub delivered: u64,
     /// Frames that crossed a channel.
     pub hops: u64,
@@ -94,83 +94,83 @@ pub struct Tally {
 /// State that all nodes share.
 #[derive(Debug)]
 pub struct Network {
-    /// The time.
+    /// Simulated time.
     pub now: Nanos,
-    /// Planned events.
-    pub agenda: Agenda,
-    /// Every direction of every link.
+    /// Scheduled events.
+    pub events: EventQueue,
+    /// Channels: one per direction of each link.
     pub channels: Vec<Channel>,
-    /// The flows under way.
+    /// Active flows.
     pub flows: Flows,
     /// Frame counters.
-    pub tally: Tally,
-    spare: Vec<Vec<u8>>,
+    pub frame_counts: FrameCounts,
+    buffers: Vec<Vec<u8>>,
 }
 
 impl Network {
-    /// A network in which nothing has happened.
+    /// Creates a network at time 0.
     pub fn new(channels: Vec<Channel>, flows: Flows) -> Self {
         Self {
             now: 0,
-            agenda: Agenda::default(),
+            events: EventQueue::default(),
             channels,
             flows,
-            tally: Tally::default(),
-            spare: Vec::new(),
+            frame_counts: FrameCounts::default(),
+            buffers: Vec::new(),
         }
     }
 
-    /// A buffer that was used before, if there is one; its contents are anything.
-    pub fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+    /// Returns a used buffer with arbitrary contents, or an empty one.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
     }
 
-    /// Takes a buffer back.
-    pub fn reuse(&mut self, buffer: Vec<u8>) {
-        self.spare.push(buffer);
+    /// Keeps a buffer for reuse.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.buffers.push(buffer);
     }
 
-    /// Sends a frame in the slot that a channel gave.
+    /// Transmits a frame in a slot that the queue of the channel has assigned.
     pub fn transmit(&mut self, channel: u32, slot: Slot, frame: Frame) {
         let bytes = frame.bytes.len() as u32;
         let queue = &mut self.channels[channel as usize].queue;
         queue.transmit(slot, bytes, frame);
-        self.plan_arrival(channel);
+        self.schedule_arrival(channel);
     }
 
-    /// The frame that has crossed a channel.
+    /// Returns the frame that has crossed a channel, if it was not lost.
     pub fn arrive(&mut self, channel: u32) -> Option<Frame> {
         let now = self.now;
-        let it = &mut self.channels[channel as usize];
-        it.arrival_planned = false;
-        let (_, frame) = it.queue.arrive(now)?;
-        self.tally.hops += 1;
-        self.plan_arrival(channel);
+        let entry = &mut self.channels[channel as usize];
+        entry.arrival_scheduled = false;
+        let (_, frame) = entry.queue.arrive(now)?;
+        self.frame_counts.hops += 1;
+        self.schedule_arrival(channel);
         Some(frame)
     }
 
-    /// Sees to it that the node hears of it when the channel is free.
-    pub fn plan_free(&mut self, channel: u32) {
-        let it = &mut self.channels[channel as usize];
-        if !it.free_planned {
-            it.free_planned = true;
-            let at = it.queue.free_at().max(self.now);
-            self.agenda.plan(at, Event::Free { channel });
+    /// Schedules an event for the time when the channel is free.
+    pub fn schedule_free(&mut self, channel: u32) {
+        let entry = &mut self.channels[channel as usize];
+        if !entry.free_scheduled {
+            entry.free_scheduled = true;
+            let at = entry.queue.free_at().max(self.now);
+            self.events.schedule(at, Event::Free { channel });
         }
     }
 
-    /// The event that [`plan_free`](Self::plan_free) planned has come.
-    pub fn freed(&mut self, channel: u32) {
-        self.channels[channel as usize].free_planned = false;
+    /// Notes that the event of [`schedule_free`](Self::schedule_free) has occurred.
+    pub fn on_free(&mut self, channel: u32) {
+        self.channels[channel as usize].free_scheduled = false;
     }
 
-    fn plan_arrival(&mut self, channel: u32) {
-        let it = &mut self.channels[channel as usize];
-        if !it.arrival_planned
-            && let Some(at) = it.queue.next_arrival()
+    fn schedule_arrival(&mut self, channel: u32) {
+        let entry = &mut self.channels[channel as usize];
+        if !entry.arrival_scheduled
+            && let Some(at) = entry.queue.next_arrival()
         {
-            it.arrival_planned = true;
-            self.agenda.plan(at, Event::Arrival { channel });
+            entry.arrival_scheduled = true;
+            self.events.schedule(at, Event::Arrival { channel });
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch's pipeline: its program with the scenario's entries in it.
+//! The pipeline of a switch: its program with the entries of the scenario.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use softswitch_pipeline::{
 use crate::scenario::{self, Scenario, Switch};
 use crate::seed;
 
-/// The programs by name, each loaded once.
+/// Loads the programs of a scenario, by name.
 ///
 /// # Errors
-/// Names the program that cannot be loaded, and why.
+/// Returns the name of a program that cannot be loaded, and the reason.
 pub fn load(scenario: &Scenario) -> Result<BTreeMap<&str, Program>> {
     let programs = scenario.programs.iter();
     programs
@@ -32,10 +32,10 @@ fn load_one(path: &Path) -> Result<Program> {
     Ok(Program::load(&std::fs::read_to_string(path)?)?)
 }
 
-/// A pipeline with every entry installed, and told what the controller tells it by packets.
+/// Creates a pipeline with all entries and clone sessions, which has processed the controller's packets.
 ///
 /// # Errors
-/// Names the entry that the program does not take, and why.
+/// Returns the position of an entry that the program rejects, and the reason.
 pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline> {
     let options = Options {
         seed: seed::derive(seed, &switch.name),
@@ -52,13 +52,13 @@ pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline
             port: r.port,
             instance: r.instance,
         };
-        let made = CloneSession {
+        let clone_session = CloneSession {
             replicas: session.replicas.iter().map(replica).collect(),
             truncate_to: session.truncate_to,
             class_of_service: session.class_of_service,
         };
         pipeline
-            .insert_clone_session(session.id, made)
+            .insert_clone_session(session.id, clone_session)
             .with_context(|| format!("switch '{}'", switch.name))?;
     }
     let mut queue = Vec::new();
@@ -67,7 +67,7 @@ pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline
     }
     if !queue.is_empty() {
         bail!(
-            "switch '{}': the program forwards what the controller tells it",
+            "switch '{}': packets_out: the program forwards a packet of the controller: it must consume them all",
             switch.name
         );
     }
@@ -78,12 +78,17 @@ fn install(pipeline: &mut Pipeline, entry: &scenario::Entry) -> Result<()> {
     let info = pipeline.program().info();
     let table = info
         .table(&entry.table)
-        .context("no such table in the program")?;
+        .context("unknown table: use a table of the program")?;
     let (_, action) = info.tables[table.index()]
         .actions
         .iter()
         .find(|(name, _)| name.rsplit('.').next() == Some(&entry.action))
-        .with_context(|| format!("no action {} in this table", entry.action))?;
+        .with_context(|| {
+            format!(
+                "unknown action '{}': use an action of this table",
+                entry.action
+            )
+        })?;
     let args = entry
         .params
         .iter()

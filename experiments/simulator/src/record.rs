@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Output of a run: CSV lines, written as they occur so that a million flows take no memory, and a summary at the end.
+//! Output of a run: CSV lines, which are written as they occur so that they take no memory, and a summary at the end.
 
 mod summary;
 
@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use frontage_cookie::load::Loads;
 use softswitch_pipeline::Nanos;
 
-use crate::flows::{Effort, Flow};
+use crate::flows::{Flow, RecoveryCounts};
 use crate::network::Channel;
 use crate::scenario;
 
 pub use summary::{FlowCounts, Packets, Summary, counters};
 
-/// A series that is sampled.
+/// A sampled series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Series {
     /// Depth of each queue.
@@ -29,10 +29,10 @@ pub enum Series {
 }
 
 impl Series {
-    /// All there are.
+    /// All series.
     pub const ALL: [Self; 3] = [Self::Queues, Self::Loads, Self::Throughput];
 
-    /// How often it is sampled, if it is.
+    /// Returns the sampling interval, if the series is recorded.
     pub fn interval(self, record: &scenario::Record) -> Option<Nanos> {
         match self {
             Self::Queues => record.queues,
@@ -44,7 +44,7 @@ impl Series {
 
 type Csv = Option<BufWriter<File>>;
 
-/// The files of a run.
+/// The output files of a run.
 #[derive(Debug)]
 pub struct Record {
     flows: Csv,
@@ -54,14 +54,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// Begins the files that are asked for.
+    /// Creates the files that the scenario requests.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Returns an error if a file cannot be written. So do the other functions.
     pub fn create(folder: &Path, record: &scenario::Record) -> Result<Self> {
-        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-        let begin = |name: &str, wanted: bool, columns: &str| -> Result<Csv> {
-            if !wanted {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
+        let create = |name: &str, is_requested: bool, columns: &str| -> Result<Csv> {
+            if !is_requested {
                 return Ok(None);
             }
             let path = folder.join(name);
@@ -72,18 +73,18 @@ impl Record {
             Ok(Some(csv))
         };
         Ok(Self {
-            flows: begin(
+            flows: create(
                 "flows.csv",
                 record.flows,
                 "id,label,client,server,size,start,end,retransmitted,timeouts",
             )?,
-            queues: begin(
+            queues: create(
                 "queues.csv",
                 record.queues.is_some(),
                 "time,queue,packets,bytes,dropped,lost",
             )?,
-            loads: begin("loads.csv", record.loads.is_some(), "time,server,n_af,n_ff")?,
-            throughput: begin(
+            loads: create("loads.csv", record.loads.is_some(), "time,server,n_af,n_ff")?,
+            throughput: create(
                 "throughput.csv",
                 record.throughput.is_some(),
                 "time,flow,received",
@@ -91,29 +92,26 @@ impl Record {
         })
     }
 
-    /// A flow has ended: one line.
-    ///
-    /// # Errors
-    /// If it cannot be written; so the others.
+    /// Writes a line for a completed flow.
     pub fn flow(
         &mut self,
         flow: &Flow,
-        of: &scenario::Workload,
+        workload: &scenario::Workload,
         server: &str,
         end: Nanos,
-        effort: Effort,
+        recovery: RecoveryCounts,
     ) -> Result<()> {
         if let Some(csv) = &mut self.flows {
-            let (label, client) = (&of.label, &of.client);
+            let (label, client) = (&workload.label, &workload.client);
             let (
                 Flow {
                     id, size, start, ..
                 },
-                Effort {
+                RecoveryCounts {
                     retransmitted,
                     timeouts,
                 },
-            ) = (flow, effort);
+            ) = (flow, recovery);
             writeln!(
                 csv,
                 "{id},{label},{client},{server},{size},{start},{end},{retransmitted},{timeouts}"
@@ -122,7 +120,7 @@ impl Record {
         Ok(())
     }
 
-    /// The depth of a queue, and what has gone there so far.
+    /// Writes the depth of a queue, and its drops and losses so far.
     pub fn queue(&mut self, now: Nanos, channel: &Channel) -> Result<()> {
         if let Some(csv) = &mut self.queues {
             let (queue, counts) = (&channel.queue, channel.queue.counts());
@@ -137,7 +135,7 @@ impl Record {
         Ok(())
     }
 
-    /// A server's loads.
+    /// Writes the loads of a server.
     pub fn loads(&mut self, now: Nanos, server: &str, loads: &Loads) -> Result<()> {
         if let Some(csv) = &mut self.loads {
             writeln!(csv, "{now},{server},{},{}", loads.n_af(), loads.n_ff())?;
@@ -153,7 +151,7 @@ impl Record {
         Ok(())
     }
 
-    /// Sees to it that all is written.
+    /// Flushes all files to disk.
     pub fn close(self) -> Result<()> {
         for csv in [self.flows, self.queues, self.loads, self.throughput]
             .into_iter()

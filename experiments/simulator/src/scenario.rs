@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The resolved scenario: everything that a run depends on, in one JSON file. Unknown fields are errors, so that a
-//! misspelt one does not silently mean its default.
+//! The resolved scenario: one JSON file with everything that a run depends on. Unknown fields are errors, so that a misspelt field does
+//! not silently get its default.
 
 mod check;
 mod hosts;
@@ -21,17 +21,17 @@ pub use text::{End, Hex, Mac, Secret};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Of every random draw.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// When the run ends, in nanoseconds; without it, when every flow has ended.
+    /// End of the run in nanoseconds. Without it, the run ends when all flows have ended.
     pub end: Option<Nanos>,
     /// Compiled P4 programs (BMv2 JSON) by name.
     pub programs: BTreeMap<String, PathBuf>,
-    /// The switches.
+    /// Switches.
     pub switches: Vec<Switch>,
-    /// The hosts.
+    /// Hosts.
     pub hosts: Vec<Host>,
-    /// The links between them.
+    /// Links between switches and hosts.
     pub links: Vec<Link>,
     /// Workloads: clients, servers and flows.
     pub workload: Vec<Workload>,
@@ -39,7 +39,7 @@ pub struct Scenario {
     pub record: Record,
 }
 
-/// A switch with a program of its own state.
+/// A switch. Each switch has its own state, even if several use the same program.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
@@ -55,35 +55,35 @@ pub struct Switch {
     pub packets_out: Vec<Hex>,
     /// Clone sessions.
     pub clone_sessions: Vec<CloneSession>,
-    /// The controller's port.
+    /// Port of the controller.
     pub cpu_port: u32,
 }
 
-/// A switch's port and what it is plugged into.
+/// A port of a switch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// The number the program knows it by.
+    /// Port number in the program.
     pub number: u32,
-    /// The name of its link.
+    /// Name of its link.
     pub link: String,
 }
 
-/// A table entry, with numbers in hexadecimal since some have 128 bits.
+/// A table entry. Numbers are in hexadecimal, because some have 128 bits.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The table's name.
+    /// Name of the table.
     pub table: String,
-    /// `value` of an exact field, `value/length` of a prefix, `value&mask`, `low-high`; none at all for a default action.
+    /// Match fields: `value` (exact), `value/length` (prefix), `value&mask` or `low-high`. Empty for a default action.
     #[serde(rename = "match")]
     pub fields: Vec<String>,
-    /// The larger wins, where a table has priorities.
+    /// Priority; the larger one wins.
     #[serde(default)]
     pub priority: i32,
-    /// The action's name, without the names of what it is in.
+    /// Name of the action, without its control.
     pub action: String,
-    /// The action's arguments.
+    /// Arguments of the action.
     pub params: Vec<String>,
 }
 
@@ -93,9 +93,9 @@ pub struct Entry {
 pub struct CloneSession {
     /// Session number.
     pub id: u32,
-    /// The copies.
+    /// Copies.
     pub replicas: Vec<Replica>,
-    /// Bytes to which copies are cut; 0 leaves them whole.
+    /// Length in bytes to which copies are truncated; 0 keeps their length.
     #[serde(default)]
     pub truncate_to: u32,
     /// Priority of the copies.
@@ -107,13 +107,13 @@ pub struct CloneSession {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replica {
-    /// The port to which it goes.
+    /// Egress port.
     pub port: u32,
     /// Number that distinguishes this copy from others of the session.
     pub instance: u16,
 }
 
-/// A link; both ways are alike.
+/// A symmetric link.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -121,20 +121,20 @@ pub struct Link {
     pub name: String,
     /// One end.
     pub a: End,
-    /// The other.
+    /// Other end.
     pub b: End,
-    /// Bits per second.
+    /// Rate in bit/s.
     pub rate: u64,
-    /// Bytes of that rate that a frame takes besides its own: Ethernet's preamble, frame check sequence and gap are 24.
+    /// Bytes that a frame takes on the link besides its own. For Ethernet, the preamble, frame check sequence and gap have 24.
     #[serde(default)]
     pub overhead: u32,
     /// Propagation delay in nanoseconds.
     pub delay: Nanos,
-    /// Frames lost in 10^9.
+    /// Lost frames per 10^9.
     pub loss_ppb: u32,
-    /// Packets that may wait at each end.
+    /// Queue limit at each end in packets.
     pub queue_packets: Option<u64>,
-    /// Bytes that may wait at each end.
+    /// Queue limit at each end in bytes.
     pub queue_bytes: Option<u64>,
     /// Queue discipline at both ends.
     pub discipline: Discipline,
@@ -144,57 +144,57 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
-    /// First in, first out, within the strict priorities that the P4 program gives.
+    /// First in, first out, within the strict priorities of the P4 program.
     Fifo,
-    /// The ideal: the packet of the smallest rank, whatever its program says.
+    /// The ideal discipline: the packet with the smallest rank goes first, regardless of the program.
     Pifo,
-    /// SP-PIFO as published, with exact ranks and an equal share of `queue_packets` for each of eight priorities, whatever its program says.
+    /// SP-PIFO as published, regardless of the program: with exact ranks, and an equal share of `queue_packets` for each of eight priorities.
     SpPifo,
-    /// AIFO as published, with exact ranks, whatever its program says.
+    /// AIFO as published, regardless of the program: with exact ranks.
     Aifo {
-        /// Packets waiting with which one is still admitted, by how many ranks of the window are smaller than its own: from none to all.
+        /// Maximum queue depth in packets at which a packet is admitted, by the number of smaller ranks in the window (from 0 to all).
         limits: Vec<u64>,
-        /// One packet in so many enters the window.
+        /// Sampling interval: one of this many packets enters the window.
         sample: u64,
     },
 }
 
-/// Flows that one client asks for.
+/// Flows that one client requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// A word that its flows' records repeat.
+    /// Label that is copied to the records of its flows.
     #[serde(default)]
     pub label: String,
-    /// The client's name.
+    /// Name of the client.
     pub client: String,
-    /// VIPs or hosts' own addresses, and their ports; each flow goes to one, all with the same probability.
+    /// VIPs or hosts' own addresses, with ports. Each flow goes to a random one with equal probability.
     pub servers: Vec<SocketAddr>,
-    /// When flows begin.
+    /// Start times of flows.
     pub arrivals: Arrivals,
-    /// Number of flows that each arrival starts (incast), each with a different server as long as there are enough.
-    #[serde(default = "one")]
+    /// Number of flows that each arrival starts (incast). Each has a different server if there are enough.
+    #[serde(default = "default_burst")]
     pub burst: u32,
     /// Sizes of responses in bytes.
     pub sizes: Sizes,
     /// Size of a request in bytes.
     pub request_bytes: u64,
-    /// No flow begins before, in nanoseconds.
+    /// Time in nanoseconds before which no flow starts.
     pub start: Nanos,
-    /// No flow begins then or after; none goes on to the end.
+    /// Time in nanoseconds from which on no flow starts; without it, flows start until the end.
     pub stop: Option<Nanos>,
-    /// How many flows a connection carries.
+    /// Number of flows per connection.
     pub connection: ConnectionUse,
     /// Transport protocol.
     #[serde(default)]
     pub protocol: Protocol,
-    /// The RPT that its responses tell, whatever they still need: pairs of a time in nanoseconds and the microseconds told from then on,
-    /// in order of time. Before the first, or without any, it is what they need.
+    /// RPT that responses signal instead of their real one: pairs of a time in nanoseconds and the RPT in microseconds from then on, in
+    /// order of time. Before the first time, responses signal their real RPT.
     #[serde(default)]
     pub rpt: Option<Vec<(Nanos, u64)>>,
 }
 
-fn one() -> u32 {
+fn default_burst() -> u32 {
     1
 }
 
@@ -205,54 +205,54 @@ pub enum Protocol {
     /// TCP.
     #[default]
     Tcp,
-    /// QUIC. Its clients do not migrate, and connection ids identify their connections.
+    /// QUIC. Clients do not migrate, and connection ids identify connections.
     Quic,
 }
 
-/// When flows begin.
+/// Start times of flows.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrivals {
-    /// A Poisson process of so many arrivals a second.
+    /// A Poisson process with this number of arrivals per second.
     Poisson(f64),
-    /// At these times in nanoseconds, in order; several may be equal.
+    /// These times in nanoseconds, in ascending order; several may be equal.
     Times(Vec<Nanos>),
 }
 
-/// How long responses are, in bytes.
+/// Sizes of responses in bytes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sizes {
-    /// All alike.
+    /// All responses have this size.
     Fixed(u64),
-    /// Every whole number from the first to the second alike.
+    /// Uniform distribution over the integers from the first to the second.
     Uniform(u64, u64),
-    /// Bytes and cumulative probability, both ascending; linear in between.
+    /// Cumulative distribution: ascending pairs of bytes and probability, linear in between.
     Cdf(Vec<(f64, f64)>),
 }
 
-/// How many flows a connection carries.
+/// Number of flows per connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum ConnectionUse {
-    /// One; then it is closed.
-    #[serde(rename = "one a flow")]
-    OneAFlow,
-    /// One after the other: a flow takes a connection that is idle, and opens one where none is.
+    /// One flow; then the connection is closed.
+    #[serde(rename = "one-per-flow")]
+    OnePerFlow,
+    /// Sequential flows: a flow uses an idle connection if possible, and otherwise opens one.
     #[serde(rename = "persistent")]
     Persistent,
 }
 
-/// Output to record. Intervals are in nanoseconds.
+/// Output to record. Intervals are in nanoseconds; a series without an interval is not recorded.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// A line for each flow that ended.
+    /// Record a line for each completed flow.
     pub flows: bool,
-    /// Each queue's depth.
+    /// Interval of queue depths.
     pub queues: Option<Nanos>,
-    /// Each server's N_AF and N_FF.
+    /// Interval of the servers' N_AF and N_FF.
     pub loads: Option<Nanos>,
-    /// Bytes that each flow has received.
+    /// Interval of the bytes that each active flow has received.
     pub throughput: Option<Nanos>,
 }
 
@@ -260,7 +260,7 @@ impl Scenario {
     /// Reads and checks a scenario; `-` is standard input.
     ///
     /// # Errors
-    /// Names the file, the field and what is wrong with it.
+    /// Returns the file, the field and the reason.
     pub fn read(path: &Path) -> Result<Self> {
         let text = match path.to_str() {
             Some("-") => std::io::read_to_string(std::io::stdin()),
@@ -270,10 +270,10 @@ impl Scenario {
         Self::parse(&text).with_context(|| format!("{}: invalid scenario", path.display()))
     }
 
-    /// The scenario in a text, checked.
+    /// Parses and checks a scenario.
     ///
     /// # Errors
-    /// Names the field and what is wrong with it.
+    /// Returns the field and the reason.
     pub fn parse(text: &str) -> Result<Self> {
         let mut json = serde_json::Deserializer::from_str(text);
         let scenario: Self = serde_path_to_error::deserialize(&mut json)

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every random draw has a generator of its own, seeded by the scenario's seed and the name of what draws, so that a
-//! part that is added or draws more changes no other part's draws.
+//! Random generators. Each user has its own, seeded by the scenario's seed and the user's name, so that additional users or draws do not
+//! change the draws of others.
 
 use softswitch_pipeline::Rng;
 
-/// The seed of what has this name.
+/// Returns the seed of the user `name`.
 pub fn derive(seed: u64, name: &str) -> u64 {
     name.bytes().fold(Rng::new(seed).next(), |state, byte| {
         Rng::new(state ^ u64::from(byte)).next()
     })
 }
 
-/// The generator of what has this name.
+/// Returns the generator of the user `name`.
 pub fn generator(seed: u64, name: &str) -> Rng {
     Rng::new(derive(seed, name))
 }
 
-/// A draw from the open interval of 0 and 1, on a grid of 2^-53.
+/// Returns a random number in the open interval (0, 1), on a grid of 2^-53.
 pub fn unit(rng: &mut Rng) -> f64 {
     ((rng.next() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }

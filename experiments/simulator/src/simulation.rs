@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run: nodes, the network between them, and the events in order.
+//! A run: nodes, the network between them, and the event loop.
 
 mod build;
 
@@ -9,17 +9,17 @@ use std::path::Path;
 use anyhow::Result;
 use softswitch_pipeline::Nanos;
 
-use crate::agenda::Event;
-use crate::agent::GivenRpt;
-use crate::flows::{Effort, Flow};
+use crate::agent::RptSchedule;
+use crate::events::Event;
+use crate::flows::{Flow, RecoveryCounts};
 use crate::host::Host;
 use crate::network::Network;
 use crate::record::{FlowCounts, Packets, Record, Series, Summary, counters};
 use crate::scenario::{self, ConnectionUse, Scenario};
 use crate::switch::Switch;
-use crate::workload::{Lengths, Servers, Starts};
+use crate::workload::{ArrivalTimes, ResponseSizes, ServerChoice};
 
-/// A scenario that runs.
+/// A scenario in execution.
 #[derive(Debug)]
 pub struct Simulation {
     end: Option<Nanos>,
@@ -29,8 +29,8 @@ pub struct Simulation {
     samples: Vec<Sample>,
     record: Record,
     events: u64,
-    /// Workloads that have flows to begin yet.
-    beginning: usize,
+    /// Number of workloads with flows that have not started yet.
+    open_workloads: usize,
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ enum Node {
     Host(Box<Host>),
 }
 
-/// A series, how often it is sampled, and when next.
+/// A sampled series with its interval and its next sampling time.
 #[derive(Debug)]
 struct Sample {
     series: Series,
@@ -50,55 +50,55 @@ struct Sample {
 #[derive(Debug)]
 struct Workload {
     scenario: scenario::Workload,
-    /// The client's number.
+    /// Node number of the client.
     client: u32,
-    starts: Starts,
-    servers: Servers,
-    lengths: Lengths,
-    rpt: Option<GivenRpt>,
+    arrivals: ArrivalTimes,
+    servers: ServerChoice,
+    sizes: ResponseSizes,
+    rpt: Option<RptSchedule>,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Simulated time.
     pub now: Nanos,
     /// Packets that switches have processed.
     pub p4: u64,
-    /// Flows that have begun.
+    /// Flows that have started.
     pub flows: u64,
-    /// Those of them that are under way.
+    /// Active flows.
     pub active: u64,
 }
 
 impl Simulation {
-    /// Puts a scenario together; its results will be in this folder.
+    /// Builds the simulation of a scenario, which writes its results to `folder`.
     ///
     /// # Errors
-    /// If a program or an entry is wrong, or a file cannot be written.
+    /// Returns an error if a program or an entry is invalid, or a file cannot be written.
     pub fn new(scenario: &Scenario, folder: &Path) -> Result<Self> {
         build::build(scenario, folder)
     }
 
-    /// Runs to the end. `progress` is called now and then.
+    /// Runs to the end, and calls `progress` regularly.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn run(mut self, progress: impl Fn(Progress)) -> Result<Summary> {
-        /// Events between two calls of `progress`.
+        /// Number of events between two calls of `progress`.
         const EVENTS: u64 = 1 << 20;
         for workload in 0..self.workloads.len() {
-            self.plan_flow(workload as u32);
+            self.schedule_flow(workload as u32);
         }
-        while self.goes_on()
-            && let Some((at, event)) = self.network.agenda.take()
+        while self.has_work()
+            && let Some((at, event)) = self.network.events.pop()
             && self.end.is_none_or(|end| at < end)
         {
             self.sample_until(at)?;
             self.network.now = at;
-            self.happen(event)?;
-            while let Some((flow, spent)) = self.network.flows.take_ended() {
-                self.note(&flow, spent)?;
+            self.handle(event)?;
+            while let Some((flow, recovery)) = self.network.flows.take_ended() {
+                self.record_flow(&flow, recovery)?;
             }
             self.events += 1;
             if self.events.is_multiple_of(EVENTS) {
@@ -114,17 +114,17 @@ impl Simulation {
         Ok(summary)
     }
 
-    /// Without an end the run is over when no flow is under way or to come.
-    fn goes_on(&self) -> bool {
-        self.end.is_some() || self.beginning > 0 || self.network.flows.active_count() > 0
+    /// Returns true if the run continues. Without a configured end, it ends when all flows have started and ended.
+    fn has_work(&self) -> bool {
+        self.end.is_some() || self.open_workloads > 0 || self.network.flows.active_count() > 0
     }
 
-    fn happen(&mut self, event: Event) -> Result<()> {
+    fn handle(&mut self, event: Event) -> Result<()> {
         let network = &mut self.network;
         match event {
             Event::Arrival { channel } => {
-                let it = &network.channels[channel as usize];
-                let (to, port) = (it.to, it.to_port);
+                let entry = &network.channels[channel as usize];
+                let (to, port) = (entry.to, entry.to_port);
                 if let Some(frame) = network.arrive(channel) {
                     match &mut self.nodes[to as usize] {
                         Node::Switch(switch) => switch.receive(port, frame, network),
@@ -133,10 +133,10 @@ impl Simulation {
                 }
             }
             Event::Free { channel } => {
-                network.freed(channel);
+                network.on_free(channel);
                 match &mut self.nodes[network.channels[channel as usize].from as usize] {
-                    Node::Switch(switch) => switch.free(channel, network),
-                    Node::Host(host) => host.free(network),
+                    Node::Switch(switch) => switch.on_channel_free(channel, network),
+                    Node::Host(host) => host.on_channel_free(network),
                 }
             }
             Event::Timer { host, connection } => {
@@ -144,51 +144,51 @@ impl Simulation {
                     host.timer(connection, network);
                 }
             }
-            Event::Flow { workload } => self.begin_flow(workload),
+            Event::Flow { workload } => self.start_flow(workload),
         }
         Ok(())
     }
 
-    fn plan_flow(&mut self, workload: u32) {
-        match self.workloads[workload as usize].starts.next() {
-            Some(at) => self.network.agenda.plan(at, Event::Flow { workload }),
-            None => self.beginning -= 1,
+    fn schedule_flow(&mut self, workload: u32) {
+        match self.workloads[workload as usize].arrivals.next() {
+            Some(at) => self.network.events.schedule(at, Event::Flow { workload }),
+            None => self.open_workloads -= 1,
         }
     }
 
-    fn begin_flow(&mut self, number: u32) {
+    fn start_flow(&mut self, number: u32) {
         let workload = &mut self.workloads[number as usize];
-        let (server, size) = (workload.servers.draw(), workload.lengths.draw());
+        let (server, size) = (workload.servers.draw(), workload.sizes.draw());
         let scenario = &workload.scenario;
-        let last = scenario.connection == ConnectionUse::OneAFlow;
+        let last = scenario.connection == ConnectionUse::OnePerFlow;
         let network = &mut self.network;
         let (request, rpt) = (scenario.request_bytes, workload.rpt.clone());
         let flow = network
             .flows
             .begin(number, network.now, request, size, last, rpt);
         if let Node::Host(host) = &mut self.nodes[workload.client as usize] {
-            host.ask(flow, number, scenario, server, network);
+            host.start_flow(flow, number, scenario, server, network);
         }
-        self.plan_flow(number);
+        self.schedule_flow(number);
     }
 
-    /// Writes down a flow that has ended, with what both ends spent on it.
-    fn note(&mut self, flow: &Flow, mut spent: Effort) -> Result<()> {
+    /// Records a completed flow, with the recovery counts of both ends. `recovery` has those of the client.
+    fn record_flow(&mut self, flow: &Flow, mut recovery: RecoveryCounts) -> Result<()> {
         let Some((host, socket)) = flow.server.filter(|_| flow.received >= flow.size) else {
             return Ok(());
         };
         let Node::Host(server) = &self.nodes[host as usize] else {
             return Ok(());
         };
-        if let Some(effort) = server.effort(socket) {
-            spent += effort - flow.effort;
+        if let Some(total) = server.recovery_counts(socket) {
+            recovery += total - flow.recovery;
         }
         let workload = &self.workloads[flow.workload as usize].scenario;
         self.record
-            .flow(flow, workload, &server.name, self.network.now, spent)
+            .flow(flow, workload, &server.name, self.network.now, recovery)
     }
 
-    /// Takes the samples that are due up to a time, before what happens then.
+    /// Takes the samples that are due until `until`. The caller processes events at that time afterwards.
     fn sample_until(&mut self, until: Nanos) -> Result<()> {
         for i in 0..self.samples.len() {
             while self.samples[i].at <= until {
@@ -254,11 +254,11 @@ impl Simulation {
     }
 
     fn summary(&self) -> Summary {
-        let (tally, flows) = (self.network.tally, &self.network.flows);
+        let (frame_counts, flows) = (self.network.frame_counts, &self.network.flows);
         let mut packets = Packets {
-            sent: tally.sent,
-            delivered: tally.delivered,
-            hops: tally.hops,
+            sent: frame_counts.sent,
+            delivered: frame_counts.delivered,
+            hops: frame_counts.hops,
             ..Packets::default()
         };
         let mut lost = BTreeMap::new();

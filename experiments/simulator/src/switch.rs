@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch: a pipeline between the channels of its ports, as `softswitch` itself has it
-//! (`softswitch/switch/src/dataplane/switching/packets.rs`), in simulated time.
+//! A switch: a pipeline between the channels of its ports, in simulated time. It works like `softswitch` itself
+//! (`softswitch/switch/src/dataplane/switching/packets.rs`).
 
 use std::collections::VecDeque;
 
@@ -12,27 +12,26 @@ use softswitch_queue::PRIORITIES;
 
 use crate::network::{Frame, Network, Outgoing};
 
-/// Passes that recirculation may cause at one instant, so that a program that never stops recirculating does not stop the
-/// simulation.
-const RECIRCULATIONS_PER_TURN: usize = 4096;
+/// Maximum number of recirculations at one instant, so that a program that recirculates forever does not block the simulation.
+const MAX_RECIRCULATIONS: usize = 4096;
 
 /// Packet counters of a switch, with drops by reason.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct SwitchCounts {
     /// Frames received.
     pub received: u64,
-    /// Packets that ingress and egress made besides: copies of multicast groups, and clones.
+    /// Additional packets: copies for multicast groups, and clones.
     pub copied: u64,
-    /// Further passes of packets that recirculated.
+    /// Additional passes of recirculated packets.
     pub recirculated: u64,
-    /// Packets to the controller.
+    /// Packets sent to the controller.
     pub to_controller: u64,
     /// Packets dropped.
     pub dropped: SwitchDrops,
 }
 
 impl SwitchCounts {
-    /// Passes through ingress.
+    /// Returns the number of passes through ingress.
     pub fn passes(&self) -> u64 {
         self.received + self.recirculated
     }
@@ -41,28 +40,28 @@ impl SwitchCounts {
 /// Why packets were dropped.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct SwitchDrops {
-    /// By the program, at ingress.
+    /// Dropped by the program at ingress.
     pub ingress: u64,
-    /// By the program, at egress.
+    /// Dropped by the program at egress.
     pub egress: u64,
     /// Tail drops: the queue was full.
     pub tail_drop: u64,
-    /// To a multicast group without members.
+    /// Sent to a multicast group without members.
     pub empty_group: u64,
-    /// To a port that does not exist.
+    /// Sent to a port that does not exist.
     pub no_such_port: u64,
-    /// Longer than the pipeline takes.
+    /// Longer than the maximum of the pipeline.
     pub too_long: u64,
     /// Resubmitted too often.
     pub resubmit_limit: u64,
     /// Recirculated too often at one instant.
     pub recirculation_limit: u64,
-    /// An assertion of the program did not hold.
+    /// Failed an assertion of the program.
     pub assertion: u64,
 }
 
 impl SwitchDrops {
-    /// All of them.
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.ingress
             + self.egress
@@ -76,7 +75,7 @@ impl SwitchDrops {
     }
 }
 
-/// A switch. Packets that wait are in the channels of its ports.
+/// A switch. The channels of its ports contain the queued packets.
 #[derive(Debug)]
 pub struct Switch {
     /// Name of the switch.
@@ -85,17 +84,17 @@ pub struct Switch {
     pub pipeline: Pipeline,
     /// Packet counters.
     pub counts: SwitchCounts,
-    /// The channel of each port.
+    /// Sending channel of each port.
     ports: Vec<Option<u32>>,
     cpu_port: u32,
-    made: Vec<Descriptor>,
+    outputs: Vec<Descriptor>,
     pending: VecDeque<(Descriptor, u32)>,
     recirculating: VecDeque<(Recirculated, u32)>,
     output: EgressOutput,
 }
 
 impl Switch {
-    /// A switch with channels behind these ports.
+    /// Creates a switch. `ports` has pairs of port number and sending channel.
     pub fn new(name: String, pipeline: Pipeline, ports: &[(u32, u32)], cpu_port: u32) -> Self {
         let count = ports.iter().map(|&(number, _)| number as usize + 1).max();
         let mut channels = vec![None; count.unwrap_or(0)];
@@ -108,29 +107,29 @@ impl Switch {
             counts: SwitchCounts::default(),
             ports: channels,
             cpu_port,
-            made: Vec::new(),
+            outputs: Vec::new(),
             pending: VecDeque::new(),
             recirculating: VecDeque::new(),
             output: EgressOutput::default(),
         }
     }
 
-    /// A frame has come in by a port.
+    /// Processes a frame received on a port.
     pub fn receive(&mut self, port: u32, mut frame: Frame, network: &mut Network) {
         self.counts.received += 1;
-        let (now, made) = (network.now, &mut self.made);
+        let (now, outputs) = (network.now, &mut self.outputs);
         let outcome = self
             .pipeline
-            .ingress_keeping(port, &mut frame.bytes, now, made);
-        network.reuse(frame.bytes);
+            .ingress_keeping(port, &mut frame.bytes, now, outputs);
+        network.recycle(frame.bytes);
         self.after_ingress(outcome, frame.rank, network);
-        self.settle(network);
+        self.process_pending(network);
     }
 
-    /// A channel is free again.
-    pub fn free(&mut self, channel: u32, network: &mut Network) {
-        self.serve(channel, network);
-        self.settle(network);
+    /// Transmits queued packets, because a channel is free.
+    pub fn on_channel_free(&mut self, channel: u32, network: &mut Network) {
+        self.transmit_due(channel, network);
+        self.process_pending(network);
     }
 
     fn after_ingress(&mut self, outcome: IngressOutcome, rank: u32, network: &mut Network) {
@@ -147,17 +146,17 @@ impl Switch {
             outcome,
             IngressOutcome::Unicast | IngressOutcome::Multicast(1..)
         );
-        self.counts.copied += self.made.len() as u64 - u64::from(survives);
-        let mut made = std::mem::take(&mut self.made);
-        for descriptor in made.drain(..) {
+        self.counts.copied += self.outputs.len() as u64 - u64::from(survives);
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for descriptor in outputs.drain(..) {
             self.enqueue(descriptor, rank, network);
         }
-        self.made = made;
+        self.outputs = outputs;
     }
 
-    /// Brings what egress has made besides to the queues, and around again.
-    fn settle(&mut self, network: &mut Network) {
-        let mut turns = 0;
+    /// Enqueues pending clones, and processes recirculated packets.
+    fn process_pending(&mut self, network: &mut Network) {
+        let mut recirculations = 0;
         loop {
             while let Some((descriptor, rank)) = self.pending.pop_front() {
                 self.enqueue(descriptor, rank, network);
@@ -165,15 +164,15 @@ impl Switch {
             let Some((packet, rank)) = self.recirculating.pop_front() else {
                 return;
             };
-            turns += 1;
-            if turns > RECIRCULATIONS_PER_TURN {
+            recirculations += 1;
+            if recirculations > MAX_RECIRCULATIONS {
                 self.counts.dropped.recirculation_limit += 1;
                 continue;
             }
             self.counts.recirculated += 1;
-            let outcome = self
-                .pipeline
-                .ingress_recirculated(packet, network.now, &mut self.made);
+            let outcome =
+                self.pipeline
+                    .ingress_recirculated(packet, network.now, &mut self.outputs);
             self.after_ingress(outcome, rank, network);
         }
     }
@@ -201,11 +200,11 @@ impl Switch {
             self.counts.dropped.tail_drop += 1;
             self.pipeline.recycle(descriptor);
         }
-        self.serve(index, network);
+        self.transmit_due(index, network);
     }
 
     /// Transmits the packets of a channel's queue that are due.
-    fn serve(&mut self, index: u32, network: &mut Network) {
+    fn transmit_due(&mut self, index: u32, network: &mut Network) {
         while let Some(started) = network.channels[index as usize].queue.start(network.now) {
             let Outgoing::Packet {
                 descriptor,
@@ -213,7 +212,7 @@ impl Switch {
                 depth,
             } = started.packet
             else {
-                unreachable!("a switch queues packets alone");
+                unreachable!("a switch queues only packets");
             };
             let info = QueueInfo {
                 enq_timestamp: started.enqueued_at,
@@ -223,16 +222,16 @@ impl Switch {
                 qid: descriptor.priority.min(PRIORITIES as u8 - 1),
             };
             if self.egress(descriptor, info, rank, network) {
-                let bytes = std::mem::replace(&mut self.output.frame, network.buffer());
+                let bytes = std::mem::replace(&mut self.output.frame, network.take_buffer());
                 network.transmit(index, started.slot, Frame { bytes, rank });
             }
         }
         if network.channels[index as usize].queue.depth_packets() > 0 {
-            network.plan_free(index);
+            network.schedule_free(index);
         }
     }
 
-    /// Runs egress. If it makes a frame, it is in `self.output`.
+    /// Runs egress. Returns true if it has written a frame to `self.output`.
     fn egress(
         &mut self,
         descriptor: Descriptor,
@@ -258,7 +257,7 @@ impl Switch {
         false
     }
 
-    /// Egress to the CPU port, or to a port that does not exist: the program may still count, clone or recirculate.
+    /// Runs egress for the CPU port or a nonexistent port: the program may still count, clone or recirculate.
     fn egress_without_queue(&mut self, descriptor: Descriptor, rank: u32, network: &Network) {
         let to_controller = descriptor.egress_port == self.cpu_port;
         let info = QueueInfo {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When flows begin and how long they are.
+//! Start times, servers and sizes of a workload's flows.
 
 use std::net::SocketAddr;
 
@@ -10,24 +10,24 @@ use crate::seed;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// The times at which a workload's flows begin, one after the other.
+/// Iterator over the start times of a workload's flows.
 #[derive(Debug)]
-pub struct Starts {
+pub struct ArrivalTimes {
     arrivals: Arrivals,
     rng: Rng,
-    /// Time of the last arrival in nanoseconds, with fractions, which a Poisson process must not lose.
+    /// Time of the last arrival in nanoseconds. A Poisson process must keep its fraction.
     last: f64,
-    /// Arrivals taken.
+    /// Number of listed arrivals that were used or skipped.
     taken: usize,
     burst: u32,
-    /// Flows that begin together with the last one.
-    together: u32,
+    /// Number of flows of the current burst that have not started.
+    left_in_burst: u32,
     start: Nanos,
     stop: Nanos,
 }
 
-impl Starts {
-    /// Those of a workload; `seed` is this workload's own.
+impl ArrivalTimes {
+    /// Creates the generator of a workload, whose own seed is `seed`.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         Self {
             arrivals: workload.arrivals.clone(),
@@ -35,28 +35,28 @@ impl Starts {
             last: workload.start as f64,
             taken: 0,
             burst: workload.burst,
-            together: 0,
+            left_in_burst: 0,
             start: workload.start,
             stop: workload.stop.unwrap_or(Nanos::MAX),
         }
     }
 }
 
-impl Iterator for Starts {
+impl Iterator for ArrivalTimes {
     type Item = Nanos;
 
     fn next(&mut self) -> Option<Nanos> {
-        let begins = self.together == 0;
-        self.together = if begins {
+        let is_first = self.left_in_burst == 0;
+        self.left_in_burst = if is_first {
             self.burst - 1
         } else {
-            self.together - 1
+            self.left_in_burst - 1
         };
         let at = match &self.arrivals {
-            Arrivals::Poisson(_) if !begins => self.last as Nanos,
-            Arrivals::Times(times) if !begins => *times.get(self.taken - 1)?,
+            Arrivals::Poisson(_) if !is_first => self.last as Nanos,
+            Arrivals::Times(times) if !is_first => *times.get(self.taken - 1)?,
             Arrivals::Poisson(rate) => {
-                // By inversion; the logarithm is not the platform's, so that all platforms draw alike.
+                // Inversion method. This logarithm gives the same result on all platforms.
                 self.last -= libm::log(seed::unit(&mut self.rng)) / rate * NANOS_PER_SECOND;
                 self.last as Nanos
             }
@@ -73,22 +73,22 @@ impl Iterator for Starts {
     }
 }
 
-/// Draws whom a flow asks.
+/// Random choice of a flow's server.
 #[derive(Debug)]
-pub struct Servers {
-    /// Those first that the flows of a burst have asked.
+pub struct ServerChoice {
+    /// All servers; those that the current burst has used come first.
     servers: Vec<SocketAddr>,
-    asked: usize,
+    drawn: usize,
     burst: usize,
     rng: Rng,
 }
 
-impl Servers {
-    /// Those of a workload; `seed` is this workload's own.
+impl ServerChoice {
+    /// Creates the generator of a workload, whose own seed is `seed`.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         Self {
             servers: workload.servers.clone(),
-            asked: 0,
+            drawn: 0,
             burst: workload.burst as usize,
             rng: seed::generator(seed, "servers"),
         }
@@ -99,23 +99,23 @@ impl Servers {
         if self.burst == 1 {
             return self.rng.pick(&self.servers);
         }
-        let place = self.asked % self.servers.len();
-        let drawn = place + self.rng.below(self.servers.len() - place);
-        self.servers.swap(place, drawn);
-        self.asked = (self.asked + 1) % self.burst;
-        self.servers[place]
+        let position = self.drawn % self.servers.len();
+        let choice = position + self.rng.below(self.servers.len() - position);
+        self.servers.swap(position, choice);
+        self.drawn = (self.drawn + 1) % self.burst;
+        self.servers[position]
     }
 }
 
-/// Draws the length of responses.
+/// Random sizes of responses.
 #[derive(Debug)]
-pub struct Lengths {
+pub struct ResponseSizes {
     sizes: Sizes,
     rng: Rng,
 }
 
-impl Lengths {
-    /// Those of a workload; `seed` is this workload's own.
+impl ResponseSizes {
+    /// Creates the generator of a workload, whose own seed is `seed`.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         Self {
             sizes: workload.sizes.clone(),
@@ -123,7 +123,7 @@ impl Lengths {
         }
     }
 
-    /// Bytes of the next response, at least one.
+    /// Returns the size of the next response in bytes, at least one.
     pub fn draw(&mut self) -> u64 {
         match &self.sizes {
             Sizes::Fixed(bytes) => *bytes,
@@ -133,7 +133,7 @@ impl Lengths {
     }
 }
 
-/// The value below which a share `p` lies, linear between the points of a cumulative distribution.
+/// Returns the quantile `p` of a cumulative distribution, which is linear between its points.
 fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
     let above = points
         .partition_point(|point| point.1 < p)
@@ -154,7 +154,7 @@ mod tests {
     fn workload(arrivals: &str, sizes: &str) -> Workload {
         let text = format!(
             r#"{{"client": "c", "servers": ["10.0.0.1:80", "10.0.0.2:80"], "arrivals": {arrivals}, "sizes": {sizes}, "request_bytes": 100,
-                "start": 1000, "stop": 2000000000, "connection": "one a flow"}}"#
+                "start": 1000, "stop": 2000000000, "connection": "one-per-flow"}}"#
         );
         serde_json::from_str(&text).unwrap()
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn poisson_arrivals_have_the_configured_rate_and_variance() {
         let workload = workload(r#"{"poisson": 50000}"#, r#"{"fixed": 1}"#);
-        let times: Vec<_> = Starts::new(&workload, SEED).collect();
+        let times: Vec<_> = ArrivalTimes::new(&workload, SEED).collect();
         assert!(times.is_sorted() && times[0] >= 1000 && times[times.len() - 1] < 2_000_000_000);
         // 100,000 expected, with a standard deviation of 316.
         assert!(
@@ -190,7 +190,7 @@ mod tests {
             r#"{"fixed": 1}"#,
         );
         assert_eq!(
-            Starts::new(&workload, SEED).collect::<Vec<_>>(),
+            ArrivalTimes::new(&workload, SEED).collect::<Vec<_>>(),
             [1000, 1000, 7000]
         );
     }
@@ -200,24 +200,31 @@ mod tests {
         let mut workload = workload(r#"{"poisson": 50}"#, r#"{"fixed": 1}"#);
         workload.burst = 3;
         workload.servers.push("10.0.0.3:80".parse().unwrap());
-        let times: Vec<_> = Starts::new(&workload, SEED).collect();
+        let times: Vec<_> = ArrivalTimes::new(&workload, SEED).collect();
         let bursts: Vec<_> = times.chunks(3).collect();
         assert!((70..130).contains(&bursts.len()), "{}", bursts.len());
         assert!(bursts.iter().all(|burst| burst.len() == 3));
         assert!(bursts.iter().all(|burst| burst[0] == burst[2]));
-        let mut servers = Servers::new(&workload, SEED);
+        let mut servers = ServerChoice::new(&workload, SEED);
         let orders: std::collections::BTreeSet<Vec<_>> = (0..100)
             .map(|_| (0..3).map(|_| servers.draw()).collect())
             .collect();
-        assert_eq!(orders.len(), 6, "all orders, and in each all three");
+        assert_eq!(
+            orders.len(),
+            6,
+            "all orders occur, each with all three servers"
+        );
         workload.arrivals = Arrivals::Times(vec![2000]);
-        assert_eq!(Starts::new(&workload, SEED).collect::<Vec<_>>(), [2000; 3]);
+        assert_eq!(
+            ArrivalTimes::new(&workload, SEED).collect::<Vec<_>>(),
+            [2000; 3]
+        );
     }
 
     #[test]
     fn servers_are_used_equally_often() {
         let workload = workload(r#"{"times": []}"#, r#"{"fixed": 1}"#);
-        let mut servers = Servers::new(&workload, SEED);
+        let mut servers = ServerChoice::new(&workload, SEED);
         let first = (0..10_000)
             .filter(|_| servers.draw() == workload.servers[0])
             .count();
@@ -228,7 +235,7 @@ mod tests {
     #[test]
     fn sizes_follow_their_distribution() {
         let cdf = r#"{"cdf": [[0, 0], [100, 0.5], [200, 0.5], [1000, 1]]}"#;
-        let mut lengths = Lengths::new(&workload(r#"{"times": []}"#, cdf), SEED);
+        let mut lengths = ResponseSizes::new(&workload(r#"{"times": []}"#, cdf), SEED);
         let drawn: Vec<_> = (0..100_000).map(|_| lengths.draw()).collect();
         let share =
             |low, high| drawn.iter().filter(|&&n| low <= n && n < high).count() as f64 / 1e5;
@@ -242,7 +249,7 @@ mod tests {
             let share = share(low, high);
             assert!((share - expected).abs() < 0.01, "{share} of {low}..{high}");
         }
-        let mut uniform = Lengths::new(
+        let mut uniform = ResponseSizes::new(
             &workload(r#"{"times": []}"#, r#"{"uniform": [3, 5]}"#),
             SEED,
         );

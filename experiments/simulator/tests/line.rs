@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Times on a line of two hosts, by hand.
+//! Times on a link between two hosts, compared with calculated ones.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn serialization_and_propagation_are_exact() {
         scenario["links"][0]["rate"] = json!(rate);
         let flows = run(&scenario).flows();
         assert_eq!(flows.len(), 1);
-        // SYN, SYN-ACK, request with the ACK, response: each waits for the one before.
+        // SYN, SYN-ACK, request with the ACK, and response follow each other.
         let sent = [SYN, SYN, DATA + REQUEST, DATA + 1000].map(|bytes| nanoseconds(bytes, rate));
         let expected = sent.iter().sum::<u64>() + 4 * DELAY;
         assert_eq!(
@@ -46,41 +46,43 @@ fn frame_overhead_takes_time_on_the_wire() {
 }
 
 #[test]
-fn over_ipv6_frames_are_20_bytes_longer() {
+fn ipv6_frames_are_20_bytes_longer() {
     let mut scenario = line(1000);
     scenario["hosts"][0]["addresses"] = json!(["2001:db8::1"]);
     scenario["hosts"][1]["addresses"] = json!(["2001:db8::2"]);
     scenario["workload"][0]["servers"] = json!(["[2001:db8::2]:80"]);
-    let taken = |scenario| {
+    let duration = |scenario| {
         let flows = run(&scenario).flows();
         flows[0].end - flows[0].start
     };
     assert_eq!(
-        taken(scenario),
-        taken(line(1000)) + 4 * nanoseconds(20, GIGABIT)
+        duration(scenario),
+        duration(line(1000)) + 4 * nanoseconds(20, GIGABIT)
     );
 }
 
 #[test]
 fn busy_link_is_fully_used() {
-    // Ten segments, an initial window: they leave back to back.
+    // Ten segments, the initial window, leave back to back.
     let flows = run(&line(10 * 1448)).flows();
-    let before = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, GIGABIT));
-    let expected =
-        before.iter().sum::<u64>() + nanoseconds(10 * (DATA + 1448), GIGABIT) + 4 * DELAY;
+    let handshake_and_request = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, GIGABIT));
+    let expected = handshake_and_request.iter().sum::<u64>()
+        + nanoseconds(10 * (DATA + 1448), GIGABIT)
+        + 4 * DELAY;
     assert_eq!(flows[0].end, expected);
 }
 
 #[test]
 fn fractions_of_a_nanosecond_add_up() {
-    // At 7 Gbit/s a full frame of 1514 bytes takes 1730 2/7 ns; six of them 10,381 5/7.
+    // At 7 Gbit/s, a full frame of 1514 bytes takes 1730 2/7 ns, and six take 10,381 5/7 ns.
     let mut scenario = line(6 * 1448);
     scenario["links"][0]["rate"] = json!(7 * GIGABIT);
     let flows = run(&scenario).flows();
-    let before = [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, 7 * GIGABIT));
+    let handshake_and_request =
+        [SYN, SYN, DATA + REQUEST].map(|bytes| nanoseconds(bytes, 7 * GIGABIT));
     assert_eq!(
         flows[0].end,
-        before.iter().sum::<u64>() + 10_381 + 4 * DELAY
+        handshake_and_request.iter().sum::<u64>() + 10_381 + 4 * DELAY
     );
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole runs: the same bytes twice, and nothing lost without a count.
+//! Complete runs: they are reproducible and account for every packet.
 
 mod common;
 
 use common::{MILLISECOND, Results, dumbbell, run, trunk};
 use serde_json::{Value, json};
 
-/// A dumbbell in which much goes wrong: frames are lost, queues run over.
-fn rough() -> Value {
+/// Returns a dumbbell with losses and queue overflows.
+fn lossy_dumbbell() -> Value {
     let mut scenario = dumbbell();
     let trunk = trunk(&mut scenario);
     trunk["loss_ppb"] = json!(10_000_000);
@@ -27,9 +27,9 @@ fn check_conservation(results: &Results) {
     assert_eq!(f.ended, results.flows().len() as u64);
 }
 
-/// The same over QUIC.
-fn rough_quic() -> Value {
-    let mut scenario = rough();
+/// Returns the same dumbbell with QUIC.
+fn lossy_quic_dumbbell() -> Value {
+    let mut scenario = lossy_dumbbell();
     for workload in scenario["workload"].as_array_mut().unwrap() {
         workload["protocol"] = json!("quic");
     }
@@ -38,39 +38,49 @@ fn rough_quic() -> Value {
 
 #[test]
 fn same_scenario_gives_identical_output() {
-    let first = run(&rough());
-    assert_eq!(run(&rough()).files, first.files);
-    assert_eq!(run(&rough_quic()).files, run(&rough_quic()).files);
+    let first = run(&lossy_dumbbell());
+    assert_eq!(run(&lossy_dumbbell()).files, first.files);
+    assert_eq!(
+        run(&lossy_quic_dumbbell()).files,
+        run(&lossy_quic_dumbbell()).files
+    );
     assert!(
         first
             .files
             .values()
             .all(|text| text.lines().count() > 100 || text.starts_with('{'))
     );
-    let mut other = rough();
+    let mut other = lossy_dumbbell();
     other["seed"] = json!(2);
     assert_ne!(run(&other).files["flows.csv"], first.files["flows.csv"]);
 }
 
 #[test]
 fn every_packet_is_delivered_dropped_or_in_flight() {
-    check_ends(rough());
+    check_run(lossy_dumbbell());
 }
 
 #[test]
 fn every_quic_packet_is_delivered_dropped_or_in_flight() {
-    check_ends(rough_quic());
+    check_run(lossy_quic_dumbbell());
 }
 
-fn check_ends(scenario: Value) {
-    let whole = run(&scenario);
-    check_conservation(&whole);
-    assert_eq!(whole.summary.flows.active, 0);
-    assert!(whole.summary.flows.begun > 100, "{:?}", whole.summary.flows);
-    assert_eq!(whole.summary.flows.failed, 0);
-    let full = whole.summary.switches["far"].dropped.tail_drop;
-    let lost: u64 = whole.summary.lost.values().sum();
-    assert!(full > 0 && lost > 0, "{full} dropped, {lost} lost");
+fn check_run(scenario: Value) {
+    let complete = run(&scenario);
+    check_conservation(&complete);
+    assert_eq!(complete.summary.flows.active, 0);
+    assert!(
+        complete.summary.flows.begun > 100,
+        "{:?}",
+        complete.summary.flows
+    );
+    assert_eq!(complete.summary.flows.failed, 0);
+    let tail_drops = complete.summary.switches["far"].dropped.tail_drop;
+    let lost: u64 = complete.summary.lost.values().sum();
+    assert!(
+        tail_drops > 0 && lost > 0,
+        "{tail_drops} dropped, {lost} lost"
+    );
 
     let mut cut = scenario;
     cut["end"] = json!(20 * MILLISECOND);
@@ -81,33 +91,33 @@ fn check_ends(scenario: Value) {
 }
 
 #[test]
-fn frames_are_lost_at_the_configured_rate_by_the_seed() {
+fn losses_follow_the_configured_rate_and_the_seed() {
     let lost = |seed: u64| {
         let mut scenario = dumbbell();
         scenario["seed"] = json!(seed);
         trunk(&mut scenario)["loss_ppb"] = json!(50_000_000);
         let results = run(&scenario);
         let lost: u64 = results.summary.lost.values().sum();
-        // Everything that was sent crosses three links, or is lost on the second.
-        let crossed = results.summary.packets.sent;
-        (lost, lost as f64 / crossed as f64)
+        // Every sent frame crosses three links, or is lost on the second.
+        let sent = results.summary.packets.sent;
+        (lost, lost as f64 / sent as f64)
     };
     let (count, share) = lost(7);
-    // Some 10,000 frames at 5 %: a standard deviation of 0.2 %.
+    // About 10,000 frames at 5 %: a standard deviation of 0.2 %.
     assert!((0.04..0.06).contains(&share), "{share} of the frames lost");
     assert_eq!(lost(7).0, count);
     assert_ne!(lost(8).0, count);
 }
 
 #[test]
-fn every_flow_is_answered_completely_by_its_server() {
+fn every_flow_completes() {
     let results = run(&dumbbell());
     let mut flows = results.flows();
     flows.sort_by_key(|flow| flow.id);
     assert!(flows.iter().map(|flow| flow.id).eq(1..=flows.len() as u64));
     let to_h4 = flows.iter().filter(|flow| flow.server == "h4").count();
     assert!(to_h4 > flows.len() / 2 && to_h4 < flows.len());
-    // Four frames at least, over three links of 10 us each.
+    // At least four frames in sequence, over three links of 10 us each.
     assert!(flows.iter().all(|flow| flow.end - flow.start > 4 * 30_000));
     assert!(results.files["loads.csv"].lines().count() > 500);
 }
@@ -133,7 +143,7 @@ fn host_can_be_client_and_server() {
 }
 
 #[test]
-fn long_response_leaves_n_ff_before_its_end() {
+fn long_response_leaves_n_ff_before_it_ends() {
     for protocol in ["tcp", "quic"] {
         let mut scenario = dumbbell();
         let workload = scenario["workload"].as_array_mut().unwrap();
@@ -150,9 +160,9 @@ fn long_response_leaves_n_ff_before_its_end() {
     }
 }
 
-/// An unmasked dynamic cookie makes TSval decrease at times, and a receiver drops such segments (RFC 7323, section 5.3).
+/// With an unmasked dynamic cookie, TSval may decrease, and a receiver drops such segments (RFC 7323, section 5.3).
 #[test]
-fn client_in_the_data_center_removes_cookies_itself() {
+fn flow_without_edge_switch_ends_only_if_the_client_masks_cookies() {
     let ended = |masks: bool| {
         let mut scenario = dumbbell();
         scenario["end"] = json!(200 * MILLISECOND);
@@ -178,15 +188,15 @@ fn persistent_connection_is_reused() {
     workload["sizes"] = json!({"fixed": 5000});
     workload["connection"] = json!("persistent");
     let results = run(&scenario);
-    let taken: Vec<_> = results
+    let durations: Vec<_> = results
         .flows()
         .iter()
         .map(|flow| flow.end - flow.start)
         .collect();
-    assert_eq!(taken.len(), 3);
-    // The first one alone waits for a handshake: a SYN and a SYN-ACK over three links of 10 us.
-    assert!(taken[0] > taken[1] + 2 * 30_000, "{taken:?}");
-    assert_eq!(taken[1], taken[2]);
+    assert_eq!(durations.len(), 3);
+    // Only the first flow waits for a handshake: a SYN and a SYN-ACK over three links of 10 us.
+    assert!(durations[0] > durations[1] + 2 * 30_000, "{durations:?}");
+    assert_eq!(durations[1], durations[2]);
 }
 
 /// CloudCookie, figure 11.
@@ -212,7 +222,7 @@ fn bandwidth_goes_to_the_lowest_configured_rpt() {
         .skip(1)
         .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
         .collect();
-    // A line a flow and turn. The one that begins with nothing has to come out of its time-outs first.
+    // A line per flow and turn. The flow that is starved first must recover from its timeouts.
     let in_turn =
         |turn: usize| [0, 1].map(|flow| received[2 * turn + flow] - received[2 * turn - 2 + flow]);
     assert!(received[1] > 4.0 * received[0], "{received:?}");
@@ -243,7 +253,7 @@ fn ideal_scheduler_serves_the_short_flow_first() {
         flow.end - flow.start
     };
     let (fifo, pifo, sp_pifo) = (short("fifo"), short("pifo"), short("sp-pifo"));
-    // 100 full frames before it take 12 ms; its own eight frames and the rest of one before each take 2.
+    // 100 queued full frames take 12 ms. The flow's own eight frames, each after the rest of another one, take 2 ms.
     assert!(
         pifo.max(sp_pifo) < 3 * MILLISECOND && fifo > 2 * pifo.max(sp_pifo),
         "FIFO {fifo} ns, PIFO {pifo} ns, SP-PIFO {sp_pifo} ns"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that a program clones at egress and sends around again, as schedulers do for news of a queue.
+//! Worker packets: a program clones packets at egress and recirculates them, as schedulers do to report queue depths.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{line, run};
 use serde_json::json;
 use softswitch_p4c::{Options, compile, diag};
 
-/// How often the program sends a worker around.
+/// Number of recirculations of each worker.
 const LAPS: u64 = 3;
 
 #[test]
@@ -41,20 +41,20 @@ fn worker_packets_circulate_and_are_counted() {
     assert_eq!(results.flows().len(), 1);
     assert_eq!(
         packets.sent, plain.summary.packets.sent,
-        "hosts notice nothing"
+        "hosts are not affected"
     );
-    // The last acknowledgement may be under way when the run ends.
-    let departed = switch.received;
+    // The last acknowledgment may be in flight when the run ends.
+    let forwarded = switch.received;
     assert_eq!(
         (switch.copied, switch.dropped.ingress),
-        (departed, departed)
+        (forwarded, forwarded)
     );
-    assert_eq!(switch.recirculated, LAPS * departed);
-    assert_eq!(packets.p4, (1 + LAPS) * departed);
+    assert_eq!(switch.recirculated, LAPS * forwarded);
+    assert_eq!(packets.p4, (1 + LAPS) * forwarded);
     assert_eq!(
         packets.sent + packets.copied,
         packets.delivered + packets.dropped + packets.in_flight
     );
     let laps = &results.summary.counters["s"]["I.laps"];
-    assert!((1..=3).all(|lap| laps[&lap] == departed), "{laps:?}");
+    assert!((1..=3).all(|lap| laps[&lap] == forwarded), "{laps:?}");
 }

@@ -113,7 +113,7 @@ def _socket(address: IPv4Address | IPv6Address, port: int) -> str:
 def _workload(net: Graph, scenario: Scenario) -> list[dict[str, Any]]:
     workload = scenario.workload
     service = SERVICES[scenario.transport.protocol]
-    common = {"request_bytes": workload.request, "start": 0, "connection": "one a flow", "protocol": scenario.transport.protocol}
+    common = {"request_bytes": workload.request, "start": 0, "connection": "one-per-flow", "protocol": scenario.transport.protocol}
     direct = {host.name: _socket(service.address(net, host.name), SERVER_PORT) for host in net.hosts if host.is_server}
     if workload.flows:
         return [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CPU time of a data segment and its acknowledgment, through both ends of a connection.
+//! Measures the CPU time of a data segment and its acknowledgment, through both ends of a connection.
 //!
-//! For QUIC: two packets and the acknowledgment of both, divided by two.
+//! For QUIC, it is half of the time of two packets and their acknowledgment.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ const SEGMENTS: u64 = 4_000_000;
 
 fn main() {
     for congestion in [Congestion::NewReno, Congestion::Cubic, Congestion::Dctcp] {
-        for (name, lost_of) in [("no loss", u64::MAX), ("one in 1000 lost", 1000)] {
-            let cost = best(|| tcp(congestion, lost_of));
+        for (name, loss_interval) in [("no loss", u64::MAX), ("one in 1000 lost", 1000)] {
+            let cost = best(|| tcp(congestion, loss_interval));
             println!(
-                "tcp {congestion:?}, {name}: {cost:.0} ns per data segment and acknowledgement"
+                "tcp {congestion:?}, {name}: {cost:.0} ns per data segment and acknowledgment"
             );
         }
     }
@@ -26,23 +26,24 @@ fn main() {
     );
 }
 
-/// The best of some: other processes only add.
+/// Returns the minimum of five runs: other processes can only increase the time.
 fn best(run: impl Fn() -> f64) -> f64 {
     (0..5).map(|_| run()).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds for which a core has worked for this thread, by Linux's account.
-fn core_time() -> u64 {
-    let account = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    account
+/// Returns the CPU time of this thread in nanoseconds.
+fn cpu_time() -> u64 {
+    let schedstat =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux provides schedstat");
+    schedstat
         .split(' ')
         .next()
         .and_then(|time| time.parse().ok())
-        .expect("nanoseconds come first")
+        .expect("the first field has nanoseconds")
 }
 
-/// Nanoseconds a segment; every `lost_of`-th is lost.
-fn tcp(congestion: Congestion, lost_of: u64) -> f64 {
+/// Returns the nanoseconds per segment. Of `loss_interval` segments, one is lost.
+fn tcp(congestion: Congestion, loss_interval: u64) -> f64 {
     let config = Config {
         congestion,
         delayed_ack: None,
@@ -72,19 +73,19 @@ fn tcp(congestion: Congestion, lost_of: u64) -> f64 {
             }
             if let Some(segment) = data.pop_front() {
                 sent += 1;
-                if sent % lost_of != 0 {
+                if sent % loss_interval != 0 {
                     server.receive(now, &segment);
                 }
             }
         }
     };
     run(SEGMENTS / 10);
-    let start = core_time();
+    let start = cpu_time();
     run(SEGMENTS);
-    (core_time() - start) as f64 / SEGMENTS as f64
+    (cpu_time() - start) as f64 / SEGMENTS as f64
 }
 
-/// Nanoseconds a packet; every 1000th is lost.
+/// Returns the nanoseconds per packet. One in 1000 is lost.
 fn quic() -> f64 {
     let config = quic::Config {
         congestion: Congestion::NewReno,
@@ -121,7 +122,7 @@ fn quic() -> f64 {
         }
     };
     run(SEGMENTS / 10);
-    let start = core_time();
+    let start = cpu_time();
     run(SEGMENTS);
-    (core_time() - start) as f64 / SEGMENTS as f64
+    (cpu_time() - start) as f64 / SEGMENTS as f64
 }

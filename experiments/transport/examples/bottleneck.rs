@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The congestion window of one flow over a bottleneck, to be held against other simulators'.
+//! Prints the congestion window of one flow over a bottleneck, for comparison with other simulators.
 //!
 //! ```text
 //! cargo run --release -p frontage-transport --example bottleneck -- newreno|cubic|dctcp SECONDS
 //! ```
 //!
-//! The link has 20 Mbit/s, 10 ms each way and a drop-tail queue of 50 packets. Segments have 1000
-//! bytes, no timestamps, and are acknowledged one by one. Prints milliseconds and cwnd in bytes
-//! every 10 ms, and at the end what was received and lost to standard error.
+//! The link has 20 Mbit/s, 10 ms of delay in each direction, and a drop-tail queue of 50 packets. Segments have 1000 bytes and no
+//! timestamps, and are acknowledged separately. Every 10 ms of simulated time, the program prints the time in milliseconds and cwnd in bytes.
+//! At the end, it prints the received bytes and drops to standard error.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -29,7 +29,7 @@ fn main() {
     let seconds: u64 = arguments
         .next()
         .and_then(|text| text.parse().ok())
-        .expect("the second must be seconds");
+        .expect("the second argument must be a number of seconds");
     let mark_at = (congestion == Congestion::Dctcp).then_some(20);
     let link = Link {
         rate: 20_000_000,

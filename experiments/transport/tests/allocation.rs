@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Once the buffers have grown to the window, packets cause no allocations, with and without losses.
+//! Packets cause no allocations once the buffers have grown to the window, with and without losses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);

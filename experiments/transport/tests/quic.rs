@@ -25,7 +25,7 @@ struct Testbed<C> {
     config: Config,
     log: Vec<(Nanos, usize, Packet)>,
     channel: C,
-    on_the_way: BTreeMap<(Nanos, usize), (usize, Packet)>,
+    in_flight: BTreeMap<(Nanos, usize), (usize, Packet)>,
     next: usize,
     /// Length of each response in bytes.
     response: u64,
@@ -46,7 +46,7 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
             config: config.clone(),
             log: vec![],
             channel,
-            on_the_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next: 0,
             response,
             responses: vec![],
@@ -66,19 +66,19 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
         }
     }
 
-    fn send(&mut self, way: usize, mut packet: Packet) {
+    fn send(&mut self, direction: usize, mut packet: Packet) {
         assert!(packet.length <= self.config.max_datagram, "{packet:?}");
-        self.log.push((self.now, way, packet));
-        for after in (self.channel)(way, &mut packet) {
-            self.on_the_way
-                .insert((self.now + after, self.next), (way, packet));
+        self.log.push((self.now, direction, packet));
+        for after in (self.channel)(direction, &mut packet) {
+            self.in_flight
+                .insert((self.now + after, self.next), (direction, packet));
             self.next += 1;
         }
     }
 
     fn step(&mut self) -> bool {
         self.pump();
-        let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
+        let arrival = self.in_flight.first_key_value().map(|((at, _), _)| *at);
         let timers = [
             self.client.timeout(),
             self.server.as_ref().and_then(Connection::timeout),
@@ -88,8 +88,8 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
         };
         self.now = self.now.max(at);
         if arrival == Some(at) {
-            let (_, (way, packet)) = self.on_the_way.pop_first().expect("it is there");
-            match (way, &mut self.server) {
+            let (_, (direction, packet)) = self.in_flight.pop_first().expect("there is an arrival");
+            match (direction, &mut self.server) {
                 (TO_CLIENT, _) => self.client.receive(self.now, &packet),
                 (_, Some(server)) => server.receive(self.now, &packet),
                 (_, None) if packet.handshake => {
@@ -119,7 +119,7 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
     }
 
     fn server(&self) -> &Connection {
-        self.server.as_ref().expect("it was reached")
+        self.server.as_ref().expect("the server has accepted")
     }
 
     /// Returns time and number of the server's packets with stream data.
@@ -127,7 +127,7 @@ impl<C: FnMut(usize, &mut Packet) -> Vec<Nanos>> Testbed<C> {
         let data = self
             .log
             .iter()
-            .filter(|(_, way, packet)| *way == TO_CLIENT && !packet.frames.is_empty());
+            .filter(|(_, direction, packet)| *direction == TO_CLIENT && !packet.frames.is_empty());
         data.map(|(at, _, packet)| (*at, packet.number)).collect()
     }
 }
@@ -145,27 +145,27 @@ proptest! {
 
     #[test]
     fn all_streams_arrive_over_any_path(
-        law in prop_oneof![Just(Congestion::NewReno), Just(Congestion::Cubic), Just(Congestion::Dctcp)],
+        congestion in prop_oneof![Just(Congestion::NewReno), Just(Congestion::Cubic), Just(Congestion::Dctcp)],
         requests in prop::collection::vec(0u64..5_000, 1..12),
         response in 0u64..60_000,
-        (loss, late, twice, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
+        (loss, delay, duplication, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
         max_ack_delay in prop_oneof![Just(0), Just(25 * MILLISECOND)],
         seed: u128,
     ) {
-        let config = Config { congestion: law, max_ack_delay, ..Config::default() };
+        let config = Config { congestion, max_ack_delay, ..Config::default() };
         let mut random = Pcg64Mcg::new(seed);
-        // Not more in a row than an end puts up with.
+        // Limit consecutive losses, so that no end gives up.
         let mut lost = [0; 2];
-        let channel = move |way: usize, packet: &mut Packet| {
-            let mut hits = |of_thousand: u32| random.next_u32() % 1000 < of_thousand;
+        let channel = move |direction: usize, packet: &mut Packet| {
+            let mut hits = |per_mille: u32| random.next_u32() % 1000 < per_mille;
             let mut fate = vec![];
-            if lost[way] < 5 && hits(loss) {
-                lost[way] += 1;
+            if lost[direction] < 5 && hits(loss) {
+                lost[direction] += 1;
             } else {
-                lost[way] = 0;
-                fate.push(10 * MILLISECOND + if hits(late) { 7 * MILLISECOND } else { 0 });
+                lost[direction] = 0;
+                fate.push(10 * MILLISECOND + if hits(delay) { 7 * MILLISECOND } else { 0 });
             }
-            if hits(twice) {
+            if hits(duplication) {
                 fate.push(25 * MILLISECOND);
             }
             if packet.ecn == Ecn::Ect0 && hits(mark) {
@@ -188,12 +188,12 @@ proptest! {
         prop_assert_eq!(testbed.client.acknowledged(), requests.iter().sum::<u64>());
         prop_assert_eq!(testbed.server().acknowledged(), response * requests.len() as u64);
         prop_assert_eq!(testbed.server().sent(), response * requests.len() as u64);
-        // Nothing is in flight when all is acknowledged, but for a probe or a lost PING.
+        // When all data is acknowledged, only a probe or a lost PING may be in flight.
         prop_assert!(testbed.server().statistics().flight < 3000);
     }
 }
 
-/// One round trip for the handshake, then a request and its response, whose window doubles.
+/// The handshake takes one round trip. Then the window of the response doubles every round trip.
 #[test]
 fn handshake_takes_one_round_trip_and_slow_start_doubles() {
     let mut testbed = Testbed::new(&plain(), &[100], 200 * 1160, |_, _: &mut Packet| {
@@ -202,7 +202,7 @@ fn handshake_takes_one_round_trip_and_slow_start_doubles() {
     testbed.run(5 * SECOND);
     let head: Vec<_> = testbed.log[..3]
         .iter()
-        .map(|(at, way, packet)| (*at, *way, packet.handshake, packet.length))
+        .map(|(at, direction, packet)| (*at, *direction, packet.handshake, packet.length))
         .collect();
     assert_eq!(
         head[..2],
@@ -220,9 +220,10 @@ fn handshake_takes_one_round_trip_and_slow_start_doubles() {
     assert_eq!(testbed.responses, [(0, 200 * 1160)]);
 }
 
+/// Creates a channel that loses the server's packets with these numbers.
 fn losing(numbers: &'static [u64]) -> impl FnMut(usize, &mut Packet) -> Vec<Nanos> {
-    move |way, packet| {
-        if way == TO_CLIENT && numbers.contains(&packet.number) {
+    move |direction, packet| {
+        if direction == TO_CLIENT && numbers.contains(&packet.number) {
             vec![]
         } else {
             vec![DELAY]
@@ -245,7 +246,7 @@ fn packet_threshold_detects_loss() {
         (1, 1, 0)
     );
     assert_eq!(testbed.responses, [(0, 300_000)]);
-    // Packets 2 to 7 went out together, as did all of the first window.
+    // All packets of the first window left together.
     let data = testbed.data();
     assert_eq!(data.iter().filter(|(at, _)| *at == 3 * DELAY).count(), 10);
 }
@@ -271,8 +272,8 @@ fn time_threshold_detects_loss_near_the_end() {
 #[test]
 fn probe_timeout_backs_off() {
     let mut cut = false;
-    let channel = move |way, packet: &mut Packet| {
-        cut |= way == TO_CLIENT && !packet.frames.is_empty();
+    let channel = move |direction, packet: &mut Packet| {
+        cut |= direction == TO_CLIENT && !packet.frames.is_empty();
         if cut { vec![] } else { vec![DELAY] }
     };
     let mut testbed = Testbed::new(&plain(), &[100], 10_000_000, channel);
@@ -285,7 +286,7 @@ fn probe_timeout_backs_off() {
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) / MILLISECOND)
         .collect();
-    // The handshake's round trip of 100 ms: SRTT = 100, RTTVAR = 50.
+    // After the handshake's round trip of 100 ms, SRTT is 100 ms and RTTVAR 50 ms.
     assert_eq!(steps[..4], [300, 600, 1200, 2400]);
 }
 
@@ -294,8 +295,8 @@ fn probe_timeout_backs_off() {
 fn persistent_congestion_collapses_the_window() {
     let cut = Rc::new(Cell::new(false));
     let is_cut = Rc::clone(&cut);
-    let channel = move |way, _: &mut Packet| {
-        if way == TO_CLIENT && is_cut.get() {
+    let channel = move |direction, _: &mut Packet| {
+        if direction == TO_CLIENT && is_cut.get() {
             vec![]
         } else {
             vec![DELAY]
@@ -327,7 +328,7 @@ fn acknowledgments_are_delayed() {
     let acks: Vec<_> = testbed
         .log
         .iter()
-        .filter(|(_, way, packet)| *way == TO_SERVER && packet.frames.is_empty())
+        .filter(|(_, direction, packet)| *direction == TO_SERVER && packet.frames.is_empty())
         .collect();
     let last = acks[acks.len() - 1];
     assert_eq!(last.2.ack.map(|ack| ack.delay), Some(25 * MILLISECOND));
@@ -340,8 +341,8 @@ fn newreno_throughput_follows_mathis() {
     let loss = 0.002f64;
     let mut random = Pcg64Mcg::new(11);
     let limit = (loss * 2f64.powi(32)) as u32;
-    let channel = move |way, packet: &mut Packet| {
-        let lost = way == TO_CLIENT && !packet.frames.is_empty() && random.next_u32() < limit;
+    let channel = move |direction, packet: &mut Packet| {
+        let lost = direction == TO_CLIENT && !packet.frames.is_empty() && random.next_u32() < limit;
         if lost { vec![] } else { vec![DELAY] }
     };
     let mut testbed = Testbed::new(&plain(), &[100], 1 << 40, channel);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Testbed, Way, plain};
+use common::{Direction, Testbed, plain};
 use frontage_transport::congestion::Congestion;
 use frontage_transport::tcp::{Config, Ecn, Model, Segment, State};
 use frontage_transport::{MILLISECOND, SECOND};
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::RngCore;
 
 fn configs() -> impl Strategy<Value = Config> {
-    let laws = prop_oneof![
+    let algorithms = prop_oneof![
         Just(Congestion::NewReno),
         Just(Congestion::Cubic),
         Just(Congestion::Dctcp)
@@ -24,7 +24,7 @@ fn configs() -> impl Strategy<Value = Config> {
         prop_oneof![Just(None), Just(Some(40 * MILLISECOND))],
         0u64..200_000,
     );
-    (laws, numbers, any::<[bool; 3]>()).prop_map(
+    (algorithms, numbers, any::<[bool; 3]>()).prop_map(
         |(congestion, (mss, initial_window, delayed_ack, window), flags)| Config {
             mss,
             initial_window,
@@ -49,26 +49,26 @@ proptest! {
         server in configs(),
         model in prop_oneof![Just(Model::Rfc), Just(Model::NetBench)],
         (request, response) in (1u64..20, 1u64..150),
-        (loss, late, twice, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
+        (loss, delay, duplication, mark) in (0u32..300, 0u32..200, 0u32..100, 0u32..300),
         isns: (u32, u32),
         seed: u128,
     ) {
         let (client, server) = (Config { model, ..client }, Config { model, ..server });
         let (request, response) = (request * u64::from(client.mss) / 2, response * u64::from(server.mss) * 2 / 3);
         let mut random = Pcg64Mcg::new(seed);
-        // Not more in a row than an end puts up with.
+        // Limit consecutive losses, so that no end gives up.
         let mut lost = [0; 2];
-        let channel = move |way: Way, number, segment: &mut Segment| {
-            let mut hits = |of_thousand: u32| number < 1000 && random.next_u32() % 1000 < of_thousand;
+        let channel = move |direction: Direction, number, segment: &mut Segment| {
+            let mut hits = |per_mille: u32| number < 1000 && random.next_u32() % 1000 < per_mille;
             let mut fate = vec![];
-            let lost = &mut lost[way as usize];
+            let lost = &mut lost[direction as usize];
             if *lost < 5 && hits(loss) {
                 *lost += 1;
             } else {
                 *lost = 0;
-                fate.push(10 * MILLISECOND + if hits(late) { 7 * MILLISECOND } else { 0 });
+                fate.push(10 * MILLISECOND + if hits(delay) { 7 * MILLISECOND } else { 0 });
             }
-            if hits(twice) {
+            if hits(duplication) {
                 fate.push(25 * MILLISECOND);
             }
             if segment.ecn == Ecn::Ect0 && hits(mark) {
@@ -85,12 +85,12 @@ proptest! {
         prop_assert!(!testbed.client.is_aborted(), "{:?}", testbed.client);
         prop_assert_eq!(testbed.client.readable(), response);
         prop_assert_eq!(testbed.client.acknowledged(), request);
-        let server = testbed.server.as_ref().expect("it was reached");
+        let server = testbed.server.as_ref().expect("the server has accepted");
         prop_assert!(!server.is_aborted());
         prop_assert_eq!(server.readable(), request);
         prop_assert_eq!((server.sent(), server.acknowledged()), (response, response));
         prop_assert!(matches!(testbed.client.state(), State::TimeWait | State::Closed));
         prop_assert!(matches!(server.state(), State::TimeWait | State::Closed));
-        prop_assert_eq!(testbed.arrived_in_order(Way::ToClient), response);
+        prop_assert_eq!(testbed.arrived_in_order(Direction::ToClient), response);
     }
 }

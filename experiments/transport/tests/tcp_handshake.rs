@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Testbed, Way, delay, plain};
+use common::{Direction, Testbed, delay, plain};
 use frontage_transport::tcp::{Config, Connection, Flags, Segment, State, Timestamps};
 use frontage_transport::{MILLISECOND, Nanos, SECOND};
 
-/// One-way delay.
+/// One-direction delay.
 const DELAY: Nanos = 50 * MILLISECOND;
 
 #[test]
@@ -28,15 +28,15 @@ fn handshake_negotiates_options() {
     let flags: Vec<_> = testbed
         .log
         .iter()
-        .map(|sent| (sent.at / DELAY, sent.way, sent.segment.flags))
+        .map(|sent| (sent.at / DELAY, sent.direction, sent.segment.flags))
         .collect();
     let ack = Flags::ACK;
     let expected = [
-        (0, Way::ToServer, Flags::SYN),
-        (1, Way::ToClient, Flags::SYN | ack),
-        (2, Way::ToServer, Flags::FIN | ack),
-        (3, Way::ToClient, Flags::FIN | Flags::PSH | ack),
-        (4, Way::ToServer, ack),
+        (0, Direction::ToServer, Flags::SYN),
+        (1, Direction::ToClient, Flags::SYN | ack),
+        (2, Direction::ToServer, Flags::FIN | ack),
+        (3, Direction::ToClient, Flags::FIN | Flags::PSH | ack),
+        (4, Direction::ToServer, ack),
     ];
     assert_eq!(flags, expected);
     let syn = &testbed.log[0].segment;
@@ -56,7 +56,7 @@ fn handshake_negotiates_options() {
         Some(Timestamps { val: 100, ecr: 50 })
     );
     assert_eq!(u64::from(testbed.log[2].segment.window) << 5, 1 << 20);
-    // Both closed at once: the server had seen the client's FIN before it sent its own.
+    // The server had received the client's FIN before it sent its own, so it closes at once.
     assert_eq!(
         (testbed.client.state(), testbed.server().state()),
         (State::TimeWait, State::Closed)
@@ -64,7 +64,7 @@ fn handshake_negotiates_options() {
 }
 
 #[test]
-fn window_scale_of_one_end_only_is_not_used() {
+fn window_scale_of_one_end_is_not_used() {
     let mut server = Connection::connect(&plain(), 0, 0);
     let mut syn = server.poll_transmit(0).expect("a SYN");
     (syn.window_scale, syn.sack_permitted) = (None, false);
@@ -80,8 +80,8 @@ fn window_scale_of_one_end_only_is_not_used() {
 #[test]
 fn syn_retransmissions_back_off() {
     let lossy = |losses: usize| {
-        move |way, number, _: &mut Segment| {
-            if way == Way::ToServer && number < losses {
+        move |direction, number, _: &mut Segment| {
+            if direction == Direction::ToServer && number < losses {
                 vec![]
             } else {
                 vec![DELAY]
@@ -99,10 +99,10 @@ fn syn_retransmissions_back_off() {
         syns.map(|sent| sent.at / SECOND).collect::<Vec<_>>(),
         [0, 1, 3, 7]
     );
-    let first = testbed.data(Way::ToServer)[0].0;
+    let first = testbed.data(Direction::ToServer)[0].0;
     assert_eq!(
         testbed
-            .data(Way::ToServer)
+            .data(Direction::ToServer)
             .iter()
             .filter(|(at, ..)| *at == first)
             .count(),
@@ -151,12 +151,12 @@ fn paws_drops_old_duplicates() {
             .client
             .poll_transmit(now)
             .is_some_and(|ack| ack.ack == next.seq),
-        "it is answered"
+        "the segment is answered with an ACK"
     );
     next.ts = Some(ts);
     testbed.client.receive(now, &next);
     assert_eq!(testbed.client.readable(), 2000);
-    // TS.Recent wraps as sequence numbers do.
+    // TS.Recent wraps like sequence numbers.
     next.seq = next.seq.wrapping_add(1000);
     next.ts = Some(Timestamps {
         val: ts.val.wrapping_add((1 << 31) - 1),
@@ -180,13 +180,13 @@ fn reset_ends_a_connection() {
     assert!(testbed.client.is_aborted() && testbed.client.is_closed());
     assert_eq!(testbed.client.poll_transmit(testbed.now), None);
 
-    // A host without such a connection resets it.
+    // A host without the connection answers with a RST.
     let mut client = Connection::connect(&plain(), 7, 0);
     let syn = client.poll_transmit(0).expect("a SYN");
-    client.receive(0, &syn.reset().expect("an answer"));
+    client.receive(0, &syn.reset().expect("a RST"));
     assert!(client.is_aborted());
 
-    // A RST beside the number that is due is not believed (RFC 5961).
+    // A RST without the expected sequence number is ignored (RFC 5961).
     let mut testbed = Testbed::new(&plain(), &plain(), 0, delay(DELAY));
     testbed.run(SECOND);
     let ack = testbed.log.last().expect("an ACK").segment;

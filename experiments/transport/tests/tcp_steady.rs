@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steady state of long flows: the formulas of the literature, and fairness.
+//! Steady state of long flows: comparison with formulas of the literature, and fairness.
 
 mod common;
 
 use common::bottleneck::{Bottleneck, Link};
-use common::{Testbed, Way, plain};
+use common::{Direction, Testbed, plain};
 use frontage_transport::congestion::Congestion;
 use frontage_transport::tcp::{Config, Ecn, Flags, Segment};
 use frontage_transport::{MILLISECOND, SECOND};
@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::RngCore;
 
 /// Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm" (1997): MSS/RTT * sqrt(3/2p).
-/// Without delayed acknowledgements; timeouts make the flow slower than the formula.
+/// Acknowledgments are immediate. Timeouts make the flow slower than the formula.
 #[test]
 fn newreno_throughput_follows_mathis() {
     for (loss, sack) in [(0.0005, true), (0.002, true), (0.005, true), (0.002, false)] {
@@ -75,7 +75,7 @@ fn two_flows_share_fairly() {
             jain > 0.95,
             "{congestion:?}: Jain's index {jain}, {shares:?}"
         );
-        assert!(used > 0.95, "{congestion:?}: {used} of the link is used");
+        assert!(used > 0.95, "{congestion:?}: utilization {used}");
         match congestion {
             Congestion::Dctcp => assert_eq!(link.drops, 0),
             _ => assert!(link.drops > 0),
@@ -106,7 +106,7 @@ fn dctcp_keeps_the_queue_at_the_threshold() {
         alpha += bottleneck.flows[0]
             .client
             .marked_share()
-            .expect("DCTCP has it")
+            .expect("DCTCP has an alpha")
             / 30_000.0;
     }
     let mean = bottleneck.depth.0 as f64 / bottleneck.depth.1 as f64;
@@ -134,8 +134,8 @@ fn cubic_follows_its_curve_over_a_path() {
         congestion: Congestion::Cubic,
         ..plain()
     };
-    let channel = |way, number: usize, _: &mut Segment| {
-        if way == Way::ToClient && number == 1000 {
+    let channel = |direction, number: usize, _: &mut Segment| {
+        if direction == Direction::ToClient && number == 1000 {
             vec![]
         } else {
             vec![50 * MILLISECOND]
@@ -148,14 +148,14 @@ fn cubic_follows_its_curve_over_a_path() {
             .as_ref()
             .is_none_or(|server| server.statistics().fast_recoveries == 0)
     });
-    let begun = testbed.now;
+    let start = testbed.now;
     let ssthresh = testbed.server().statistics().ssthresh;
     let w_max = ssthresh as f64 / 0.7 / 1000.0;
     let k = (w_max * 0.3 / 0.4).cbrt();
-    // Recovery takes a round trip, at whose end the curve begins.
+    // The curve starts at the end of recovery, which takes a round trip.
     for seconds in 1..20 {
-        testbed.run_while(begun + seconds * SECOND, |_| true);
-        let t = (testbed.now - begun) as f64 / 1e9 - 0.1;
+        testbed.run_while(start + seconds * SECOND, |_| true);
+        let t = (testbed.now - start) as f64 / 1e9 - 0.1;
         let got = testbed.server().statistics().cwnd as f64 / 1000.0;
         let curve = |t: f64| 0.4 * (t - k).powi(3) + w_max;
         let (low, high) = (curve(t - 0.1), curve(t + 0.15));
@@ -183,7 +183,11 @@ fn mark_reduces_the_window_once_per_window() {
                 segment.ecn = Ecn::Ce;
             }
         } else {
-            assert_eq!(segment.ecn, Ecn::NotEct, "of pure ACKs and SYNs");
+            assert_eq!(
+                segment.ecn,
+                Ecn::NotEct,
+                "pure ACKs and SYNs are not ECN-capable"
+            );
         }
         vec![50 * MILLISECOND]
     };
@@ -209,11 +213,12 @@ fn mark_reduces_the_window_once_per_window() {
         .iter()
         .filter(|sent| sent.segment.flags.has(Flags::CWR));
     assert_eq!(
-        cwr.map(|sent| sent.way).collect::<Vec<_>>(),
-        [Way::ToClient]
+        cwr.map(|sent| sent.direction).collect::<Vec<_>>(),
+        [Direction::ToClient]
     );
-    let ece =
-        |sent: &&common::Sent| sent.way == Way::ToServer && sent.segment.flags.has(Flags::ECE);
+    let ece = |sent: &&common::Sent| {
+        sent.direction == Direction::ToServer && sent.segment.flags.has(Flags::ECE)
+    };
     let echoes: Vec<_> = testbed.log[1..]
         .iter()
         .filter(ece)
@@ -221,7 +226,7 @@ fn mark_reduces_the_window_once_per_window() {
         .collect();
     assert!(
         echoes[echoes.len() - 1] - echoes[0] < 150 * MILLISECOND,
-        "a round trip and the window"
+        "echoes last at most one round trip and the time of a window"
     );
 }
 
@@ -236,7 +241,7 @@ fn dctcp_echoes_marks_exactly() {
     let mut random = Pcg64Mcg::new(3);
 
     let channel = move |_, _, segment: &mut Segment| {
-        assert_eq!(segment.ecn, Ecn::Ect0, "of all DCTCP's packets");
+        assert_eq!(segment.ecn, Ecn::Ect0, "all DCTCP packets are ECN-capable");
         if segment.len > 0 && random.next_u32().is_multiple_of(4) {
             segment.ecn = Ecn::Ce;
         }
@@ -248,11 +253,11 @@ fn dctcp_echoes_marks_exactly() {
     testbed.pump();
     testbed.run(60 * SECOND);
     assert_eq!(testbed.client.readable(), 500_000);
-    // By the acknowledgements: how many bytes were marked. By the same seed: how many there were.
+    // Compare the marked bytes according to the acknowledgments with the marks, which the same seed repeats.
     let (mut last, mut echoed) = (2_000_001, 0);
     for sent in testbed.log[2..]
         .iter()
-        .filter(|sent| sent.way == Way::ToServer)
+        .filter(|sent| sent.direction == Direction::ToServer)
     {
         let bytes = sent.segment.ack.wrapping_sub(last);
         echoed += if sent.segment.flags.has(Flags::ECE) {
@@ -267,5 +272,5 @@ fn dctcp_echoes_marks_exactly() {
         .filter(|_| random.next_u32().is_multiple_of(4))
         .count();
     assert_eq!(echoed as usize, marks * 1000);
-    assert!(testbed.log.len() < 1000, "acknowledgements are delayed");
+    assert!(testbed.log.len() < 1000, "acknowledgments are delayed");
 }

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Sent, Testbed, Way, delay, plain};
+use common::{Direction, Sent, Testbed, delay, plain};
 use frontage_transport::tcp::{Config, Segment};
 use frontage_transport::{MILLISECOND, Nanos, SECOND};
 
-/// One-way delay.
+/// One-direction delay.
 const DELAY: Nanos = 50 * MILLISECOND;
 const RTT: Nanos = 2 * DELAY;
 
@@ -16,7 +16,7 @@ fn segments_by_round<C>(testbed: &Testbed<C>) -> Vec<usize>
 where
     C: common::Channel,
 {
-    let data = testbed.data(Way::ToClient);
+    let data = testbed.data(Direction::ToClient);
     let first = data[0].0;
     let rounds = (data[data.len() - 1].0 - first) / RTT + 1;
     let of = |round| {
@@ -29,19 +29,21 @@ where
 
 /// Returns time and offset of the server's retransmissions, in order.
 fn retransmissions<C: common::Channel>(testbed: &Testbed<C>) -> Vec<(Nanos, u64)> {
-    let data = testbed.data(Way::ToClient);
-    let again = data
+    let data = testbed.data(Direction::ToClient);
+    let retransmitted = data
         .iter()
         .enumerate()
         .filter(|(n, (_, offset, _))| data[..*n].iter().any(|d| d.1 == *offset));
-    again.map(|(_, (at, offset, _))| (*at, *offset)).collect()
+    retransmitted
+        .map(|(_, (at, offset, _))| (*at, *offset))
+        .collect()
 }
 
 /// Creates a channel that loses these data segments, numbered in the order in which the server sends them.
 fn losing(lost: &'static [usize]) -> impl common::Channel {
     let mut data = 0;
-    move |way, _, segment: &mut Segment| {
-        if way == Way::ToServer || segment.len == 0 {
+    move |direction, _, segment: &mut Segment| {
+        if direction == Direction::ToServer || segment.len == 0 {
             return vec![DELAY];
         }
         data += 1;
@@ -59,7 +61,7 @@ fn slow_start_doubles_every_round_trip() {
     let mut testbed = Testbed::new(&plain(), &plain(), 310_000, delay(DELAY));
     testbed.run(SECOND * 5);
     assert_eq!(segments_by_round(&testbed), [10, 20, 40, 80, 160]);
-    // The initial window, and all that was acknowledged, with the FIN.
+    // The initial window, plus all acknowledged bytes and the FIN.
     assert_eq!(testbed.server().statistics().cwnd, 10_000 + 310_000 + 1);
 }
 
@@ -93,9 +95,9 @@ fn acknowledgments_wait_for_a_second_segment() {
     let acks: Vec<&Sent> = testbed
         .log
         .iter()
-        .filter(|sent| sent.way == Way::ToServer)
+        .filter(|sent| sent.direction == Direction::ToServer)
         .collect();
-    // SYN, ACK of the SYN-ACK, one for two segments, the FIN's at once.
+    // SYN, ACK of the SYN-ACK, an ACK per two segments, and an immediate ACK of the FIN.
     assert_eq!(acks.len(), 2 + 75 + 1);
 
     let mut testbed = Testbed::new(&client, &plain(), 0, delay(DELAY));
@@ -121,13 +123,13 @@ fn third_duplicate_acknowledgment_retransmits() {
                 .as_ref()
                 .is_none_or(|server| server.statistics().fast_recoveries == 0)
         });
-        // Segments 0 and 1 let out 10 to 13; the duplicates of 3 and 4 let out 14 and 15; that of
-        // 5 brings 2.
-        let data = testbed.data(Way::ToClient);
+        // The ACKs of segments 0 and 1 release segments 10 to 13, and the duplicates after 3 and 4 release 14 and 15. The duplicate
+        // after 5 triggers the retransmission of 2.
+        let data = testbed.data(Direction::ToClient);
         let order: Vec<u64> = data.iter().map(|(_, offset, _)| offset / 1000).collect();
         assert_eq!(order[10..17], [10, 11, 12, 13, 14, 15, 2], "sack {sack}");
         let statistics = testbed.server().statistics();
-        // The window was 12 segments; limited transmit's two do not count.
+        // The window was 12 segments; the two segments of limited transmit do not count.
         assert_eq!(
             (
                 statistics.ssthresh,
@@ -152,11 +154,17 @@ fn newreno_fills_one_hole_per_round_trip() {
     };
     let mut testbed = Testbed::new(&config, &config, 200_000, losing(&[10, 12, 14]));
     testbed.run(SECOND * 60);
-    let again = retransmissions(&testbed);
-    let holes: Vec<u64> = again.iter().map(|(_, offset)| offset / 1000).collect();
+    let retransmitted = retransmissions(&testbed);
+    let holes: Vec<u64> = retransmitted
+        .iter()
+        .map(|(_, offset)| offset / 1000)
+        .collect();
     assert_eq!(holes, [10, 12, 14]);
     assert_eq!(
-        [again[1].0 - again[0].0, again[2].0 - again[1].0],
+        [
+            retransmitted[1].0 - retransmitted[0].0,
+            retransmitted[2].0 - retransmitted[1].0
+        ],
         [RTT, RTT]
     );
     let statistics = testbed.server().statistics();
@@ -168,21 +176,25 @@ fn newreno_fills_one_hole_per_round_trip() {
 fn sack_fills_all_holes_in_one_round_trip() {
     let mut testbed = Testbed::new(&plain(), &plain(), 200_000, losing(&[10, 12, 14]));
     testbed.run(SECOND * 60);
-    let again = retransmissions(&testbed);
-    let holes: Vec<u64> = again.iter().map(|(_, offset)| offset / 1000).collect();
+    let retransmitted = retransmissions(&testbed);
+    let holes: Vec<u64> = retransmitted
+        .iter()
+        .map(|(_, offset)| offset / 1000)
+        .collect();
     assert_eq!(holes, [10, 12, 14]);
-    assert_eq!(again[2].0, again[0].0);
+    assert_eq!(retransmitted[2].0, retransmitted[0].0);
     let statistics = testbed.server().statistics();
     assert_eq!((statistics.fast_recoveries, statistics.timeouts), (1, 0));
 }
 
 /// A lost retransmission causes a timeout, after which only the hole is retransmitted.
 #[test]
-fn after_a_timeout_what_was_sacked_is_not_retransmissions() {
-    let mut tries = 0;
-    let channel = move |way, _, segment: &mut Segment| {
-        tries += usize::from(way == Way::ToClient && segment.seq == 2_000_001 + 4_000);
-        if way == Way::ToClient && segment.seq == 2_000_001 + 4_000 && tries < 4 {
+fn sacked_data_is_not_retransmitted_after_a_timeout() {
+    let mut attempts = 0;
+    let channel = move |direction, _, segment: &mut Segment| {
+        attempts +=
+            usize::from(direction == Direction::ToClient && segment.seq == 2_000_001 + 4_000);
+        if direction == Direction::ToClient && segment.seq == 2_000_001 + 4_000 && attempts < 4 {
             vec![]
         } else {
             vec![DELAY]
@@ -190,9 +202,12 @@ fn after_a_timeout_what_was_sacked_is_not_retransmissions() {
     };
     let mut testbed = Testbed::new(&plain(), &plain(), 200_000, channel);
     testbed.run(SECOND * 60);
-    let again = retransmissions(&testbed);
+    let retransmitted = retransmissions(&testbed);
     assert_eq!(
-        again.iter().map(|(_, offset)| *offset).collect::<Vec<_>>(),
+        retransmitted
+            .iter()
+            .map(|(_, offset)| *offset)
+            .collect::<Vec<_>>(),
         [4_000; 3]
     );
     let statistics = testbed.server().statistics();
@@ -216,9 +231,9 @@ fn retransmission_timeout_backs_off() {
         max_rto: 2 * SECOND,
         ..plain()
     };
-    let gone = |number: usize| (2..9).contains(&number);
-    let channel = move |way, number, _: &mut Segment| {
-        if way == Way::ToClient && gone(number) {
+    let is_lost = |number: usize| (2..9).contains(&number);
+    let channel = move |direction, number, _: &mut Segment| {
+        if direction == Direction::ToClient && is_lost(number) {
             vec![]
         } else {
             vec![DELAY]
@@ -226,7 +241,7 @@ fn retransmission_timeout_backs_off() {
     };
     let mut testbed = Testbed::new(&config, &config, 0, channel);
     testbed.run(SECOND);
-    // One round trip of 100 ms by the handshake, then one by a segment: RTTVAR = 50, then 37.5 ms.
+    // Two samples of 100 ms, by the handshake and by a segment: RTTVAR is 50 ms, then 37.5 ms.
     testbed.server().write(1000);
     testbed.pump();
     testbed.run(2 * SECOND);
@@ -235,7 +250,7 @@ fn retransmission_timeout_backs_off() {
     testbed.pump();
     assert_eq!(testbed.server().statistics().rto, 250 * MILLISECOND);
     testbed.run(60 * SECOND);
-    let times: Vec<u64> = testbed.data(Way::ToClient)[1..]
+    let times: Vec<u64> = testbed.data(Direction::ToClient)[1..]
         .iter()
         .map(|(at, ..)| (at - now) / MILLISECOND)
         .collect();
@@ -243,7 +258,7 @@ fn retransmission_timeout_backs_off() {
     assert_eq!(steps, [250, 500, 1000, 2000, 2000, 2000, 2000]);
     let statistics = testbed.server().statistics();
     assert_eq!((statistics.cwnd, statistics.ssthresh), (2_000, 2_000));
-    // Karn: acknowledged, but no round trip was measured.
+    // Karn's algorithm: the acknowledgment gives no RTT sample.
     assert_eq!(statistics.rto, 2 * SECOND);
     assert_eq!(statistics.srtt, Some(RTT));
     let now = testbed.now;
@@ -276,7 +291,10 @@ fn sequence_numbers_wrap() {
 fn first_sack_block_has_the_latest_segment() {
     let mut testbed = Testbed::new(&plain(), &plain(), 12_000, losing(&[1, 3, 5, 7]));
     testbed.run_while(SECOND, |testbed| testbed.log.len() < 20);
-    let sacks = testbed.log.iter().filter(|sent| sent.way == Way::ToServer);
+    let sacks = testbed
+        .log
+        .iter()
+        .filter(|sent| sent.direction == Direction::ToServer);
     let blocks: Vec<Vec<u32>> = sacks
         .map(|sent| {
             sent.segment
@@ -298,7 +316,7 @@ fn first_sack_block_has_the_latest_segment() {
     );
 }
 
-/// A window that was idle for more than the retransmission timeout does not burst (RFC 5681, section 4.1).
+/// A connection that was idle for more than the retransmission timeout restarts with the initial window (RFC 5681, section 4.1).
 #[test]
 fn idle_connection_restarts_with_the_initial_window() {
     let mut testbed = Testbed::new(&plain(), &plain(), 0, delay(DELAY));
@@ -308,7 +326,7 @@ fn idle_connection_restarts_with_the_initial_window() {
         testbed.pump();
         let (now, end) = (testbed.now, testbed.now + 10 * SECOND);
         let burst = testbed
-            .data(Way::ToClient)
+            .data(Direction::ToClient)
             .iter()
             .filter(|(at, ..)| *at == now)
             .count();

@@ -7,7 +7,7 @@ use crate::frame::Datagram;
 
 const MEGABYTE: u64 = 1_000_000;
 
-/// At 8 Gbit/s a megabyte takes a millisecond.
+/// Returns an agent of a server with 8 Gbit/s, which sends a megabyte in a millisecond.
 fn agent() -> Agent {
     Agent::new(&scenario::Server {
         sid: 1,
@@ -36,11 +36,11 @@ fn segment(seq: u32, ack: u32, flags: Flags, len: u32, val: u32) -> Segment {
     }
 }
 
-fn here() -> SocketAddr {
+fn local() -> SocketAddr {
     "[2001:db8::1]:443".parse().unwrap()
 }
 
-/// Returns the segment that the agent sends for one with which `sent` bytes are sent, and whether it is marked as carrying a cookie.
+/// Returns the segment as the agent sends it, and its cookie flag. `sent` counts the bytes of the connection including this segment.
 fn outgoing(
     agent: &Agent,
     responses: &mut Responses,
@@ -48,14 +48,14 @@ fn outgoing(
     segment: Segment,
 ) -> (Segment, bool) {
     let mut body = Body::Tcp { segment, ck: false };
-    agent.outgoing(responses, sent, 0, &mut body, &mut here(), 0);
+    agent.outgoing(responses, sent, 0, &mut body, &mut local(), 0);
     match body {
         Body::Tcp { segment, ck } => (segment, ck),
         Body::Quic(_) => unreachable!(),
     }
 }
 
-/// Returns the segment that the agent passes on for a received one.
+/// Returns a received segment as the agent passes it on.
 fn incoming(agent: &Agent, responses: &mut Responses, segment: Segment) -> Segment {
     let mut body = Body::Tcp { segment, ck: false };
     agent.incoming(responses, &mut body);
@@ -79,15 +79,15 @@ fn loads_count_responses_until_they_are_sent() {
     assert_eq!(
         loads(),
         (2, 1),
-        "the second has no more left than the look-ahead"
+        "the second response is not longer than the look-ahead"
     );
     assert_eq!(send(&mut one, 899_999), (2, 1));
     assert_eq!(send(&mut one, 900_000), (2, 0));
     assert_eq!(send(&mut one, MEGABYTE), (1, 0));
     agent.begin(&mut one, MEGABYTE, None);
     agent.begin(&mut one, 1, None);
-    assert_eq!(loads(), (3, 2), "two on a connection count as two");
-    // The connection is gone.
+    assert_eq!(loads(), (3, 2), "both responses of a connection count");
+    // The connection is closed.
     drop(one);
     assert_eq!(loads(), (1, 0));
     assert_eq!(send(&mut two, 100_000), (0, 0));
@@ -114,10 +114,14 @@ fn cookie_carries_loads_and_remaining_bytes() {
         let (_, signals) = decode_dynamic(data.ts.unwrap().val);
         (signals.rpt_us, signals.n_af, signals.n_ff)
     };
-    assert_eq!(send(936_000), (896, 1, 0), "1000 us are 125 units, or 112");
-    // 64,000 bytes are 64 us, or 8 units; and what it carries itself is one load less.
+    assert_eq!(
+        send(936_000),
+        (896, 1, 0),
+        "1000 us are 125 units, encoded as 112"
+    );
+    // 64,000 bytes are 64 us, or 8 units. The last packet no longer counts as load.
     assert_eq!(send(MEGABYTE), (64, 0, 0));
-    assert_eq!(send(MEGABYTE), (0, 0, 0), "again");
+    assert_eq!(send(MEGABYTE), (0, 0, 0), "retransmission");
 }
 
 #[test]
@@ -131,22 +135,22 @@ fn server_receives_its_own_timestamp_echo() {
     for (n, ts) in [(0, 20), (1, 20), (2, 21), (3, 21), (4, 30)] {
         send(100 + n * 1000, Flags::ACK, 1000, ts);
     }
-    send(100 + 4000, Flags::ACK, 1000, 50); // again
+    send(100 + 4000, Flags::ACK, 1000, 50); // retransmission
     send(100 + 5000, Flags::ACK, 1000, 51);
     let mut echo = |ack| {
         let segment = incoming(&agent, &mut responses, segment(0, ack, Flags::ACK, 0, 0));
         segment.ts.unwrap().ecr
     };
-    assert_eq!(echo(100), 5, "the SYN-ACK's");
+    assert_eq!(echo(100), 5, "timestamp of the SYN-ACK");
     assert_eq!(
         echo(2100),
         20,
-        "of the first segment that a delayed acknowledgement covers"
+        "timestamp of the first segment that a delayed acknowledgment covers"
     );
-    assert_eq!(echo(2100), 20, "nothing new");
+    assert_eq!(echo(2100), 20, "duplicate acknowledgment");
     assert_eq!(echo(3100), 21);
     assert_eq!(echo(4100), 21);
-    assert_eq!(echo(5100), 0, "which of the two arrived cannot be told");
+    assert_eq!(echo(5100), 0, "it is unknown which copy arrived");
     assert_eq!(echo(6100), 51);
 }
 
@@ -168,7 +172,7 @@ fn configured_rpt_is_signalled_from_its_time_on() {
     for (now, expected) in [(9, 896), (10, 80), (19, 80), (20, 0), (99, 0)] {
         let segment = segment(0, 0, Flags::ACK, 1448, 5);
         let mut body = Body::Tcp { segment, ck: false };
-        let rank = agent.outgoing(&mut responses, 0, 0, &mut body, &mut here(), now);
+        let rank = agent.outgoing(&mut responses, 0, 0, &mut body, &mut local(), now);
         let Body::Tcp { segment, .. } = body else {
             unreachable!()
         };
@@ -182,7 +186,7 @@ fn configured_rpt_is_signalled_from_its_time_on() {
 }
 
 #[test]
-fn quic_address_carries_loads_and_connection_id_the_server() {
+fn quic_address_carries_loads_and_connection_id_names_the_server() {
     let key = Key::new(8, &frontage_cookie::Secret::new(&[3; 16]).unwrap());
     let mut agent = agent();
     agent.key = Some(Box::new(key.clone()));
@@ -190,7 +194,7 @@ fn quic_address_carries_loads_and_connection_id_the_server() {
     agent.begin(&mut responses, MEGABYTE, None);
     let ids = [agent.connection_id(1), agent.connection_id(1)];
     assert!(ids[0] != ids[1] && ids.iter().all(|id| cid::open([&key], id) == Some(1)));
-    let mut from = here();
+    let mut from = local();
     let packet = frontage_transport::quic::Connection::connect(&Default::default())
         .poll_transmit(0)
         .unwrap();
@@ -201,7 +205,7 @@ fn quic_address_carries_loads_and_connection_id_the_server() {
     });
     let rank = agent.outgoing(&mut responses, 0, 0, &mut body, &mut from, 0);
     let IpAddr::V6(address) = from.ip() else {
-        panic!("{from} is not of its family");
+        panic!("{from} is not an IPv6 address");
     };
     assert_eq!(address.segments()[..4], [0x2001, 0xdb8, 0, 0]);
     let cookie = key.open(address.to_bits() as u64).unwrap();
@@ -214,25 +218,21 @@ fn quic_address_carries_loads_and_connection_id_the_server() {
     assert_eq!((cookie.sid, cookie.signals), (1, Some(signals)));
     assert_eq!(IPV6.decode(rank) * RPT_UNIT_US, 960);
     agent.key = None;
-    assert_eq!(
-        cid::open([], &agent.connection_id(1)),
-        Some(1),
-        "in the clear"
-    );
+    assert_eq!(cid::open([], &agent.connection_id(1)), Some(1), "unsealed");
 }
 
 #[test]
-fn segment_rank_is_the_number_of_bytes_to_the_end() {
+fn segment_rank_is_the_number_of_bytes_to_the_end_of_the_response() {
     let agent = Agent {
         rank: Rank::Segment,
         ..agent()
     };
     let mut responses = Responses::default();
     let isn = u32::MAX - 1000;
-    let rank = |responses: &mut Responses, sent, asked, seq: u32, flags| {
+    let rank = |responses: &mut Responses, sent, unanswered, seq: u32, flags| {
         let segment = segment(isn.wrapping_add(seq), 0, flags, 0, 5);
         let mut body = Body::Tcp { segment, ck: false };
-        let rank = agent.outgoing(responses, sent, asked, &mut body, &mut here(), 0);
+        let rank = agent.outgoing(responses, sent, unanswered, &mut body, &mut local(), 0);
         let Body::Tcp { segment, .. } = body else {
             unreachable!()
         };
@@ -248,10 +248,10 @@ fn segment_rank_is_the_number_of_bytes_to_the_end() {
         (20_000, 20_001),
     ]
     .map(|(sent, seq)| rank(&mut responses, sent, 0, seq, Flags::ACK));
-    // The first again has its own place; what only acknowledges has none.
+    // A retransmission has the rank of its data, and a pure acknowledgment has rank 0.
     assert_eq!(ranks.map(|r| r.0), [20_000, 19_000, 1000, 20_000, 0]);
     assert_eq!(syn.0, 20_000);
-    // 20 us in the cookie, as of the first.
+    // The cookies of SYN-ACK, first segment and retransmission have 20 us.
     assert_eq!((syn.1, ranks[3].1), (ranks[0].1, ranks[0].1));
     assert_ne!(ranks[0].1, ranks[4].1);
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hashed timing wheel (Varghese and Lauck, SOSP 1987): events that are not due soon, which cost nothing to sort.
+//! A hashed timing wheel (Varghese and Lauck, SOSP 1987) for distant events, which need not be sorted.
 
 use softswitch_pipeline::Nanos;
 
-use super::Planned;
+use super::Scheduled;
 
-/// A slot is 2^20 ns, about a millisecond.
+/// Logarithm of the duration of a slot in nanoseconds: about a millisecond.
 const SLOT_SHIFT: u32 = 20;
 const SLOTS: usize = 1024;
 
-/// Events by slot of their time. Slots a whole turn apart share a bucket.
+/// Events by slot of their time. Slots that are a full rotation apart share a bucket.
 #[derive(Debug)]
 pub struct Wheel {
-    buckets: Vec<Vec<Planned>>,
+    buckets: Vec<Vec<Scheduled>>,
     waiting: usize,
-    /// The slot up to which events have been given out.
-    turned: u64,
-    /// No event is in a slot before this one.
+    /// Slot up to which events have been removed.
+    current: u64,
+    /// Lower bound of the slots that contain events.
     next: u64,
-    due: Vec<Planned>,
+    due: Vec<Scheduled>,
 }
 
 impl Default for Wheel {
@@ -26,7 +26,7 @@ impl Default for Wheel {
         Self {
             buckets: vec![Vec::new(); SLOTS],
             waiting: 0,
-            turned: 0,
+            current: 0,
             next: u64::MAX,
             due: Vec::new(),
         }
@@ -45,39 +45,39 @@ impl Wheel {
     /// Adds an event.
     ///
     /// # Errors
-    /// Gives it back if its slot has been given out.
-    pub fn add(&mut self, planned: Planned) -> Result<(), Planned> {
-        let slot = slot(planned.0);
-        if slot <= self.turned {
-            return Err(planned);
+    /// Returns the event if its slot has been removed already.
+    pub fn add(&mut self, scheduled: Scheduled) -> Result<(), Scheduled> {
+        let slot = slot(scheduled.0);
+        if slot <= self.current {
+            return Err(scheduled);
         }
-        self.buckets[bucket(slot)].push(planned);
+        self.buckets[bucket(slot)].push(scheduled);
         self.waiting += 1;
         self.next = self.next.min(slot);
         Ok(())
     }
 
-    /// Whether something waits here that may come before an event at this time, or with none, at all.
-    pub fn reaches(&self, at: Option<Nanos>) -> bool {
+    /// Returns true if the wheel may contain an event before `at`; without `at`, if it contains any.
+    pub fn may_precede(&self, at: Option<Nanos>) -> bool {
         self.waiting > 0 && at.is_none_or(|at| self.next <= slot(at))
     }
 
-    /// Gives out the next slot in which something may be.
-    pub fn turn(&mut self) -> impl Iterator<Item = Planned> {
-        let turned = self.next;
-        self.turned = turned;
-        let (bucket_now, due) = (&mut self.buckets[bucket(turned)], &mut self.due);
-        bucket_now.retain(|planned| {
-            let later = slot(planned.0) > turned;
+    /// Removes the events of the next slot that may contain any.
+    pub fn advance(&mut self) -> impl Iterator<Item = Scheduled> {
+        let current = self.next;
+        self.current = current;
+        let (bucket_now, due) = (&mut self.buckets[bucket(current)], &mut self.due);
+        bucket_now.retain(|scheduled| {
+            let later = slot(scheduled.0) > current;
             if !later {
-                due.push(*planned);
+                due.push(*scheduled);
             }
             later
         });
         self.waiting -= self.due.len();
         self.next = match self.waiting {
             0 => u64::MAX,
-            _ => (turned + 1..)
+            _ => (current + 1..)
                 .find(|&slot| !self.buckets[bucket(slot)].is_empty())
                 .unwrap_or(u64::MAX),
         };

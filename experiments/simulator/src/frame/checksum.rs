@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Internet checksum (RFC 1071), whose sum does not depend on the order of the bytes in a word.
+//! The Internet checksum (RFC 1071), whose sum can be computed in any byte order.
 
-/// The sum of 16-bit words, the last filled up with a zero; in the machine's byte order, and not yet folded.
+/// Returns the sum of 16-bit words in native byte order, before folding. A last odd byte is padded with zero.
 pub fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(4);
     let mut sum = 0;
@@ -14,7 +14,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     sum + u64::from(u32::from_ne_bytes(last))
 }
 
-/// A sum as the checksum's two bytes.
+/// Folds a sum and returns the two bytes of the checksum.
 pub fn fold(mut sum: u64) -> [u8; 2] {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -22,7 +22,7 @@ pub fn fold(mut sum: u64) -> [u8; 2] {
     (!(sum as u16)).to_ne_bytes()
 }
 
-/// Returns the sum of TCP's pseudo header: addresses, protocol and length.
+/// Returns the sum of the pseudo-header: addresses, protocol and length.
 pub fn pseudo_header(addresses: &[u8], protocol: u8, length: usize) -> u64 {
     let [high, low] = (length as u16).to_be_bytes();
     sum(addresses) + sum(&[0, protocol, high, low])

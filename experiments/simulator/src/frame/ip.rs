@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ethernet and IP around a segment or datagram.
+//! Ethernet and IP headers of a segment or datagram.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use frontage_transport::tcp::Ecn;
 
 use super::checksum::{fold, pseudo_header, sum};
-use super::{ETHERNET, Fault, Way};
+use super::{ETHERNET, Endpoints, Fault};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -15,14 +15,20 @@ const IPV6_HEADER: usize = 40;
 const HOP_LIMIT: u8 = 64;
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// Most bytes of what is written here.
-pub const MOST: usize = ETHERNET + IPV6_HEADER;
+/// Maximum length of the headers.
+pub const MAX_LENGTH: usize = ETHERNET + IPV6_HEADER;
 
-/// Writes headers for `length` bytes of a protocol. Gives their length, and the sum of the pseudo-header.
-pub fn write(bytes: &mut [u8], way: &Way, ecn: Ecn, protocol: u8, length: usize) -> (usize, u64) {
-    bytes[..6].copy_from_slice(&way.to_mac);
-    bytes[6..12].copy_from_slice(&way.from_mac);
-    match (way.from.ip(), way.to.ip()) {
+/// Writes the headers of a payload of `length` bytes. Returns their length and the sum of the pseudo-header.
+pub fn write(
+    bytes: &mut [u8],
+    endpoints: &Endpoints,
+    ecn: Ecn,
+    protocol: u8,
+    length: usize,
+) -> (usize, u64) {
+    bytes[..6].copy_from_slice(&endpoints.to_mac);
+    bytes[6..12].copy_from_slice(&endpoints.from_mac);
+    match (endpoints.from.ip(), endpoints.to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             bytes[12..ETHERNET].copy_from_slice(&IPV4.to_be_bytes());
             let at = ETHERNET + IPV4_HEADER;
@@ -63,12 +69,12 @@ pub struct Packet<'a> {
     pub to: IpAddr,
     pub ecn: Ecn,
     pub protocol: u8,
-    /// The sum of the pseudo-header.
+    /// Sum of the pseudo-header.
     pub pseudo: u64,
     pub payload: &'a [u8],
 }
 
-/// The packet behind an Ethernet header.
+/// Parses the packet after an Ethernet header.
 pub fn read<'a>(ethernet: &[u8; ETHERNET], ip: &'a [u8]) -> Result<Packet<'a>, Fault> {
     match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
         IPV4 => ipv4(ip),

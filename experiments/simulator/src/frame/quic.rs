@@ -12,17 +12,17 @@ use frontage_transport::tcp::Ecn;
 use super::Fault;
 use super::checksum::{fold, sum};
 
-/// All ids here are as long as those that servers choose.
+/// A connection id. All ids have the length of those that servers choose.
 pub type ConnectionId = [u8; cid::LEN];
 
-/// A packet and where it belongs.
+/// A packet with its connection ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram {
     /// The packet.
     pub packet: Packet,
-    /// By which the receiver finds the connection.
+    /// Destination connection id.
     pub to: ConnectionId,
-    /// By which the sender wants to be addressed; packets with a long header (the handshake's) say it.
+    /// Source connection id, which only packets with a long header have (those of the handshake).
     pub from: Option<ConnectionId>,
 }
 
@@ -30,8 +30,8 @@ const UDP_HEADER: usize = 8;
 const LONG: u8 = 0xc0;
 const SHORT: u8 = 0x40;
 const VERSION: [u8; 4] = [0, 0, 0, 1];
-/// Most bytes before the zeros.
-pub const MOST: usize = 512;
+/// Maximum length of a datagram without the zeros at its end.
+pub const MAX_LENGTH: usize = 512;
 /// Unit of acknowledgment delays in nanoseconds (RFC 9000, section 18.2, exponent 3).
 const DELAY_UNIT: u64 = 8_000;
 
@@ -40,13 +40,18 @@ const HAS_CE: u8 = 2;
 const PING: u8 = 4;
 const CLOSE: u8 = 8;
 
-/// Bytes of the UDP datagram.
+/// Returns the length of the UDP datagram in bytes.
 pub fn length(datagram: &Datagram) -> usize {
     UDP_HEADER + datagram.packet.length as usize
 }
 
-/// Writes all but the zeros at the end; gives the number of bytes written. `pseudo` is the sum of the pseudo-header.
-pub fn write(udp: &mut [u8; MOST], ports: (u16, u16), datagram: &Datagram, pseudo: u64) -> usize {
+/// Writes a datagram without the zeros at its end. Returns the number of bytes written. `pseudo` is the sum of the pseudo-header.
+pub fn write(
+    udp: &mut [u8; MAX_LENGTH],
+    ports: (u16, u16),
+    datagram: &Datagram,
+    pseudo: u64,
+) -> usize {
     let packet = &datagram.packet;
     let mut out = Writer { bytes: udp, at: 0 };
     out.put(&ports.0.to_be_bytes());
@@ -67,7 +72,7 @@ pub fn write(udp: &mut [u8; MOST], ports: (u16, u16), datagram: &Datagram, pseud
             out.put(&datagram.to);
         }
     }
-    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let ce = packet.ack.and_then(|ack| ack.ce);
     let flags = flag(packet.ack.is_some(), HAS_ACK)
         | flag(ce.is_some(), HAS_CE)
@@ -78,7 +83,7 @@ pub fn write(udp: &mut [u8; MOST], ports: (u16, u16), datagram: &Datagram, pseud
     if let Some(ack) = &packet.ack {
         out.number(ack.delay / DELAY_UNIT);
         out.number(ack.ranges.len() as u64);
-        // From the highest on, each as the distance from the one above.
+        // In descending order, each as the distance from the range above.
         let mut above = None;
         for &(first, last) in ack.ranges.iter() {
             out.number(above.map_or(last, |above: u64| above - last));
@@ -97,7 +102,7 @@ pub fn write(udp: &mut [u8; MOST], ports: (u16, u16), datagram: &Datagram, pseud
         written <= length(datagram),
         "{written} bytes for {datagram:?}"
     );
-    // Of IPv6 and of ours: a checksum of zero would be none.
+    // A checksum field of zero means that the checksum is absent (RFC 768).
     let checksum = match fold(pseudo + sum(&udp[..written])) {
         [0, 0] => [0xff, 0xff],
         checksum => checksum,
@@ -106,7 +111,7 @@ pub fn write(udp: &mut [u8; MOST], ports: (u16, u16), datagram: &Datagram, pseud
     written
 }
 
-/// The datagram and the ports.
+/// Parses a datagram. Returns it with the ports.
 pub fn read(udp: &[u8], ecn: Ecn, pseudo: u64) -> Result<(Datagram, (u16, u16)), Fault> {
     let mut from = Reader { bytes: udp, at: 0 };
     let [a, b, c, d, e, f, _, _] = from.take::<UDP_HEADER>()?;
@@ -165,7 +170,7 @@ pub fn read(udp: &[u8], ecn: Ecn, pseudo: u64) -> Result<(Datagram, (u16, u16)),
 }
 
 struct Writer<'a> {
-    bytes: &'a mut [u8; MOST],
+    bytes: &'a mut [u8; MAX_LENGTH],
     at: usize,
 }
 
@@ -175,7 +180,7 @@ impl Writer<'_> {
         self.at += bytes.len();
     }
 
-    /// A variable-length integer (RFC 9000, section 16).
+    /// Writes a variable-length integer (RFC 9000, section 16).
     fn number(&mut self, value: u64) {
         match value {
             ..0x40 => self.put(&[value as u8]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP segments (RFC 9293), with options as Linux lays them out.
+//! TCP segments (RFC 9293), with the options in Linux's order.
 
 use frontage_cookie::tcp::CK;
 use frontage_transport::tcp::{Ecn, Flags, SackBlocks, Segment, Timestamps};
@@ -8,10 +8,10 @@ use super::Fault;
 use super::checksum::{fold, sum};
 
 const HEADER: usize = 20;
-/// Most bytes of a header with its options.
-pub const MOST: usize = HEADER + 40;
+/// Maximum length of a header with options.
+pub const MAX_LENGTH: usize = HEADER + 40;
 
-/// Kinds of options.
+/// Option kinds.
 mod option {
     pub const END: u8 = 0;
     pub const NOP: u8 = 1;
@@ -22,7 +22,7 @@ mod option {
     pub const TIMESTAMPS: u8 = 8;
 }
 
-/// Writes a header of exactly this room; `pseudo` is the sum of the pseudo-header.
+/// Writes a header that fills `tcp` exactly. `pseudo` is the sum of the pseudo-header.
 pub fn write(tcp: &mut [u8], ports: (u16, u16), segment: &Segment, ck: bool, pseudo: u64) {
     tcp[..2].copy_from_slice(&ports.0.to_be_bytes());
     tcp[2..4].copy_from_slice(&ports.1.to_be_bytes());
@@ -75,7 +75,7 @@ fn write_options(mut room: &mut [u8], segment: &Segment) {
     }
 }
 
-/// The segment, whether TSval holds a dynamic cookie, and the ports.
+/// Parses a segment. Returns it with the flag of a dynamic cookie in TSval, and the ports.
 pub fn read(tcp: &[u8], ecn: Ecn, pseudo: u64) -> Result<(Segment, bool, (u16, u16)), Fault> {
     let fixed = tcp.first_chunk::<HEADER>().ok_or(Fault::Malformed)?;
     let header = usize::from(fixed[12] >> 4) * 4;

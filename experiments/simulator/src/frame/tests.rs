@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The checksum as RFC 1071 has it, over every byte.
-fn folded(bytes: &[u8]) -> u16 {
+/// Returns the checksum according to RFC 1071, computed over every byte.
+fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes
         .chunks(2)
         .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u32::from(low)));
@@ -17,7 +17,7 @@ fn folded(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-fn ways() -> impl Strategy<Value = Way> {
+fn any_endpoints() -> impl Strategy<Value = Endpoints> {
     (
         any::<[[u8; 6]; 2]>(),
         any::<bool>(),
@@ -29,7 +29,7 @@ fn ways() -> impl Strategy<Value = Way> {
                 true => [octets[0], octets[1], octets[2], octets[3]].into(),
                 false => octets.into(),
             };
-            Way {
+            Endpoints {
                 from_mac: macs[0],
                 to_mac: macs[1],
                 from: SocketAddr::new(address(ips[0]), ports[0]),
@@ -98,11 +98,11 @@ fn ecns() -> impl Strategy<Value = Ecn> {
 }
 
 fn datagrams() -> impl Strategy<Value = Datagram> {
-    const MOST: u64 = (1 << 62) - 1;
+    const MAX_VARINT: u64 = (1 << 62) - 1;
     let ranges = prop::collection::vec((0u64..1 << 20, 2u64..1 << 20), 1..=AckRanges::MAX);
-    let ack =
-        (0u64..1 << 30, ranges, prop::option::of(0..=MOST)).prop_map(|(delay, pieces, ce)| {
-            let (mut ranges, mut above) = (AckRanges::default(), MOST);
+    let ack = (0u64..1 << 30, ranges, prop::option::of(0..=MAX_VARINT)).prop_map(
+        |(delay, pieces, ce)| {
+            let (mut ranges, mut above) = (AckRanges::default(), MAX_VARINT);
             for (length, gap) in pieces {
                 let last = above - gap;
                 above = last - length;
@@ -110,8 +110,9 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
             }
             let delay = delay * 8_000;
             Ack { ranges, delay, ce }
-        });
-    let stream = (0u64..1 << 61, 0..=MOST, 0u32..1 << 16, any::<bool>()).prop_map(
+        },
+    );
+    let stream = (0u64..1 << 61, 0..=MAX_VARINT, 0u32..1 << 16, any::<bool>()).prop_map(
         |(id, offset, len, fin)| StreamFrame {
             id,
             offset,
@@ -125,7 +126,7 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
         frames
     });
     let parts = (
-        0..=MOST,
+        0..=MAX_VARINT,
         any::<[bool; 2]>(),
         prop::option::of(ack),
         frames,
@@ -158,18 +159,18 @@ fn bodies() -> impl Strategy<Value = Body> {
 
 proptest! {
     #[test]
-    fn frame_round_trips(way in ways(), body in bodies(), before in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn frame_round_trips(endpoints in any_endpoints(), body in bodies(), before in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut buffer = before;
-        write(&mut buffer, &way, &body);
-        prop_assert_eq!(read(&buffer), Ok(Contents { way, body }));
+        write(&mut buffer, &endpoints, &body);
+        prop_assert_eq!(read(&buffer), Ok(Contents { endpoints, body }));
     }
 
     #[test]
-    fn checksums_are_those_of_the_rfc(way in ways(), body in bodies()) {
+    fn checksums_match_rfc_1071(endpoints in any_endpoints(), body in bodies()) {
         let mut frame = Vec::new();
-        write(&mut frame, &way, &body);
-        let (addresses, payload) = if way.from.is_ipv4() {
-            prop_assert_eq!(folded(&frame[14..34]), 0);
+        write(&mut frame, &endpoints, &body);
+        let (addresses, payload) = if endpoints.from.is_ipv4() {
+            prop_assert_eq!(checksum(&frame[14..34]), 0);
             (&frame[26..34], &frame[34..])
         } else {
             (&frame[22..54], &frame[54..])
@@ -178,25 +179,25 @@ proptest! {
         covered.extend([0, if matches!(body, Body::Tcp { .. }) { TCP } else { UDP }]);
         covered.extend((payload.len() as u16).to_be_bytes());
         covered.extend(payload);
-        prop_assert_eq!(folded(&covered), 0);
+        prop_assert_eq!(checksum(&covered), 0);
     }
 
     #[test]
-    fn a_changed_header_is_noticed(way in ways(), body in bodies(), at in 0usize..40, bit in 0u8..8) {
+    fn flipped_bit_in_header_is_detected(endpoints in any_endpoints(), body in bodies(), at in 0usize..40, bit in 0u8..8) {
         let mut frame = Vec::new();
-        write(&mut frame, &way, &body);
-        let whole = read(&frame);
-        // Of IPv6's header no checksum covers anything but the addresses.
-        let first = if way.from.is_ipv4() { ETHERNET } else { ETHERNET + 8 };
+        write(&mut frame, &endpoints, &body);
+        let original = read(&frame);
+        // Checksums cover only the addresses of the IPv6 header.
+        let first = if endpoints.from.is_ipv4() { ETHERNET } else { ETHERNET + 8 };
         frame[first + at] ^= 1 << bit;
-        prop_assert_ne!(read(&frame), whole);
+        prop_assert_ne!(read(&frame), original);
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), way in ways(), body in bodies(), cut in 0usize..100) {
+    fn arbitrary_bytes_do_not_panic_and_truncated_frames_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), endpoints in any_endpoints(), body in bodies(), cut in 0usize..100) {
         let _ = read(&bytes);
         let mut frame = Vec::new();
-        write(&mut frame, &way, &body);
+        write(&mut frame, &endpoints, &body);
         prop_assert!(read(&frame[..cut.min(frame.len() - 1)]).is_err());
     }
 }

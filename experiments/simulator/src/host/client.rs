@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A client: opens connections and asks.
+//! A client: it opens connections and sends requests.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,36 +10,37 @@ use rustc_hash::FxHashSet;
 use softswitch_pipeline::Nanos;
 
 use super::transport::Transport;
-use super::{Host, Purpose};
-use crate::flows::Effort;
-use crate::frame::{ConnectionId, Way};
+use super::{Host, Role};
+use crate::flows::RecoveryCounts;
+use crate::frame::{ConnectionId, Endpoints};
 use crate::network::Network;
 use crate::scenario::{ConnectionUse, Protocol, Workload};
 
-/// Ephemeral ports are from here to the last.
+/// First ephemeral port; the last one is 65535.
 const FIRST_PORT: u16 = 1024;
-/// Configuration 7 of a connection id.
+/// First octet of a connection id that does not name a server: configuration 7.
 const NO_SERVER: u8 = 0xff;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
     /// Persistent connections without a flow, by workload and server.
     idle: BTreeMap<(u32, SocketAddr), Vec<u32>>,
-    /// Counts through ports, and through addresses when the ports are through.
+    /// Counter over all ports of the first address, then of the next one.
     next_socket: u64,
-    /// Addresses and ports in use. Each is used once, since it names the flow that it asks for.
+    /// Addresses and ports in use. Each is used by one connection only, because it identifies the requested flow.
     used: FxHashSet<SocketAddr>,
 }
 
 /// State of a client's connection.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct ClientConnection {
     workload: u32,
     persistent: bool,
     flow: Option<usize>,
-    /// Bytes received and effort spent before this flow.
+    /// Bytes that the connection had received before this flow.
     received_before: u64,
-    effort_before: Effort,
+    /// Recovery counts of the connection before this flow.
+    recovery_before: RecoveryCounts,
 }
 
 impl Client {
@@ -50,36 +51,38 @@ impl Client {
     pub(super) fn advance(
         &mut self,
         socket: u32,
-        asking: &mut Asking,
+        connection: &mut ClientConnection,
         transport: &mut Transport,
-        way: &Way,
+        endpoints: &Endpoints,
         network: &mut Network,
     ) {
-        let Some(flow) = asking.flow else {
+        let Some(flow) = connection.flow else {
             return;
         };
         let complete = network
             .flows
-            .receive(flow, transport.received() - asking.received_before);
+            .receive(flow, transport.received() - connection.received_before);
         if !complete && !transport.is_closed() {
             return;
         }
-        asking.flow = None;
-        network
-            .flows
-            .end(&way.from, flow, transport.effort() - asking.effort_before);
-        if !asking.persistent {
+        connection.flow = None;
+        network.flows.end(
+            &endpoints.from,
+            flow,
+            transport.recovery_counts() - connection.recovery_before,
+        );
+        if !connection.persistent {
             transport.finish(true);
         } else if complete && !transport.is_closed() {
-            let idle = self.idle.entry((asking.workload, way.to));
+            let idle = self.idle.entry((connection.workload, endpoints.to));
             idle.or_default().push(socket);
         }
     }
 }
 
 impl Host {
-    /// Asks `to` for a flow that has begun, of the workload of this number. A flow for which there is no port left fails.
-    pub fn ask(
+    /// Sends the request of a new flow of workload `number` to the server `to`. The flow fails if all ports are in use.
+    pub fn start_flow(
         &mut self,
         flow: usize,
         number: u32,
@@ -95,24 +98,26 @@ impl Host {
                     return network.flows.fail(flow);
                 };
                 let transport = self.connect(workload.protocol, network.now);
-                let asking = Asking {
+                let connection = ClientConnection {
                     workload: number,
                     persistent,
                     flow: None,
                     received_before: 0,
-                    effort_before: Effort::default(),
+                    recovery_before: RecoveryCounts::default(),
                 };
-                let ends = (workload.protocol, to, local);
-                self.insert(transport, ends, Purpose::Asking(asking))
+                let key = (workload.protocol, to, local);
+                self.insert(transport, key, Role::Client(connection))
             }
         };
-        let it = &mut self.sockets[socket as usize];
-        if let Purpose::Asking(asking) = &mut it.purpose {
-            asking.flow = Some(flow);
-            asking.received_before = it.transport.received();
-            asking.effort_before = it.transport.effort();
+        let entry = &mut self.sockets[socket as usize];
+        if let Role::Client(connection) = &mut entry.role {
+            connection.flow = Some(flow);
+            connection.received_before = entry.transport.received();
+            connection.recovery_before = entry.transport.recovery_counts();
         }
-        it.transport.write(network.flows.ask(it.way.from, flow));
+        entry
+            .transport
+            .write(network.flows.request(entry.endpoints.from, flow));
         self.advance(socket, network);
     }
 
@@ -126,7 +131,7 @@ impl Host {
         }
     }
 
-    /// A connection id that names no server: its first octet says so (docs/cookie.md).
+    /// Returns a connection id that does not name a server, according to its first octet (docs/cookie.md).
     fn id(random: u64) -> ConnectionId {
         let mut id = [0; cid::LEN];
         id[0] = NO_SERVER;
@@ -134,13 +139,13 @@ impl Host {
         id
     }
 
-    /// Takes an idle persistent connection, and discards closed ones.
+    /// Removes and returns an idle persistent connection, and discards closed ones.
     fn take_idle(&mut self, workload: u32, to: SocketAddr) -> Option<u32> {
         let idle = self.client.idle.get_mut(&(workload, to))?;
         while let Some(socket) = idle.pop() {
-            let usable = |it: &super::Socket| {
-                matches!(&it.purpose, Purpose::Asking(asking) if asking.workload == workload && asking.flow.is_none())
-                    && !it.transport.is_closed()
+            let usable = |entry: &super::Socket| {
+                matches!(&entry.role, Role::Client(connection) if connection.workload == workload && connection.flow.is_none())
+                    && !entry.transport.is_closed()
             };
             if self.sockets.get(socket as usize).is_some_and(usable) {
                 return Some(socket);
@@ -149,7 +154,7 @@ impl Host {
         None
     }
 
-    /// An address and port of ours that is not in use, of the family of the other's.
+    /// Returns an unused local address and port of the same family as `to`.
     fn free_socket(&mut self, to: SocketAddr) -> Option<SocketAddr> {
         let ports = u64::from(u16::MAX - FIRST_PORT) + 1;
         let of_family = || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server: accepts connections and answers, and tells its loads.
+//! A server: it accepts connections, answers requests, and signals its loads.
 
 use frontage_cookie::load::Loads;
 use frontage_transport::tcp::Flags;
@@ -7,7 +7,7 @@ use frontage_transport::tcp::Flags;
 use super::Host;
 use super::transport::Transport;
 use crate::agent::{Agent, Responses};
-use crate::frame::{Body, ConnectionId, Way};
+use crate::frame::{Body, ConnectionId, Endpoints};
 use crate::network::Network;
 use crate::scenario;
 
@@ -19,8 +19,8 @@ pub(super) struct Server {
 
 /// State of a server's connection.
 #[derive(Debug, Default)]
-pub(super) struct Answering {
-    /// Bytes of the requests answered.
+pub(super) struct ServerConnection {
+    /// Bytes of answered requests.
     answered: u64,
     responses: Responses,
 }
@@ -36,65 +36,72 @@ impl Server {
     pub(super) fn advance(
         &mut self,
         socket: (u32, u32),
-        answering: &mut Answering,
+        connection: &mut ServerConnection,
         transport: &mut Transport,
-        way: &Way,
+        endpoints: &Endpoints,
         network: &mut Network,
     ) {
         let Some(flow) = network
             .flows
-            .asked_by(&way.to)
+            .requested_by(&endpoints.to)
             .filter(|flow| flow.server.is_none())
         else {
             return;
         };
-        if transport.received() < answering.answered + flow.request {
+        if transport.received() < connection.answered + flow.request {
             return;
         }
-        answering.answered += flow.request;
+        connection.answered += flow.request;
         flow.server = Some(socket);
-        flow.effort = transport.effort();
+        flow.recovery = transport.recovery_counts();
         let rpt = flow.rpt.take();
-        self.agent.begin(&mut answering.responses, flow.size, rpt);
+        self.agent.begin(&mut connection.responses, flow.size, rpt);
         transport.write(flow.size);
         if flow.last {
             transport.finish(false);
         }
     }
 
-    pub(super) fn incoming(&self, answering: &mut Answering, body: &mut Body) {
-        self.agent.incoming(&mut answering.responses, body);
+    pub(super) fn incoming(&self, connection: &mut ServerConnection, body: &mut Body) {
+        self.agent.incoming(&mut connection.responses, body);
     }
 
-    /// Writes the cookie into what leaves, with which the connection has sent so many bytes in all; gives its rank.
+    /// Writes the cookie into a packet and returns its rank. `sent` counts the bytes of the connection including this packet.
     pub(super) fn outgoing(
         &self,
-        answering: &mut Answering,
+        connection: &mut ServerConnection,
         sent: u64,
         body: &mut Body,
-        way: &mut Way,
+        endpoints: &mut Endpoints,
         network: &mut Network,
     ) -> u32 {
-        // With a SYN, nothing has been answered yet.
-        let asked = match body {
-            Body::Tcp { segment, .. } if segment.flags.has(Flags::SYN) => {
-                network.flows.asked_by(&way.to).map_or(0, |flow| flow.size)
-            }
+        // A SYN-ACK precedes the response.
+        let unanswered = match body {
+            Body::Tcp { segment, .. } if segment.flags.has(Flags::SYN) => network
+                .flows
+                .requested_by(&endpoints.to)
+                .map_or(0, |flow| flow.size),
             _ => 0,
         };
-        let responses = &mut answering.responses;
-        self.agent
-            .outgoing(responses, sent, asked, body, &mut way.from, network.now)
+        let responses = &mut connection.responses;
+        self.agent.outgoing(
+            responses,
+            sent,
+            unanswered,
+            body,
+            &mut endpoints.from,
+            network.now,
+        )
     }
 
-    /// A new id by which a switch finds this server.
+    /// Returns a new connection id by which switches find this server.
     pub(super) fn connection_id(&mut self, random: u64) -> ConnectionId {
         self.agent.connection_id(random)
     }
 }
 
 impl Host {
-    /// Its server's loads, if it has one.
+    /// Returns the loads of the host's server, if it has one.
     pub fn loads(&self) -> Option<&Loads> {
         self.server.as_ref().map(|server| server.agent.loads())
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP and QUIC alike: a connection over which a host writes bytes that are requests or responses.
+//! A common interface to TCP and QUIC connections, over which hosts send requests and responses.
 
 use frontage_transport::tcp::{self, Segment};
 use frontage_transport::{Nanos, quic};
 
-use crate::flows::Effort;
+use crate::flows::RecoveryCounts;
 use crate::frame::{Body, ConnectionId, Datagram};
 
 /// A connection.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "most are TCP's, and looked at with every segment"
+    reason = "most connections use TCP, and every segment accesses them"
 )]
 pub enum Transport {
-    /// One stream of bytes.
+    /// A TCP connection: one stream of bytes.
     Tcp(tcp::Connection),
-    /// A stream for each request and response.
+    /// A QUIC connection: a stream for each request and response.
     Quic(Box<Quic>),
 }
 
@@ -29,16 +29,16 @@ pub struct Quic {
     next_stream: u64,
 }
 
-/// Client-initiated bidirectional streams (RFC 9000, section 2.1) are every fourth.
+/// Distance between the ids of client-initiated bidirectional streams (RFC 9000, section 2.1).
 const STREAM_STEP: u64 = 4;
 
 impl Transport {
-    /// A client's end; `peer` is an id that no server chose.
+    /// Creates a client's end. `peer` is an id that the client has chosen for the server.
     pub fn connect_quic(config: &quic::Config, own: ConnectionId, peer: ConnectionId) -> Self {
         Self::quic(quic::Connection::connect(config), own, peer)
     }
 
-    /// A server's end, if the datagram begins a connection.
+    /// Creates a server's end, if the datagram opens a connection.
     pub fn accept_quic(
         config: &quic::Config,
         own: ConnectionId,
@@ -69,11 +69,11 @@ impl Transport {
                 }
                 quic.connection.receive(now, &datagram.packet);
             }
-            _ => unreachable!("connections are told apart by protocol"),
+            _ => unreachable!("a connection receives only packets of its protocol"),
         }
     }
 
-    /// The next to send.
+    /// Returns the next packet to send.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Body> {
         match self {
             Self::Tcp(tcp) => {
@@ -91,7 +91,7 @@ impl Transport {
         }
     }
 
-    /// When to call [`on_timeout`](Self::on_timeout).
+    /// Returns when to call [`on_timeout`](Self::on_timeout).
     pub fn timeout(&self) -> Option<Nanos> {
         match self {
             Self::Tcp(tcp) => tcp.timeout(),
@@ -99,7 +99,7 @@ impl Transport {
         }
     }
 
-    /// Does what is due by now.
+    /// Processes expired timers.
     pub fn on_timeout(&mut self, now: Nanos) {
         match self {
             Self::Tcp(tcp) => tcp.on_timeout(now),
@@ -107,7 +107,7 @@ impl Transport {
         }
     }
 
-    /// A request or response of so many bytes is to be sent.
+    /// Sends a request or response of `bytes` bytes.
     pub fn write(&mut self, bytes: u64) {
         match self {
             Self::Tcp(tcp) => tcp.write(bytes),
@@ -118,17 +118,17 @@ impl Transport {
         }
     }
 
-    /// The client has what it asked for, or the server has written its last.
+    /// Closes the connection: the client has the complete response, or the server has written its last one.
     pub fn finish(&mut self, is_client: bool) {
         match self {
             Self::Tcp(tcp) => tcp.finish(),
-            // It is the client that ends a QUIC connection: a server's end would cut off what is under way.
+            // The client closes a QUIC connection: a close by the server would cut off data in flight.
             Self::Quic(quic) if is_client => quic.connection.close(),
             Self::Quic(_) => {}
         }
     }
 
-    /// Bytes of requests or responses received in all.
+    /// Returns the total number of received request or response bytes.
     pub fn received(&self) -> u64 {
         match self {
             Self::Tcp(tcp) => tcp.readable(),
@@ -136,7 +136,7 @@ impl Transport {
         }
     }
 
-    /// Bytes of requests or responses sent in all, each once.
+    /// Returns the total number of distinct request or response bytes sent.
     pub fn sent(&self) -> u64 {
         match self {
             Self::Tcp(tcp) => tcp.sent(),
@@ -152,19 +152,19 @@ impl Transport {
         }
     }
 
-    /// Returns the effort spent on losses. For QUIC, it counts packets declared lost and probe timeouts.
-    pub fn effort(&self) -> Effort {
+    /// Returns the recovery counts. For QUIC, they are packets declared lost and probe timeouts.
+    pub fn recovery_counts(&self) -> RecoveryCounts {
         match self {
             Self::Tcp(tcp) => {
                 let statistics = tcp.statistics();
-                Effort {
+                RecoveryCounts {
                     retransmitted: statistics.retransmitted,
                     timeouts: statistics.timeouts,
                 }
             }
             Self::Quic(quic) => {
                 let statistics = quic.connection.statistics();
-                Effort {
+                RecoveryCounts {
                     retransmitted: statistics.lost,
                     timeouts: statistics.probe_timeouts,
                 }

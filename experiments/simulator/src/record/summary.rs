@@ -12,59 +12,59 @@ use crate::switch::SwitchCounts;
 /// Summary of a run. The same scenario always gives the same summary, because it includes nothing about the machine.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// When it ended, in nanoseconds.
+    /// End of the run in nanoseconds of simulated time.
     pub end: Nanos,
-    /// Events that happened.
+    /// Number of processed events.
     pub events: u64,
     /// Flow counters.
     pub flows: FlowCounts,
     /// Packet counters.
     pub packets: Packets,
-    /// By switch.
+    /// Packet counters of each switch.
     pub switches: BTreeMap<String, SwitchCounts>,
     /// Packets dropped by hosts, for each host with drops.
     pub hosts_dropped: BTreeMap<String, HostDrops>,
     /// Frames lost on links, for each sending end with losses.
     pub lost: BTreeMap<String, u64>,
-    /// By switch and counter of the program: packets by index, where it is not nothing.
+    /// Nonzero packet counts by switch, counter of the program, and index.
     pub counters: BTreeMap<String, BTreeMap<String, BTreeMap<usize, u64>>>,
 }
 
 /// Flow counters: begun = ended + failed + active.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FlowCounts {
-    /// Begun by a client.
+    /// Flows that a client has started.
     pub begun: u64,
-    /// Received whole.
+    /// Flows whose response is complete.
     pub ended: u64,
-    /// Given up.
+    /// Flows that failed.
     pub failed: u64,
-    /// Under way at the end.
+    /// Flows that were active at the end.
     pub active: u64,
 }
 
 /// Packet counters: sent + copied = delivered + dropped + to_controller + in_flight.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Packets {
-    /// By hosts.
+    /// Packets that hosts sent.
     pub sent: u64,
     /// Copies that switches made.
     pub copied: u64,
-    /// To a host's connection.
+    /// Packets that reached a host's connection.
     pub delivered: u64,
-    /// By switches, hosts, and on links.
+    /// Packets dropped by switches, by hosts, or lost on links.
     pub dropped: u64,
-    /// To controllers.
+    /// Packets sent to controllers.
     pub to_controller: u64,
-    /// In a queue or on a link at the end.
+    /// Packets in a queue or on a link at the end.
     pub in_flight: u64,
     /// Frames that crossed a link, over all links.
     pub hops: u64,
-    /// Passes through a switch's ingress, those of recirculated packets included.
+    /// Passes through a switch's ingress, including those of recirculated packets.
     pub p4: u64,
 }
 
-/// The packets that a program has counted, where it is not nothing.
+/// Returns the nonzero packet counts of a program by counter and index.
 pub fn counters(pipeline: &Pipeline) -> BTreeMap<String, BTreeMap<usize, u64>> {
     let info = pipeline.program().info();
     let mut counters = BTreeMap::new();

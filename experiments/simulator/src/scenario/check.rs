@@ -12,13 +12,15 @@ use softswitch_queue::Loss;
 use super::{
     Arrivals, Discipline, End, Host, Link, Protocol, Rank, Scenario, Sizes, Switch, Workload,
 };
-use crate::agenda::MOST_CHANNELS;
+use crate::events::MAX_CHANNELS;
 
-/// Most bytes before a segment's payload: Ethernet, IPv6, TCP with all its options.
+/// Maximum number of bytes before the payload of a segment: Ethernet, IPv6, and TCP with all options.
 const HEADERS: u32 = 14 + 40 + 60;
 
+/// Checks a scenario.
+///
 /// # Errors
-/// Names the field and what is wrong with it.
+/// Returns the field and the reason.
 pub fn check(scenario: &Scenario) -> Result<()> {
     let mut ends = BTreeMap::new();
     for (i, switch) in scenario.switches.iter().enumerate() {
@@ -37,15 +39,15 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         check_host(&format!("hosts[{i}]"), host)?;
         ensure!(
             ends.insert((&host.name, 0), &host.link).is_none(),
-            "hosts[{i}].name: there is another '{}'",
+            "hosts[{i}].name: duplicate name '{}'",
             host.name
         );
     }
     check_names(scenario)?;
-    let most = MOST_CHANNELS / 2;
+    let max_links = MAX_CHANNELS / 2;
     ensure!(
-        scenario.links.len() <= most,
-        "links: there are more than {most}"
+        scenario.links.len() <= max_links,
+        "links: must be at most {max_links}"
     );
     for (i, link) in scenario.links.iter().enumerate() {
         let field = format!("links[{i}]");
@@ -55,7 +57,9 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         }
     }
     if let Some(((node, port), link)) = ends.first_key_value() {
-        bail!("links: '{node}' has port {port} on link '{link}', which does not end there");
+        bail!(
+            "links: link '{link}' has no end at port {port} of '{node}': add the end, or remove the port"
+        );
     }
     for (i, workload) in scenario.workload.iter().enumerate() {
         check_workload(&format!("workload[{i}]"), workload, scenario)?;
@@ -68,7 +72,7 @@ pub fn check(scenario: &Scenario) -> Result<()> {
     ] {
         ensure!(
             interval != Some(0),
-            "record.{name}: an interval of 0 ns never passes"
+            "record.{name}: must be more than 0 ns, or null"
         );
     }
     Ok(())
@@ -84,19 +88,19 @@ fn check_names(scenario: &Scenario) -> Result<()> {
     ] {
         let mut seen = BTreeSet::new();
         for name in names {
-            check_word(kind, name)?;
-            ensure!(seen.insert(name), "{kind}: the name '{name}' is used twice");
+            check_name(kind, name)?;
+            ensure!(seen.insert(name), "{kind}: duplicate name '{name}'");
         }
     }
     Ok(())
 }
 
-/// Checks a word that is written to a field of a CSV file.
-fn check_word(field: &str, word: &str) -> Result<()> {
-    let breaks = |c: char| c == ',' || c == '"' || c.is_control();
+/// Checks a name that is written to a CSV field.
+fn check_name(field: &str, name: &str) -> Result<()> {
+    let is_forbidden = |c: char| c == ',' || c == '"' || c.is_control();
     ensure!(
-        !word.contains(breaks),
-        "{field}: '{word}' has a comma, a quote or a control character"
+        !name.contains(is_forbidden),
+        "{field}: '{name}' must not contain commas, quotes or control characters"
     );
     Ok(())
 }
@@ -112,7 +116,7 @@ fn check_switch(field: &str, switch: &Switch, scenario: &Scenario) -> Result<()>
             .ports
             .iter()
             .all(|port| port.number != switch.cpu_port),
-        "{field}.cpu_port: port {} has a link",
+        "{field}.cpu_port: port {} is also in ports: use another number",
         switch.cpu_port
     );
     Ok(())
@@ -121,7 +125,7 @@ fn check_switch(field: &str, switch: &Switch, scenario: &Scenario) -> Result<()>
 fn check_host(field: &str, host: &Host) -> Result<()> {
     ensure!(
         !host.addresses.is_empty(),
-        "{field}.addresses: a host needs one at least"
+        "{field}.addresses: empty list: add an address"
     );
     host.tcp
         .check()
@@ -138,53 +142,53 @@ fn check_host(field: &str, host: &Host) -> Result<()> {
             .server
             .as_ref()
             .is_some_and(|server| server.cookie && server.key.is_none());
-        ensure!(!cookie, "{field}.server.key: QUIC's cookies are sealed");
+        ensure!(
+            !cookie,
+            "{field}.server.key: missing: QUIC's cookies need a key"
+        );
     }
     if let Some(server) = &host.server {
         ensure!(
             server.sid <= Sid::MAX,
-            "{field}.server.sid: {} does not fit the TCP cookie; use 0 to {}",
+            "{field}.server.sid: {} does not fit the TCP cookie: use 0 to {}",
             server.sid,
             Sid::MAX
         );
         ensure!(
             server.rank == Rank::Unsent || host.quic.is_none(),
-            "{field}.server.rank: only TCP's segments have a place in their response; use unsent, or no quic"
+            "{field}.server.rank: QUIC packets have no fixed position in a response: use unsent, or no quic"
         );
         ensure!(
             server.bandwidth > 0,
-            "{field}.server.bandwidth: nothing would ever end"
+            "{field}.server.bandwidth: must be more than 0 bit/s"
         );
         ensure!(
             host.tcp.timestamps || !server.cookie,
-            "{field}.server.cookie: TCP's cookies are in timestamps, which this host does without"
+            "{field}.server.cookie: TCP's cookies need timestamps: set {field}.tcp.timestamps, or cookie to false"
         );
     }
     Ok(())
 }
 
 fn check_link(field: &str, link: &Link) -> Result<()> {
-    ensure!(
-        link.rate > 0,
-        "{field}.rate: give bits per second, at least 1"
-    );
+    ensure!(link.rate > 0, "{field}.rate: must be at least 1 bit/s");
     ensure!(
         Loss::from_ppb(link.loss_ppb).is_some(),
-        "{field}.loss_ppb: {} is more than all of 1000000000",
+        "{field}.loss_ppb: {} is more than 1000000000",
         link.loss_ppb
     );
     ensure!(
         link.discipline == Discipline::Fifo || link.queue_bytes.is_none(),
-        "{field}.queue_bytes: the room of a PIFO, SP-PIFO or AIFO is counted in packets; use queue_packets"
+        "{field}.queue_bytes: PIFO, SP-PIFO and AIFO limit their queue in packets: use queue_packets"
     );
     if let Discipline::Aifo { limits, sample } = &link.discipline {
         ensure!(
             !limits.is_empty(),
-            "{field}.discipline.aifo.limits: give one for each number of smaller ranks, from 0 on"
+            "{field}.discipline.aifo.limits: empty list: give a limit for each number of smaller ranks, from 0 on"
         );
         ensure!(
             *sample > 0,
-            "{field}.discipline.aifo.sample: give 1 or more packets"
+            "{field}.discipline.aifo.sample: must be at least 1"
         );
     }
     Ok(())
@@ -197,8 +201,8 @@ fn check_end<'a>(
     ends: &mut BTreeMap<(&'a str, u32), &'a str>,
 ) -> Result<()> {
     match ends.remove(&(end.node.as_str(), end.port)) {
-        Some(there) if there == link => Ok(()),
-        Some(there) => bail!("{field}: {}:{} is on link '{there}'", end.node, end.port),
+        Some(other) if other == link => Ok(()),
+        Some(other) => bail!("{field}: {}:{} is on link '{other}'", end.node, end.port),
         None => bail!(
             "{field}: unknown or used end {}:{}: a host's port is 0, and each port has one link",
             end.node,
@@ -208,7 +212,7 @@ fn check_end<'a>(
 }
 
 fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Result<()> {
-    check_word(&format!("{field}.label"), &workload.label)?;
+    check_name(&format!("{field}.label"), &workload.label)?;
     let client = scenario
         .hosts
         .iter()
@@ -221,9 +225,9 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         "{field}.servers: empty list: name a server"
     );
     for (i, server) in workload.servers.iter().enumerate() {
-        let of_family = |a: &IpAddr| a.is_ipv4() == server.is_ipv4();
+        let has_family = |a: &IpAddr| a.is_ipv4() == server.is_ipv4();
         ensure!(
-            client.addresses.iter().any(of_family),
+            client.addresses.iter().any(has_family),
             "{field}.servers[{i}]: client '{}' has no address of the family of {server}",
             client.name
         );
@@ -233,22 +237,19 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
         "{field}.protocol: client '{}' has no quic",
         client.name
     );
-    ensure!(
-        workload.burst > 0,
-        "{field}.burst: no flow would begin; give 1 for single ones"
-    );
+    ensure!(workload.burst > 0, "{field}.burst: must be at least 1");
     ensure!(
         workload.request_bytes > 0,
-        "{field}.request_bytes: nothing would be asked"
+        "{field}.request_bytes: must be at least 1"
     );
     if let Some(rpt) = &workload.rpt {
         ensure!(
             !rpt.is_empty(),
-            "{field}.rpt: no time is given; use null for what responses need"
+            "{field}.rpt: empty list: add a time, or use null for the real RPT"
         );
         ensure!(
             rpt.is_sorted_by(|a, b| a.0 < b.0),
-            "{field}.rpt: the times must ascend"
+            "{field}.rpt: times must ascend"
         );
     }
     match &workload.arrivals {
@@ -259,18 +260,21 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
             );
             ensure!(
                 workload.stop.is_some() || scenario.end.is_some(),
-                "{field}.stop: these arrivals never end; give stop, or the scenario an end"
+                "{field}.stop: missing: a Poisson process needs stop, or the scenario an end"
             );
         }
         Arrivals::Times(times) => {
-            ensure!(times.is_sorted(), "{field}.arrivals.times: not in order");
+            ensure!(
+                times.is_sorted(),
+                "{field}.arrivals.times: must be in ascending order"
+            );
         }
     }
     match &workload.sizes {
-        Sizes::Fixed(bytes) => ensure!(*bytes > 0, "{field}.sizes.fixed: a response of no bytes"),
+        Sizes::Fixed(bytes) => ensure!(*bytes > 0, "{field}.sizes.fixed: must be at least 1"),
         Sizes::Uniform(low, high) => ensure!(
             0 < *low && low <= high,
-            "{field}.sizes.uniform: 0 < {low} <= {high} does not hold"
+            "{field}.sizes.uniform: must satisfy 0 < {low} <= {high}"
         ),
         Sizes::Cdf(points) => ensure!(
             points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1)
@@ -278,7 +282,7 @@ fn check_workload(field: &str, workload: &Workload, scenario: &Scenario) -> Resu
                     .iter()
                     .all(|(bytes, p)| (0.0..1e15).contains(bytes) && (0.0..=1.0).contains(p))
                 && points.last().is_some_and(|last| last.1 == 1.0),
-            "{field}.sizes.cdf: bytes and probabilities must ascend, the latter to 1"
+            "{field}.sizes.cdf: bytes and probabilities must ascend, and the last probability must be 1"
         ),
     }
     Ok(())

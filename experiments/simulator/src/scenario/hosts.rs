@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hosts in a scenario, and their transports.
+//! Hosts of a scenario, and the configuration of their transports.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use softswitch_pipeline::Nanos;
 
 use super::{Mac, Secret};
 
-/// An end of connections, with one interface.
+/// A host with one interface.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -19,13 +19,13 @@ pub struct Host {
     pub name: String,
     /// MAC address of the interface.
     pub mac: Mac,
-    /// Its IP addresses.
+    /// IP addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// MAC address of the default gateway.
     pub gateway_mac: Mac,
     /// Name of the host's link.
     pub link: String,
-    /// An agent removes cookies from received packets, as an edge switch would. For clients inside the data center.
+    /// True if an agent removes cookies from received packets, as an edge switch does. For clients inside the data center.
     #[serde(default)]
     pub masks: bool,
     /// Server of this host, if it has one.
@@ -41,15 +41,15 @@ pub struct Host {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// The operator's number for it.
+    /// SID of the server.
     pub sid: u16,
-    /// Where it listens.
+    /// Port on which it listens.
     pub port: u16,
     /// Remaining bytes above which a response counts in N_FF.
     pub look_ahead: u64,
-    /// The bandwidth that RPT assumes, in bits per second.
+    /// Bandwidth in bit/s from which the RPT is computed.
     pub bandwidth: u64,
-    /// The server writes cookies.
+    /// True if the server writes cookies.
     pub cookie: bool,
     /// Ranking of packets.
     #[serde(default)]
@@ -63,11 +63,12 @@ pub struct Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rank {
-    /// Unsent bytes of the response, as in CCLB7. Retransmissions have the rank of the next new data. The ranks of frames are RPT codes of
+    /// Unsent bytes of the response, as in CCLB7. Retransmissions have the rank of the next new data. Ranks beside frames are RPT codes of
     /// the IPv6 carrier.
     #[default]
     Unsent,
-    /// The bytes from the segment to the end of its response, as pFabric's hosts do; a SYN has those of all. Ranks beside frames are bytes. TCP only.
+    /// Bytes from the segment to the end of its response, as in pFabric's hosts. A SYN-ACK has the number of all bytes. Ranks beside frames
+    /// are bytes. TCP only.
     Segment,
 }
 
@@ -88,27 +89,27 @@ impl Key {
     }
 }
 
-/// A host's QUIC, times in nanoseconds.
+/// QUIC configuration of a host. Times are in nanoseconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quic {
-    /// Bytes of UDP payload of a full datagram.
+    /// UDP payload of a full datagram in bytes.
     pub max_datagram: u32,
-    /// Full datagrams sent before the first acknowledgement.
+    /// Initial congestion window in full datagrams.
     pub initial_window: u32,
-    /// Congestion control. DCTCP asks for ECN by itself.
+    /// Congestion control algorithm. DCTCP implies ECN.
     pub congestion: Congestion,
-    /// Whether to ask for ECN under another law.
+    /// Send ECN-capable packets also with algorithms other than DCTCP.
     #[serde(default)]
     pub ecn: bool,
-    /// The round trip before one is measured.
+    /// Round-trip time before the first measurement.
     pub initial_rtt: Nanos,
-    /// How long an acknowledgement may wait.
+    /// Maximum delay of an acknowledgment.
     pub max_ack_delay: Nanos,
 }
 
 impl Quic {
-    /// The same as the transport has it.
+    /// Returns the configuration in the form of the transport.
     pub fn config(&self) -> quic::Config {
         quic::Config {
             max_datagram: self.max_datagram,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// An Ethernet address, as in `02:00:00:00:00:01`.
+/// An Ethernet address, for example `02:00:00:00:00:01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
@@ -15,12 +15,12 @@ pub struct Hex(pub Vec<u8>);
 #[derive(Debug, Clone)]
 pub struct Secret(pub frontage_cookie::Secret);
 
-/// An end of a link: `node:port`, where a host's one port is 0.
+/// An end of a link: `node:port`. A host's only port is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// The switch or host.
+    /// Name of the switch or host.
     pub node: String,
-    /// The port there.
+    /// Port number.
     pub port: u32,
 }
 
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Mac {
             .map(Self)
             .ok_or_else(|| {
                 D::Error::custom(format!(
-                    "invalid MAC address '{text}': use a form such as 02:00:00:00:00:01"
+                    "invalid MAC address '{text}': use the form 02:00:00:00:00:01"
                 ))
             })
     }
@@ -51,9 +51,11 @@ impl<'de> Deserialize<'de> for Mac {
 impl<'de> Deserialize<'de> for Hex {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        from_hex(&text)
-            .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("invalid hexadecimal text '{text}'")))
+        from_hex(&text).map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "invalid hexadecimal text '{text}': use an even number of digits"
+            ))
+        })
     }
 }
 

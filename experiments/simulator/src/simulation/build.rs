@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a scenario's names to a network's numbers.
+//! Construction of a simulation: the names of a scenario become numbers of nodes and channels.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use softswitch_queue::{self as queue, EgressQueue, LinkConfig, Loss};
 
 use super::{Node, Sample, Simulation, Workload};
-use crate::agent::GivenRpt;
+use crate::agent::RptSchedule;
 use crate::flows::Flows;
 use crate::host::{Config, Host, Identity};
 use crate::network::{Channel, Network};
@@ -18,9 +18,9 @@ use crate::record::{Record, Series};
 use crate::scenario::{self, Discipline, End, Link, Quic, Scenario};
 use crate::seed;
 use crate::switch::Switch;
-use crate::workload::{Lengths, Servers, Starts};
+use crate::workload::{ArrivalTimes, ResponseSizes, ServerChoice};
 
-/// Numbers of nodes by name: switches first, then hosts, in the scenario's order.
+/// Node numbers by name: switches first, then hosts, in the scenario's order.
 type Numbers<'a> = BTreeMap<&'a str, u32>;
 
 pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
@@ -32,9 +32,9 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
         channels.push(channel(link, &link.a, &link.b, &numbers, scenario.seed));
         channels.push(channel(link, &link.b, &link.a, &numbers, scenario.seed));
     }
-    let sends: BTreeMap<_, _> = channels.iter().map(|c| c.name.clone()).zip(0..).collect();
-    let mut nodes = switches(scenario, &sends)?;
-    nodes.extend(hosts(scenario, &sends, &numbers));
+    let channel_by_end: BTreeMap<_, _> = channels.iter().map(|c| c.name.clone()).zip(0..).collect();
+    let mut nodes = switches(scenario, &channel_by_end)?;
+    nodes.extend(hosts(scenario, &channel_by_end, &numbers));
     let workloads: Vec<_> = (0..)
         .zip(&scenario.workload)
         .map(|(n, workload)| {
@@ -42,10 +42,10 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
             Workload {
                 scenario: workload.clone(),
                 client: numbers[workload.client.as_str()],
-                starts: Starts::new(workload, seed),
-                servers: Servers::new(workload, seed),
-                lengths: Lengths::new(workload, seed),
-                rpt: workload.rpt.as_deref().map(GivenRpt::from),
+                arrivals: ArrivalTimes::new(workload, seed),
+                servers: ServerChoice::new(workload, seed),
+                sizes: ResponseSizes::new(workload, seed),
+                rpt: workload.rpt.as_deref().map(RptSchedule::from),
             }
         })
         .collect();
@@ -53,7 +53,7 @@ pub fn build(scenario: &Scenario, folder: &Path) -> Result<Simulation> {
         end: scenario.end,
         nodes,
         network: Network::new(channels, Flows::default()),
-        beginning: workloads.len(),
+        open_workloads: workloads.len(),
         workloads,
         samples: samples(&scenario.record),
         record: Record::create(folder, &scenario.record)?,
@@ -106,14 +106,14 @@ fn channel(link: &Link, from: &End, to: &End, numbers: &Numbers, seed: u64) -> C
     Channel::new(name, queue, ends, link.discipline != Discipline::Fifo)
 }
 
-fn switches(scenario: &Scenario, sends: &BTreeMap<String, u32>) -> Result<Vec<Node>> {
+fn switches(scenario: &Scenario, channel_by_end: &BTreeMap<String, u32>) -> Result<Vec<Node>> {
     let programs = program::load(scenario)?;
     let switches = scenario.switches.iter();
     switches
         .map(|switch| {
             let program = programs.get(switch.program.as_str()).context("checked")?;
             let pipeline = program::pipeline(program.clone(), switch, scenario.seed)?;
-            let port = |number| (number, sends[&format!("{}:{number}", switch.name)]);
+            let port = |number| (number, channel_by_end[&format!("{}:{number}", switch.name)]);
             let ports: Vec<_> = switch.ports.iter().map(|p| port(p.number)).collect();
             let switch = Switch::new(switch.name.clone(), pipeline, &ports, switch.cpu_port);
             Ok(Node::Switch(Box::new(switch)))
@@ -123,7 +123,7 @@ fn switches(scenario: &Scenario, sends: &BTreeMap<String, u32>) -> Result<Vec<No
 
 fn hosts(
     scenario: &Scenario,
-    sends: &BTreeMap<String, u32>,
+    channel_by_end: &BTreeMap<String, u32>,
     numbers: &Numbers,
 ) -> impl Iterator<Item = Node> {
     scenario.hosts.iter().map(|host| {
@@ -133,7 +133,7 @@ fn hosts(
             mac: host.mac.0,
             gateway_mac: host.gateway_mac.0,
             addresses: host.addresses.clone(),
-            channel: sends[&format!("{}:0", host.name)],
+            channel: channel_by_end[&format!("{}:0", host.name)],
             masks: host.masks,
         };
         let rng = seed::generator(scenario.seed, &host.name);

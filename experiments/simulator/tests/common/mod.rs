@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios in pieces, and runs of them in a folder that goes away.
+//! Building blocks of scenarios, and runs in a temporary folder.
 
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub const GIGABIT: u64 = 1_000_000_000;
 pub const MILLISECOND: u64 = 1_000_000;
-/// The routers' port of a host is the host's number; this one leads to the other router.
+/// The routers' ports to the other router. A port to a host has the host's number.
 const TRUNK: u32 = 100;
 
 fn mac(n: u32) -> String {
@@ -51,11 +51,11 @@ fn link(name: &str, a: &str, b: &str) -> Value {
 fn workload(client: u32, server: u32, arrivals: Value, sizes: Value) -> Value {
     json!({
         "label": "test", "client": format!("h{client}"), "servers": [format!("10.0.0.{server}:80")], "arrivals": arrivals,
-        "sizes": sizes, "request_bytes": 100, "start": 0, "stop": 50 * MILLISECOND, "connection": "one a flow",
+        "sizes": sizes, "request_bytes": 100, "start": 0, "stop": 50 * MILLISECOND, "connection": "one-per-flow",
     })
 }
 
-/// A client and a server at the two ends of one link; one flow of so many bytes at time 0.
+/// Returns a scenario of a client and a server at the two ends of a link, with one flow of `size` bytes at time 0.
 pub fn line(size: u64) -> Value {
     let (mut client, server) = (host(1, "client", 2), host(2, "server", 1));
     client["link"] = json!("l2");
@@ -67,7 +67,7 @@ pub fn line(size: u64) -> Value {
     })
 }
 
-/// Clients 1 and 2 behind one router, servers 3 and 4 behind another, and a link between the routers.
+/// Returns a scenario with clients 1 and 2 at one router, servers 3 and 4 at another, and a link between the routers.
 pub fn dumbbell() -> Value {
     let forward = |n: u32, port: u32, to: u32| {
         json!({"table": "I.next_hops", "match": [format!("{n:x}")], "action": "forward",
@@ -129,7 +129,7 @@ pub fn dumbbell() -> Value {
     })
 }
 
-/// The link between the routers of a dumbbell.
+/// Returns the link between the routers of a dumbbell.
 pub fn trunk(scenario: &mut Value) -> &mut Value {
     &mut scenario["links"][4]
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A repeater between ports 1 and 2 whose departing packets send workers back to ingress, as a scheduler's do; each goes around `LAPS` times.
+// A repeater between ports 1 and 2. Like a scheduler, it recirculates a worker for each departing packet, `LAPS` times.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -27,7 +27,7 @@ control I(inout headers_t hdr, inout metadata_t m, inout standard_metadata_t std
             if (m.laps == LAPS) {
                 mark_to_drop(std);
             } else {
-                std.egress_spec = 300; // which has no queue
+                std.egress_spec = 300; // a port without a queue
             }
         }
     }

@@ -9,7 +9,7 @@ use super::Controller;
 #[derive(Debug, Default)]
 pub struct Usage {
     limited: bool,
-    most: u64,
+    max_flight: u64,
     until: u64,
 }
 
@@ -19,13 +19,13 @@ impl Usage {
     /// `acknowledged` and `sent` count bytes since the start of the connection.
     pub fn note(&mut self, limited: bool, acknowledged: u64, sent: u64) {
         let flight = sent - acknowledged;
-        if limited || acknowledged >= self.until || (!self.limited && flight > self.most) {
-            (self.limited, self.most, self.until) = (limited, flight, sent);
+        if limited || acknowledged >= self.until || (!self.limited && flight > self.max_flight) {
+            (self.limited, self.max_flight, self.until) = (limited, flight, sent);
         }
     }
 
     /// Returns true if the window limits the sender. In slow start, half of the window in use is enough.
     pub fn is_limited(&self, controller: &Controller) -> bool {
-        self.limited || (controller.in_slow_start() && controller.window() < 2 * self.most)
+        self.limited || (controller.in_slow_start() && controller.window() < 2 * self.max_flight)
     }
 }

@@ -59,7 +59,7 @@ pub struct Counts {
     pub mark_reductions: u64,
 }
 
-/// An acknowledgement, in offsets.
+/// An acknowledgment, in offsets.
 #[derive(Debug)]
 pub struct Ack<'a> {
     pub number: u64,
@@ -237,10 +237,10 @@ impl Sender {
         }
         if grows && self.phase.grows() && progress.bytes > 0 {
             let rtt = self.timer.rtt.smoothed().unwrap_or(0);
-            let most = if self.netbench { self.mss } else { u64::MAX };
+            let max_growth = if self.netbench { self.mss } else { u64::MAX };
             self.controller.on_ack(Acked {
                 now,
-                bytes: progress.bytes.min(most),
+                bytes: progress.bytes.min(max_growth),
                 rtt,
             });
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows that share one link with a drop-tail queue, which may mark.
+//! Flows that share a link with a drop-tail queue, which may mark packets.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,7 +40,7 @@ pub struct Bottleneck {
     /// Sum of the queue lengths at arrivals, and number of arrivals.
     pub depth: (u64, u64),
     link: Link,
-    waiting: VecDeque<(usize, Segment)>,
+    queue: VecDeque<(usize, Segment)>,
     busy: bool,
     events: BTreeMap<(Nanos, u64), Event>,
     next: u64,
@@ -55,7 +55,7 @@ impl Bottleneck {
             drops: 0,
             depth: (0, 0),
             link,
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
             busy: false,
             events: BTreeMap::new(),
             next: 0,
@@ -98,7 +98,10 @@ impl Bottleneck {
                 self.pump(index);
             }
             _ => {
-                let ((at, _), event) = self.events.pop_first().expect("flows have no end");
+                let ((at, _), event) = self
+                    .events
+                    .pop_first()
+                    .expect("infinite flows always have an event");
                 self.now = at;
                 self.handle(event);
             }
@@ -144,20 +147,20 @@ impl Bottleneck {
     }
 
     fn enqueue(&mut self, index: usize, mut segment: Segment) {
-        self.depth = (self.depth.0 + self.waiting.len() as u64, self.depth.1 + 1);
+        self.depth = (self.depth.0 + self.queue.len() as u64, self.depth.1 + 1);
         if self
             .link
             .mark_at
-            .is_some_and(|mark_at| self.waiting.len() >= mark_at)
+            .is_some_and(|mark_at| self.queue.len() >= mark_at)
             && segment.ecn == Ecn::Ect0
         {
             segment.ecn = Ecn::Ce;
         }
-        if self.waiting.len() >= self.link.queue {
+        if self.queue.len() >= self.link.queue {
             self.drops += 1;
             return;
         }
-        self.waiting.push_back((index, segment));
+        self.queue.push_back((index, segment));
         self.serve();
     }
 
@@ -165,7 +168,7 @@ impl Bottleneck {
         if self.busy {
             return;
         }
-        let Some((index, segment)) = self.waiting.pop_front() else {
+        let Some((index, segment)) = self.queue.pop_front() else {
             return;
         };
         self.busy = true;

@@ -12,7 +12,7 @@ use frontage_transport::{MILLISECOND, Nanos};
 
 /// Direction of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     ToServer,
     ToClient,
 }
@@ -21,14 +21,14 @@ pub enum Way {
 pub type Fate = Vec<Nanos>;
 
 /// Decides about a segment by its direction, its number in that direction (from 0) and its content. It may mark the segment.
-pub trait Channel: FnMut(Way, usize, &mut Segment) -> Fate {}
-impl<T: FnMut(Way, usize, &mut Segment) -> Fate> Channel for T {}
+pub trait Channel: FnMut(Direction, usize, &mut Segment) -> Fate {}
+impl<T: FnMut(Direction, usize, &mut Segment) -> Fate> Channel for T {}
 
 /// A segment as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at: Nanos,
-    pub way: Way,
+    pub direction: Direction,
     pub segment: Segment,
 }
 
@@ -43,15 +43,15 @@ pub struct Testbed<C> {
     server_isn: u32,
     client_isn: u32,
     channel: C,
-    on_the_way: BTreeSet<(Nanos, u64)>,
-    segments: BTreeMap<u64, (Way, Segment)>,
+    in_flight: BTreeSet<(Nanos, u64)>,
+    segments: BTreeMap<u64, (Direction, Segment)>,
     counts: [usize; 2],
     next: u64,
     /// Stream offsets that have arrived: the end of the data without gaps, and the ranges beyond.
     arrived: [(u64, BTreeMap<u64, u64>); 2],
 }
 
-/// Creates a lossless path with a one-way delay.
+/// Creates a lossless path with a one-direction delay.
 pub fn delay(delay: Nanos) -> impl Channel {
     move |_, _, _: &mut Segment| vec![delay]
 }
@@ -79,7 +79,7 @@ impl<C: Channel> Testbed<C> {
             server_isn: isns.1,
             client_isn: isns.0,
             channel,
-            on_the_way: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
             segments: BTreeMap::new(),
             counts: [0; 2],
             next: 0,
@@ -91,33 +91,33 @@ impl<C: Channel> Testbed<C> {
 
     /// Returns the server, which must have received a SYN.
     pub fn server(&mut self) -> &mut Connection {
-        self.server.as_mut().expect("a SYN has come")
+        self.server.as_mut().expect("the server has received a SYN")
     }
 
-    /// Sends all that the ends have to send.
+    /// Sends everything that both ends have to send.
     pub fn pump(&mut self) {
         while let Some(segment) = self.client.poll_transmit(self.now) {
-            self.send(Way::ToServer, segment);
+            self.send(Direction::ToServer, segment);
         }
         while let Some(segment) = self
             .server
             .as_mut()
             .and_then(|server| server.poll_transmit(self.now))
         {
-            self.send(Way::ToClient, segment);
+            self.send(Direction::ToClient, segment);
         }
     }
 
-    fn send(&mut self, way: Way, mut segment: Segment) {
+    fn send(&mut self, direction: Direction, mut segment: Segment) {
         self.log.push(Sent {
             at: self.now,
-            way,
+            direction,
             segment,
         });
-        let count = &mut self.counts[way as usize];
-        for after in (self.channel)(way, *count, &mut segment) {
-            self.on_the_way.insert((self.now + after, self.next));
-            self.segments.insert(self.next, (way, segment));
+        let count = &mut self.counts[direction as usize];
+        for after in (self.channel)(direction, *count, &mut segment) {
+            self.in_flight.insert((self.now + after, self.next));
+            self.segments.insert(self.next, (direction, segment));
             self.next += 1;
         }
         *count += 1;
@@ -125,7 +125,7 @@ impl<C: Channel> Testbed<C> {
 
     /// Advances to the next arrival or timeout; returns false if nothing is pending.
     pub fn step(&mut self) -> bool {
-        let arrival = self.on_the_way.first().map(|(at, _)| *at);
+        let arrival = self.in_flight.first().map(|(at, _)| *at);
         let client = self.client.timeout();
         let server = self.server.as_ref().and_then(Connection::timeout);
         let Some(at) = [arrival, client, server].into_iter().flatten().min() else {
@@ -133,9 +133,9 @@ impl<C: Channel> Testbed<C> {
         };
         self.now = self.now.max(at);
         if arrival == Some(at) {
-            let (_, id) = self.on_the_way.pop_first().expect("it is there");
-            let (way, segment) = self.segments.remove(&id).expect("it is there");
-            self.arrive(way, &segment);
+            let (_, id) = self.in_flight.pop_first().expect("there is an arrival");
+            let (direction, segment) = self.segments.remove(&id).expect("there is an arrival");
+            self.arrive(direction, &segment);
         } else if client == Some(at) {
             self.client.on_timeout(self.now);
         } else {
@@ -146,23 +146,23 @@ impl<C: Channel> Testbed<C> {
         true
     }
 
-    fn arrive(&mut self, way: Way, segment: &Segment) {
-        let origin = match way {
-            Way::ToServer => self.client_isn,
-            Way::ToClient => self.server_isn,
+    fn arrive(&mut self, direction: Direction, segment: &Segment) {
+        let origin = match direction {
+            Direction::ToServer => self.client_isn,
+            Direction::ToClient => self.server_isn,
         };
         if segment.len > 0 {
-            // The tests' streams are shorter than a turn of the sequence numbers.
+            // The streams of the tests are shorter than 4 GiB, so their sequence numbers are unique.
             let start = u64::from(segment.seq.wrapping_sub(origin).wrapping_sub(1));
-            let (prefix, beyond) = &mut self.arrived[way as usize];
+            let (prefix, beyond) = &mut self.arrived[direction as usize];
             let end = beyond.entry(start).or_default();
             *end = (*end).max(start + u64::from(segment.len));
             while let Some(first) = beyond.first_entry().filter(|first| first.key() <= prefix) {
                 *prefix = (*prefix).max(first.remove());
             }
         }
-        match (way, &mut self.server) {
-            (Way::ToServer, None) if segment.flags.has(Flags::SYN) => {
+        match (direction, &mut self.server) {
+            (Direction::ToServer, None) if segment.flags.has(Flags::SYN) => {
                 let mut server =
                     Connection::accept(&self.server_config, self.server_isn, segment, self.now);
                 if self.server_writes > 0 {
@@ -171,42 +171,42 @@ impl<C: Channel> Testbed<C> {
                 }
                 self.server = Some(server);
             }
-            (Way::ToServer, None) => {}
-            (Way::ToServer, Some(server)) => {
+            (Direction::ToServer, None) => {}
+            (Direction::ToServer, Some(server)) => {
                 server.receive(self.now, segment);
                 assert!(
-                    server.readable() <= self.arrived[way as usize].0,
-                    "the server reads what did not come"
+                    server.readable() <= self.arrived[direction as usize].0,
+                    "the server reads data that has not arrived"
                 );
             }
-            (Way::ToClient, _) => {
+            (Direction::ToClient, _) => {
                 self.client.receive(self.now, segment);
                 assert!(
-                    self.client.readable() <= self.arrived_in_order(way),
-                    "the client reads what did not come"
+                    self.client.readable() <= self.arrived_in_order(direction),
+                    "the client reads data that has not arrived"
                 );
             }
         }
     }
 
-    /// Bytes of a stream that have arrived without a gap, by the test's own count.
-    pub fn arrived_in_order(&self, way: Way) -> u64 {
-        self.arrived[way as usize].0
+    /// Returns the bytes of a stream that have arrived without a gap, by the testbed's own count.
+    pub fn arrived_in_order(&self, direction: Direction) -> u64 {
+        self.arrived[direction as usize].0
     }
 
-    /// Steps while a condition holds, at most until a time.
+    /// Steps while `condition` holds, until `until` at the latest.
     pub fn run_while(&mut self, until: Nanos, condition: impl Fn(&Self) -> bool) {
         while condition(self) && self.now < until && self.step() {}
     }
 
-    /// Steps until nothing happens any more, at most until a time.
+    /// Steps until no event is left, until `until` at the latest.
     pub fn run(&mut self, until: Nanos) {
         self.run_while(until, |_| true);
     }
 
     /// Returns the segments with payload in one direction: time, stream offset, length.
-    pub fn data(&self, way: Way) -> Vec<(Nanos, u64, u32)> {
-        let origin = if way == Way::ToServer {
+    pub fn data(&self, direction: Direction) -> Vec<(Nanos, u64, u32)> {
+        let origin = if direction == Direction::ToServer {
             self.client_isn
         } else {
             self.server_isn
@@ -214,7 +214,7 @@ impl<C: Channel> Testbed<C> {
         let sent = self
             .log
             .iter()
-            .filter(|sent| sent.way == way && sent.segment.len > 0);
+            .filter(|sent| sent.direction == direction && sent.segment.len > 0);
         sent.map(|sent| {
             let offset = sent.segment.seq.wrapping_sub(origin).wrapping_sub(1);
             (sent.at, u64::from(offset), sent.segment.len)
@@ -223,7 +223,7 @@ impl<C: Channel> Testbed<C> {
     }
 }
 
-/// Round numbers, every segment acknowledged at once, windows that never limit.
+/// Returns a configuration with round numbers, immediate acknowledgments, and receive windows that never limit.
 pub fn plain() -> Config {
     Config {
         mss: 1000,

@@ -16,7 +16,7 @@ pub struct Timer {
     resets_after_timeout: bool,
     stale: bool,
     /// Shortest round-trip time so far.
-    least: Nanos,
+    min_rtt: Nanos,
     /// Number of doublings of the timeout since the last measurement.
     pub backoff: u32,
     /// Number of timeouts since the last progress.
@@ -33,7 +33,7 @@ impl Timer {
             initial: config.initial_rto,
             resets_after_timeout: config.is_netbench(),
             stale: false,
-            least: Nanos::MAX,
+            min_rtt: Nanos::MAX,
             backoff: 0,
             consecutive_timeouts: 0,
             deadline: None,
@@ -59,21 +59,21 @@ impl Timer {
     /// An `ambiguous` one may not, because it is unknown which copy arrived (Karn's algorithm). NetBench's echoes identify the copy; here,
     /// the last copy is plausible if `rtt` is not below the shortest round-trip time.
     pub fn is_plausible(&self, rtt: Nanos, ambiguous: bool) -> bool {
-        !ambiguous || (self.resets_after_timeout && rtt >= self.least)
+        !ambiguous || (self.resets_after_timeout && rtt >= self.min_rtt)
     }
 
     pub fn sample(&mut self, rtt: Nanos) {
         if std::mem::take(&mut self.stale) {
             self.rtt = RttEstimator::default();
         }
-        self.least = self.least.min(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
         self.rtt.sample(rtt);
         self.backoff = 0;
     }
 
     /// Doubles the timeout until the next measurement.
-    pub fn back_off(&mut self, most: u32) {
-        self.backoff = (self.backoff + 1).min(most);
+    pub fn back_off(&mut self, max: u32) {
+        self.backoff = (self.backoff + 1).min(max);
         self.consecutive_timeouts += 1;
         self.stale = self.resets_after_timeout;
     }
