@@ -18,7 +18,7 @@ import pytest
 from frontage.cookie import CookieKey
 from inprocess import Switch
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=25, together=True)
 
 MILLION = 1_000_000
 HELPED = 200_000
