@@ -8,7 +8,7 @@ from frontage_sim.figures import Result, plus_minus
 from frontage_sim.measures import FCT, SHORT_MEAN, SHORT_P99
 from frontage_sim.results import over_seeds
 
-MEASURES = {"mean": FCT.mean(), "mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99}
+MEASURES = {"mean": FCT.mean(), "mean, up to 100 kB": SHORT_MEAN, "99th percentile, up to 100 kB": SHORT_P99}
 
 
 def evaluate(flows: pl.DataFrame) -> Result:
@@ -16,7 +16,7 @@ def evaluate(flows: pl.DataFrame) -> Result:
     relative = [
         frame.select(
             pl.format("{} %", ((pl.col("mean") / pl.col("mean").first() - 1) * 100).round().cast(pl.Int64)).alias(
-                f"{name}, to QUIC's"
+                f"{name}, relative to QUIC"
             )
         )
         for name, frame in measured.items()

@@ -73,5 +73,5 @@ def test_common_variation_of_seeds_does_not_widen_comparison() -> None:
     each = per_seed(PAIRED, ["load", "policy"], pl.col("value").mean())
     assert against(each, ["load", "policy"], {"policy": "x"})["value"].to_list() == [1, 1.5, 1, 1.5, 1, 0.5, 1, 0.5]
     table = compare({"value (ms)": each}, "policy", "load", {"policy": "x"}).table
-    assert table.columns == ["load", "policy", "value (ms)", "value, / x"]
+    assert table.columns == ["load", "policy", "value (ms)", "value, ratio to x"]
     assert table.rows()[1] == ("0.5", "y", 9.0, "1.5 ± 0.0")

@@ -35,7 +35,7 @@ def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[s
         multiple = pl.format("{} ± {}", pl.col("mean").round(2), pl.col("half_width").round(2))
         columns = (
             frame.select(*by, pl.col("mean").alias(name)),
-            ratios[name].select(*by, multiple.alias(f"{_short(name)}, / {base_values}")),
+            ratios[name].select(*by, multiple.alias(f"{_short(name)}, ratio to {base_values}")),
         )
         for column in columns:
             table = table.join(column, on=by, maintain_order="left")

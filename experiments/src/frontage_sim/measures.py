@@ -18,7 +18,7 @@ FCT = (pl.col("end") - pl.col("start")) / 1e6
 SHORT_MEAN = FCT.filter(pl.col("size") <= MAX_SHORT).mean()
 SHORT_P99 = FCT.filter(pl.col("size") <= MAX_SHORT).quantile(0.99)
 LONG_MEAN = FCT.filter(pl.col("size") > MIN_LONG).mean()
-COMPLETION = {"mean, to 100 kB": SHORT_MEAN, "99th percentile, to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
+COMPLETION = {"mean, up to 100 kB": SHORT_MEAN, "99th percentile, up to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
 """CloudCookie's measures of completion times, by name."""
 
 

@@ -35,8 +35,8 @@ struct Outstanding {
     copies: u8,
     lost: bool,
     sacked: bool,
-    /// A SACK block that does not count before a timeout has reported the segment.
-    noted: bool,
+    /// A SACK block has reported the segment, but counts only after a timeout (NetBench).
+    reported: bool,
     retransmitted: bool,
 }
 
@@ -122,7 +122,7 @@ impl Scoreboard {
             copies: 1,
             lost: false,
             sacked: false,
-            noted: false,
+            reported: false,
             retransmitted: false,
         });
         start..self.sent
@@ -141,12 +141,12 @@ impl Scoreboard {
             .front_mut()
             .filter(|front| front.start < number)
         {
-            let gone = number.min(front.end) - front.start;
+            let removed = number.min(front.end) - front.start;
             progress.ambiguous |= front.retransmitted;
             if !front.sacked {
-                progress.delivered += gone;
-                self.pipe -= gone * u64::from(front.copies);
-                self.missing -= if front.is_missing() { gone } else { 0 };
+                progress.delivered += removed;
+                self.pipe -= removed * u64::from(front.copies);
+                self.missing -= if front.is_missing() { removed } else { 0 };
                 progress.sent_at.get_or_insert(front.sent_at);
             }
             if front.end > number {
@@ -187,17 +187,17 @@ impl Scoreboard {
         newly_sacked
     }
 
-    /// Records a SACK block that counts after a timeout only.
+    /// Records a SACK block that counts only after a timeout.
     ///
-    /// Returns when the last newly reported segment was sent, and whether it was retransmitted.
-    pub fn note(&mut self, block: Range<u64>) -> Option<(Nanos, bool)> {
+    /// Returns the time when the last newly reported segment was sent, and true if it was retransmitted.
+    pub fn report(&mut self, block: Range<u64>) -> Option<(Nanos, bool)> {
         let first = self
             .segments
             .partition_point(|segment| segment.start < block.start);
-        let told = self.segments.range_mut(first..);
+        let covered = self.segments.range_mut(first..);
         let mut sent_at = None;
-        for segment in told.take_while(|segment| segment.end <= block.end) {
-            if !std::mem::replace(&mut segment.noted, true) {
+        for segment in covered.take_while(|segment| segment.end <= block.end) {
+            if !std::mem::replace(&mut segment.reported, true) {
                 sent_at = Some((segment.sent_at, segment.retransmitted));
             }
         }
@@ -227,7 +227,7 @@ impl Scoreboard {
     /// Marks all segments that were not SACKed as lost, after a timeout. Retransmission starts over.
     pub fn lose_all(&mut self) {
         self.next_retransmission = self.removed;
-        for segment in self.segments.iter_mut().filter(|segment| segment.noted) {
+        for segment in self.segments.iter_mut().filter(|segment| segment.reported) {
             segment.copies = 0;
             if !std::mem::replace(&mut segment.sacked, true) {
                 self.sacked.insert(segment.start..segment.end);

@@ -8,7 +8,7 @@ use std::ops::{BitOr, BitOrAssign, Deref};
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
     pub seq: u32,
-    /// Acknowledgement number, if [`Flags::ACK`] is set.
+    /// Acknowledgment number, if [`Flags::ACK`] is set.
     pub ack: u32,
     /// Control bits.
     pub flags: Flags,
@@ -172,7 +172,7 @@ impl Segment {
         20 + options
     }
 
-    /// Returns how many sequence numbers the segment occupies: payload, SYN and FIN.
+    /// Returns the number of sequence numbers that the segment occupies: payload, SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         self.len + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
     }

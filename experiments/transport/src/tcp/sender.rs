@@ -195,7 +195,7 @@ impl Sender {
         for block in ack.sack {
             if self.sack || matches!(self.phase, Phase::Loss { .. }) {
                 sacked += self.board.sack(block.clone());
-            } else if let Some((at, ambiguous)) = self.board.note(block.clone())
+            } else if let Some((at, ambiguous)) = self.board.report(block.clone())
                 && self.timer.is_plausible(now - at, ambiguous)
             {
                 self.timer.sample(now - at);
