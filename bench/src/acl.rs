@@ -10,7 +10,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use softswitch_pipeline::{EntryKey, MatchField, Rng, Value};
+use softswitch_pipeline::{EntryKey, MatchField, Value};
+use softswitch_random::Rng;
 
 use crate::random::Draws;
 

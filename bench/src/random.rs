@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Further random draws for benchmarks.
 
-use softswitch_pipeline::Rng;
+use softswitch_random::Rng;
 
 /// Random draws.
 pub trait Draws {

@@ -10,8 +10,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use softswitch_pipeline::{
     ActionCall, ActionId, Entry, EntryAction, EntryKey, LookupKey, MatchField, Options, Pipeline,
-    Program, Rng, StateError, TableId, Value,
+    Program, StateError, TableId, Value,
 };
+use softswitch_random::Rng;
 
 use crate::acl::{self, Masks};
 use crate::clock::core_time;

@@ -15,7 +15,8 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 use slab::Slab;
-use softswitch_pipeline::{Nanos, Rng};
+use softswitch_pipeline::Nanos;
+use softswitch_random::Rng;
 
 use crate::agent::mask;
 use crate::events::Event;

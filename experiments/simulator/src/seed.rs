@@ -2,7 +2,7 @@
 //! Random generators. Each user has its own, seeded by the scenario's seed and the user's name, so that additional users or draws do not
 //! change the draws of others.
 
-use softswitch_pipeline::Rng;
+use softswitch_random::Rng;
 
 /// Returns the seed of the user `name`.
 pub fn derive(seed: u64, name: &str) -> u64 {

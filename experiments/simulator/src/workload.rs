@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 
-use softswitch_pipeline::{Nanos, Rng};
+use softswitch_pipeline::Nanos;
+use softswitch_random::Rng;
 
 use crate::scenario::{Arrivals, Sizes, Workload};
 use crate::seed;

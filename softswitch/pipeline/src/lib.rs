@@ -70,7 +70,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `value`, `phv`, `word`, `rng` | numbers, fields in a block of bytes, arithmetic, random numbers |
+//! | `value`, `phv`, `word` | numbers, fields in a block of bytes, arithmetic |
 //! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
 //! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
 //! | `load` | BMv2 JSON to `program` |
@@ -108,7 +108,6 @@ mod packet;
 mod phv;
 mod pipeline;
 mod program;
-mod rng;
 mod state;
 mod trace;
 mod v1model;
@@ -133,7 +132,6 @@ pub use packet::{
 };
 pub use pipeline::{IdleEntry, LookupKey, MeterState, Pipeline, Program};
 pub use program::source::SourceLocation;
-pub use rng::Rng;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
 pub use state::meter::Color;

@@ -11,7 +11,8 @@ use common::furnish::{furnish, state};
 use common::packets::packet;
 use common::{compile, through};
 use serde_json::Value as Json;
-use softswitch_pipeline::{Engine, Options, Pipeline, Program, Rng};
+use softswitch_pipeline::{Engine, Options, Pipeline, Program};
+use softswitch_random::Rng;
 
 /// Runs the same entries and packets through both engines and compares all output and state.
 fn agree(

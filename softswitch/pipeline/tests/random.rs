@@ -10,8 +10,9 @@ use common::furnish::furnish;
 use common::{Harness, key};
 use serde_json::Value as Json;
 use softswitch_pipeline::{
-    Engine, Entry, EntryAction, MatchField, Options, Pipeline, Program, Rng, TableId,
+    Engine, Entry, EntryAction, MatchField, Options, Pipeline, Program, TableId,
 };
+use softswitch_random::Rng;
 
 /// Returns a pipeline with entries in all tables and arrays.
 fn furnished(seed: u64) -> Harness {

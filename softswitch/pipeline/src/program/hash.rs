@@ -2,9 +2,8 @@
 //! The hash algorithms of BMv2.
 
 use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, Crc, Table};
+use softswitch_random::Rng;
 use xxhash_rust::xxh64::xxh64;
-
-use crate::rng::Rng;
 
 /// A hash algorithm, under the name in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

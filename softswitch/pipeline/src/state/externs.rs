@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! State of the externs.
 
+use softswitch_random::Rng;
+
 use super::Register;
 use super::meter::Meter;
 use crate::digest::Digest;
@@ -10,7 +12,6 @@ use crate::options::Options;
 use crate::packet::Packet;
 use crate::program::calculation::{BitBuffer, Calculation};
 use crate::program::layout::Layout;
-use crate::rng::Rng;
 use crate::trace::Recorder;
 
 /// State that actions change and that persists between packets.

@@ -68,11 +68,11 @@ impl V1Model {
     pub(crate) fn ingress_recirculated(
         &mut self,
         c: &Compiled,
-        packet: Recirculated,
+        recirculated: Recirculated,
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        let pkt = packet.packet;
+        let pkt = recirculated.packet;
         let number = pkt.number;
         let port = c.layout.standard.ingress_port.get64(&pkt.mem);
         self.traced_ingress(c, (pkt, number), port, now, out)
@@ -97,6 +97,8 @@ impl V1Model {
         }
         outcome
     }
+
+    /// Runs ingress, again for each resubmission, and enqueues the packet and its copies.
     fn run_ingress(
         &mut self,
         c: &Compiled,

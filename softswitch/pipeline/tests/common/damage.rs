@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 
-use softswitch_pipeline::Rng;
+use softswitch_random::Rng;
 
 /// Changes one value somewhere in the document.
 pub fn damage(json: &mut Json, rng: &mut Rng, depth: usize) {

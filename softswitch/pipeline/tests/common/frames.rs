@@ -2,7 +2,7 @@
 //! Random packets for `programs/everything.p4`.
 
 use super::{Command, ethernet};
-use softswitch_pipeline::Rng;
+use softswitch_random::Rng;
 
 pub fn random_frame(rng: &mut Rng) -> Vec<u8> {
     let command = || Command { ..Command::op(0) }.frame();

@@ -5,8 +5,9 @@
 use softswitch_pipeline::{
     ActionCall, CloneSession, CounterId, Entry, EntryAction, EntryKey, Group, GroupMember,
     Implementation, MatchField, MatchKind, MeterConfig, MeterId, Pipeline, ProfileId, RegisterId,
-    Replica, Rng, TableId, Value, ValueSetId,
+    Replica, TableId, Value, ValueSetId,
 };
+use softswitch_random::Rng;
 
 use super::packets::{ADDRESSES, ADDRESSES_6, L4_PORTS, MACS};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random Ethernet, IPv4, IPv6, ARP, ICMP and TCP packets, some of them damaged.
 
-use softswitch_pipeline::Rng;
+use softswitch_random::Rng;
 
 pub const MACS: [u64; 3] = [0x0200_0000_0001, 0x0200_0000_0002, 0xffff_ffff_ffff];
 pub const ADDRESSES: [u32; 4] = [0x0a00_0001, 0x0a00_0002, 0xcb00_710a, 0x0a01_0203];

@@ -76,7 +76,7 @@ impl<T: Copy + Default> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use softswitch_random::Rng;
 
     #[test]
     fn arrays_do_not_overlap() {

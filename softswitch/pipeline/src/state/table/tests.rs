@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compares every index structure with a scan over all entries, under random insertions and removals.
 
+use softswitch_random::Rng;
+
 use super::space::Space;
 use crate::entry::{EntryKey, MatchField};
 use crate::info::{KeyInfo, MatchKind};
 use crate::phv::mask64;
 use crate::program::criteria::Criteria;
 use crate::program::key::KeyShape;
-use crate::rng::Rng;
 use crate::value::Value;
 
 use MatchKind::{Exact, Lpm, Optional, Range, Ternary, Valid};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+//! Reproducible random numbers: of the `random` extern, and of the simulator, benchmarks and tests.
 //!
-//! The published results of simulations depend on its exact numbers, so it must not be replaced by a generator of another
-//! crate, whose numbers may change.
+//! The published results of simulations depend on the exact numbers, so the generator must not be replaced by one of
+//! another crate, whose numbers may change.
 
-/// The generator of the `random` extern. The simulator, benchmarks and tests also use it for reproducible numbers.
+#![warn(missing_docs)]
+
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -15,6 +17,7 @@ impl Rng {
     }
 
     /// Returns the next 64 bits.
+    #[inline]
     #[expect(
         clippy::should_implement_trait,
         reason = "the sequence is infinite, so an Option would be useless"
@@ -28,22 +31,26 @@ impl Rng {
     }
 
     /// Returns a uniform number in `low..=high`, where `low <= high`.
+    #[inline]
     pub fn uniform(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 
     /// Returns a uniform number in `0..n`, where `n` is not 0.
+    #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         self.uniform(0, n as u64 - 1) as usize
     }
 
     /// Returns true with probability `1/n`, where `n` is not 0.
+    #[inline]
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
     /// Returns a random element of a non-empty slice.
+    #[inline]
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
