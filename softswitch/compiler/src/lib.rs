@@ -51,6 +51,7 @@
 //! of the same name.
 #![forbid(unsafe_code)]
 
+mod annotation;
 mod ast;
 mod bmv2;
 mod check;

@@ -8,6 +8,7 @@ use super::bind::Binding;
 use super::frame::{Frame, FrameRef};
 use super::value::Val;
 use super::{Lower, Place, UsedAction};
+use crate::annotation::name_annotation;
 use crate::ast::{Decl, DeclKind, Direction, Expr, ExprKind, NodeId};
 use crate::ir::{Action, Ex};
 use crate::types::{CallInfo, Type};
@@ -86,8 +87,7 @@ impl<'a> Lower<'a> {
 
     /// Returns the action's name for the control plane.
     fn action_name(&self, d: &Decl, frame: &FrameRef) -> String {
-        let local =
-            super::object::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
+        let local = name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
         match local.strip_prefix('.') {
             Some(absolute) => absolute.to_string(),
             None if frame.prefix.is_empty() => local,
@@ -181,8 +181,7 @@ impl<'a> Lower<'a> {
                     continue;
                 };
                 frame.set(p.id, Val::Scalar(Ex::Param(runtime.len(), scalar)));
-                let name = super::object::name_annotation(&p.annos)
-                    .unwrap_or_else(|| p.name.name.to_string());
+                let name = name_annotation(&p.annos).unwrap_or_else(|| p.name.name.to_string());
                 runtime.push((name, scalar));
             }
             s.with_copies(copies, |s| {

@@ -5,6 +5,7 @@ use num_bigint::BigInt;
 
 use super::Lower;
 use super::value::Val;
+use crate::annotation::int_annotation;
 use crate::ast::{DeclKind, Direction, Expr, ExprKind, NodeId, TableDecl};
 use crate::diag::Warning;
 use crate::ir::{Entry, Ex};
@@ -104,8 +105,7 @@ impl<'a> Lower<'a> {
                 Some(p) => self.number(p),
                 None => None,
             };
-            let annotated_priority =
-                crate::p4info::int_annotation(&e.annos, "priority").map(|(n, _)| n);
+            let annotated_priority = int_annotation(&e.annos, "priority").map(|(n, _)| n);
             self.ir.tables[index].entries.push(Entry {
                 matches,
                 annotated_priority,

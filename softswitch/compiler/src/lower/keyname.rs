@@ -2,12 +2,13 @@
 //! Names of keys for the control plane.
 
 use super::Lower;
+use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, ExprKind, KeyElement};
 
 impl<'a> Lower<'a> {
     /// The name of a key for the control plane: as annotated, else as written.
     pub(super) fn key_name(&self, k: &KeyElement) -> String {
-        super::object::name_annotation(&k.annos).unwrap_or_else(|| self.expr_text(&k.expr))
+        name_annotation(&k.annos).unwrap_or_else(|| self.expr_text(&k.expr))
     }
 
     pub(super) fn expr_text(&self, e: &Expr) -> String {
@@ -58,7 +59,7 @@ impl<'a> Lower<'a> {
                 Some(DeclKind::Composite { fields, .. }) => fields
                     .iter()
                     .find(|f| &*f.name.name == name)
-                    .and_then(|f| super::object::name_annotation(&f.annos)),
+                    .and_then(|f| name_annotation(&f.annos)),
                 _ => None,
             },
             _ => None,

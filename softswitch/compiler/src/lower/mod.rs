@@ -40,7 +40,6 @@ use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
 
 pub(crate) use fold::ones;
-pub(crate) use object::{match_annotation, name_annotation, string_annotation};
 
 use frame::{Frame, FrameRef};
 use value::Val;

@@ -6,37 +6,11 @@ use std::rc::Rc;
 use super::frame::Frame;
 use super::value::Val;
 use super::{BlockInstance, Lower, MAX_INLINE_DEPTH};
-use crate::ast::{Annotation, AnnotationBody, Arg, Decl, DeclKind, Expr, ExprKind, NodeId, Param};
+use crate::annotation::{match_annotation, name_annotation};
+use crate::ast::{Annotation, Arg, Decl, DeclKind, Expr, NodeId, Param};
 use crate::diag::{Span, Warning};
 use crate::ir::{Ex, Object, ObjectArg, ValueSet};
 use crate::types::{CallInfo, Type};
-
-/// The argument of `@name("...")`.
-pub(crate) fn name_annotation(annos: &[Annotation]) -> Option<String> {
-    string_annotation(annos, "name")
-}
-
-pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<String> {
-    let a = annos.iter().find(|a| &*a.name.name == which)?;
-    match &a.body {
-        AnnotationBody::Tokens { raw, .. } if raw.len() == 1 && raw[0].is_string => {
-            Some(raw[0].text.clone())
-        }
-        _ => None,
-    }
-}
-
-/// The argument of `@match(...)`, which a field of a value set's type may have.
-pub(crate) fn match_annotation(annos: &[Annotation]) -> Option<String> {
-    let a = annos.iter().find(|a| &*a.name.name == "match")?;
-    match &a.body {
-        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ExprKind::Name { name, .. }) => Some(name.to_string()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
 
 impl<'a> Lower<'a> {
     /// The name of something declared in the current frame, as the control plane sees it.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::value::Val;
 use super::{Lower, Place};
+use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, State, Transition};
 use crate::diag::Warning;
 use crate::ir::{Ex, KeySet, Label, ParserState, Scalar, St, StKind, Target};
@@ -45,8 +46,7 @@ impl<'a> Lower<'a> {
         };
         let mut index: HashMap<&str, usize> = HashMap::new();
         for s in &p.states {
-            let local =
-                super::object::name_annotation(&s.annos).unwrap_or_else(|| s.name.name.to_string());
+            let local = name_annotation(&s.annos).unwrap_or_else(|| s.name.name.to_string());
             let name = match local.strip_prefix('.') {
                 Some(absolute) => absolute.to_string(),
                 None if prefix.is_empty() => local,

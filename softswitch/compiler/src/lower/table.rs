@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 
 use super::Lower;
 use super::value::Val;
+use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
 use crate::diag::Warning;
 use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
@@ -290,7 +291,7 @@ impl<'a> Lower<'a> {
                     }
                     if self.ir.objects[o].name.is_empty() {
                         // Written into the table: named after it.
-                        match super::object::name_annotation(&p.annos) {
+                        match name_annotation(&p.annos) {
                             Some(name) => self.ir.objects[o].name = name,
                             None => self.diags.error_hint(
                                 p.name.span,

@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 
 use super::Emitter;
 use super::text::Message;
+use crate::annotation::string_annotation;
 use crate::ast::{Annotation, AnnotationBody, BinOp, DeclKind, Expr, ExprKind, UnOp};
 use crate::check::fold_binary;
 use crate::types::{Const, Type};
@@ -137,8 +138,8 @@ impl Emitter<'_> {
 
     /// `@brief` and `@description`.
     pub(super) fn documentation(&self, m: &mut Message, annos: &[Annotation]) {
-        let brief = crate::lower::string_annotation(annos, "brief");
-        let description = crate::lower::string_annotation(annos, "description");
+        let brief = string_annotation(annos, "brief");
+        let description = string_annotation(annos, "description");
         if brief.is_none() && description.is_none() {
             return;
         }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use num_bigint::BigInt;
 
+use crate::annotation::int_annotation;
 use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
 use crate::diag::{Diagnostics, Warning};
 use crate::ir::Lowered;
@@ -355,21 +356,6 @@ pub(crate) fn hidden(annos: &[Annotation]) -> bool {
 fn string_of(e: &crate::ast::Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Str(s) => Some(s.to_string()),
-        _ => None,
-    }
-}
-
-/// Returns the number in `@name(number)`.
-pub(crate) fn int_annotation(
-    annos: &[Annotation],
-    name: &str,
-) -> Option<(BigInt, crate::diag::Span)> {
-    let a = annos.iter().find(|a| &*a.name.name == name)?;
-    match &a.body {
-        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ExprKind::Int { value, .. }) => Some((value.clone(), a.span)),
-            _ => None,
-        },
         _ => None,
     }
 }

@@ -5,7 +5,8 @@ use num_traits::ToPrimitive;
 
 use super::ids::Kind;
 use super::text::Message;
-use super::{Emitter, hidden, int_annotation};
+use super::{Emitter, hidden};
+use crate::annotation::{int_annotation, name_annotation, string_annotation};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, Field};
 use crate::ir::{Object, ObjectArg};
 use crate::types::Type;
@@ -166,7 +167,7 @@ impl<'a> Emitter<'a> {
             if let Some((n, _)) = int_annotation(annos, "max_group_size") {
                 m.raw("max_group_size", &n.to_string());
             }
-            let semantics = crate::lower::string_annotation(annos, "selector_size_semantics");
+            let semantics = string_annotation(annos, "selector_size_semantics");
             match semantics.as_deref().map(str::to_ascii_lowercase).as_deref() {
                 Some("sum_of_weights") => m.message("sum_of_weights", Message::default()),
                 Some("sum_of_members") => {
@@ -273,7 +274,7 @@ impl<'a> Emitter<'a> {
         else {
             return None;
         };
-        let name = crate::lower::string_annotation(&d.annos, "controller_header")?;
+        let name = string_annotation(&d.annos, "controller_header")?;
         if hidden(&d.annos) {
             return None;
         }
@@ -295,7 +296,7 @@ impl<'a> Emitter<'a> {
             let mut x = Message::default();
             x.number("id", id);
             // The path of a field in a struct takes the place of a @name.
-            let given = crate::lower::name_annotation(&f.annos).filter(|_| !nested);
+            let given = name_annotation(&f.annos).filter(|_| !nested);
             x.string("name", given.as_ref().unwrap_or(&f.name));
             self.annotations(&mut x, &f.annos, &[]);
             let ty = f.ty.clone();

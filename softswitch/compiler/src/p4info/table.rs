@@ -3,7 +3,8 @@
 
 use super::ids::Kind;
 use super::text::Message;
-use super::{Emitter, bytes, hidden, int_annotation};
+use super::{Emitter, bytes, hidden};
+use crate::annotation::{int_annotation, match_annotation, name_annotation};
 use crate::ast::{Annotation, DeclKind};
 use crate::ir::VisibleAction;
 use crate::types::Type;
@@ -210,7 +211,7 @@ impl<'a> Emitter<'a> {
             f.number("id", id);
             f.string(
                 "name",
-                &crate::lower::name_annotation(&p.annos).unwrap_or_else(|| p.name.name.to_string()),
+                &name_annotation(&p.annos).unwrap_or_else(|| p.name.name.to_string()),
             );
             self.annotations(&mut f, &p.annos, &[]);
             let ty = self.t.type_of(p.ty.id);
@@ -245,13 +246,11 @@ impl<'a> Emitter<'a> {
                     x.number("id", id);
                     x.string(
                         "name",
-                        &crate::lower::name_annotation(&f.annos)
-                            .unwrap_or_else(|| f.name.name.to_string()),
+                        &name_annotation(&f.annos).unwrap_or_else(|| f.name.name.to_string()),
                     );
                     self.annotations(&mut x, &f.annos, &["match"]);
                     x.number("bitwidth", ty.width());
-                    let kind =
-                        crate::lower::match_annotation(&f.annos).unwrap_or_else(|| "exact".into());
+                    let kind = match_annotation(&f.annos).unwrap_or_else(|| "exact".into());
                     match match_type(&kind) {
                         Some(k) => x.raw("match_type", k),
                         None => x.string("other_match_type", &kind),

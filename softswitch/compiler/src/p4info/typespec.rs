@@ -3,6 +3,7 @@
 
 use super::text::Message;
 use super::{Emitter, bytes};
+use crate::annotation::name_annotation;
 use crate::ast::{Annotation, AnnotationBody, CompositeKind, Decl, DeclKind};
 use crate::types::Type;
 
@@ -27,8 +28,7 @@ fn named(field: &'static str, name: &str) -> Message {
 impl<'a> Emitter<'a> {
     /// A declared type's or object's name for the control plane.
     pub(super) fn declared_name(&self, d: &Decl) -> String {
-        let name =
-            crate::lower::name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
+        let name = name_annotation(&d.annos).unwrap_or_else(|| d.name.name.to_string());
         name.strip_prefix('.').map(str::to_string).unwrap_or(name)
     }
 
@@ -142,8 +142,8 @@ impl<'a> Emitter<'a> {
                     let mut m = Message::default();
                     for f in fields {
                         let ty = self.t.type_of(f.ty.id).substitute(&argument);
-                        let member = crate::lower::name_annotation(&f.annos)
-                            .unwrap_or_else(|| f.name.name.to_string());
+                        let member =
+                            name_annotation(&f.annos).unwrap_or_else(|| f.name.name.to_string());
                         let mut x = Message::default();
                         x.string("name", &member);
                         match kind {
