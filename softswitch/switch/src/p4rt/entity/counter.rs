@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Indirect and direct counters.
+//! Indirect counters, and counter values.
 
 use softswitch_pipeline::CounterValue;
 
-use super::{Op, View, cells, only_modify, selected, table, unknown, wrap};
+use super::{Op, View, cells, only_modify, selected, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, Entity, TableEntry, entity::Entity as Kind,
-    update::Type,
+    CounterData, CounterEntry, Entity, entity::Entity as Kind, update::Type,
 };
 
 pub fn decode(data: &CounterData) -> P4Result<CounterValue> {
@@ -62,58 +61,5 @@ pub fn read(view: View<'_>, request: &CounterEntry, out: &mut Vec<Entity>) -> P4
             }))
         }));
     }
-    Ok(())
-}
-
-fn no_direct_counter(name: &str) -> P4Error {
-    P4Error::invalid(format!("table {name} does not have a direct counter"))
-}
-
-pub fn write_direct(schema: &Schema, action: Type, entry: &DirectCounterEntry) -> P4Result<Op> {
-    only_modify("direct counters", action)?;
-    let of = entry.table_entry.as_ref();
-    let of =
-        of.ok_or_else(|| P4Error::invalid("the direct counter entry does not name a table entry"))?;
-    let table = table::find(schema, of.table_id)?;
-    if !table.direct_counter {
-        return Err(no_direct_counter(&table.name));
-    }
-    let key = table::decode_name(table, of)?;
-    let value = entry.data.as_ref().map(decode).transpose()?;
-    let target = table.target;
-    Ok(Box::new(move |cx| {
-        let before = cx.pipeline.direct_counter(target, key.as_ref())?;
-        if let Some(value) = value {
-            cx.pipeline
-                .set_direct_counter(target, key.as_ref(), value)?;
-        }
-        if let Some(before) = before {
-            cx.undo(move |cx| {
-                Ok(cx
-                    .pipeline
-                    .set_direct_counter(target, key.as_ref(), before)?)
-            });
-        }
-        Ok(())
-    }))
-}
-
-pub fn read_direct(
-    view: View<'_>,
-    request: &DirectCounterEntry,
-    out: &mut Vec<Entity>,
-) -> P4Result<()> {
-    let filter = TableEntry {
-        counter_data: Some(CounterData::default()),
-        ..request.table_entry.clone().unwrap_or_default()
-    };
-    let entries = table::read_with(view, &filter, |t| t.direct_counter, no_direct_counter)?;
-    out.extend(entries.into_iter().map(|mut entry| {
-        let data = entry.counter_data.take();
-        wrap(Kind::DirectCounterEntry(DirectCounterEntry {
-            table_entry: Some(entry),
-            data,
-        }))
-    }));
     Ok(())
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Indirect and direct meters.
+//! Indirect meters, and meter configurations.
 
 use softswitch_pipeline::MeterConfig as Config;
 
-use super::{Op, View, cells, only_modify, selected, table, unknown, wrap};
+use super::{Op, View, cells, only_modify, selected, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
-use crate::proto::p4::v1::{
-    DirectMeterEntry, Entity, MeterConfig, MeterEntry, TableEntry, entity::Entity as Kind,
-    update::Type,
-};
+use crate::proto::p4::v1::{Entity, MeterConfig, MeterEntry, entity::Entity as Kind, update::Type};
 
 pub fn no_color_counters() -> P4Error {
     P4Error::unimplemented("meters do not count packets per colour")
@@ -111,62 +108,5 @@ pub fn read(view: View<'_>, request: &MeterEntry, out: &mut Vec<Entity>) -> P4Re
             }))
         }));
     }
-    Ok(())
-}
-
-fn no_direct_meter(name: &str) -> P4Error {
-    P4Error::invalid(format!("table {name} does not have a direct meter"))
-}
-
-pub fn write_direct(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> P4Result<Op> {
-    only_modify("direct meters", action)?;
-    let of = entry.table_entry.as_ref();
-    let of =
-        of.ok_or_else(|| P4Error::invalid("the direct meter entry does not name a table entry"))?;
-    let table = table::find(schema, of.table_id)?;
-    let kind = table.direct_meter;
-    let kind = kind.ok_or_else(|| no_direct_meter(&table.name))?;
-    if entry.counter_data.is_some() {
-        return Err(no_color_counters());
-    }
-    let key = table::decode_name(table, of)?;
-    let config = entry.config.as_ref();
-    let config = config.map(|c| decode(c, kind)).transpose()?;
-    let target = table.target;
-    Ok(Box::new(move |cx| {
-        let before = cx.before(|p, _| p.direct_meter_state(target, key.as_ref()));
-        cx.pipeline.set_direct_meter(target, key.as_ref(), config)?;
-        if let Some(Ok(Some(before))) = before {
-            cx.undo(move |cx| {
-                Ok(cx
-                    .pipeline
-                    .restore_direct_meter(target, key.as_ref(), before)?)
-            });
-        }
-        Ok(())
-    }))
-}
-
-pub fn read_direct(
-    view: View<'_>,
-    request: &DirectMeterEntry,
-    out: &mut Vec<Entity>,
-) -> P4Result<()> {
-    if request.counter_data.is_some() {
-        return Err(no_color_counters());
-    }
-    let filter = TableEntry {
-        meter_config: Some(MeterConfig::default()),
-        ..request.table_entry.clone().unwrap_or_default()
-    };
-    let entries = table::read_with(view, &filter, |t| t.direct_meter.is_some(), no_direct_meter)?;
-    out.extend(entries.into_iter().map(|mut entry| {
-        let config = entry.meter_config.take();
-        wrap(Kind::DirectMeterEntry(DirectMeterEntry {
-            table_entry: Some(entry),
-            config,
-            counter_data: None,
-        }))
-    }));
     Ok(())
 }

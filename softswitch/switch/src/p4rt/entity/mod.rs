@@ -8,6 +8,7 @@ mod action;
 mod call;
 mod counter;
 mod digest;
+mod direct;
 mod field_match;
 mod group;
 mod member;
@@ -129,9 +130,9 @@ pub fn decode(schema: &Schema, update: &Update) -> P4Result<Op> {
         Kind::ActionProfileMember(e) => member::write(schema, action, e),
         Kind::ActionProfileGroup(e) => group::write(schema, action, e),
         Kind::CounterEntry(e) => counter::write(schema, action, e),
-        Kind::DirectCounterEntry(e) => counter::write_direct(schema, action, e),
+        Kind::DirectCounterEntry(e) => direct::write_counter(schema, action, e),
         Kind::MeterEntry(e) => meter::write(schema, action, e),
-        Kind::DirectMeterEntry(e) => meter::write_direct(schema, action, e),
+        Kind::DirectMeterEntry(e) => direct::write_meter(schema, action, e),
         Kind::RegisterEntry(e) => register::write(schema, action, e),
         Kind::ValueSetEntry(e) => value_set::write(schema, action, e),
         Kind::PacketReplicationEngineEntry(e) => replication::write(action, e),
@@ -153,9 +154,9 @@ pub fn read(view: View<'_>, request: &Entity, out: &mut Vec<Entity>) -> P4Result
         Kind::ActionProfileMember(e) => member::read(view, e, out),
         Kind::ActionProfileGroup(e) => group::read(view, e, out),
         Kind::CounterEntry(e) => counter::read(view, e, out),
-        Kind::DirectCounterEntry(e) => counter::read_direct(view, e, out),
+        Kind::DirectCounterEntry(e) => direct::read_counter(view, e, out),
         Kind::MeterEntry(e) => meter::read(view, e, out),
-        Kind::DirectMeterEntry(e) => meter::read_direct(view, e, out),
+        Kind::DirectMeterEntry(e) => direct::read_meter(view, e, out),
         Kind::RegisterEntry(e) => register::read(view, e, out),
         Kind::ValueSetEntry(e) => value_set::read(view, e, out),
         Kind::PacketReplicationEngineEntry(e) => replication::read(view, e, out),
