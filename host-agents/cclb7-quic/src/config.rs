@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use frontage_daemon::config::{locate, parse, read};
-pub(crate) use frontage_http::config::origin;
 pub use frontage_http::config::{Bandwidth, Bytes, Prefix, RealServerChoice, Route};
 use frontage_http::config::{check_routes, resolve, resolve_log};
 use serde::Deserialize;

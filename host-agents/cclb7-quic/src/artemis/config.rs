@@ -82,7 +82,7 @@ impl Artemis {
 
 fn origins<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Uri>, D::Error> {
     #[derive(Deserialize)]
-    struct Origin(#[serde(deserialize_with = "crate::config::origin")] Option<Uri>);
+    struct Origin(#[serde(deserialize_with = "frontage_http::config::origin")] Option<Uri>);
     let origins = Vec::<Origin>::deserialize(deserializer)?;
     Ok(origins.into_iter().filter_map(|origin| origin.0).collect())
 }

@@ -6,12 +6,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use frontage_handoff::link::tls::Files;
+use frontage_http::config::{self, Bytes};
 use http::Uri;
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::config::Bytes;
 
 /// The real servers, and the balancer's certificate for them.
 #[derive(Debug, Deserialize)]
@@ -96,6 +95,6 @@ fn renamed_below<'de, D: serde::Deserializer<'de>>(_: D) -> Result<(), D::Error>
 }
 
 fn origin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Uri, D::Error> {
-    let origin = crate::config::origin(deserializer)?;
+    let origin = config::origin(deserializer)?;
     Ok(origin.expect("None only where the field is absent"))
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
 use frontage_handoff::link::Link;
+use frontage_http::config::RealServerChoice;
 use frontage_http::routes::OriginPool;
 use frontage_http::{Candidate, Draw, Policy, hash};
 use frontage_quic::session::MAX_HEADER_GROWTH;
@@ -14,7 +15,6 @@ use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::config::Handoff;
 use super::counters::{Counters, LocalReason};
-use crate::config::RealServerChoice;
 
 /// Maximum number of paths per connection.
 const MAX_PATHS: u32 = 16;
