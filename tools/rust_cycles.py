@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find import cycles between the modules of each Rust crate.
 
-Every source file is a module. A module depends on each module that its `use` declarations and paths name. A parent and its descendants
-may name each other, because a parent re-exports the items of its children. Any other cycle is reported.
+Every source file is a module. A module depends on each module that its `use` declarations and paths name. The modules
+of each folder must not depend on each other in a cycle. Here, a module stands for all modules below it, because
+re-exports hide which of them is meant. A parent and its descendants may name each other.
 
 Example: python tools/rust_cycles.py softswitch/pipeline host-agents/quic
 """
@@ -75,16 +76,27 @@ def resolve(path: str, module: Module, known: dict[Module, Path]) -> Module | No
     return None
 
 
-def dependencies(known: dict[Module, Path]) -> dict[Module, set[Module]]:
-    """Return the modules that each module names, without its ancestors and descendants."""
-    graph: dict[Module, set[Module]] = {}
+def dependencies(known: dict[Module, Path]) -> set[tuple[Module, Module]]:
+    """Return the pairs of a module and a module that it names."""
+    pairs = set()
     for module, file in known.items():
         text = _IGNORED.sub("", file.read_text(encoding="utf-8"))
         text = text.split("#[cfg(test)]\nmod tests {")[0]
         paths = [path for tree in _USE.findall(text) for path in expand(tree)] + _PATH.findall(_USE.sub("", text))
-        named = {found for path in paths if (found := resolve(path, module, known)) is not None}
-        graph[module] = {other for other in named if other[: len(module)] != module and module[: len(other)] != other}
-    return graph
+        pairs |= {(module, found) for path in paths if (found := resolve(path, module, known)) is not None}
+    return pairs
+
+
+def siblings(pairs: set[tuple[Module, Module]]) -> dict[Module, dict[Module, set[Module]]]:
+    """Return the dependencies between the children of each module; those below a child count as the child's."""
+    graphs: dict[Module, dict[Module, set[Module]]] = {}
+    for module, other in pairs:
+        shared = next((i for i, (a, b) in enumerate(zip(module, other, strict=False)) if a != b), None)
+        if shared is not None:
+            graph = graphs.setdefault(module[:shared], {})
+            graph.setdefault(module[: shared + 1], set()).add(other[: shared + 1])
+            graph.setdefault(other[: shared + 1], set())
+    return graphs
 
 
 def cycles(graph: dict[Node, set[Node]]) -> list[list[Node]]:
@@ -123,7 +135,8 @@ def main() -> int:
     )
     count = 0
     for crate in crates:
-        for cycle in cycles(dependencies(modules(crate / "src"))):
+        graphs = siblings(dependencies(modules(crate / "src")))
+        for cycle in (cycle for _, graph in sorted(graphs.items()) for cycle in cycles(graph)):
             count += 1
             names = ", ".join("::".join(("crate", *module)) for module in cycle)
             print(f"{crate}: modules that import each other: {names}: move what they share into a module of its own")

@@ -18,7 +18,8 @@ def found(folder: Path, sources: dict[str, str]) -> list[list[rust_cycles.Module
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    return rust_cycles.cycles(rust_cycles.dependencies(rust_cycles.modules(folder)))
+    graphs = rust_cycles.siblings(rust_cycles.dependencies(rust_cycles.modules(folder)))
+    return [cycle for graph in graphs.values() for cycle in rust_cycles.cycles(graph)]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,8 @@ def found(folder: Path, sources: dict[str, str]) -> list[list[rust_cycles.Module
         {"lib.rs": "mod a; mod b;", "a.rs": "use crate::b::B;", "b.rs": "fn f() { crate::a::g() }"},
         {"lib.rs": "mod a; mod b;", "a.rs": "use super::b;", "b.rs": "use crate::{a::{A, C}, d};"},
         {"lib.rs": "mod a; mod b;", "a/mod.rs": "mod x;", "a/x.rs": "use crate::b::B;", "b.rs": "use crate::a::x::X;"},
+        {"lib.rs": "mod a; mod b;", "a/mod.rs": "mod x; pub use x::X;", "a/x.rs": "use crate::b::B;", "b.rs": "use crate::a::X;"},
+        {"a/b/mod.rs": "mod d;", "a/b/d.rs": "use super::super::c::C;", "a/c.rs": "use crate::a::b::B;"},
     ],
 )
 def test_cycle_between_siblings_is_found(tmp_path: Path, sources: dict[str, str]) -> None:
