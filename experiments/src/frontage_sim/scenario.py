@@ -218,7 +218,9 @@ class Flow(Model):
 class Workload(Model):
     flows: tuple[Flow, ...] = Field((), description="single flows, instead of `sizes` and `load`")
     sizes: str = Field(
-        "websearch", description="'websearch', 'websearch-steps', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'", examples=["websearch"]
+        "websearch",
+        description="'websearch', 'websearch-steps', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'",
+        examples=["websearch"],
     )
     load: float = Field(0.8, gt=0, le=1.5, description="offered bytes of flows as a share of the bottleneck's rate", examples=[0.8])
     duration: Duration = Field(10**9, description="the time during which flows arrive", examples=["1s"])
