@@ -18,7 +18,7 @@ use softswitch_pipeline::Nanos;
 use crate::frame::{Body, ConnectionId};
 use crate::scenario::{self, Rank};
 
-/// The agent of a server: its loads, and its way to signal them.
+/// The agent of a server: its loads, and the means to signal them.
 pub struct Agent {
     sid: u16,
     /// Key for QUIC's cookies and connection ids.

@@ -87,7 +87,7 @@ pub struct Switch {
     /// Sending channel of each port.
     ports: Vec<Option<u32>>,
     cpu_port: u32,
-    outputs: Vec<Descriptor>,
+    descriptors: Vec<Descriptor>,
     pending: VecDeque<(Descriptor, u32)>,
     recirculating: VecDeque<(Recirculated, u32)>,
     output: EgressOutput,
@@ -107,7 +107,7 @@ impl Switch {
             counts: SwitchCounts::default(),
             ports: channels,
             cpu_port,
-            outputs: Vec::new(),
+            descriptors: Vec::new(),
             pending: VecDeque::new(),
             recirculating: VecDeque::new(),
             output: EgressOutput::default(),
@@ -117,10 +117,10 @@ impl Switch {
     /// Processes a frame received on a port.
     pub fn receive(&mut self, port: u32, mut frame: Frame, network: &mut Network) {
         self.counts.received += 1;
-        let (now, outputs) = (network.now, &mut self.outputs);
+        let (now, descriptors) = (network.now, &mut self.descriptors);
         let outcome = self
             .pipeline
-            .ingress_keeping(port, &mut frame.bytes, now, outputs);
+            .ingress_keeping(port, &mut frame.bytes, now, descriptors);
         network.recycle(frame.bytes);
         self.after_ingress(outcome, frame.rank, network);
         self.process_pending(network);
@@ -146,12 +146,12 @@ impl Switch {
             outcome,
             IngressOutcome::Unicast | IngressOutcome::Multicast(1..)
         );
-        self.counts.copied += self.outputs.len() as u64 - u64::from(survives);
-        let mut outputs = std::mem::take(&mut self.outputs);
-        for descriptor in outputs.drain(..) {
+        self.counts.copied += self.descriptors.len() as u64 - u64::from(survives);
+        let mut descriptors = std::mem::take(&mut self.descriptors);
+        for descriptor in descriptors.drain(..) {
             self.enqueue(descriptor, rank, network);
         }
-        self.outputs = outputs;
+        self.descriptors = descriptors;
     }
 
     /// Enqueues pending clones, and processes recirculated packets.
@@ -172,7 +172,7 @@ impl Switch {
             self.counts.recirculated += 1;
             let outcome =
                 self.pipeline
-                    .ingress_recirculated(packet, network.now, &mut self.outputs);
+                    .ingress_recirculated(packet, network.now, &mut self.descriptors);
             self.after_ingress(outcome, rank, network);
         }
     }

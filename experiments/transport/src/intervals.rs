@@ -18,34 +18,34 @@ impl Intervals {
     pub fn insert(&mut self, range: Range<u64>) -> Range<u64> {
         debug_assert!(range.start < range.end);
         // The intervals `first..after` touch the range.
-        let after = self.count_before(|held| held.start <= range.end);
+        let after = self.count_before(|interval| interval.start <= range.end);
         let mut first = after;
-        let mut whole = range;
-        while let Some(held) = self.ranges[..first]
+        let mut merged = range;
+        while let Some(interval) = self.ranges[..first]
             .last()
-            .filter(|held| held.end >= whole.start)
+            .filter(|interval| interval.end >= merged.start)
         {
-            self.total -= held.end - held.start;
-            whole.start = whole.start.min(held.start);
-            whole.end = whole.end.max(held.end);
+            self.total -= interval.end - interval.start;
+            merged.start = merged.start.min(interval.start);
+            merged.end = merged.end.max(interval.end);
             first -= 1;
         }
-        self.total += whole.end - whole.start;
+        self.total += merged.end - merged.start;
         if first == after {
-            self.ranges.insert(first, whole.clone());
+            self.ranges.insert(first, merged.clone());
         } else {
-            self.ranges[first] = whole.clone();
+            self.ranges[first] = merged.clone();
             self.ranges.drain(first + 1..after);
         }
-        whole
+        merged
     }
 
     /// Removes all numbers below `bound`.
     pub fn remove_below(&mut self, bound: u64) {
-        let below = |held: &&Range<u64>| held.end <= bound;
-        let gone = self.ranges.iter().take_while(below).count();
-        for held in self.ranges.drain(..gone) {
-            self.total -= held.end - held.start;
+        let below = |interval: &&Range<u64>| interval.end <= bound;
+        let removed = self.ranges.iter().take_while(below).count();
+        for interval in self.ranges.drain(..removed) {
+            self.total -= interval.end - interval.start;
         }
         if let Some(first) = self.ranges.first_mut() {
             let start = first.start.max(bound);
@@ -84,10 +84,10 @@ impl Intervals {
 
     /// Returns true if the whole range is in the set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
-        let before = self.count_before(|held| held.start <= range.start);
+        let before = self.count_before(|interval| interval.start <= range.start);
         self.ranges[..before]
             .last()
-            .is_some_and(|held| held.end >= range.end)
+            .is_some_and(|interval| interval.end >= range.end)
     }
 
     /// Iterates from the highest interval to the lowest.
@@ -136,16 +136,16 @@ mod tests {
                     intervals.remove_below(start / 4);
                     set = set.split_off(&(start / 4));
                 } else {
-                    let whole = intervals.insert(range.clone());
+                    let merged = intervals.insert(range.clone());
                     set.extend(range.clone());
-                    prop_assert!(whole.clone().all(|number| set.contains(&number)));
-                    prop_assert!(!set.contains(&whole.end));
-                    prop_assert!(intervals.contains(&whole));
+                    prop_assert!(merged.clone().all(|number| set.contains(&number)));
+                    prop_assert!(!set.contains(&merged.end));
+                    prop_assert!(intervals.contains(&merged));
                 }
                 prop_assert_eq!(intervals.contains(&range), range.clone().all(|number| set.contains(&number)));
-                let held: Vec<u64> = intervals.ranges.iter().flat_map(Clone::clone).collect();
+                let interval: Vec<u64> = intervals.ranges.iter().flat_map(Clone::clone).collect();
                 prop_assert_eq!(intervals.total(), set.len() as u64);
-                prop_assert_eq!(held, set.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(interval, set.iter().copied().collect::<Vec<_>>());
                 prop_assert!(intervals.ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
         }

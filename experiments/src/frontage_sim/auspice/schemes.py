@@ -44,7 +44,7 @@ class Forward(Protocol):
 
 @dataclass(frozen=True)
 class Placement:
-    """The replicas of all names, and the way of lookups to them."""
+    """The replicas of all names, and the paths of lookups to them."""
 
     chosen: Flags
     """[name, server]: servers with a replica."""
@@ -88,8 +88,7 @@ def placement_sites(topology: Topology, capacity: float) -> Sites:
 def place_by_demand(workload: Workload, topology: Topology, parameters: Parameters, costs: Costs) -> Flags:
     """Return the placement [name, server] after epochs in which the sites measured load latencies.
 
-    The workload is known beforehand, as in the paper. The result is the placement of the last quarter of the epochs
-    with the least load on the fullest server.
+    The workload is known beforehand, as in the paper. Among the last quarter of the epochs, the one with the lowest maximum load counts.
     """
     sites = placement_sites(topology, costs.planned_capacity)
     demand: Demand = workload.demand()

@@ -101,10 +101,9 @@ impl Outgoing {
 
     /// Returns the index of the frame's stream, unless it is completely acknowledged.
     fn index(&self, frame: &StreamFrame) -> Option<usize> {
-        let found = self
-            .streams
-            .binary_search_by_key(&frame.id, |stream| stream.id);
-        found.ok()
+        self.streams
+            .binary_search_by_key(&frame.id, |stream| stream.id)
+            .ok()
     }
 
     /// Returns the number of distinct stream bytes sent.
