@@ -54,11 +54,11 @@ mod events;
 mod feedback;
 mod flow_control;
 mod keys;
-mod liveness;
 mod observer;
 mod packet_numbers;
 mod paths;
 mod prober;
+mod reachability;
 mod shared_numbers;
 mod streams;
 

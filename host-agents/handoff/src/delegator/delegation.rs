@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::feedback::Feedback;
-use super::liveness::ReachabilityMonitor;
+use super::reachability::ReachabilityMonitor;
 
 /// A real server's right to send on a path, or by packet numbers of path 0.
 #[derive(Debug)]

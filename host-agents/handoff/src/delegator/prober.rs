@@ -5,7 +5,7 @@ use frontage_quic::session::Nonce;
 use frontage_quic_wire::frames::Ack;
 
 use super::delegation::Delegation;
-use super::liveness::ReachabilityMonitor;
+use super::reachability::ReachabilityMonitor;
 
 /// State of noq's probes.
 #[derive(Debug, Default)]
