@@ -48,7 +48,7 @@ def prose(path: Path, source: str) -> list[Line]:
 
 def strings(path: Path, source: str) -> Iterator[Line]:
     """Return the string literals of Python and Rust that are not docstrings: they may be messages to users."""
-    if path.suffix == ".py":
+    if path.suffix == ".py" or "python" in _interpreter(path):
         tree = ast.parse(source)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
@@ -65,11 +65,22 @@ def has_prose(path: Path) -> bool:
     return _extractor(path) is not None
 
 
+def _interpreter(path: Path) -> str:
+    """Return the first line of a script without a suffix, or an empty string."""
+    if path.suffix or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.readline(80).decode(errors="replace") if file.read(2) == b"#!" else ""
+
+
 def _extractor(path: Path) -> Callable[[str], Iterator[Line]] | None:
+    interpreter = _interpreter(path)
     if path.suffix == ".md":
         return _markdown
-    if path.suffix == ".py":
+    if path.suffix == ".py" or "python" in interpreter:
         return _python
+    if interpreter:
+        return _hash_comments
     if path.suffix in {".rs", ".p4", ".c", ".h", ".cc", ".go", ".proto", ".mjs"}:
         return _c_family
     if path.suffix in HASH_SUFFIXES or path.name in HASH_NAMES:
