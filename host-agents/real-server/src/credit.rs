@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests for connection flow-control credit.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use frontage_handoff::link::Outbox;
 use frontage_handoff::message::ToBalancer;
+use parking_lot::Mutex;
 
 /// Additional bytes for headers and frame headers.
 const OVERHEAD: u64 = 4 << 10;
@@ -17,36 +16,54 @@ const MAX_UNSIZED: u64 = 4 << 20;
 /// A delegation's share of the client's MAX_DATA.
 #[derive(Debug)]
 pub struct Credit {
+    totals: Mutex<Totals>,
+}
+
+#[derive(Debug)]
+struct Totals {
     /// Credit that was granted or requested.
-    requested: AtomicU64,
+    requested: u64,
     /// Bytes that all responses so far need.
-    needed: AtomicU64,
+    needed: u64,
 }
 
 impl Credit {
     /// Create a share of `granted` bytes.
     pub fn new(granted: u64) -> Self {
         Self {
-            requested: AtomicU64::new(granted),
-            needed: AtomicU64::new(0),
+            totals: Mutex::new(Totals {
+                requested: granted,
+                needed: 0,
+            }),
         }
     }
 
-    /// Add `bytes` that will be sent. Returns the total credit to request, if the share is too small.
-    fn add(&self, bytes: u64) -> Option<u64> {
-        let needed = self.needed.fetch_add(bytes, Relaxed) + bytes;
-        (self.requested.fetch_max(needed, Relaxed) < needed).then_some(needed)
+    /// Add `bytes` that will be sent. Calls `request` with the total credit to request, if the share is too small.
+    ///
+    /// The lock is held meanwhile: the balancer uses the last request, so requests must leave in the order of the totals.
+    fn add(&self, bytes: u64, request: impl FnOnce(u64)) {
+        let mut totals = self.totals.lock();
+        totals.needed += bytes;
+        if totals.requested < totals.needed {
+            totals.requested = totals.needed;
+            request(totals.needed);
+        }
     }
 
-    /// Remove `bytes` that will not be sent. Returns the total credit to request instead, if the difference is large.
-    fn remove(&self, bytes: u64) -> Option<u64> {
-        let needed = self.needed.fetch_sub(bytes, Relaxed) - bytes;
-        (bytes > OVERHEAD && self.requested.fetch_min(needed, Relaxed) > needed).then_some(needed)
+    /// Remove `bytes` that will not be sent. Calls `request`, as [`Self::add`] does, with the total credit to request
+    /// instead, if the difference is large.
+    fn remove(&self, bytes: u64, request: impl FnOnce(u64)) {
+        let mut totals = self.totals.lock();
+        totals.needed -= bytes;
+        if bytes > OVERHEAD && totals.requested > totals.needed {
+            totals.requested = totals.needed;
+            request(totals.needed);
+        }
     }
 }
 
-/// One response's part of the credit. When it is dropped, the next response gets what this one did not use. Idle credit would keep
-/// the client from raising MAX_DATA.
+/// One response's part of the credit. When it is written or dropped, the next response gets what this one did not use.
+/// Idle credit would keep the client from raising MAX_DATA.
 pub struct CreditNeed<'a> {
     credit: &'a Credit,
     outbox: &'a Outbox<ToBalancer>,
@@ -80,21 +97,27 @@ impl<'a> CreditNeed<'a> {
         }
     }
 
+    /// Handle that all bytes are written, so that no more credit is requested for them while the client acknowledges them.
+    pub fn release_unused(&mut self) {
+        let idle = self.bytes.saturating_sub(self.used);
+        self.bytes -= idle;
+        self.credit.remove(idle, |credit| self.request(credit));
+    }
+
+    fn request(&self, credit: u64) {
+        self.outbox.send(&ToBalancer::Blocked { credit });
+    }
+
     fn raise(&mut self, bytes: u64) {
         let more = bytes - self.bytes;
         self.bytes = bytes;
-        if let Some(credit) = self.credit.add(more) {
-            self.outbox.send(&ToBalancer::Blocked { credit });
-        }
+        self.credit.add(more, |credit| self.request(credit));
     }
 }
 
 impl Drop for CreditNeed<'_> {
     fn drop(&mut self) {
-        let idle = self.bytes.saturating_sub(self.used);
-        if let Some(credit) = self.credit.remove(idle) {
-            self.outbox.send(&ToBalancer::Blocked { credit });
-        }
+        self.release_unused();
     }
 }
 
@@ -110,6 +133,8 @@ fn next_request(is_sized: bool, requested: u64, to: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
     use super::*;
 
     #[test]
@@ -147,17 +172,40 @@ mod tests {
         );
     }
 
+    /// Return the total that a change of the share requests.
+    fn requested(change: impl FnOnce(&mut dyn FnMut(u64))) -> Option<u64> {
+        let mut requested = None;
+        change(&mut |credit| requested = Some(credit));
+        requested
+    }
+
     #[test]
     fn unused_credit_serves_next_response() {
         let credit = Credit::new(1000);
-        assert_eq!((credit.add(900), credit.add(50)), (None, None));
-        assert_eq!(credit.add(100), Some(1050));
-        assert_eq!(credit.remove(500), None);
-        assert_eq!((credit.add(500), credit.add(1)), (None, Some(1051)));
+        let add = |bytes| requested(|request| credit.add(bytes, request));
+        let remove = |bytes| requested(|request| credit.remove(bytes, request));
+        assert_eq!((add(900), add(50)), (None, None));
+        assert_eq!(add(100), Some(1050));
+        assert_eq!(remove(500), None);
+        assert_eq!((add(500), add(1)), (None, Some(1051)));
         // A large difference is reported to the balancer, because other real servers wait for credit.
         let much = OVERHEAD + 1;
-        assert_eq!(credit.add(much), Some(1051 + much));
-        assert_eq!(credit.remove(much), Some(1051));
-        assert_eq!((credit.add(0), credit.add(1)), (None, Some(1052)));
+        assert_eq!(add(much), Some(1051 + much));
+        assert_eq!(remove(much), Some(1051));
+        assert_eq!((add(0), add(1)), (None, Some(1052)));
+    }
+
+    #[test]
+    fn last_request_has_the_total_of_all_threads() {
+        const BYTES: u64 = 100_000;
+        let (credit, last) = (Credit::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    (0..BYTES).for_each(|_| credit.add(1, |total| last.store(total, Relaxed)))
+                });
+            }
+        });
+        assert_eq!(last.into_inner(), 4 * BYTES);
     }
 }

@@ -40,8 +40,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finish the stream.
+    /// Finish the stream, and release the credit that it did not need.
     pub fn finish(&mut self) {
+        self.need.release_unused();
         // Fails if the client has stopped the stream, which `acknowledged` reports.
         let _ = self.stream.finish();
     }

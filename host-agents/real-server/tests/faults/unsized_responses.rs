@@ -75,9 +75,14 @@ fn credit_grows_with_response_of_unknown_size() {
             balancer.receive_message().await,
             ToBalancer::Accepted { stream: 0 }
         );
-        let (mut granted, mut requests) = (0, 0);
+        let (mut granted, mut requests, mut released) = (0, 0, false);
         loop {
             match balancer.receive_message().await {
+                // The response is written and needs no more than its size.
+                ToBalancer::Blocked { credit } if credit < granted => {
+                    assert!((LENGTH as u64..LENGTH as u64 + OVERHEAD).contains(&credit));
+                    released = true;
+                }
                 ToBalancer::Blocked { credit } => {
                     let max = granted + granted.max(64 << 10) + OVERHEAD;
                     assert!(
@@ -101,6 +106,10 @@ fn credit_grows_with_response_of_unknown_size() {
                 other => panic!("{other:?}"),
             }
         }
+        assert!(
+            released,
+            "idle credit is released before the client acknowledges the response"
+        );
         // With 64 KiB per request, there would be 45.
         assert!((2..30).contains(&requests), "{requests} requests");
         assert!(granted < 2 * LENGTH as u64 + OVERHEAD, "{granted}");
