@@ -183,7 +183,7 @@ def _report(tallies: dict[str, Tally], peer: Target, seed: int, only: str | None
             )
             for name, tally in tallies.items()
         ]
-        head = ("program", "what it is for", "packets", "frames that left", "differences", "why")
+        head = ("program", "features", "packets", "frames sent", "differences", "reason")
         summary = f"Against BMv2 {version(peer.binary)}, seed {seed}: {total:,} packets, {differ} differences."
         report.renew({"differential": f"{summary}\n\n{report.table(head, rows)}"})
     return 1 if unexplained else 0

@@ -40,7 +40,7 @@ impl Credit {
 
     /// Add `bytes` that will be sent. Calls `request` with the total credit to request, if the share is too small.
     ///
-    /// The lock is held meanwhile: the balancer uses the last request, so requests must leave in the order of the totals.
+    /// The lock is held during the call: the balancer uses the last request, so requests must leave in the order of the totals.
     fn add(&self, bytes: u64, request: impl FnOnce(u64)) {
         let mut totals = self.totals.lock();
         totals.needed += bytes;
