@@ -18,7 +18,8 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from frontage_records.jetstream.connection import MIN_SERVER_VERSION, Connection
-from frontage_testbed.natsservers import Node, Servers, free_ports
+from frontage_testbed.natsservers import Node, Servers
+from frontage_testbed.ports import reserve_ports
 
 CLEAR_TIMEOUT = 60.0
 """Seconds to delete all streams, also on a busy machine."""
@@ -41,7 +42,7 @@ class Cluster(Servers):
 
     def __init__(self, folder: Path, sites: Sequence[Sequence[int]], regions: Sequence[str] = ()):
         """``regions``: the region of each server; without regions, all servers are in one cluster."""
-        ports = iter(free_ports(3 * len(sites)))
+        ports = iter(reserve_ports(3 * len(sites)))
         clusters = regions or ["records"] * len(sites)
         nodes = [
             Node(f"s{number}", cluster, tuple(at), "127.0.0.1", next(ports), next(ports), next(ports))

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -178,12 +176,3 @@ async def _placed(client: Client, cluster: str, replicas: int) -> bool:
 
 async def _silent(_: Exception) -> None:
     """Ignore an error: servers that are not up yet are tried again."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Return free TCP ports of this machine."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from frontage_testbed.natsservers import Node, Servers, free_ports
+from frontage_testbed.natsservers import Node, Servers
+from frontage_testbed.ports import reserve_ports
 
 NODES = 3
 """Servers per region."""
@@ -28,7 +29,7 @@ class Region:
 
 def servers(binary: Path, folder: Path, regions: Sequence[Region]) -> Servers:
     """Return the servers of all regions, not yet started."""
-    ports = iter(free_ports(3 * NODES * len(regions)))
+    ports = iter(reserve_ports(3 * NODES * len(regions)))
     at = {
         Node(
             name=f"r{region.site}-{number}",
