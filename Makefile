@@ -29,7 +29,7 @@ PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-real-server \
 	frontage-simulator
 # Workers for tests that mostly wait: for downloads, timers and elections.
-WAITING := $(shell echo $$(($$(nproc) * 2)))
+WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'

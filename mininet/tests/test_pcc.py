@@ -17,7 +17,7 @@ from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, deployment, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=58)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=108)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
@@ -26,17 +26,19 @@ IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
 DOWNLOADS = 1000
 OPENING = 4.0
 """Seconds within which the downloads begin."""
-LENGTH = 50.0
-"""Seconds of each download, which leave time for late actions on a busy machine."""
+LENGTH = 100.0
+"""Seconds of each download. On a busy machine, the actions take most of it."""
 ADD, DRAIN, RESTART = 5.0, 9.0, 25.0
 LAST = 31.0
-"""Seconds; long before the first download ends."""
+"""Earliest times of the actions in seconds."""
+LATE = 90.0
+"""End of the short requests that show the assignment of new connections."""
 
 
 def make_plan() -> list[Arrival]:
     """Return the downloads, followed by ten short requests per second that show the assignment of new connections."""
     begin = [(OPENING * i / DOWNLOADS, int(LENGTH * PACE)) for i in range(DOWNLOADS)]
-    begin += [(OPENING + 0.1 * i, 10_000) for i in range(int((LAST - OPENING) * 10))]
+    begin += [(OPENING + 0.1 * i, 10_000) for i in range(int((LATE - OPENING) * 10))]
     # No client closes before the end: a late segment of a closed connection would also be answered with a reset.
     return [Arrival(i, at, i % SETTINGS.clients, size, size, "idle") for i, (at, size) in enumerate(begin)]
 
