@@ -30,6 +30,9 @@ PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
 	frontage-simulator
 # Workers for tests that mostly wait: for downloads, timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
+# Runs the Rust tests with a time limit.
+RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
+CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
@@ -69,8 +72,7 @@ test: test-rust test-python test-packets test-clients test-testbed ## run every 
 
 test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
-	@export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
-	@cargo test --workspace --locked --quiet
+	@$(CARGO_TEST)
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
@@ -103,7 +105,7 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 	$(say) 'Two wraps of TCP timestamps'
 	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
 	$(say) 'Tests that wait'
-	@cargo test --workspace --locked --quiet -- --ignored
+	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'
 	@$(MAKE) --no-print-directory soak
 

@@ -3,7 +3,6 @@
 switch change.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, deployment, needs_root, network_counters
+from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=108)]
 
@@ -64,37 +63,28 @@ def test_established_connections_keep_their_server(tmp_path: Path, vip: str) -> 
                 edge.stop_switch()
                 edge.start_switch()
 
-            actions: list[tuple[float, Callable[[], object]]] = [
-                *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
-                *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
-                (DRAIN, lambda: drained.append(clients.elapsed())),
-                *((13.0 + 0.5 * i, lambda p=p: edge.change_policy(p)) for i, p in enumerate(("hash", "cheetah-ll", "cclb4"))),
-                (17.0, edge.rotate_key),
-                (20.0, restart_controller),
-                (RESTART, restart_switch),
-                (RESTART, lambda: restarted.append(clients.elapsed())),
-                (LAST, lambda: resets.extend(network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values())),
-                (LAST, lambda: ended.append(clients.elapsed())),
-            ]
             resets: list[int] = []
-            drained: list[float] = []
-            restarted: list[float] = []
-            ended: list[float] = []
+            schedule = Schedule(
+                [
+                    *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
+                    *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
+                    *((13.0 + 0.5 * i, lambda p=p: edge.change_policy(p)) for i, p in enumerate(("hash", "cheetah-ll", "cclb4"))),
+                    (17.0, edge.rotate_key),
+                    (20.0, restart_controller),
+                    (RESTART, restart_switch),
+                    (LAST, lambda: resets.extend(network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values())),
+                ]
+            )
             clients = Clients(testbed.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
 
-            def act() -> None:
-                while actions and actions[0][0] <= clients.elapsed():
-                    actions.pop(0)[1]()
-
-            clients.run(act)
-            assert not actions
+            schedule.run(clients)
         return {
             "outcomes": [(o.index, o.outcome, o.server, (o.started_ns - clients.start_ns) / 1e9) for o in clients.outcomes],
             "early": [o.server for o in clients.outcomes if o.connected_ns < clients.start_ns + ADD * 1e9],
             "resets": resets,
-            "drained": drained[0],
-            "restarted": restarted[0],
-            "ended": ended[0],
+            "drained": schedule.ended[DRAIN],
+            "restarted": schedule.ended[RESTART],
+            "ended": schedule.ended[LAST],
         }
 
     result = Sandboxed(body, tmp_path).result()

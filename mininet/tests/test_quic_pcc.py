@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from frontage_testbed.load.outcome import Outcome
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from quicrounds import BROKEN, drops, wait_until
-from testbeds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, Schedule, deployment, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=85)]
 
@@ -161,28 +161,21 @@ def test_established_connections_keep_their_server(tmp_path: Path, target: str) 
                 edge.start_switch()
                 edge.wait_until_installed(2)
 
-            actions: list[tuple[float, Callable[[], object]]] = [
-                (ADD, add),
-                (DRAIN, lambda: edge.drain(TO_DRAIN)),
-                (ROTATE, testbed.rotate_key),
-                (RESTART, restart_switch),
-                (LOSE, lambda: dropped.append(drops(testbed))),
-                (LOSE, lambda: remove(edge, TO_LOSE)),
-                # The draining server has no connections left.
-                (AFTER - 2.0, lambda: remove(edge, TO_DRAIN)),
-            ]
+            schedule = Schedule(
+                [
+                    (ADD, add),
+                    (DRAIN, lambda: edge.drain(TO_DRAIN)),
+                    (ROTATE, testbed.rotate_key),
+                    (RESTART, restart_switch),
+                    (LOSE, lambda: dropped.append(drops(testbed))),
+                    (LOSE, lambda: remove(edge, TO_LOSE)),
+                    # The draining server has no connections left.
+                    (AFTER - 2.0, lambda: remove(edge, TO_DRAIN)),
+                ]
+            )
             clients = Clients(testbed.clients, testbed.generator(plan_file), box.scratch / "clients.log")
 
-            done: dict[float, float] = {}
-
-            def act() -> None:
-                while actions and actions[0][0] <= clients.elapsed():
-                    due, action = actions.pop(0)
-                    action()
-                    done[due] = clients.elapsed()
-
-            clients.run(act)
-            assert not actions
+            schedule.run(clients)
             wait_until(lambda: len(testbed.logged()) == len(plan), "the servers' logs are complete")
             dropped.append(drops(testbed))
             observed = Observed(
@@ -191,9 +184,9 @@ def test_established_connections_keep_their_server(tmp_path: Path, target: str) 
                 addresses=[client.address6 for client in testbed.client_addresses],
                 drops=dropped,
                 added=added[0],
-                drained=done[DRAIN],
-                restarted=done[RESTART],
-                removed=done[LOSE],
+                drained=schedule.ended[DRAIN],
+                restarted=schedule.ended[RESTART],
+                removed=schedule.ended[LOSE],
             )
             return asdict(observed)
 

@@ -14,6 +14,8 @@ from testbeds import needs_root
 
 pytestmark = needs_root
 
+END_TIMEOUT = 120.0
+"""Seconds for a sandbox to end, also on a busy machine."""
 PROGRAM = """
 import subprocess, sys, time
 from pathlib import Path
@@ -77,7 +79,7 @@ def wait_until_up(process: subprocess.Popen[str]) -> None:
 def test_exit_status_is_returned_and_nothing_remains(tmp_path: Path, then: str, status: int) -> None:
     with start(tmp_path, then) as process:
         wait_until_up(process)
-        assert process.wait(120) == status
+        assert process.wait(END_TIMEOUT) == status
     wait_until_clean(tmp_path)
     assert not (tmp_path / "run").exists()
 
@@ -87,7 +89,7 @@ def test_signals_end_the_whole_sandbox(tmp_path: Path, number: signal.Signals) -
     with start(tmp_path, "time.sleep(600)") as process:
         wait_until_up(process)
         process.send_signal(number)
-        assert process.wait(120) == (-9 if number == signal.SIGKILL else 130)
+        assert process.wait(END_TIMEOUT) == (-9 if number == signal.SIGKILL else 130)
     wait_until_clean(tmp_path)
 
 
@@ -97,14 +99,14 @@ def test_killed_run_does_not_block_the_next(tmp_path: Path) -> None:
         process.kill()
     with start(tmp_path, "return 0") as process:
         wait_until_up(process)
-        assert process.wait(120) == 0
+        assert process.wait(END_TIMEOUT) == 0
 
 
 def test_second_run_in_the_same_directory_is_rejected(tmp_path: Path) -> None:
     with start(tmp_path, "time.sleep(600)") as first:
         wait_until_up(first)
         with start(tmp_path, "return 0") as second:
-            _, errors = second.communicate(timeout=120)
+            _, errors = second.communicate(timeout=END_TIMEOUT)
             assert f"{tmp_path}: in use by another run (process {first.pid})" in errors
         first.terminate()
 
@@ -114,5 +116,5 @@ def test_runs_in_different_directories_are_isolated(tmp_path: Path) -> None:
     with start(tmp_path / "a", "time.sleep(600)") as first, start(tmp_path / "b", "return 0") as second:
         wait_until_up(first)
         wait_until_up(second)
-        assert second.wait(120) == 0
+        assert second.wait(END_TIMEOUT) == 0
         first.terminate()

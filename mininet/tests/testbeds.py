@@ -4,13 +4,14 @@
 import json
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from frontage_testbed import sandbox
+from frontage_testbed.datacentre.clients import Clients
 from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.nodes import Namespace
@@ -55,6 +56,27 @@ class Sandboxed:
         _, status = os.waitpid(self._pid, 0)
         assert os.waitstatus_to_exitcode(status) == 0, f"the testbed failed; logs are in {self._directory / 'logs'}"
         return json.loads(self._result.read_text())
+
+
+class Schedule:
+    """Actions during a run of clients, each at its earliest time in seconds or as soon as the previous ones have returned."""
+
+    def __init__(self, actions: Iterable[tuple[float, Callable[[], object]]]) -> None:
+        self._actions = list(actions)
+        self.ended: dict[float, float] = {}
+        """When the last action with each earliest time returned."""
+
+    def run(self, clients: Clients) -> None:
+        """Run the clients and the actions. Fails if the clients end before all actions."""
+
+        def act() -> None:
+            while self._actions and self._actions[0][0] <= clients.elapsed():
+                earliest, action = self._actions.pop(0)
+                action()
+                self.ended[earliest] = clients.elapsed()
+
+        clients.run(act)
+        assert not self._actions
 
 
 def network_counters(host: Namespace) -> dict[str, int]:

@@ -21,6 +21,10 @@ def sources(*names: str) -> list[Path]:
     return found
 
 
+# The changelog names things that no longer exist.
+PAGES = [page for page in sources(".md") if page.name != "CHANGELOG.md"]
+
+
 def folder(page: Path) -> Path:
     """Return the folder that a page's relative links start from. The texts of figures become part of a page in docs/results."""
     parts = page.relative_to(REPOSITORY).parts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from pages import REPOSITORY, code, sources
+from pages import PAGES, REPOSITORY, code, sources
 
 from frontage.cli import app as controller
 from frontage_sim.__main__ import app as simulations
@@ -18,8 +18,6 @@ from frontage_sim.__main__ import app as simulations
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
 WORD = re.compile(r"[a-z][a-z0-9/-]*")
 APPS = {"frontage": typer.main.get_command(controller), "frontage-sim": typer.main.get_command(simulations)}
-# The changelog names commands that no longer exist.
-PAGES = [page for page in sources(".md") if page.name != "CHANGELOG.md"]
 MANIFESTS = {file: tomllib.loads(file.read_text()) for file in sources("Cargo.toml")}
 SCRIPTS = [tomllib.loads(file.read_text()).get("project", {}).get("scripts", {}) for file in sources("pyproject.toml")]
 PACKAGES = {manifest["package"]["name"] for manifest in MANIFESTS.values() if "package" in manifest}

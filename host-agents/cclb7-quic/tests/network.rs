@@ -243,7 +243,7 @@ fn new_key_applies_to_new_clients_only() {
         ),
         (0, 0, 2)
     );
-    // An invalid key file has no effect.
+    // The server keeps its keys if the new file is invalid.
     write_keys(&testbed.folder, &[key(1), key(3)]);
     testbed.signal(libc::SIGHUP);
     assert!(Client::Ngtcp2.get(&testbed, &vip_host(), "object", &[]).0 == object);

@@ -71,7 +71,8 @@ ngx_module_t ngx_http_cloudcookie_filter_module = {
 };
 /* clang-format on */
 
-/* Return the length of the body, or -1 if unknown. Later filters of nginx decide which responses have no body. */
+/* Return the length of the body, or -1 if it is unknown. The rules for responses without a body are those of nginx, which
+ * applies them in a later filter. */
 static off_t
 ngx_http_cloudcookie_body(ngx_http_request_t *r)
 {

@@ -162,7 +162,7 @@ fn in_private_sysfs() -> bool {
 
 fn mount_bpffs() -> Result<()> {
     let path = CString::new(BPFFS).expect("the path has no NUL");
-    // SAFETY: the strings end with NUL, and there is no data.
+    // SAFETY: the strings end with NUL, and bpffs accepts a null pointer as data.
     let result = unsafe {
         libc::mount(
             c"bpf".as_ptr(),

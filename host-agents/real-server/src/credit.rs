@@ -97,7 +97,8 @@ impl<'a> CreditNeed<'a> {
         }
     }
 
-    /// Handle that all bytes are written, so that no more credit is requested for them while the client acknowledges them.
+    /// Withdraw the request for what the response did not need. Without this call, the balancer would grant more credit
+    /// until the client has acknowledged the written response.
     pub fn release_unused(&mut self) {
         let idle = self.bytes.saturating_sub(self.used);
         self.bytes -= idle;

@@ -2,7 +2,6 @@
 """TCP ports for servers that may be restarted while other processes use the machine."""
 
 import fcntl
-import os
 import random
 import socket
 import tempfile
@@ -35,7 +34,7 @@ def reserve_ports(count: int) -> list[int]:
 
 
 def _reserve(file: Path) -> bool:
-    lock = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    lock = file.open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -13,8 +13,7 @@ pub(crate) fn name_annotation(annos: &[Annotation]) -> Option<String> {
 
 /// Returns the argument of `@which("...")`.
 pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<String> {
-    let a = annos.iter().find(|a| &*a.name.name == which)?;
-    match &a.body {
+    match &find(annos, which)?.body {
         AnnotationBody::Tokens { raw, .. } if raw.len() == 1 && raw[0].is_string => {
             Some(raw[0].text.clone())
         }
@@ -24,24 +23,28 @@ pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<Str
 
 /// Returns the argument of `@match(...)`, which a field of a value set's type may have.
 pub(crate) fn match_annotation(annos: &[Annotation]) -> Option<String> {
-    let a = annos.iter().find(|a| &*a.name.name == "match")?;
-    match &a.body {
-        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ExprKind::Name { name, .. }) => Some(name.to_string()),
-            _ => None,
-        },
+    match first_expression(find(annos, "match")?)? {
+        ExprKind::Name { name, .. } => Some(name.to_string()),
         _ => None,
     }
 }
 
 /// Returns the number in `@name(number)`.
 pub(crate) fn int_annotation(annos: &[Annotation], name: &str) -> Option<(BigInt, Span)> {
-    let a = annos.iter().find(|a| &*a.name.name == name)?;
-    match &a.body {
-        AnnotationBody::Tokens { exprs, .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ExprKind::Int { value, .. }) => Some((value.clone(), a.span)),
-            _ => None,
-        },
+    let annotation = find(annos, name)?;
+    match first_expression(annotation)? {
+        ExprKind::Int { value, .. } => Some((value.clone(), annotation.span)),
+        _ => None,
+    }
+}
+
+fn find<'a>(annos: &'a [Annotation], name: &str) -> Option<&'a Annotation> {
+    annos.iter().find(|a| &*a.name.name == name)
+}
+
+fn first_expression(annotation: &Annotation) -> Option<&ExprKind> {
+    match &annotation.body {
+        AnnotationBody::Tokens { exprs, .. } => exprs.first().map(|e| &e.kind),
         _ => None,
     }
 }

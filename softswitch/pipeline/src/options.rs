@@ -25,7 +25,7 @@ pub struct Options {
     pub max_resubmits: u32,
     /// Maximum number of parser states per packet, which is then rejected with `ParserTimeout`.
     pub max_parser_states: u32,
-    /// Keep the lines of `log_msg` for [`Pipeline::take_log`].
+    /// Keep the lines of `log_msg` for [`Pipeline::take_log`](crate::Pipeline::take_log).
     pub keep_log: bool,
 }
 

@@ -101,7 +101,7 @@ fn credit_grows_with_response_of_unknown_size() {
                     assert_eq!((status, bytes), (200, LENGTH as u64));
                     break;
                 }
-                // There is no client.
+                // This test has no client that acknowledges packets.
                 ToBalancer::NoAckReport { .. } => {}
                 other => panic!("{other:?}"),
             }

@@ -52,26 +52,14 @@ impl State {
         pkt: &'a mut Packet,
         now: Nanos,
     ) -> Machine<'a> {
-        Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut self.externs,
-            pkt,
-            now,
-        }
+        Machine::new(c, &mut self.externs, pkt, now)
     }
 
     #[inline]
     fn apply_table(&mut self, c: &Compiled, number: u32, pkt: &mut Packet, now: Nanos) -> u32 {
         let fixed = &c.tables[number as usize];
         let table = &mut self.tables[number as usize];
-        let mut m = Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut self.externs,
-            pkt,
-            now,
-        };
+        let mut m = Machine::new(c, &mut self.externs, pkt, now);
         let slot = if table.len() == 0 && m.externs.trace.is_none() {
             table.miss(m.pkt.ingress_len);
             None

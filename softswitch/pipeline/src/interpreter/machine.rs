@@ -6,6 +6,7 @@ use num_bigint::{BigInt, Sign};
 use super::eval::Env;
 use crate::packet::Packet;
 use crate::phv::Field;
+use crate::program::Compiled;
 use crate::program::calculation::Calculation;
 use crate::program::expr::HeaderRef;
 use crate::program::layout::{HeaderId, Layout};
@@ -23,6 +24,24 @@ pub(crate) struct Machine<'a> {
     pub(crate) externs: &'a mut Externs,
     pub(crate) pkt: &'a mut Packet,
     pub(crate) now: Nanos,
+}
+
+impl<'a> Machine<'a> {
+    #[inline]
+    pub(crate) fn new(
+        c: &'a Compiled,
+        externs: &'a mut Externs,
+        pkt: &'a mut Packet,
+        now: Nanos,
+    ) -> Self {
+        Self {
+            layout: &c.layout,
+            calculations: &c.calculations,
+            externs,
+            pkt,
+            now,
+        }
+    }
 }
 
 impl Machine<'_> {

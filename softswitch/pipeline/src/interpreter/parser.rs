@@ -39,13 +39,7 @@ fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
 impl State {
     /// Runs the parser and verifies checksums.
     pub(crate) fn parse(&mut self, c: &Compiled, pkt: &mut Packet, now: Nanos) {
-        let mut m = Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut self.externs,
-            pkt,
-            now,
-        };
+        let mut m = Machine::new(c, &mut self.externs, pkt, now);
         if let Some(trace) = &mut m.externs.trace {
             trace.look(&m.pkt.mem);
         }

@@ -7,21 +7,27 @@ use crate::program::source::{SourceLocation, SourceMap};
 
 /// Reads the positions from a document that the loader has accepted.
 pub(super) fn load(document: &Json) -> SourceMap {
-    let items = |json: &Json, key| json.get(key).and_then(Json::as_array).cloned();
     let mut map = SourceMap::default();
-    for a in items(document, "actions").unwrap_or_default() {
-        map.actions.push(location(&a));
+    for action in items(document, "actions") {
+        map.actions.push(location(action));
     }
-    for p in items(document, "pipelines").unwrap_or_default() {
+    for pipeline in items(document, "pipelines") {
         // In the loader's numbering order.
         for kind in ["tables", "conditionals", "action_calls"] {
-            for node in items(&p, kind).unwrap_or_default() {
+            for node in items(pipeline, kind) {
                 let name = node.get("name").and_then(Json::as_str).unwrap_or_default();
-                map.nodes.push((name.to_owned(), location(&node)));
+                map.nodes.push((name.to_owned(), location(node)));
             }
         }
     }
     map
+}
+
+/// Returns the elements of an array, which may be absent.
+fn items<'a>(json: &'a Json, key: &str) -> &'a [Json] {
+    json.get(key)
+        .and_then(Json::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn location(json: &Json) -> Option<SourceLocation> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A loaded program, with all names resolved to indices and offsets. It has no state.
+//! A loaded program, with all names resolved to indices and offsets. It never changes after loading; registers,
+//! counters and table entries are in [`crate::state`].
 
 pub(crate) mod calculation;
 pub(crate) mod call;

@@ -4,8 +4,7 @@
 use super::{V1Model, preserve};
 use crate::packet::{Descriptor, InstanceType, Packet};
 use crate::program::Compiled;
-use crate::program::layout::Layout;
-use crate::program::layout::set_if_present;
+use crate::program::layout::{Layout, set_if_present};
 use crate::state::pre::{CloneSession, Replica};
 
 impl V1Model {

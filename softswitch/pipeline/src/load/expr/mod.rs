@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads expressions: JSON to [`Node`](crate::program::expr::Node)s and [`Cond`](crate::program::expr::Cond)s in the narrowest sufficient
-//! arithmetic.
+//! Loads expressions: JSON to [`Node`](crate::program::expr::Node)s and [`Cond`](crate::program::expr::Cond)s in the
+//! narrowest sufficient arithmetic.
 
 mod condition;
 mod operation;

@@ -182,13 +182,7 @@ callout! {
             let key = unsafe { words(key, fixed.shape.words as u64) };
             table.lookup(key, pkt.ingress_len, now)
         };
-        let mut m = Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut state.externs,
-            pkt,
-            now,
-        };
+        let mut m = Machine::new(c, &mut state.externs, pkt, now);
         meter(fixed, slot, table, &mut m);
         let call = choose(c, fixed, slot, table, &state.profiles, &mut m).0;
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, c.args));
@@ -233,13 +227,7 @@ callout! {
         let now = ctx.now;
         let (state, c, pkt) = ctx.parts();
         let mut key = std::mem::take(&mut state.key);
-        let m = Machine {
-            layout: &c.layout,
-            calculations: &c.calculations,
-            externs: &mut state.externs,
-            pkt,
-            now,
-        };
+        let m = Machine::new(c, &mut state.externs, pkt, now);
         let next = c.parser.select(at, &m, &state.value_sets, &mut key);
         state.key = key;
         match next {

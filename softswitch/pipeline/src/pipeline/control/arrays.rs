@@ -8,10 +8,9 @@ use crate::error::StateError;
 use crate::info::{CounterId, KeyInfo, MatchKind, MeterId, RegisterId, ValueSetId};
 use crate::pipeline::Pipeline;
 use crate::program::key::KeyShape;
-use crate::state::Register;
-use crate::state::SetMember;
 use crate::state::meter::Meter;
 use crate::state::pre::{CloneSession, Replica};
+use crate::state::{Register, SetMember};
 use crate::trace::{Recorder, Trace};
 use crate::value::Value;
 

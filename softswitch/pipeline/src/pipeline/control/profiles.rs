@@ -6,8 +6,7 @@ use crate::entry::{ActionCall, Group, GroupMember};
 use crate::error::StateError;
 use crate::info::{ActionId, Implementation, ProfileId};
 use crate::pipeline::Pipeline;
-use crate::program::call::Call;
-use crate::program::call::{pack, unpack};
+use crate::program::call::{Call, pack, unpack};
 use crate::state::table::{GroupState, Profile};
 
 type Result<T> = std::result::Result<T, StateError>;
@@ -98,14 +97,14 @@ impl Pipeline {
                 reason: "only action selectors have groups".to_owned(),
             });
         }
-        let core = &mut self.architecture.state;
-        let p = &mut core.profiles[profile.index()];
+        let state = &mut self.architecture.state;
+        let p = &mut state.profiles[profile.index()];
         p.set_group(
             id,
             &group.members,
             group.max_size,
             replace,
-            &core.ports_down,
+            &state.ports_down,
         )
     }
 

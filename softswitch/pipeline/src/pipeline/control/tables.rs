@@ -9,8 +9,7 @@ use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryState, Weighte
 use crate::error::StateError;
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
-use crate::program::call::{Call, CallRef};
-use crate::program::call::{pack, unpack};
+use crate::program::call::{Call, CallRef, pack, unpack};
 use crate::state::meter::Meter;
 use crate::state::table::{Profile, Table, Target};
 use crate::value::Value;
