@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only the path from a real server to the client is cut: the balancer detects it from the client's ACKs and resets the
-stream (QDSR, section 6.2; docs/handoff.md, Failures).
+stream (QDSR, section 6.2; docs/handoff.md, Unreachable real servers).
 """
 
 from pathlib import Path

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drop reasons: the indices of the counter FrontageIngress.drops. Every drop has one. The controller reads the
-// numbers from this file (`frontage status`): keep one `#define DROP_NAME number // text` per line.
+// Drop reasons: the indices of the counter FrontageIngress.drops. A control drops a packet with `meta.verdict = DROP_NAME`;
+// every packet dropped in ingress has a reason. The controller reads the numbers from this file (`frontage status`): keep
+// one `#define DROP_NAME number // text` per line.
 #ifndef FRONTAGE_DROP_P4
 #define FRONTAGE_DROP_P4
 

@@ -9,14 +9,14 @@
 //!
 //! A client that is offline acknowledges neither. When it comes back, it may acknowledge the balancer's next packet although
 //! it has not received the real server's last probe. The client must therefore have acknowledged the balancer at one probe of
-//! the real server, and again at a later one when it has been silent for long enough. Some of its acknowledgments may
+//! the real server, and again at a later one when it has been silent for `UNREACHABLE_TIMEOUT`. Some of its acknowledgments may
 //! not have reached the real server yet, so the report includes what the real server has received. No timer is involved:
 //! the balancer reads the client's packets in order, so it reads the response to the first probe before the second
 //! acknowledgment, however busy it is.
 
 use frontage_quic::session::Nonce;
 
-/// Reachability of the client for the packets of one real server.
+/// Whether packets of one real server reach the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ReachabilityMonitor {
     /// No report since the client last acknowledged a packet of the real server.
@@ -33,7 +33,7 @@ pub(super) enum ReachabilityMonitor {
 }
 
 impl ReachabilityMonitor {
-    /// The real server has sent a probe; `is_final` if the client has been silent for long enough.
+    /// The real server has sent a probe; `is_final` if the client has been silent for `UNREACHABLE_TIMEOUT`.
     pub(super) fn on_report(&mut self, is_final: bool) {
         *self = match self {
             Self::Unreachable => Self::Unreachable,
