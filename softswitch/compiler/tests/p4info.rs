@@ -39,6 +39,37 @@ fn annotations_are_copied_verbatim() {
 }
 
 #[test]
+fn hidden_tables_and_their_resources_are_left_out() {
+    let table = |hidden: &str| {
+        format!(
+            "direct_counter(CounterType.packets) cnt; direct_meter<bit<8>>(MeterType.packets) mtr;
+             {hidden} action use() {{ cnt.count(); mtr.read(hdr.h.a); }}
+             {hidden} table t {{
+                key = {{ hdr.h.b: exact; }} actions = {{ use; }} counters = cnt; meters = mtr;
+                const entries = {{ 1 : use(); }}
+             }}
+             apply {{ t.apply(); }}"
+        )
+    };
+    let shown = compile("", &table(""));
+    says(&shown.p4info, "direct_counters {");
+    says(&shown.p4info, "direct_meters {");
+    says(&shown.entries, "updates {");
+    let hidden = compile("", &table("@hidden"));
+    for word in [
+        "tables",
+        "direct_counters",
+        "direct_meters",
+        "I.use",
+        "I.cnt",
+        "I.mtr",
+    ] {
+        assert!(!hidden.p4info.contains(word), "{word}: {}", hidden.p4info);
+    }
+    assert!(!hidden.entries.contains("updates"), "{}", hidden.entries);
+}
+
+#[test]
 fn multiline_string_is_preprocessed() {
     let out = compile(
         "#define LIMIT 7",

@@ -6,7 +6,7 @@ use num_traits::Zero;
 
 use super::ids::Kind;
 use super::text::Message;
-use super::{Emitter, bytes, hidden};
+use super::{Emitter, bytes};
 use crate::ir::{Entry, KeyMatch, Table};
 use crate::lower::ones;
 
@@ -14,11 +14,7 @@ impl Emitter<'_> {
     /// One `INSERT` for each entry, in the order of the tables.
     pub(super) fn entries(&self) -> Message {
         let mut m = Message::default();
-        for t in &self.ir.visible_tables {
-            let t = &self.ir.tables[*t];
-            if hidden(&t.decl.annos) {
-                continue;
-            }
+        for t in self.listed_tables() {
             for i in 0..t.entries.len() {
                 let mut entity = Message::default();
                 entity.message("table_entry", self.entry(t, i));

@@ -18,7 +18,7 @@ use num_bigint::BigInt;
 use crate::annotation::int_annotation;
 use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
 use crate::diag::{Diagnostics, Warning};
-use crate::ir::Lowered;
+use crate::ir::{Lowered, Table};
 use crate::types::{Type, Typed};
 
 pub use format::Format;
@@ -108,6 +108,13 @@ impl<'a> Emitter<'a> {
             m.message("type_info", self.type_info());
         }
         m
+    }
+
+    /// Returns the tables that the control plane sees.
+    fn listed_tables(&self) -> impl Iterator<Item = &'a Table<'a>> + use<'a> {
+        let ir = self.ir;
+        let tables = ir.visible_tables.iter().map(|t| &ir.tables[*t]);
+        tables.filter(|t| !hidden(&t.decl.annos))
     }
 
     /// Assigns all ids; see [`ids`].

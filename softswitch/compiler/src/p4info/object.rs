@@ -84,8 +84,7 @@ impl<'a> Emitter<'a> {
             m.message("counters", c);
         }
         // Direct resources come in the order of their tables.
-        for t in &ir.visible_tables {
-            let t = &ir.tables[*t];
+        for t in self.listed_tables() {
             if let Some(o) = t.counter {
                 let object = &ir.objects[o];
                 let mut c = self.metered(Kind::DirectCounter, object, unit(object, 0));
@@ -100,8 +99,7 @@ impl<'a> Emitter<'a> {
             self.index_type(&mut c, object.targs.first());
             m.message("meters", c);
         }
-        for t in &ir.visible_tables {
-            let t = &ir.tables[*t];
+        for t in self.listed_tables() {
             if let Some(o) = t.meter {
                 let object = &ir.objects[o];
                 let mut c = self.metered(Kind::DirectMeter, object, unit(object, 0));
