@@ -54,6 +54,8 @@ pub struct Info {
     pub value_sets: Vec<ValueSetInfo>,
     /// Digests.
     pub digests: Vec<DigestInfo>,
+    /// Header types, in the JSON's order.
+    pub header_types: Vec<HeaderTypeInfo>,
     /// Error names and their codes in `standard_metadata.parser_error`.
     pub errors: Vec<(String, u64)>,
 }
@@ -87,6 +89,15 @@ by_name! {
     value_set, value_sets, ValueSetId;
     /// Returns the digest of this name.
     digest, digests, DigestId;
+}
+
+/// A header type.
+#[derive(Debug, Clone)]
+pub struct HeaderTypeInfo {
+    /// Name in the program.
+    pub name: String,
+    /// Names and widths in bits of the fields; the width of a variable-length field is 0.
+    pub fields: Vec<(String, u32)>,
 }
 
 /// The match kind of one key field.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::cursor::Cursor;
 use crate::error::LoadError;
+use crate::info::{HeaderTypeInfo, Info};
 use crate::phv::{Field, PADDING, Place, Word};
 use crate::program::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
 
@@ -57,7 +58,7 @@ impl Arena {
     }
 }
 
-fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError> {
+fn header_types(root: &Cursor, info: &mut Info) -> Result<HashMap<String, HeaderType>, LoadError> {
     let mut types = HashMap::new();
     for t in root.get("header_types").items()? {
         let mut fields = Vec::new();
@@ -86,10 +87,13 @@ fn header_types(root: &Cursor) -> Result<HashMap<String, HeaderType>, LoadError>
                 "a header may have at most {MAX_HEADER_BYTES} bytes"
             )));
         }
-        types.insert(
-            t.get("name").str()?.to_owned(),
-            HeaderType { fields, max_length },
-        );
+        let name = t.get("name").str()?.to_owned();
+        let widths = fields.iter().map(|f| (f.0.clone(), f.1.unwrap_or(0)));
+        info.header_types.push(HeaderTypeInfo {
+            name: name.clone(),
+            fields: widths.collect(),
+        });
+        types.insert(name, HeaderType { fields, max_length });
     }
     Ok(types)
 }
@@ -146,8 +150,8 @@ fn place_header(arena: &mut Arena, t: &HeaderType) -> (u32, Vec<Field>) {
 }
 
 /// Builds the layout.
-pub(crate) fn load(root: &Cursor) -> Result<Names, LoadError> {
-    let types = header_types(root)?;
+pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
+    let types = header_types(root, info)?;
     let json_headers = root.get("headers").items()?;
     let mut arena = Arena::default();
     let mut ids = HashMap::new();

@@ -129,7 +129,8 @@ impl KeyShape {
         // Counted from the end until the number of words is known.
         let (mut words, mut free) = (0, 0);
         for f in order.iter_mut().rev() {
-            if f.words > 1 || f.info.width > free {
+            // A field of width 0 takes no bits, but needs a word for its shift.
+            if f.words > 1 || f.info.width.max(1) > free {
                 words += f.words;
                 free = if f.words == 1 { 64 } else { 0 };
             }

@@ -58,7 +58,7 @@ impl Deployment {
             ));
         }
         let program = Program::load(json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
-        let schema = Schema::link(p4info, program.info(), json, target.ports.clone());
+        let schema = Schema::link(p4info, program.info(), target.ports.clone());
         let schema = schema.map_err(invalid)?;
         let pipeline = Pipeline::new(program, target.options.clone());
         let pipeline = Arc::new(Mutex::new(pipeline));

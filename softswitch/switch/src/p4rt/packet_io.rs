@@ -2,7 +2,7 @@
 //! The headers for packet metadata between data plane and controller.
 
 use prost::bytes::Bytes;
-use softswitch_pipeline::Value;
+use softswitch_pipeline::{HeaderTypeInfo, Value};
 
 use super::error::{P4Error, P4Result};
 use super::translation::{Codec, Translations};
@@ -25,41 +25,36 @@ struct HeaderField {
 }
 
 /// Returns the widths of a header's fields in the data plane. P4Info does not contain the widths of translated types;
-/// then they are taken from the header type in BMv2 JSON whose fields have the same names.
+/// then they are taken from the program's header type whose fields have the same names. If the program does not use this
+/// header, P4Info's widths count, as in BMv2, where translated strings have no bits.
 ///
 /// # Errors
-/// If a width is unknown.
+/// If a width is negative.
 pub fn widths(
     metadata: &ControllerPacketMetadata,
     translations: &Translations,
-    json: &str,
+    types: &[HeaderTypeInfo],
 ) -> Result<Vec<u32>, String> {
     let fields = &metadata.metadata;
     let translated = |f: &Metadata| f.type_name.as_ref().and_then(|n| translations.of(n));
-    if fields.iter().all(|f| translated(f).is_none()) {
-        let widths = fields.iter().map(|f| u32::try_from(f.bitwidth));
-        return widths.collect::<Result<_, _>>().map_err(|e| e.to_string());
+    let names = || fields.iter().map(|f| f.name.as_str());
+    if fields.iter().any(|f| translated(f).is_some())
+        && let Some(found) = types
+            .iter()
+            .find(|t| t.fields.iter().map(|f| f.0.as_str()).eq(names()))
+    {
+        return Ok(found.fields.iter().map(|f| f.1).collect());
     }
-    let program: serde_json::Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
-    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
-    let names: Vec<_> = fields.iter().map(|f| f.name.as_str()).collect();
-    let types = list(&program["header_types"]);
-    let mut types = types.iter().map(|t| list(&t["fields"]));
-    let found = types.find(|fields| fields.iter().map(|f| &f[0]).eq(&names));
-    let found = found.ok_or_else(|| {
-        let names = names.join(", ");
-        format!("the program does not have a header with the controller packet metadata {names}")
-    })?;
-    let widths = found.iter().map(|f| f[1].as_u64()?.try_into().ok());
-    let widths: Option<_> = widths.collect();
-    widths.ok_or_else(|| "a header with packet metadata has a field without width".into())
+    let widths = fields.iter().map(|f| u32::try_from(f.bitwidth));
+    widths.collect::<Result<_, _>>().map_err(|e| e.to_string())
 }
 
 impl PacketHeader {
-    /// Creates the layout from P4Info and the fields' [`widths`].
+    /// Creates the layout from P4Info and the fields' [`widths`]. If its length is not a multiple of 8 bits, zero bits
+    /// follow the last field.
     ///
     /// # Errors
-    /// If the length is not a multiple of 8 bits.
+    /// If P4Info and the program differ.
     pub fn new(
         metadata: &ControllerPacketMetadata,
         translations: &Translations,
@@ -68,9 +63,6 @@ impl PacketHeader {
         let name = metadata.preamble.as_ref().map_or("", |p| p.name.as_str());
         let fields = metadata.metadata.iter().zip(widths).map(|(field, width)| {
             let what = || format!("{name} header, field {}", field.name);
-            if *width == 0 {
-                return Err(format!("{}: bit width is not positive", what()));
-            }
             let codec = translations.codec(field.type_name.as_ref(), field.bitwidth, *width);
             Ok(HeaderField {
                 id: field.id,
@@ -80,12 +72,7 @@ impl PacketHeader {
         });
         let fields = fields.collect::<Result<Vec<_>, String>>()?;
         let bits: u64 = fields.iter().map(|f| u64::from(f.codec.width)).sum();
-        if !bits.is_multiple_of(8) {
-            return Err(format!(
-                "the {name} header has {bits} bits: the length must be a multiple of 8"
-            ));
-        }
-        let bytes = usize::try_from(bits / 8).map_err(|e| e.to_string())?;
+        let bytes = usize::try_from(bits.div_ceil(8)).map_err(|e| e.to_string())?;
         Ok(Self { fields, bytes })
     }
 
@@ -110,27 +97,26 @@ impl PacketHeader {
         Ok((metadata.collect(), packet.slice(self.bytes..)))
     }
 
-    /// Prepends the header with the metadata to the payload.
+    /// Prepends the header with the metadata to the payload. As in BMv2, fields without metadata are zero.
     ///
     /// # Errors
-    /// If the metadata are not exactly the header's fields, or a value does not fit.
+    /// If metadata are given twice or do not belong to the header, or a value does not fit.
     pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> P4Result<Vec<u8>> {
         let mut packet = vec![0; self.bytes];
         let mut at = 0;
         for field in &self.fields {
             let what = || format!("packet-out metadata {} ({})", field.id, field.name);
             let mut given = metadata.iter().filter(|m| m.metadata_id == field.id);
-            let (Some(one), None) = (given.next(), given.next()) else {
-                return Err(P4Error::invalid(format!(
-                    "{} must be given exactly once",
-                    what()
-                )));
-            };
-            let value = field.codec.decode(&one.value, what);
-            // The specification demands one code for all errors here ("Stream Error Reporting").
-            let value = value.map_err(|e| P4Error::invalid(e.message))?;
             let width = field.codec.width as usize;
-            write_bits(&mut packet, at, width, &value);
+            if let Some(one) = given.next() {
+                let value = field.codec.decode(&one.value, what);
+                // The specification demands one code for all errors here ("Stream Error Reporting").
+                let value = value.map_err(|e| P4Error::invalid(e.message))?;
+                write_bits(&mut packet, at, width, &value);
+            }
+            if given.next().is_some() {
+                return Err(P4Error::invalid(format!("{} is given twice", what())));
+            }
             at += width;
         }
         let unknown = |m: &&PacketMetadata| self.fields.iter().all(|f| f.id != m.metadata_id);
@@ -180,7 +166,7 @@ mod tests {
             ..Default::default()
         };
         let translations = Translations::default();
-        let widths = widths_of(&metadata, &translations, "").unwrap();
+        let widths = widths_of(&metadata, &translations, &[]).unwrap();
         PacketHeader::new(&metadata, &translations, &widths).unwrap()
     }
 
@@ -207,10 +193,42 @@ mod tests {
     }
 
     #[test]
+    fn length_is_rounded_up_to_bytes() {
+        let header = header(&[9]);
+        let packet = header
+            .encode(&meta(&[(1, b"\x01\x05")]), b"payload")
+            .unwrap();
+        assert_eq!(packet, b"\x82\x80payload");
+        let (metadata, payload) = header.decode(&packet.into()).unwrap();
+        assert_eq!(
+            (metadata, &payload[..]),
+            (meta(&[(1, b"\x01\x05")]), &b"payload"[..])
+        );
+    }
+
+    #[test]
+    fn missing_metadata_are_zero() {
+        let header = header(&[9, 7]);
+        let packet = header.encode(&meta(&[(2, b"\x42")]), b"").unwrap();
+        assert_eq!(packet, b"\x00\x42");
+        assert_eq!(header.encode(&[], b"x").unwrap(), b"\x00\x00x");
+    }
+
+    #[test]
+    fn fields_of_no_bits_are_empty() {
+        let header = header(&[0, 8]);
+        let packet = header
+            .encode(&meta(&[(1, b"\x00"), (2, b"\x42")]), b"")
+            .unwrap();
+        assert_eq!(packet, b"\x42");
+        let metadata = meta(&[(1, b"\x00"), (2, b"\x42")]);
+        assert_eq!(header.decode(&packet.into()), Ok((metadata, Bytes::new())));
+    }
+
+    #[test]
     fn metadata_must_match_header_fields() {
         let header = header(&[9, 7]);
         for metadata in [
-            meta(&[(1, b"\x01")]),
             meta(&[(1, b"\x01"), (1, b"\x01"), (2, b"\x00")]),
             meta(&[(1, b"\x01"), (2, b"\x00"), (3, b"\x00")]),
             meta(&[(1, b"\x02\x00"), (2, b"\x00")]),

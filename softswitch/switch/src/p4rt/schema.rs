@@ -162,8 +162,8 @@ pub struct Profile {
     pub name: String,
     /// The pipeline's profile.
     pub target: ProfileId,
-    /// P4Info id of a table that uses the profile, whose actions members may have.
-    pub table: u32,
+    /// P4Info id of a table that uses the profile, whose actions members may have; `None` if all of them are hidden.
+    pub table: Option<u32>,
     /// True for action selectors, which have groups.
     pub selector: bool,
     /// Maximum total size of a selector's groups; 0 means unlimited.

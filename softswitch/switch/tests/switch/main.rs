@@ -16,6 +16,7 @@ mod rings;
 mod robustness;
 mod roles;
 mod selectors;
+mod sources;
 mod tables;
 mod threads;
 mod translation;

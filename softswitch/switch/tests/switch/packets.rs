@@ -113,9 +113,20 @@ async fn packets_to_and_from_controllers_carry_their_metadata() {
 
     let incomplete = p4::PacketOut {
         metadata: metadata(&[(1, b"\x01")]),
-        ..out
+        ..out.clone()
     };
     controller.send(ToSwitch::Packet(incomplete)).await;
+    assert_eq!(
+        switch.wires[0].receive(),
+        out.payload,
+        "the padding is zero"
+    );
+
+    let repeated = p4::PacketOut {
+        metadata: metadata(&[(1, b"\x01"), (2, b"\x00"), (2, b"\x00")]),
+        ..out
+    };
+    controller.send(ToSwitch::Packet(repeated)).await;
     match controller.receive().await.unwrap() {
         FromSwitch::Error(error) => {
             assert_eq!(error.canonical_code, tonic::Code::InvalidArgument as i32);

@@ -38,12 +38,13 @@ pub fn write(schema: &Schema, operation: Type, member: &ActionProfileMember) -> 
             profile.name
         ))
     })?;
-    let call = call::decode_call(
-        schema,
-        table::find(schema, profile.table)?,
-        call,
-        Use::Entry,
-    )?;
+    let table = profile.table.ok_or_else(|| {
+        P4Error::invalid(format!(
+            "action profile {}: no table in P4Info uses it: remove @hidden from its table",
+            profile.name
+        ))
+    })?;
+    let call = call::decode_call(schema, table::find(schema, table)?, call, Use::Entry)?;
     if operation == Type::Modify {
         return Ok(Box::new(move |cx| {
             let before = cx.before(|p, _| p.member(target, id));
@@ -72,7 +73,9 @@ pub fn write(schema: &Schema, operation: Type, member: &ActionProfileMember) -> 
 pub fn read(view: View<'_>, request: &ActionProfileMember, out: &mut Vec<Entity>) -> P4Result<()> {
     let profiles = &view.schema.profiles;
     for (profile_id, profile) in selected(profiles, "action profile", request.action_profile_id)? {
-        let table = table::find(view.schema, profile.table)?;
+        // Without a table, it cannot have members.
+        let Some(table) = profile.table else { continue };
+        let table = table::find(view.schema, table)?;
         let members = match request.member_id {
             0 => view.look(|p| p.members(profile.target))?,
             id => match view.look(|p| p.member(profile.target, id)) {

@@ -15,16 +15,11 @@ use cfg::action_ref::Scope;
 use cfg::match_field::{Match, MatchType};
 
 impl Schema {
-    /// Links P4Info to a program with its BMv2 JSON, on a device with these ports.
+    /// Links P4Info to a program, on a device with these ports.
     ///
     /// # Errors
     /// The object of P4Info that the program lacks or declares differently.
-    pub fn link(
-        p4info: &cfg::P4Info,
-        info: &Info,
-        json: &str,
-        ports: BTreeSet<u32>,
-    ) -> Result<Self, String> {
+    pub fn link(p4info: &cfg::P4Info, info: &Info, ports: BTreeSet<u32>) -> Result<Self, String> {
         let translations = Translations::new(p4info.type_info.as_ref())?;
         let mut schema = Self {
             ports,
@@ -52,7 +47,7 @@ impl Schema {
                     ));
                 }
             };
-            let widths = packet_io::widths(header, &translations, json)?;
+            let widths = packet_io::widths(header, &translations, &info.header_types)?;
             *slot = Some(PacketHeader::new(header, &translations, &widths)?);
         }
         Ok(schema)

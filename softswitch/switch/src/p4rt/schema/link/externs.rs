@@ -92,8 +92,8 @@ fn link_profile(
     let (id, name) = preamble(profile.preamble.as_ref(), "action profile")?;
     let target = info.profile(&name);
     let target = target.ok_or_else(|| missing("action profile", &name))?;
-    let mut tables = profile.table_ids.iter();
-    let table = tables.find(|t| schema.tables.get(**t).is_some());
+    let mut tables = profile.table_ids.iter().copied();
+    let table = tables.find(|t| schema.tables.get(*t).is_some());
     use cfg::action_profile::SelectorSizeSemantics::SumOfMembers;
     let (size_in_members, max_member_weight) = match &profile.selector_size_semantics {
         Some(SumOfMembers(s)) => (true, s.max_member_weight.try_into().unwrap_or(0)),
@@ -101,7 +101,7 @@ fn link_profile(
     };
     let linked = Profile {
         target,
-        table: *table.ok_or_else(|| format!("action profile {name} does not belong to a table"))?,
+        table,
         selector: profile.with_selector,
         size: profile.size.try_into().unwrap_or(0),
         max_group_size: profile.max_group_size.try_into().unwrap_or(0),
