@@ -54,6 +54,8 @@ pub struct SwitchDrops {
     pub too_long: u64,
     /// Resubmitted too often.
     pub resubmit_limit: u64,
+    /// Executed too many loop iterations.
+    pub iteration_limit: u64,
     /// Recirculated too often at one instant.
     pub recirculation_limit: u64,
     /// Failed an assertion of the program.
@@ -70,6 +72,7 @@ impl SwitchDrops {
             + self.no_such_port
             + self.too_long
             + self.resubmit_limit
+            + self.iteration_limit
             + self.recirculation_limit
             + self.assertion
     }
@@ -140,6 +143,7 @@ impl Switch {
             IngressOutcome::Dropped => dropped.ingress += 1,
             IngressOutcome::TooLong => dropped.too_long += 1,
             IngressOutcome::TooManyResubmits => dropped.resubmit_limit += 1,
+            IngressOutcome::TooManyIterations => dropped.iteration_limit += 1,
             IngressOutcome::AssertionFailed => dropped.assertion += 1,
         }
         let survives = matches!(
@@ -251,6 +255,7 @@ impl Switch {
         match outcome {
             EgressOutcome::Transmit { .. } => return true,
             EgressOutcome::Dropped => self.counts.dropped.egress += 1,
+            EgressOutcome::TooManyIterations => self.counts.dropped.iteration_limit += 1,
             EgressOutcome::AssertionFailed => self.counts.dropped.assertion += 1,
             EgressOutcome::Recirculate(packet) => self.recirculating.push_back((packet, rank)),
         }

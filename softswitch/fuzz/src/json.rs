@@ -30,6 +30,9 @@ pub fn run(data: &[u8]) {
 fn packets(program: Program, engine: Engine, data: &[u8]) -> Vec<Vec<u8>> {
     let options = Options {
         engine,
+        max_resubmits: 16,
+        max_parser_states: 1000,
+        max_iterations: 1000,
         ..Options::default()
     };
     let mut pipeline = Pipeline::new(program, options);

@@ -68,6 +68,8 @@ pub fn run(data: &[u8]) {
     let through = |engine| {
         let options = Options {
             engine,
+            max_parser_states: 1000,
+            max_iterations: 1000,
             ..Options::default()
         };
         let mut runner = Runner::new(Pipeline::new(PROGRAMS[program].clone(), options));
@@ -279,7 +281,9 @@ impl Runner {
             EgressOutcome::Recirculate(packet) => {
                 self.pipeline.ingress_recirculated(packet, self.now, queue);
             }
-            EgressOutcome::Dropped | EgressOutcome::AssertionFailed => {}
+            EgressOutcome::Dropped
+            | EgressOutcome::TooManyIterations
+            | EgressOutcome::AssertionFailed => {}
         }
         queue.append(&mut out.clones);
     }

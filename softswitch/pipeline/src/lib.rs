@@ -85,10 +85,10 @@
 //!
 //! Behaviour that is undefined or fatal in BMv2 is defined here:
 //!
-//! - Fields of headers that were never valid are zero.
+//! - Fields of invalid headers are zero, until the program writes them for the same packet.
 //! - Reads beyond the end of a stack, counter, meter or register return zero, and writes are ignored.
 //! - Division by zero gives zero.
-//! - Resubmission and parser loops are bounded.
+//! - Resubmissions and loops are bounded by [`Options`], because an endless one would stop the pipeline.
 //! - A failed `assert` drops the packet.
 //!
 //! Meters are the two-rate three-colour markers of RFC 2698 in exact arithmetic. Clone sessions may truncate. Everything
@@ -121,9 +121,9 @@ pub use entry::{
 };
 pub use error::{LoadError, StateError};
 pub use info::{
-    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, Implementation, Info,
-    KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit, ProfileId, ProfileInfo, RegisterId,
-    RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, HeaderTypeInfo,
+    Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit, ProfileId,
+    ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
 pub use options::{Engine, Options};
 pub use packet::{

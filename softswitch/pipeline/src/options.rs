@@ -23,8 +23,13 @@ pub struct Options {
     pub drop_port: u32,
     /// Maximum number of resubmissions of a packet, which is then dropped.
     pub max_resubmits: u32,
+    /// Maximum number of recirculations of a packet and its copies in [`Pipeline::process`](crate::Pipeline::process).
+    pub max_recirculations: u32,
     /// Maximum number of parser states per packet, which is then rejected with `ParserTimeout`.
     pub max_parser_states: u32,
+    /// Maximum number of loop iterations of a packet in ingress, and in egress: rounds of a loop in an action or in a
+    /// control. With more, the packet is dropped.
+    pub max_iterations: u32,
     /// Keep the lines of `log_msg` for [`Pipeline::take_log`](crate::Pipeline::take_log).
     pub keep_log: bool,
 }
@@ -35,8 +40,11 @@ impl Default for Options {
             engine: Engine::default(),
             seed: 0,
             drop_port: 511,
-            max_resubmits: 16,
-            max_parser_states: 1024,
+            max_resubmits: 1000,
+            max_recirculations: 1000,
+            // Two states per byte of the longest frame.
+            max_parser_states: 1 << 17,
+            max_iterations: 1 << 20,
             keep_log: false,
         }
     }

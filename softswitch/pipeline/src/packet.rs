@@ -69,6 +69,8 @@ pub(crate) struct Packet {
     pub(crate) recirculate: u32,
     pub(crate) exit: bool,
     pub(crate) assertion_failed: bool,
+    /// Loop iterations since the start of ingress or egress.
+    pub(crate) iterations: u32,
     /// Packet number in traces.
     pub(crate) number: u64,
 }
@@ -96,6 +98,16 @@ impl Packet {
         self.recirculate = 0;
         self.exit = false;
         self.assertion_failed = false;
+        self.iterations = 0;
+    }
+
+    /// Counts a loop iteration. Returns false, and leaves the control flow, if there are more than `max`.
+    #[inline]
+    pub(crate) fn iterate(&mut self, max: u32) -> bool {
+        self.iterations = self.iterations.saturating_add(1);
+        let is_within = self.iterations <= max;
+        self.exit |= !is_within;
+        is_within
     }
 
     /// Turns this state into a new, unparsed packet.
@@ -158,6 +170,8 @@ pub enum IngressOutcome {
     TooLong,
     /// The packet was resubmitted more often than [`Options::max_resubmits`](crate::Options::max_resubmits).
     TooManyResubmits,
+    /// A loop had more rounds than [`Options::max_iterations`](crate::Options::max_iterations).
+    TooManyIterations,
     /// An `assert` or `assume` of the program did not hold (BMv2 would abort).
     AssertionFailed,
 }
@@ -174,6 +188,8 @@ pub enum EgressOutcome {
     Dropped,
     /// Recirculated: pass it to [`Pipeline::ingress_recirculated`](crate::Pipeline::ingress_recirculated).
     Recirculate(Recirculated),
+    /// A loop had more rounds than [`Options::max_iterations`](crate::Options::max_iterations).
+    TooManyIterations,
     /// An `assert` or `assume` of the program did not hold (BMv2 would abort).
     AssertionFailed,
 }

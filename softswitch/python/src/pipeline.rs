@@ -104,14 +104,25 @@ impl Pipeline {
 #[pymethods]
 impl Pipeline {
     #[new]
-    #[pyo3(signature = (program, *, seed=0, drop_port=511))]
-    fn new(program: Bound<'_, Program>, seed: u64, drop_port: u32) -> Self {
+    #[pyo3(signature = (program, *, seed=0, drop_port=511, max_resubmits=None, max_recirculations=None, max_iterations=None))]
+    fn new(
+        program: Bound<'_, Program>,
+        seed: u64,
+        drop_port: u32,
+        max_resubmits: Option<u32>,
+        max_recirculations: Option<u32>,
+        max_iterations: Option<u32>,
+    ) -> Self {
         let inner = program.get().inner.clone();
+        let limits = ss::Options::default();
         let options = ss::Options {
             seed,
             drop_port,
             keep_log: true,
-            ..ss::Options::default()
+            max_resubmits: max_resubmits.unwrap_or(limits.max_resubmits),
+            max_recirculations: max_recirculations.unwrap_or(limits.max_recirculations),
+            max_iterations: max_iterations.unwrap_or(limits.max_iterations),
+            ..limits
         };
         Self {
             info: inner.info().clone(),

@@ -38,18 +38,19 @@ pub fn compile(
     let done = softswitch_p4c::on_deep_stack(move || {
         let (sources, diags) = (SourceMap::default(), Diagnostics::default());
         let output = softswitch_p4c::compile(&file, text, &options, &sources, &diags);
-        (output, diags.render(&sources))
+        let texts = output.map(|o| (o.json.map(|json| json.to_string()), o.p4info));
+        (texts, diags.render(&sources))
     });
     let (output, messages) = done
         .map_err(|e| format!("{name}: cannot start a thread: {e}"))?
         .map_err(|_| format!("{name}: the compiler panicked"))?;
     let refused = || messages.trim_end().to_owned();
-    let output = output.ok_or_else(refused)?;
-    let json = output.json.ok_or_else(refused)?.to_string();
+    let (json, p4info) = output.ok_or_else(refused)?;
+    let json = json.ok_or_else(refused)?;
     Ok(Compiled {
         program: Program::load(&json).map_err(|e| format!("{name}: {e}"))?,
         json,
-        p4info: output.p4info,
+        p4info,
         warnings: messages,
     })
 }

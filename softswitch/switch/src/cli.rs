@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line: the options of `simple_switch_grpc`, and links.
 
+mod limits;
+
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::address::Address;
 use crate::trace::TraceFormat;
+pub use limits::Limits;
 use softswitch_queue::PortLink;
 
 const EXAMPLE: &str = "\
@@ -84,6 +87,10 @@ pub struct Options {
     /// The port that means "drop"
     #[arg(long, default_value_t = 511, value_name = "PORT")]
     pub drop_port: u32,
+
+    /// The limits against endless loops
+    #[command(flatten)]
+    pub limits: Limits,
 
     /// Trace every packet, to standard error or --trace-file; slows the switch down
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -255,6 +262,8 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use softswitch_pipeline::Options as PipelineOptions;
+
     use super::*;
 
     fn parse(args: &str) -> Result<Options, String> {
@@ -279,6 +288,16 @@ mod tests {
         assert_eq!(options.trace, Some(TraceFormat::Json));
         let options = parse("prog.json --pcap -i 1@veth1").unwrap();
         assert_eq!(options.pcap, Some(".".into()));
+        let options = parse("--no-p4 --max-resubmits 3 --max-iterations 5 --max-parser-states 7");
+        let limits = options.unwrap().limits.apply(PipelineOptions::default());
+        assert_eq!(
+            (
+                limits.max_resubmits,
+                limits.max_iterations,
+                limits.max_parser_states
+            ),
+            (3, 5, 7)
+        );
         assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
         assert!(parse("--no-p4 -i 1@a --loopback 2 --link 2:delay=3ms").is_ok());
         assert!(parse("--no-p4 --cpu-port 510").is_ok());

@@ -109,13 +109,18 @@ fn configure(options: Options) -> anyhow::Result<Config> {
             format!("--trace-file: cannot create {path}")
         })
     });
+    let pipeline = softswitch_pipeline::Options {
+        seed: options.seed,
+        drop_port: options.drop_port,
+        ..softswitch_pipeline::Options::default()
+    };
     Ok(Config {
         threads: options.threads(),
         device_id: options.device_id,
         program: program.transpose()?,
         ports: ports.collect::<anyhow::Result<_>>()?,
         cpu_port: options.cpu_port,
-        drop_port: options.drop_port,
+        options: options.limits.apply(pipeline),
         seed: options.seed,
         grpc: options.grpc_server_addr,
         metrics: options.metrics_addr,

@@ -42,9 +42,9 @@ pub struct Config {
     pub threads: NonZeroUsize,
     /// The port for packet-in and packet-out.
     pub cpu_port: Option<u32>,
-    /// The port number that means "drop".
-    pub drop_port: u32,
-    /// Seed of link losses and of the program's random numbers.
+    /// Options of the program's pipelines.
+    pub options: Options,
+    /// Seed of link losses.
     pub seed: u64,
     /// Address of the P4Runtime server.
     pub grpc: Address,
@@ -74,11 +74,7 @@ impl Switch {
     /// # Errors
     /// If an address cannot be bound.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        let options = Options {
-            seed: config.seed,
-            drop_port: config.drop_port,
-            ..Options::default()
-        };
+        let options = config.options;
         let (grpc_listener, grpc) = config.grpc.bind().await.context("--grpc-server-addr")?;
         let metrics_listener = match &config.metrics {
             Some(address) => Some(address.bind().await.context("--metrics-addr")?),

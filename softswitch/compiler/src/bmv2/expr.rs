@@ -23,8 +23,23 @@ pub(super) fn hex(v: &BigInt, width: u32) -> String {
     format!("{sign}0x{:0>digits$}", v.magnitude().to_str_radix(16))
 }
 
+/// Returns an object with these members. Unlike `json!`, it does not copy them, which would take quadratic time for
+/// nested expressions.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    Value::Object(members.into_iter().collect())
+}
+
+fn expression(value: Value) -> Value {
+    object([("type", json!("expression")), ("value", value)])
+}
+
 fn op(op: &str, left: Value, right: Value) -> Value {
-    json!({"type": "expression", "value": {"op": op, "left": left, "right": right}})
+    expression(object([
+        ("op", json!(op)),
+        ("left", left),
+        ("right", right),
+    ]))
 }
 
 fn masked(v: Value, width: u32) -> Value {
@@ -55,11 +70,7 @@ impl Emitter<'_> {
             || v["type"] == "local"
             || v["type"] == "stack_field"
             || v["type"] == "union_stack_field";
-        if wrapped {
-            json!({"type": "expression", "value": v})
-        } else {
-            v
-        }
+        if wrapped { expression(v) } else { v }
     }
 
     pub(super) fn header(&self, h: &HeaderRef) -> Value {

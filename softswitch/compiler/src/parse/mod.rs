@@ -27,7 +27,7 @@ pub(crate) struct Failed;
 pub(crate) type PResult<T> = Result<T, Failed>;
 
 /// Maximum nesting depth, so that the recursion cannot exhaust the stack.
-const MAX_DEPTH: u32 = 200;
+const MAX_DEPTH: u32 = 1000;
 
 /// Maximum length of a chain of operators, for the same reason.
 const MAX_CHAIN: u32 = 4000;

@@ -17,11 +17,10 @@ impl State {
             trace.look(&pkt.mem);
         }
         let mut node = first;
-        // A control flow has no loops: more steps than nodes mean a broken program.
-        for _ in 0..=c.nodes.len() {
-            let Some(n) = c.nodes.get(node as usize).filter(|_| !pkt.exit) else {
+        while let Some(n) = c.nodes.get(node as usize).filter(|_| !pkt.exit) {
+            if c.loop_heads[node as usize] && !pkt.iterate(self.externs.max_iterations) {
                 return;
-            };
+            }
             node = match n {
                 ControlNode::Table(t) => self.apply_table(c, *t, pkt, now),
                 ControlNode::Condition { cond, then, other } => {
@@ -43,7 +42,6 @@ impl State {
                 }
             };
         }
-        pkt.assertion_failed = true;
     }
 
     pub(crate) fn machine<'a>(

@@ -14,9 +14,6 @@ use crate::program::op::{Op, Target};
 use crate::state::Externs;
 use crate::{Nanos, phv};
 
-/// Maximum number of steps of one action, so that a backward jump cannot hang the switch.
-pub(crate) const MAX_STEPS: usize = 1 << 16;
-
 /// The packet, the program and the state that an action works on.
 pub(crate) struct Machine<'a> {
     pub(crate) layout: &'a Layout,
@@ -108,7 +105,6 @@ impl Machine<'_> {
     /// Runs an action to its end. `exit` takes effect after the action, as in BMv2.
     pub(crate) fn run(&mut self, ops: &[Op], args: &[u64]) {
         let mut at = 0;
-        let mut steps = 0;
         while let Some(op) = ops.get(at) {
             at += 1;
             match op {
@@ -126,23 +122,27 @@ impl Machine<'_> {
                 }
                 Op::RemoveHeader(HeaderRef::Static(id)) => self.invalidate(*id),
                 Op::Jump(to) => {
-                    at = *to;
-                    steps += 1;
+                    if !self.jump(&mut at, *to) {
+                        return;
+                    }
                 }
                 Op::JumpUnless(c, to) => {
-                    if !c.eval(&self.env(args)) {
-                        at = *to;
-                        steps += 1;
+                    if !c.eval(&self.env(args)) && !self.jump(&mut at, *to) {
+                        return;
                     }
                 }
                 other if self.externs.trace.is_some() => self.traced_step(other, args),
                 other => self.step(other, args),
             }
-            if steps > MAX_STEPS {
-                self.pkt.assertion_failed = true;
-                return;
-            }
         }
+    }
+
+    /// Jumps from the step before `at`. Returns false if the packet has too many loop iterations.
+    #[inline]
+    fn jump(&mut self, at: &mut usize, to: usize) -> bool {
+        let is_backward = to < *at;
+        *at = to;
+        !is_backward || self.pkt.iterate(self.externs.max_iterations)
     }
 
     pub(crate) fn step(&mut self, op: &Op, args: &[u64]) {

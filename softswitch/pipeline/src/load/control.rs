@@ -14,7 +14,7 @@ use crate::info::{
 use crate::phv::{Place, mask64};
 use crate::program::calculation::Calculation;
 use crate::program::call::Call;
-use crate::program::control::{CompiledTable, ControlNode, END, Next};
+use crate::program::control::{CompiledTable, ControlNode, END, Next, order};
 use crate::program::key::KeyShape;
 use crate::program::key_part::{ComputedPart, KeyPart};
 use crate::program::op::Target;
@@ -38,6 +38,19 @@ pub(crate) struct Control {
     pub(crate) egress: u32,
     pub(crate) tables: Vec<CompiledTable>,
     pub(crate) selectors: Vec<Option<Calculation>>,
+}
+
+impl Control {
+    /// Returns for each node whether a loop begins there.
+    pub(crate) fn loop_heads(&self) -> Vec<bool> {
+        let mut heads = vec![false; self.nodes.len()];
+        for first in [self.ingress, self.egress] {
+            for head in order(&self.nodes, &self.tables, first).loop_heads {
+                heads[head as usize] = true;
+            }
+        }
+        heads
+    }
 }
 
 pub(crate) fn load(

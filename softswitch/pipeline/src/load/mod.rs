@@ -4,6 +4,7 @@
 mod action;
 mod control;
 mod cursor;
+pub(crate) mod document;
 mod entries;
 mod expr;
 mod headers;
@@ -37,8 +38,19 @@ const FORMAT_MAJOR: u64 = 2;
 /// Maximum number of cells of a counter, meter or register array.
 const MAX_CELLS: usize = 1 << 28;
 
+/// Compiles the text of a document.
+pub(crate) fn program(text: &str) -> Result<Compiled> {
+    let compile = || compile(&document::parse(text)?);
+    document::on_deep_stack(compile).unwrap_or_else(|e| {
+        Err(LoadError {
+            path: ".".to_owned(),
+            message: format!("cannot start a thread: {e}"),
+        })
+    })
+}
+
 /// Compiles a whole document.
-pub(crate) fn program(document: &Json) -> Result<Compiled> {
+fn compile(document: &Json) -> Result<Compiled> {
     let root = Cursor::root(document);
     if !document.is_object() {
         return Err(root.error("expected an object: use the JSON that p4c-bm2-ss writes"));
@@ -49,8 +61,8 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
             "unsupported format version: {FORMAT_MAJOR}.x is required"
         )));
     }
-    let names = headers::load(&root)?;
     let mut info = Info::default();
+    let names = headers::load(&root, &mut info)?;
     let errors = errors(&root, &mut info)?;
     let counters = counters(&root, &mut info)?;
     let meters = meters(&root, &mut info)?;
@@ -83,6 +95,7 @@ pub(crate) fn program(document: &Json) -> Result<Compiled> {
     Ok(Compiled {
         info: Arc::new(info),
         parser,
+        loop_heads: control.loop_heads(),
         nodes: control.nodes,
         ingress: control.ingress,
         egress: control.egress,

@@ -11,7 +11,6 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use super::generator::{Args, Gen, Result, Unsupported};
 use super::runtime::{Callout, Context};
 use crate::entry::CounterValue;
-use crate::interpreter::machine::MAX_STEPS;
 use crate::packet::Packet;
 use crate::phv::{Place, mask64};
 use crate::program::expr::{HeaderRef, Node};
@@ -25,20 +24,21 @@ fn destination(op: &Op) -> Option<usize> {
     }
 }
 
-/// Returns true if an action can end the control flow.
+/// Returns true if an action has a backward jump.
+fn has_loop(ops: &[Op]) -> bool {
+    let backward = |(i, op)| destination(op).is_some_and(|to| to <= i);
+    ops.iter().enumerate().any(backward)
+}
+
+/// Returns true if an action can end the control flow, which a loop does with too many iterations.
 pub(super) fn may_exit(ops: &[Op]) -> bool {
-    ops.iter().any(|op| matches!(op, Op::Exit))
+    ops.iter().any(|op| matches!(op, Op::Exit)) || has_loop(ops)
 }
 
 impl Gen<'_, '_> {
     /// Compiles an action and continues behind it.
     pub(super) fn action(&mut self, ops: &[Op], a: Args) -> Result<()> {
-        if ops.len() > MAX_STEPS {
-            return Err(Unsupported);
-        }
-        let backwards = |(i, op)| destination(op).is_some_and(|to| to <= i);
-        if ops.iter().enumerate().any(backwards) {
-            // Only an action with a backward jump can exceed the step limit.
+        if has_loop(ops) {
             let (at, n) = (ops.as_ptr() as u64, ops.len() as u64);
             let (at, n) = (self.int(at), self.int(n));
             let [args, count] = self.pass(a);

@@ -4,64 +4,20 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use cranelift_codegen::ir::types::I8;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder};
 
 use super::action::may_exit;
-use super::generator::{Args, Gen, Result, Unsupported};
+use super::generator::{Args, Gen, Result};
+use super::runtime::Context;
 use crate::packet::Packet;
-use crate::program::control::{CompiledTable, ControlNode, Next};
-
-/// Returns a node's successors.
-fn successors(n: &ControlNode, tables: &[CompiledTable]) -> Vec<u32> {
-    match n {
-        ControlNode::Condition { then, other, .. } => vec![*then, *other],
-        ControlNode::Call { next, .. } => vec![*next],
-        ControlNode::Table(t) => match &tables[*t as usize].next {
-            Next::Always(n) => vec![*n],
-            Next::HitMiss(h, m) => vec![*h, *m],
-            Next::ByAction(list, none) => list.iter().map(|&(_, n)| n).chain([*none]).collect(),
-        },
-    }
-}
-
-/// Returns the nodes reachable from `first` in topological order; `None` if there is a loop.
-fn order(nodes: &[ControlNode], tables: &[CompiledTable], first: u32) -> Result<Vec<u32>> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
-        No,
-        Open,
-        Done,
-    }
-    let mut seen = vec![Seen::No; nodes.len()];
-    let mut order = Vec::new();
-    let mut stack = vec![(first, false)];
-    while let Some((n, leaving)) = stack.pop() {
-        let Some(state) = seen.get_mut(n as usize) else {
-            continue;
-        };
-        if leaving {
-            *state = Seen::Done;
-            order.push(n);
-            continue;
-        }
-        match state {
-            Seen::Done => continue,
-            Seen::Open => return Err(Unsupported),
-            Seen::No => *state = Seen::Open,
-        }
-        stack.push((n, true));
-        let next = successors(&nodes[n as usize], tables);
-        stack.extend(next.iter().rev().map(|&n| (n, false)));
-    }
-    order.reverse();
-    Ok(order)
-}
+use crate::program::control::{ControlNode, order};
 
 impl Gen<'_, '_> {
     /// Compiles the control flow that begins at a node, up to its return.
     pub(super) fn control(&mut self, first: u32) -> Result<()> {
-        let order = order(&self.c.nodes, &self.c.tables, first)?;
+        let order = order(&self.c.nodes, &self.c.tables, first).nodes;
         let end = self.b.create_block();
         let blocks: BTreeMap<u32, Block> =
             order.iter().map(|&n| (n, self.b.create_block())).collect();
@@ -69,7 +25,12 @@ impl Gen<'_, '_> {
         self.leave_if_exited(end, to(first));
         let c = self.c;
         for n in &order {
-            self.enter(blocks[n])?;
+            if c.loop_heads[*n as usize] {
+                self.enter_loop(blocks[n])?;
+                self.count_iteration(end)?;
+            } else {
+                self.enter(blocks[n])?;
+            }
             match &c.nodes[*n as usize] {
                 ControlNode::Condition { cond, then, other } => {
                     self.branch(cond, Args::Known(&[]), to(*then), to(*other))?;
@@ -86,6 +47,24 @@ impl Gen<'_, '_> {
         let zero = self.int(0);
         self.b.ins().return_(&[zero]);
         Ok(())
+    }
+
+    /// Counts a loop iteration, and leaves the control flow if there are too many.
+    fn count_iteration(&mut self, end: Block) -> Result<()> {
+        let (next, stop) = (self.b.create_block(), self.b.create_block());
+        let count = self.load_state(I32, offset_of!(Packet, iterations));
+        let count = self.b.ins().uextend(I64, count);
+        let count = self.b.ins().iadd_imm(count, 1);
+        let most = self.context(offset_of!(Context, max_iterations));
+        let within = self.compare(IntCC::UnsignedLessThanOrEqual, count, most);
+        let count = self.b.ins().ireduce(I32, count);
+        self.store_state(count, offset_of!(Packet, iterations));
+        self.brif(within, next, stop);
+        self.enter(stop)?;
+        let yes = self.b.ins().iconst(I8, 1);
+        self.store_state(yes, offset_of!(Packet, exit));
+        self.jump(end);
+        self.enter(next)
     }
 
     /// Branches to `end` if the packet has left the control flow, else to `next`.

@@ -23,12 +23,8 @@ struct Loaded {
 impl Program {
     /// Compiles BMv2 JSON (format 2.x, v1model).
     pub fn load(json: &str) -> Result<Program, LoadError> {
-        let document = serde_json::from_str(json).map_err(|e| LoadError {
-            path: ".".to_owned(),
-            message: format!("not JSON: {e}"),
-        })?;
         Ok(Program(Arc::new(Loaded {
-            compiled: load::program(&document)?,
+            compiled: load::program(json)?,
             native: OnceLock::new(),
         })))
     }
@@ -45,6 +41,7 @@ impl Program {
     /// Returns the native code, which the first call compiles; `None` if the host is not supported.
     pub(super) fn native(&self) -> Option<Arc<Native>> {
         let compile = || Native::compile(&self.0.compiled).map(Arc::new);
-        self.0.native.get_or_init(compile).clone()
+        let on_deep_stack = || load::document::on_deep_stack(compile).ok().flatten();
+        self.0.native.get_or_init(on_deep_stack).clone()
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control flow: tables, conditions and action calls.
 
+use std::collections::BTreeSet;
+
 use super::call::Call;
 use super::expr::Cond;
 use super::key::KeyShape;
@@ -39,6 +41,65 @@ impl Next {
                 let found = list.iter().find(|(a, _)| Some(*a) == action);
                 found.map_or(*none, |&(_, n)| n)
             }
+        }
+    }
+}
+
+/// The nodes of a control flow.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// The nodes reachable from the first one. Each node precedes its successors, except where a loop returns to its head.
+    pub(crate) nodes: Vec<u32>,
+    /// The nodes to which loops return.
+    pub(crate) loop_heads: BTreeSet<u32>,
+}
+
+/// Orders the nodes that are reachable from `first`.
+pub(crate) fn order(nodes: &[ControlNode], tables: &[CompiledTable], first: u32) -> Order {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        No,
+        Open,
+        Done,
+    }
+    let mut seen = vec![Seen::No; nodes.len()];
+    let mut order = Order::default();
+    let mut stack = vec![(first, false)];
+    while let Some((n, is_leaving)) = stack.pop() {
+        let Some(state) = seen.get_mut(n as usize) else {
+            continue;
+        };
+        if is_leaving {
+            *state = Seen::Done;
+            order.nodes.push(n);
+            continue;
+        }
+        match state {
+            Seen::Done => continue,
+            Seen::Open => {
+                order.loop_heads.insert(n);
+                continue;
+            }
+            Seen::No => *state = Seen::Open,
+        }
+        stack.push((n, true));
+        let next = nodes[n as usize].successors(tables);
+        stack.extend(next.iter().rev().map(|&n| (n, false)));
+    }
+    order.nodes.reverse();
+    order
+}
+
+impl ControlNode {
+    fn successors(&self, tables: &[CompiledTable]) -> Vec<u32> {
+        match self {
+            ControlNode::Condition { then, other, .. } => vec![*then, *other],
+            ControlNode::Call { next, .. } => vec![*next],
+            ControlNode::Table(t) => match &tables[*t as usize].next {
+                Next::Always(n) => vec![*n],
+                Next::HitMiss(h, m) => vec![*h, *m],
+                Next::ByAction(list, none) => list.iter().map(|&(_, n)| n).chain([*none]).collect(),
+            },
         }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Compiled {
     pub(crate) layout: Layout,
     pub(crate) parser: Parser,
     pub(crate) nodes: Vec<ControlNode>,
+    /// For each node, whether a loop of the control flow begins there.
+    pub(crate) loop_heads: Vec<bool>,
     pub(crate) ingress: u32,
     pub(crate) egress: u32,
     pub(crate) tables: Vec<CompiledTable>,

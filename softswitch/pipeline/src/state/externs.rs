@@ -30,6 +30,8 @@ pub(crate) struct Externs {
     pub(crate) round_robin: u64,
     pub(crate) scratch: BitBuffer,
     pub(crate) drop_port: u32,
+    /// Maximum number of loop iterations of a packet.
+    pub(crate) max_iterations: u32,
 }
 
 impl Externs {
@@ -59,6 +61,7 @@ impl Externs {
             round_robin: 0,
             scratch: BitBuffer::default(),
             drop_port: options.drop_port,
+            max_iterations: options.max_iterations,
         }
     }
 

@@ -239,6 +239,8 @@ pub enum Outcome {
     TooLong,
     /// Dropped: the packet was resubmitted too often.
     TooManyResubmits,
+    /// Dropped: a loop had too many rounds.
+    TooManyIterations,
     /// Dropped: an `assert` or `assume` of the program did not hold.
     AssertionFailed,
     /// Tail drop: the queue was full, so there is no egress pass.

@@ -80,6 +80,7 @@ impl Recorder {
                 IngressOutcome::Dropped => Outcome::Dropped { by },
                 IngressOutcome::TooLong => Outcome::TooLong,
                 IngressOutcome::TooManyResubmits => Outcome::TooManyResubmits,
+                IngressOutcome::TooManyIterations => Outcome::TooManyIterations,
                 IngressOutcome::AssertionFailed => Outcome::AssertionFailed,
             };
         }
@@ -117,6 +118,7 @@ impl Recorder {
                     length,
                 },
                 EgressOutcome::Dropped => Outcome::Dropped { by },
+                EgressOutcome::TooManyIterations => Outcome::TooManyIterations,
                 EgressOutcome::AssertionFailed => Outcome::AssertionFailed,
                 EgressOutcome::Recirculate(r) => {
                     r.packet.number = current.packet;

@@ -144,6 +144,7 @@ impl Display for Outcome {
             Outcome::Dropped { by: None } => write!(f, "dropped: egress_spec is the drop port"),
             Outcome::TooLong => write!(f, "dropped: too long"),
             Outcome::TooManyResubmits => write!(f, "dropped: resubmitted too often"),
+            Outcome::TooManyIterations => write!(f, "dropped: too many loop iterations"),
             Outcome::AssertionFailed => write!(f, "dropped: assertion failed"),
             Outcome::TailDrop => write!(f, "tail drop: the queue is full"),
             Outcome::Transmitted { port, length } => {

@@ -53,6 +53,10 @@ impl V1Model {
         s.packet_length.set64(mem, u64::from(pkt.len));
         pkt.clear_requests();
         self.apply(c, c.egress, &mut pkt, now);
+        if self.iterates_too_often(&pkt) {
+            self.pool.put(pkt);
+            return EgressOutcome::TooManyIterations;
+        }
         if pkt.assertion_failed {
             self.pool.put(pkt);
             return EgressOutcome::AssertionFailed;
@@ -70,6 +74,10 @@ impl V1Model {
             return EgressOutcome::Dropped;
         }
         self.deparse(c, &mut pkt, now, &mut out.frame);
+        if self.iterates_too_often(&pkt) {
+            self.pool.put(pkt);
+            return EgressOutcome::TooManyIterations;
+        }
         if pkt.recirculate != 0 {
             return EgressOutcome::Recirculate(self.recirculate(c, pkt, &out.frame));
         }

@@ -112,6 +112,10 @@ impl V1Model {
         loop {
             self.parse(c, &mut pkt, now);
             self.apply(c, c.ingress, &mut pkt, now);
+            if self.iterates_too_often(&pkt) {
+                self.pool.put(pkt);
+                return IngressOutcome::TooManyIterations;
+            }
             if pkt.assertion_failed {
                 self.pool.put(pkt);
                 return IngressOutcome::AssertionFailed;

@@ -20,7 +20,7 @@ use crate::trace::Recorder;
 /// A v1model switch: the state of its program, without the program.
 #[derive(Debug)]
 pub(crate) struct V1Model {
-    options: Options,
+    pub(crate) options: Options,
     pub(crate) state: State,
     /// The program's native code, if packets run in native code.
     native: Option<Arc<Native>>,
@@ -43,6 +43,11 @@ impl V1Model {
             trace.tail_drop(&d);
         }
         self.pool.put(d.packet);
+    }
+
+    /// Returns true if the packet exceeded the number of loop iterations.
+    fn iterates_too_often(&self, pkt: &Packet) -> bool {
+        pkt.iterations > self.options.max_iterations
     }
 
     fn trace(&mut self) -> Option<&mut Recorder> {

@@ -6,6 +6,7 @@ pub mod damage;
 pub mod frames;
 pub mod furnish;
 pub mod packets;
+pub mod source;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -187,7 +188,9 @@ pub fn through(
                 pipeline.ingress_recirculated(r, now, &mut queue);
                 waiting.extend(queue.drain(..));
             }
-            EgressOutcome::Dropped | EgressOutcome::AssertionFailed => {}
+            EgressOutcome::Dropped
+            | EgressOutcome::TooManyIterations
+            | EgressOutcome::AssertionFailed => {}
         }
         waiting.extend(out.clones.drain(..));
     }

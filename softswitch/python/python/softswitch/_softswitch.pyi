@@ -42,7 +42,16 @@ class Trace:
 @final
 class Pipeline:
     tracing: bool
-    def __new__(cls, program: Program, *, seed: int = 0, drop_port: int = 511) -> Pipeline: ...
+    def __new__(
+        cls,
+        program: Program,
+        *,
+        seed: int = 0,
+        drop_port: int = 511,
+        max_resubmits: int | None = None,
+        max_recirculations: int | None = None,
+        max_iterations: int | None = None,
+    ) -> Pipeline: ...
     @property
     def program(self) -> Program: ...
     def insert(

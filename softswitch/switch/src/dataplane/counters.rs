@@ -101,6 +101,8 @@ counters! {
             empty_group = "empty_group",
             /// Received packets that were resubmitted too often.
             resubmit_limit = "resubmit_limit",
+            /// Packets with too many loop iterations.
+            iteration_limit = "iteration_limit",
             /// Packets for which an `assert` or `assume` did not hold.
             assertion = "assertion",
             /// Tail drops: packets to this port that found its queue full.

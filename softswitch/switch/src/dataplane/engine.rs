@@ -25,6 +25,9 @@ pub struct Engine {
 /// A channel with the result of each thread.
 pub type Ends = mpsc::Receiver<anyhow::Result<()>>;
 
+/// Stack size in bytes of a packet thread: the interpreter recurses over the program's expressions.
+const STACK: usize = 16 << 20;
+
 impl Engine {
     /// Creates a data plane.
     ///
@@ -95,6 +98,7 @@ impl Engine {
             let mut end = End(Some(ended.clone()));
             std::thread::Builder::new()
                 .name(format!("packets-{index}"))
+                .stack_size(STACK)
                 .spawn(move || end.tell(worker.run()))
                 .context("starting a packet thread")?;
         }

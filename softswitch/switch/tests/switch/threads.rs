@@ -46,7 +46,10 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
         ports: ports.collect(),
         threads: NonZeroUsize::new(PORTS as usize).unwrap(),
         cpu_port: None,
-        drop_port: 511,
+        options: softswitch_pipeline::Options {
+            seed: 1,
+            ..Default::default()
+        },
         seed: 1,
         grpc: address.parse::<Address>().unwrap(),
         metrics: None,

@@ -145,7 +145,7 @@ impl Scope<'_> {
             "access_field" => {
                 let (d, f) = self.access_field(e)?;
                 let range = if f.signed {
-                    Range::signed(f.width - 1)
+                    Range::signed(f.width.max(1) - 1)
                 } else {
                     Range::unsigned(f.width)
                 };
@@ -242,8 +242,8 @@ impl Scope<'_> {
         }))
     }
 
-    /// Loads the operand of a redundant mask of ones: the operand does not have further bits, or they are unused. Compilers
-    /// write many of these masks.
+    /// Loads an operand under a mask of ones, without the mask if the operand does not have further bits, or they are
+    /// unused. Compilers write many of these masks.
     fn masked(&self, c: &Cursor, mask: &Cursor, need: Option<u32>) -> Result<Option<Value>> {
         let Some(bits) = self.mask_bits(mask)? else {
             return Ok(None);
@@ -256,8 +256,15 @@ impl Scope<'_> {
             return self.value(c, need).map(Some);
         }
         let value = self.value(c, Some(bits))?;
-        let fits = !value.range.negative && value.range.bits <= bits;
-        Ok(fits.then_some(value))
+        if !value.range.negative && value.range.bits <= bits {
+            return Ok(Some(value));
+        }
+        let mask = self.value(mask, None)?;
+        let exact = value.range.and(mask.range);
+        let need = need.unwrap_or(bits).min(bits);
+        Ok(Some(self.modular(exact, Some(need), |tier| {
+            Value::of(tier, exact, BinaryOf(Binary::And, value, mask))
+        })))
     }
 
     /// Returns the number of bits of a non-negative constant.

@@ -35,6 +35,7 @@ pub(super) struct Context {
     args_len: u64,
     pub(super) drop_port: u64,
     pub(super) max_parser_states: u64,
+    pub(super) max_iterations: u64,
     /// The parser error of a callout.
     pub(super) error: u64,
     state: *mut State,
@@ -102,6 +103,7 @@ pub(super) fn enter(
         args_len: 0,
         drop_port: state.externs.drop_port.into(),
         max_parser_states: state.max_parser_states.into(),
+        max_iterations: state.externs.max_iterations.into(),
         error: 0,
         state,
         program: c,

@@ -175,6 +175,7 @@ impl Switching {
                 }
                 Sent::Nothing => {}
                 Sent::Dropped => port.counters.egress.add(1),
+                Sent::TooManyIterations => port.counters.iteration_limit.add(1),
                 Sent::AssertionFailed => port.counters.assertion.add(1),
             }
         }
@@ -213,6 +214,7 @@ impl Switching {
         match outcome {
             EgressOutcome::Transmit { .. } => Sent::Frame,
             EgressOutcome::Dropped => Sent::Dropped,
+            EgressOutcome::TooManyIterations => Sent::TooManyIterations,
             EgressOutcome::AssertionFailed => Sent::AssertionFailed,
             EgressOutcome::Recirculate(packet) => {
                 if self.recirculated.len() >= RECIRCULATED_BACKLOG {
@@ -273,6 +275,7 @@ enum Sent {
     Frame,
     Nothing,
     Dropped,
+    TooManyIterations,
     AssertionFailed,
 }
 
@@ -283,6 +286,7 @@ fn count_ingress(counters: &PortCounters, outcome: IngressOutcome) {
         IngressOutcome::Dropped => counters.ingress.add(1),
         IngressOutcome::TooLong => counters.rx_too_long.add(1),
         IngressOutcome::TooManyResubmits => counters.resubmit_limit.add(1),
+        IngressOutcome::TooManyIterations => counters.iteration_limit.add(1),
         IngressOutcome::AssertionFailed => counters.assertion.add(1),
     }
 }

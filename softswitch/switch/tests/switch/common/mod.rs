@@ -70,7 +70,10 @@ impl TestSwitch {
             ports: setups.collect(),
             threads: NonZeroUsize::new(2).unwrap(),
             cpu_port: Some(CPU_PORT),
-            drop_port: 511,
+            options: softswitch_pipeline::Options {
+                seed: 1,
+                ..Default::default()
+            },
             seed: 1,
             grpc: Address::Tcp("127.0.0.1:0".into()),
             metrics: None,
