@@ -125,6 +125,7 @@ pub use info::{
     Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit, ProfileId,
     ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
+pub use load::FORMAT_VERSION;
 pub use options::{Engine, Options};
 pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,

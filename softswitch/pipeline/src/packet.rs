@@ -73,6 +73,8 @@ pub(crate) struct Packet {
     pub(crate) iterations: u32,
     /// Packet number in traces.
     pub(crate) number: u64,
+    /// Number of this copy of the packet in traces.
+    pub(crate) copy: u32,
 }
 
 impl Packet {

@@ -71,7 +71,13 @@ impl State {
             let key = table.shape.key_values(&self.key);
             let profile = fixed.profile.map(|p| &self.profiles[p as usize]);
             let member = profile.zip(member).and_then(|(p, m)| p.member_id(m));
-            trace.table(c, number, &key, slot.map(|s| table.key(s)), (call, member));
+            trace.table(
+                c,
+                number,
+                &key,
+                slot.map(|s| (s, table.key(s))),
+                (call, member),
+            );
         }
         if let Some(call) = call {
             m.run(&c.actions[call.action as usize].ops, call.args);

@@ -104,8 +104,20 @@ impl Machine<'_> {
 
     /// Runs an action to its end. `exit` takes effect after the action, as in BMv2.
     pub(crate) fn run(&mut self, ops: &[Op], args: &[u64]) {
+        if self.externs.trace.is_some() {
+            self.run_ops::<true>(ops, args);
+        } else {
+            self.run_ops::<false>(ops, args);
+        }
+    }
+
+    #[inline]
+    fn run_ops<const TRACED: bool>(&mut self, ops: &[Op], args: &[u64]) {
         let mut at = 0;
         while let Some(op) = ops.get(at) {
+            if TRACED && let Some(trace) = &mut self.externs.trace {
+                trace.primitive(at);
+            }
             at += 1;
             match op {
                 Op::SetConst(to, v) => to.set(&mut self.pkt.mem, *v),
@@ -131,7 +143,7 @@ impl Machine<'_> {
                         return;
                     }
                 }
-                other if self.externs.trace.is_some() => self.traced_step(other, args),
+                other if TRACED => self.traced_step(other, args),
                 other => self.step(other, args),
             }
         }

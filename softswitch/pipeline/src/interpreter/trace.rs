@@ -27,16 +27,21 @@ impl Machine<'_> {
 
     /// Records the parser's transition; `words` is the `select` key.
     pub(crate) fn trace_select(&mut self, p: &Parser, s: &ParserState, words: &[u64], next: u32) {
-        let mut key = Vec::new();
+        let (mut key, mut widths) = (Vec::new(), Vec::new());
         for part in s.key.iter().filter(|_| !s.cases.is_empty()) {
             match part {
-                SelectPart::Field(part) => key.push((
-                    field_name(self.layout, part.field()),
-                    field_value(part.field(), &self.pkt.mem),
-                )),
+                SelectPart::Field(part) => {
+                    let field = part.field();
+                    key.push((
+                        field_name(self.layout, field),
+                        field_value(field, &self.pkt.mem),
+                    ));
+                    widths.push(field.width);
+                }
                 SelectPart::Dyn { field, .. } => {
                     if let Some(f) = field.resolve(&self.env(&[])) {
                         key.push((field_name(self.layout, &f), field_value(&f, &self.pkt.mem)));
+                        widths.push(f.width);
                     }
                 }
                 SelectPart::Lookahead {
@@ -53,6 +58,7 @@ impl Machine<'_> {
                     let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_be_bytes()).collect();
                     let v = value(&Value::from_be_bytes(&bytes), *width);
                     key.push((format!("lookahead({offset}, {width})"), v));
+                    widths.push(*width);
                 }
             }
         }
@@ -66,6 +72,7 @@ impl Machine<'_> {
         if let Some(trace) = &mut self.externs.trace {
             trace.push(Step::Select {
                 key: Named(key),
+                widths,
                 next,
             });
         }

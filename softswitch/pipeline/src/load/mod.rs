@@ -33,8 +33,8 @@ use headers::Names;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// The major version of the JSON format that this crate supports.
-const FORMAT_MAJOR: u64 = 2;
+/// The highest version of the BMv2 JSON format that this crate loads, major and minor; it loads all minor versions.
+pub const FORMAT_VERSION: (u64, u64) = (2, 24);
 /// Maximum number of cells of a counter, meter or register array.
 const MAX_CELLS: usize = 1 << 28;
 
@@ -56,9 +56,10 @@ fn compile(document: &Json) -> Result<Compiled> {
         return Err(root.error("expected an object: use the JSON that p4c-bm2-ss writes"));
     }
     let version = root.get("__meta__").get("version");
-    if !version.is_null() && version.at(0).u64()? != FORMAT_MAJOR {
+    if !version.is_null() && version.at(0).u64()? != FORMAT_VERSION.0 {
         return Err(version.error(format!(
-            "unsupported format version: {FORMAT_MAJOR}.x is required"
+            "unsupported format version: {}.x is required",
+            FORMAT_VERSION.0
         )));
     }
     let mut info = Info::default();

@@ -10,6 +10,8 @@ pub(super) fn load(document: &Json) -> SourceMap {
     let mut map = SourceMap::default();
     for action in items(document, "actions") {
         map.actions.push(location(action));
+        map.primitives
+            .push(items(action, "primitives").iter().map(location).collect());
     }
     for pipeline in items(document, "pipelines") {
         // In the loader's numbering order.

@@ -8,6 +8,7 @@ use crate::info::Info;
 use crate::load;
 use crate::native::Native;
 use crate::program::Compiled;
+use crate::program::op::Op;
 
 /// A loaded program without state; cheap to clone.
 #[derive(Debug, Clone)]
@@ -32,6 +33,12 @@ impl Program {
     /// Returns the program's description for the control plane.
     pub fn info(&self) -> &Info {
         &self.0.compiled.info
+    }
+
+    /// Returns true if an action of the program calls `log_msg`.
+    pub fn logs_messages(&self) -> bool {
+        let mut ops = self.0.compiled.actions.iter().flat_map(|a| &a.ops);
+        ops.any(|op| matches!(op, Op::Log(_)))
     }
 
     pub(super) fn compiled(&self) -> &Compiled {

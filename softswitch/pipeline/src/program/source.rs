@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Positions in the P4 source of a program.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 /// A position in the program's source.
@@ -20,4 +22,6 @@ pub(crate) struct SourceMap {
     /// Name and position of each control node.
     pub(crate) nodes: Vec<(String, Option<SourceLocation>)>,
     pub(crate) actions: Vec<Option<SourceLocation>>,
+    /// Position of each primitive of each action.
+    pub(crate) primitives: Vec<Arc<[Option<SourceLocation>]>>,
 }

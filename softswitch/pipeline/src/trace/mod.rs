@@ -31,6 +31,9 @@ pub struct Trace {
     /// Number of the packet, counted from 1 since tracing began; copies share their original's number.
     /// 0 is a packet that was received before.
     pub packet: u64,
+    /// Number of this copy of the packet; 0 is the original. Only logs contain it.
+    #[serde(skip)]
+    pub copy: u32,
     /// The half of the pipeline.
     pub pass: Pass,
     /// The ingress port (ingress) or the egress port (egress).
@@ -42,11 +45,22 @@ pub struct Trace {
     /// Length of the packet in bytes at the beginning of the pass.
     pub length: u32,
     /// The steps, in order.
+    #[serde(serialize_with = "without_primitives")]
     pub steps: Vec<Step>,
     /// The packet's fate.
     pub outcome: Outcome,
     /// The enqueued packets: the packet itself, its copies and its clones.
     pub enqueued: Vec<Enqueued>,
+}
+
+fn without_primitives<S: Serializer>(steps: &[Step], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(steps.iter().filter(|step| !step.is_primitive()))
+}
+
+impl Step {
+    fn is_primitive(&self) -> bool {
+        matches!(self, Self::Primitive(_))
+    }
 }
 
 /// Half of the pipeline.
@@ -84,6 +98,9 @@ pub struct Call {
 /// A table entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
+    /// Number of the entry in its table, from 0; a new entry takes the number of a deleted one. Only logs contain it.
+    #[serde(skip)]
+    pub handle: u32,
     /// The match on each field of the key: `1`, `0x0a000000/8`, `0x10 &&& 0xf0`, `1..9` or `*`.
     #[serde(rename = "match")]
     pub matches: Named,
@@ -122,6 +139,9 @@ pub enum Step {
     Select {
         /// The `select` key; empty for a direct transition.
         key: Named,
+        /// Widths of the key's parts in bits. Only logs contain them.
+        #[serde(skip)]
+        widths: Vec<u32>,
         /// The next state, or `accept`.
         next: String,
     },
@@ -157,6 +177,9 @@ pub enum Step {
         table: String,
         /// The packet's key.
         key: Named,
+        /// Widths of the key's fields in bits. Only logs contain them.
+        #[serde(skip)]
+        widths: Vec<u32>,
         /// The entry that it hit; `None` for a miss.
         #[serde(skip_serializing_if = "Option::is_none")]
         hit: Option<Hit>,
@@ -170,6 +193,9 @@ pub enum Step {
     },
     /// An action ran without a table.
     Action(Call),
+    /// A primitive of the action runs: a statement of the program, if its position is known. Only logs contain it; the
+    /// text and the JSON contain the changes instead.
+    Primitive(Option<SourceLocation>),
     /// A header became valid.
     HeaderAdded {
         /// The name.

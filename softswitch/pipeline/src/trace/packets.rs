@@ -6,18 +6,6 @@ use crate::Nanos;
 use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, InstanceType, Packet};
 use crate::program::layout::Layout;
 
-fn enqueued(packet: u64, made: &mut [Descriptor]) -> Vec<Enqueued> {
-    let each = made.iter_mut().map(|d| {
-        d.packet.number = packet;
-        Enqueued {
-            port: d.egress_port,
-            instance: d.instance_type,
-            length: d.len,
-        }
-    });
-    each.collect()
-}
-
 fn instance(layout: &Layout, mem: &[u8]) -> InstanceType {
     use InstanceType::{
         Coalesced, EgressClone, IngressClone, Normal, Recirculated, Replication, Resubmitted,
@@ -38,6 +26,23 @@ fn instance(layout: &Layout, mem: &[u8]) -> InstanceType {
 }
 
 impl Recorder {
+    /// Numbers the packets that a pass of a packet has made.
+    fn enqueued(&mut self, (packet, copy): (u64, u32), made: &mut [Descriptor]) -> Vec<Enqueued> {
+        let each = made.iter_mut().map(|d| {
+            d.packet.number = packet;
+            d.packet.copy = match d.instance_type {
+                InstanceType::Normal => copy,
+                _ => self.next_copy(packet),
+            };
+            Enqueued {
+                port: d.egress_port,
+                instance: d.instance_type,
+                length: d.len,
+            }
+        });
+        each.collect()
+    }
+
     /// Pauses or resumes recording.
     pub(crate) fn mute(&mut self, is_muted: bool) {
         self.muted = is_muted;
@@ -54,8 +59,8 @@ impl Recorder {
     ) {
         let instance = instance(layout, &pkt.mem);
         let packet = match number {
-            0 if instance != InstanceType::Recirculated => self.next_packet(),
-            known => known,
+            0 if instance != InstanceType::Recirculated => (self.next_packet(), 0),
+            known => (known, pkt.copy),
         };
         let length = pkt.frame.len() as u32;
         self.begin(packet, Pass::Ingress, port, instance, now, length);
@@ -72,8 +77,8 @@ impl Recorder {
         let group = group.map_or(0, |f| f.get64(&self.before)) as u32;
         let port = layout.standard.egress_spec.get64(&self.before) as u32;
         let by = self.egress_spec_by.take();
-        if let Some(current) = &mut self.current {
-            current.enqueued = enqueued(current.packet, made);
+        if let Some(mut current) = self.current.take() {
+            current.enqueued = self.enqueued((current.packet, current.copy), made);
             current.outcome = match outcome {
                 IngressOutcome::Unicast => Outcome::Unicast { port },
                 IngressOutcome::Multicast(copies) => Outcome::Multicast { group, copies },
@@ -83,6 +88,7 @@ impl Recorder {
                 IngressOutcome::TooManyIterations => Outcome::TooManyIterations,
                 IngressOutcome::AssertionFailed => Outcome::AssertionFailed,
             };
+            self.current = Some(current);
         }
         self.end();
     }
@@ -90,7 +96,8 @@ impl Recorder {
     /// Records the beginning of egress.
     pub(crate) fn begin_egress(&mut self, d: &Descriptor, now: Nanos) {
         let (port, kind) = (d.egress_port, d.instance_type);
-        self.begin(d.packet.number, Pass::Egress, port, kind, now, d.len);
+        let packet = (d.packet.number, d.packet.copy);
+        self.begin(packet, Pass::Egress, port, kind, now, d.len);
     }
 
     /// Records a tail drop, which happens at the end of the pass that enqueued the packet.
@@ -110,8 +117,8 @@ impl Recorder {
         clones: &mut [Descriptor],
     ) {
         let by = self.egress_spec_by.take();
-        if let Some(current) = &mut self.current {
-            current.enqueued = enqueued(current.packet, clones);
+        if let Some(mut current) = self.current.take() {
+            current.enqueued = self.enqueued((current.packet, current.copy), clones);
             current.outcome = match outcome {
                 EgressOutcome::Transmit { port } => Outcome::Transmitted {
                     port: *port,
@@ -121,10 +128,11 @@ impl Recorder {
                 EgressOutcome::TooManyIterations => Outcome::TooManyIterations,
                 EgressOutcome::AssertionFailed => Outcome::AssertionFailed,
                 EgressOutcome::Recirculate(r) => {
-                    r.packet.number = current.packet;
+                    (r.packet.number, r.packet.copy) = (current.packet, current.copy);
                     Outcome::Recirculated
                 }
             };
+            self.current = Some(current);
         }
         self.end();
     }

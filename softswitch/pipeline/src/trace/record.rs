@@ -9,6 +9,10 @@ use crate::Nanos;
 use crate::info::Info;
 use crate::packet::InstanceType;
 use crate::program::layout::Layout;
+use crate::program::source::SourceLocation;
+
+/// Number of packets whose copies are counted at the same time. The copies of older packets begin at 1 again.
+const COPIED_PACKETS: usize = 64;
 
 /// Collects traces while tracing is on.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ pub(crate) struct Recorder {
     pub(super) action: Option<String>,
     /// The action that last changed `egress_spec`.
     pub(super) egress_spec_by: Option<String>,
+    /// Positions of the primitives of the action that runs.
+    pub(super) primitives: Option<Arc<[Option<SourceLocation>]>>,
+    /// Packet numbers, and numbers of their latest copies, of the latest packets by their number.
+    copies: [(u64, u32); COPIED_PACKETS],
     /// True while a clone is parsed, which repeats the original's steps.
     pub(super) muted: bool,
 }
@@ -41,8 +49,20 @@ impl Recorder {
             before: Vec::new(),
             action: None,
             egress_spec_by: None,
+            primitives: None,
+            copies: [(0, 0); COPIED_PACKETS],
             muted: false,
         }
+    }
+
+    /// Returns the number of a new copy of a packet.
+    pub(super) fn next_copy(&mut self, packet: u64) -> u32 {
+        let latest = &mut self.copies[packet as usize % COPIED_PACKETS];
+        if latest.0 != packet {
+            *latest = (packet, 0);
+        }
+        latest.1 += 1;
+        latest.1
     }
 
     pub(super) fn next_packet(&mut self) -> u64 {
@@ -52,7 +72,7 @@ impl Recorder {
 
     pub(super) fn begin(
         &mut self,
-        packet: u64,
+        (packet, copy): (u64, u32),
         pass: Pass,
         port: u32,
         instance: InstanceType,
@@ -63,6 +83,7 @@ impl Recorder {
         self.time = time_ns;
         self.current = Some(Trace {
             packet,
+            copy,
             pass,
             port,
             instance,
@@ -109,10 +130,20 @@ impl Recorder {
         self.before.clear();
         self.before.extend_from_slice(mem);
         self.action = None;
+        self.primitives = None;
+    }
+
+    /// Records that a primitive of the current action runs.
+    pub(crate) fn primitive(&mut self, index: usize) {
+        let primitives = self.primitives.as_ref();
+        if let Some(source) = primitives.and_then(|p| p.get(index)).cloned() {
+            self.push(Step::Primitive(source));
+        }
     }
 
     /// Records the changes since the last comparison. In the parser, a header that became valid was extracted.
     pub(crate) fn changes(&mut self, layout: &Layout, mem: &[u8], parsing: bool) {
+        self.primitives = None;
         if self.muted || self.before == mem {
             return;
         }

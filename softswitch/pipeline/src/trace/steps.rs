@@ -50,6 +50,7 @@ impl Recorder {
         let args = unpack(&c.info, call).args;
         let named = info.params.iter().zip(&args);
         self.action = Some(info.name.clone());
+        self.primitives = c.source.primitives.get(call.action as usize).cloned();
         Call {
             name: info.name.clone(),
             args: Named(
@@ -71,18 +72,21 @@ impl Recorder {
         c: &Compiled,
         number: u32,
         key: &[Value],
-        entry: Option<EntryKey>,
+        entry: Option<(u32, EntryKey)>,
         (call, member): (Option<CallRef>, Option<u32>),
     ) {
         let info = &c.info.tables[number as usize];
         let key = info.key.iter().zip(key);
-        let hit = entry.map(|e| Hit {
+        let hit = entry.map(|(handle, e)| Hit {
+            handle,
             matches: matches(&info.key, &e),
             priority: info.needs_priority.then_some(e.priority),
         });
         self.action = None;
+        self.primitives = None;
         let step = Step::Table {
             table: info.name.clone(),
+            widths: info.key.iter().map(|k| k.width).collect(),
             key: Named(
                 key.map(|(k, v)| (k.name.clone(), value(v, k.width)))
                     .collect(),

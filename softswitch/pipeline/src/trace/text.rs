@@ -63,8 +63,8 @@ impl Display for Step {
         match self {
             Step::ParserState { state } => write!(f, "  state {state}"),
             Step::Extract { header, fields } => write!(f, "    extract {header}: {fields}"),
-            Step::Select { key, next } if key.0.is_empty() => write!(f, "    to {next}"),
-            Step::Select { key, next } => write!(f, "    select {key}: to {next}"),
+            Step::Select { key, next, .. } if key.0.is_empty() => write!(f, "    to {next}"),
+            Step::Select { key, next, .. } => write!(f, "    select {key}: to {next}"),
             Step::ParserError { error } => write!(f, "    error {error}"),
             Step::Checksum {
                 field,
@@ -97,6 +97,7 @@ impl Display for Step {
                 hit,
                 member,
                 action,
+                ..
             } => {
                 write!(f, "  table {table}")?;
                 if !key.0.is_empty() {
@@ -115,6 +116,10 @@ impl Display for Step {
                 }
             }
             Step::Action(call) => write!(f, "  action {call}"),
+            Step::Primitive(source) => {
+                let text = source.as_ref().map_or("", |s| s.text.as_str());
+                write!(f, "      {text}{}", At(source))
+            }
             Step::HeaderAdded { header, fields } => write!(f, "      {header} added: {fields}"),
             Step::HeaderRemoved { header } => write!(f, "      {header} removed"),
             Step::Changed { field, from, to } => write!(f, "      {field}: {from} -> {to}"),
@@ -180,7 +185,7 @@ impl Display for Trace {
             f,
             "packet {packet}{as_what} {way} port {port} at {s}.{ns:09} s, {length} bytes"
         )?;
-        for step in &self.steps {
+        for step in self.steps.iter().filter(|step| !step.is_primitive()) {
             writeln!(f, "{step}")?;
         }
         for e in &self.enqueued {
