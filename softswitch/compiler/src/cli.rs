@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line, which follows p4c-bm2-ss.
+//! The command line, which follows p4c-bm2-ss and the driver p4c.
+
+pub mod arguments;
+mod dependencies;
+pub mod unused;
 
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser};
+use dependencies::Dependencies;
 use softswitch_p4c::Format;
 use softswitch_p4c::diag::{Action, Policy};
+use unused::Unused;
 
 /// Compiles a P4_16 program (v1model) to BMv2 JSON and P4Info.
 #[derive(Parser)]
 #[command(
     name = "softswitch-p4c",
     version,
+    args_override_self = true,
     after_help = "Example:\n  softswitch-p4c -I include -D CPU_PORT=510 -o out.json --p4runtime-files out.p4info.txt prog.p4\n\n\
-                  @FILE stands for the arguments in FILE. Other options of p4c-bm2-ss are taken and have no effect."
+                  @FILE stands for the arguments in FILE. Called p4c, the program behaves like p4c's driver: -o is a folder \
+                  (the current one by default), which is created."
 )]
 pub struct Cli {
     /// The program; core.p4 and v1model.p4 are built in.
-    pub program: PathBuf,
+    #[arg(required_unless_present_any = ["help_pragmas", "help_targets", "list_frontend_passes", "list_midend_passes"])]
+    pub program: Option<PathBuf>,
 
     /// Write the BMv2 JSON to this file, or to this folder under the program's name.
-    #[arg(short = 'o', value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
     /// Write the P4Info to these files, separated by commas (.txtpb, .txt, .json or .bin).
@@ -76,7 +85,7 @@ pub struct Cli {
     pub emit_externs: bool,
 
     /// The architecture.
-    #[arg(long, default_value = "v1model", value_parser = ["v1model"])]
+    #[arg(long, short = 'a', default_value = "v1model", value_parser = ["v1model"])]
     pub arch: String,
 
     /// The target.
@@ -84,45 +93,50 @@ pub struct Cli {
     pub target: String,
 
     /// The language.
-    #[arg(long, alias = "p4v", default_value = "p4-16", value_parser = ["p4-16", "p4_16", "16"])]
+    #[arg(long, short = 'x', alias = "p4v", default_value = "p4-16", value_parser = ["p4-16", "p4_16", "16", "1.2", "P4₁₆"])]
     pub std: String,
 
-    #[command(flatten)]
-    pub ignored: Ignored,
-}
+    /// Only preprocess: print the program, or write it as FOLDER/NAME.p4i if this program is called p4c.
+    #[arg(short = 'E')]
+    pub preprocess_only: bool,
 
-/// Options of p4c that do not affect its output.
-#[derive(clap::Args)]
-pub struct Ignored {
-    #[arg(long = "Winfo", hide = true, num_args = 0..=1, require_equals = true)]
-    _info: Option<Option<String>>,
-    #[arg(long = "maxErrorCount", hide = true)]
-    _max_errors: Option<String>,
-    #[arg(long = "toJSON", hide = true)]
-    _to_json: Option<String>,
-    #[arg(long = "pp", hide = true)]
-    _pretty: Option<String>,
-    #[arg(long = "dump", hide = true)]
-    _dump: Option<String>,
-    #[arg(long = "top4", hide = true)]
-    _passes: Option<String>,
-    #[arg(short = 'T', hide = true)]
-    _log: Vec<String>,
-    #[arg(short = 'v', hide = true, action = clap::ArgAction::Count)]
-    _verbose: u8,
-    #[arg(short = 'g', hide = true)]
-    _debug: bool,
-    #[arg(short = 'O', hide = true)]
-    _optimize: Option<String>,
-    #[arg(long = "ndebug", hide = true)]
-    _no_debug: bool,
-    #[arg(long = "loopsUnroll", hide = true)]
-    _unroll: bool,
-    #[arg(long = "parser-inline-opt", hide = true)]
-    _inline: bool,
+    /// Accepted: there are no steps after compilation.
+    #[arg(short = 'c', long = "compile")]
+    _compile: bool,
+
+    /// Accepted: there are no steps after compilation.
+    #[arg(short = 'S')]
+    _until_assembler: bool,
+
+    /// Print the supported annotations.
+    #[arg(long, aliases = ["pragma-help", "pragmas-help", "help-annotations", "annotation-help", "annotations-help"])]
+    pub help_pragmas: bool,
+
+    /// Print the supported targets.
+    #[arg(long, aliases = ["target-help", "targets-help"])]
+    pub help_targets: bool,
+
+    #[command(flatten)]
+    pub dependencies: Dependencies,
+
+    #[command(flatten)]
+    pub unused: Unused,
 }
 
 impl Cli {
+    /// Returns the file for the program with another extension: `-o`, unless it is a folder, or for the driver a file in
+    /// the folder `-o`, or in the current one. `None` if no output was requested.
+    pub fn output_file(&self, as_driver: bool, extension: &str) -> Option<PathBuf> {
+        let program = self.program.as_deref().unwrap_or(Path::new(""));
+        let name = program.with_extension(extension);
+        let name = name.file_name().unwrap_or_default();
+        match &self.output {
+            Some(output) if as_driver || output.is_dir() => Some(output.join(name)),
+            Some(output) => Some(output.clone()),
+            None => as_driver.then(|| name.into()),
+        }
+    }
+
     /// The files for P4Info, with their formats.
     pub fn p4info_files(&self) -> Result<Vec<(&Path, Format)>, String> {
         self.files(self.p4runtime_file.as_deref(), &self.p4runtime_files)

@@ -73,6 +73,17 @@ impl SourceMap {
         self.files.borrow()[id as usize].clone()
     }
 
+    /// Returns the names of the files, in the order of their first use.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for file in self.files.borrow().iter() {
+            if !names.contains(&file.name) {
+                names.push(file.name.clone());
+            }
+        }
+        names
+    }
+
     /// Returns the source text of `span`.
     pub fn snippet(&self, span: Span) -> String {
         let file = self.file(span.file);

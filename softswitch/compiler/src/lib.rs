@@ -110,6 +110,23 @@ pub fn on_deep_stack<T: Send + 'static>(
     Ok(worker.join())
 }
 
+/// Runs only the preprocessor, and returns the program that it makes. `sources` then contains the included files.
+///
+/// # Errors
+/// `None` if there is an error, which `diags` contains.
+pub fn preprocess(
+    name: &str,
+    text: String,
+    options: &Options,
+    sources: &SourceMap,
+    diags: &Diagnostics,
+) -> Option<String> {
+    let file = sources.add(name.to_string(), text);
+    let (dirs, defines) = (&options.include_dirs, &options.defines);
+    let tokens = pp::preprocess(sources, diags, file, dirs, defines);
+    (!diags.has_errors()).then(|| pp::print(&tokens, sources))
+}
+
 /// Compiles one program; returns `None` if it is invalid, with errors in `diags`. As with p4c, P4Info does not depend on the
 /// target: it is present even if the target does not support the program.
 pub fn compile(

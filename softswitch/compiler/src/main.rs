@@ -1,122 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `softswitch-p4c`: the command line.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use cli::Cli;
 use softswitch_p4c::diag::{Diagnostics, Policy, SourceMap};
-use softswitch_p4c::{Options, compile, on_deep_stack};
+use softswitch_p4c::{Options, compile, on_deep_stack, preprocess};
 
 mod cli;
 
-/// The command line, with the arguments in `@FILE` put in its place.
-fn arguments() -> Result<Vec<OsString>, String> {
-    let mut out = Vec::new();
-    for a in std::env::args_os() {
-        match a.to_str().and_then(|a| a.strip_prefix('@')) {
-            Some(file) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|e| format!("cannot read {file}: {e}"))?;
-                out.extend(text.split_whitespace().map(OsString::from));
-            }
-            None => out.push(a),
-        }
-    }
-    Ok(out)
-}
+/// The name of p4c's driver, whose output options differ from those of p4c-bm2-ss.
+const DRIVER: &str = "p4c";
+
+/// An error message without a position in the program.
+type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
-    let matches = match arguments() {
-        Ok(args) => Cli::command().get_matches_from(args),
+    let name = std::env::args_os().next().unwrap_or_default();
+    let as_driver = Path::new(&name).file_name().is_some_and(|n| n == DRIVER);
+    let arguments = match cli::arguments::read(std::env::args_os(), as_driver) {
+        Ok(arguments) => arguments,
         Err(e) => {
             eprintln!("error: {e}");
             return ExitCode::FAILURE;
         }
     };
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = matches.unwrap_or_else(|e| e.exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    for note in cli::unused::notes(&command, &matches) {
+        eprintln!("note: {note}");
+    }
     let policy = cli::policy(&matches);
-    match on_deep_stack(move || run(&cli, policy)) {
-        Ok(Ok(code)) => code,
+    match on_deep_stack(move || run(&cli, as_driver, policy)) {
+        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
+        Ok(Ok(Err(message))) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
         _ => ExitCode::FAILURE,
     }
 }
 
-fn run(cli: &Cli, policy: Policy) -> ExitCode {
-    let (p4info_files, entries_files) = match (cli.p4info_files(), cli.entries_files()) {
-        (Ok(p4info), Ok(entries)) => (p4info, entries),
-        (Err(e), _) | (_, Err(e)) => {
-            eprintln!("error: {e}");
-            return ExitCode::FAILURE;
+fn run(cli: &Cli, as_driver: bool, policy: Policy) -> Result<()> {
+    if cli.help_targets {
+        println!("bmv2-v1model: BMv2's simple_switch and softswitch");
+    }
+    if cli.help_pragmas {
+        println!("The annotations of P4_16 and P4Runtime: see their specifications.");
+    }
+    // Only options without a program may leave it out.
+    let Some(program) = &cli.program else {
+        return Ok(());
+    };
+    let bytes = std::fs::read(program)
+        .map_err(|e| format!("error: cannot read {}: {e}", program.display()))?;
+    let job = Job {
+        cli,
+        as_driver,
+        program,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        sources: SourceMap::default(),
+        diags: Diagnostics::new(policy),
+    };
+    if cli.preprocess_only || cli.dependencies.only {
+        return job.preprocess();
+    }
+    job.compile()
+}
+
+/// One run of the compiler.
+struct Job<'a> {
+    cli: &'a Cli,
+    as_driver: bool,
+    program: &'a Path,
+    text: String,
+    sources: SourceMap,
+    diags: Diagnostics,
+}
+
+impl Job<'_> {
+    fn options(&self, without_p4info: bool) -> Options {
+        let defines = self.cli.define.iter().map(|d| match d.split_once('=') {
+            Some((n, v)) => (n.to_string(), Some(v.to_string())),
+            None => (d.clone(), Some("1".to_string())),
+        });
+        let undefines = self.cli.undefine.iter().map(|name| (name.clone(), None));
+        Options {
+            emit_externs: self.cli.emit_externs,
+            without_p4info,
+            include_dirs: self.cli.include.clone(),
+            defines: defines.chain(undefines).collect(),
         }
-    };
-    let name = cli.program.display().to_string();
-    let text = match std::fs::read(&cli.program) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(e) => {
-            eprintln!("error: cannot read {name}: {e}");
-            return ExitCode::FAILURE;
+    }
+
+    /// Writes the preprocessed program, or the make rule of its dependencies.
+    fn preprocess(self) -> Result<()> {
+        let name = self.program.display().to_string();
+        let (text, options) = (self.text.clone(), self.options(true));
+        let preprocessed = preprocess(&name, text, &options, &self.sources, &self.diags);
+        let dependencies = &self.cli.dependencies;
+        if !dependencies.accept_missing {
+            eprint!("{}", self.diags.render(&self.sources));
         }
-    };
-    let options = Options {
-        emit_externs: cli.emit_externs,
-        without_p4info: p4info_files.is_empty() && entries_files.is_empty(),
-        include_dirs: cli.include.clone(),
-        defines: cli
-            .define
-            .iter()
-            .map(|d| match d.split_once('=') {
-                Some((n, v)) => (n.to_string(), Some(v.to_string())),
-                None => (d.clone(), Some("1".to_string())),
-            })
-            .chain(cli.undefine.iter().map(|name| (name.clone(), None)))
-            .collect(),
-    };
-    let (sources, diags) = (SourceMap::default(), Diagnostics::new(policy));
-    let result = compile(&name, text, &options, &sources, &diags);
-    eprint!("{}", diags.render(&sources));
-    let Some(output) = result else {
-        eprintln!("{} error(s); no files were written", diags.error_count());
-        return ExitCode::FAILURE;
-    };
-    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    if let Some(path) = &cli.output {
-        let mut path = path.clone();
-        if path.is_dir() {
-            path.push(
-                cli.program
-                    .with_extension("json")
-                    .file_name()
-                    .unwrap_or_default(),
-            );
+        if dependencies.only && (preprocessed.is_some() || dependencies.accept_missing) {
+            let rule = self.rule();
+            return match &dependencies.file {
+                Some(file) => write(file, rule.as_bytes()),
+                None => print(&rule),
+            };
         }
-        if let Some(json) = &output.json {
+        let text = preprocessed.ok_or_else(|| {
+            let errors = self.diags.error_count();
+            format!("{errors} error(s); no files were written")
+        })?;
+        match self.cli.output_file(self.as_driver, "p4i") {
+            Some(path) => write(&path, text.as_bytes()),
+            None => print(&text),
+        }
+    }
+
+    /// Returns the make rule of the program's dependencies. The preprocessor must have run.
+    fn rule(&self) -> String {
+        let names = self.sources.names();
+        let included = names
+            .into_iter()
+            .filter(|name| Path::new(name) != self.program);
+        // Built-in files do not exist.
+        let included: Vec<String> = included.filter(|name| Path::new(name).exists()).collect();
+        self.cli.dependencies.rule(self.program, &included)
+    }
+
+    fn compile(self) -> Result<()> {
+        let cli = self.cli;
+        let error = |e| format!("error: {e}");
+        let p4info_files = cli.p4info_files().map_err(error)?;
+        let entries_files = cli.entries_files().map_err(error)?;
+        let options = self.options(p4info_files.is_empty() && entries_files.is_empty());
+        let name = self.program.display().to_string();
+        let text = self.text.clone();
+        let result = compile(&name, text, &options, &self.sources, &self.diags);
+        eprint!("{}", self.diags.render(&self.sources));
+        let failed = |what: &str| Err(format!("{} error(s); {what}", self.diags.error_count()));
+        let Some(output) = result else {
+            return failed("no files were written");
+        };
+        let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+        if let (Some(path), Some(json)) = (cli.output_file(self.as_driver, "json"), &output.json) {
             files.push((path, format!("{json:#}\n").into_bytes()));
         }
-    }
-    for (path, format) in p4info_files {
-        files.push((
-            path.into(),
-            format.write(&output.p4info, "p4.config.v1.P4Info"),
-        ));
-    }
-    for (path, format) in entries_files {
-        files.push((
-            path.into(),
-            format.write(&output.entries, "p4.v1.WriteRequest"),
-        ));
-    }
-    for (path, bytes) in files {
-        if let Err(e) = std::fs::write(&path, bytes) {
-            eprintln!("error: cannot write {}: {e}", path.display());
-            return ExitCode::FAILURE;
+        for (path, format) in p4info_files {
+            let bytes = format.write(&output.p4info, "p4.config.v1.P4Info");
+            files.push((path.into(), bytes));
         }
+        for (path, format) in entries_files {
+            let bytes = format.write(&output.entries, "p4.v1.WriteRequest");
+            files.push((path.into(), bytes));
+        }
+        if cli.dependencies.also {
+            let default = self.program.with_extension("d");
+            let default = default.file_name().unwrap_or_default();
+            let path = cli.dependencies.file.clone();
+            let path = path.unwrap_or_else(|| default.into());
+            files.push((path, self.rule().into_bytes()));
+        }
+        if let Some(folder) = cli.output.as_ref().filter(|_| self.as_driver) {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| format!("error: cannot create {}: {e}", folder.display()))?;
+        }
+        for (path, bytes) in files {
+            write(&path, &bytes)?;
+        }
+        if output.json.is_none() {
+            return failed("no BMv2 JSON was written");
+        }
+        Ok(())
     }
-    if output.json.is_none() {
-        eprintln!("{} error(s); no BMv2 JSON was written", diags.error_count());
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).map_err(|e| format!("error: cannot write {}: {e}", path.display()))
+}
+
+fn print(text: &str) -> Result<()> {
+    use std::io::Write;
+    let printed = std::io::stdout().write_all(text.as_bytes());
+    printed.map_err(|e| format!("error: cannot write to standard output: {e}"))
 }

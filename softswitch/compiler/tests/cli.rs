@@ -250,3 +250,200 @@ fn warnings_are_selected_by_kind() {
     );
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
+
+/// Runs the program under another name in a folder.
+fn run_as(name: &str, dir: &std::path::Path, args: &[&str]) -> Output {
+    let link = dir.join(name);
+    if !link.exists() {
+        let program = env!("CARGO_BIN_EXE_softswitch-p4c");
+        std::os::unix::fs::symlink(program, &link).expect("a link can be made");
+    }
+    Command::new(link)
+        .args(args)
+        .current_dir(dir)
+        .output()
+        .expect("the compiler starts")
+}
+
+/// Copies `router.p4` and the file that it includes into a folder.
+fn copy_router(dir: &std::path::Path) {
+    for name in ["router.p4", "headers.p4"] {
+        let from = common::tests_dir().join("programs").join(name);
+        std::fs::copy(from, dir.join(name)).expect("the file can be copied");
+    }
+}
+
+fn stderr(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+#[test]
+fn driver_writes_into_its_output_folder() {
+    let dir = folder("driver");
+    copy_router(&dir);
+    let out = run_as(
+        "p4c",
+        &dir,
+        &[
+            "--target",
+            "bmv2",
+            "-a",
+            "v1model",
+            "-x",
+            "p4-16",
+            "--Wdisable",
+            "unused",
+            "-o",
+            "a/b",
+            "router.p4",
+        ],
+    );
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert!(dir.join("a/b/router.json").is_file());
+    let out = run_as("p4c", &dir, &["router.p4"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert!(dir.join("router.json").is_file());
+    // p4c-bm2-ss writes a file, and none without -o.
+    let out = run_as("p4c-bm2-ss", &dir, &["-o", "out", "router.p4"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert!(dir.join("out").is_file());
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn options_without_effect_are_reported_once() {
+    let program = common::tests_dir().join("programs/router.p4");
+    let program = program.display().to_string();
+    let out = run(&[
+        "--pp", "x.p4", "-O2", "-T", "a:3", "-T", "b:3", "-vv", &program,
+    ]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let text = stderr(&out);
+    let notes: Vec<&str> = text.lines().filter(|l| l.starts_with("note: ")).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: --pp has no effect: this compiler does not print programs",
+            "note: -T has no effect: this compiler has no log",
+            "note: --debug has no effect: this compiler has no log",
+            "note: -O has no effect: there is one level",
+        ],
+        "{text}"
+    );
+}
+
+#[test]
+fn preprocessed_program_compiles_to_the_same_result() {
+    let dir = folder("preprocess");
+    let source = common::tests_dir().join("programs/router.p4");
+    let source = source.display().to_string();
+    let out = run(&["-E", "-DCPU_PORT=192", &source]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let text = String::from_utf8(out.stdout).expect("the program is text");
+    assert!(
+        text.contains(&format!("# 1 \"{source}\"")) || text.contains(&source),
+        "{text}"
+    );
+    assert!(!text.contains("#include") && !text.contains("CPU_PORT"));
+    let program = dir.join("router.p4");
+    std::fs::write(&program, text).expect("the program can be written");
+    // The JSON contains lines, but P4Info does not.
+    let [first, second] = [
+        (source.as_str(), &["-DCPU_PORT=192"][..]),
+        (program.to_str().expect("a text"), &[]),
+    ]
+    .map(|(program, more)| {
+        let [json, info] =
+            ["out.json", "out.txtpb"].map(|name| dir.join(name).display().to_string());
+        let mut args = vec!["-o", &json, "--p4runtime-files", &info, program];
+        args.extend(more);
+        let out = run(&args);
+        assert!(out.status.success(), "{}", stderr(&out));
+        assert!(std::fs::exists(json).expect("the folder can be read"));
+        std::fs::read_to_string(info).expect("the P4Info is there")
+    });
+    assert_eq!(first, second);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn dependencies_are_make_rules() {
+    let dir = folder("dependencies");
+    let main = "#include <core.p4>\n#include \"a.p4\"\n#include \"missing.p4\"\n";
+    std::fs::write(dir.join("main.p4"), main).expect("the program can be written");
+    std::fs::write(dir.join("a.p4"), "").expect("the file can be written");
+    let out = run_as("p4c-bm2-ss", &dir, &["-M", "-MG", "-MT", "x", "main.p4"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert_eq!(
+        String::from_utf8_lossy(&out.stdout),
+        "x: main.p4 \\\n a.p4\n"
+    );
+    let out = run_as("p4c-bm2-ss", &dir, &["-M", "main.p4"]);
+    assert!(!out.status.success());
+    assert!(stderr(&out).contains("missing.p4"), "{}", stderr(&out));
+    let program = common::tests_dir().join("programs/router.p4");
+    let out = run_as(
+        "p4c-bm2-ss",
+        &dir,
+        &[
+            "-MD",
+            "-MF",
+            "x.d",
+            "-o",
+            "x.json",
+            &program.display().to_string(),
+        ],
+    );
+    assert!(out.status.success(), "{}", stderr(&out));
+    let rule = std::fs::read_to_string(dir.join("x.d")).expect("the rule is there");
+    assert!(rule.starts_with("router.o: "), "{rule}");
+    assert!(dir.join("x.json").is_file());
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn accepts_every_option_of_p4c() {
+    let lists: serde_json::Value =
+        serde_json::from_str(include_str!("../../../conformance/options.json"))
+            .expect("it is JSON");
+    let dir = folder("options");
+    copy_router(&dir);
+    let mut count = 0;
+    for program in ["p4c", "p4c-bm2-ss"] {
+        for option in lists[program].as_array().expect("a list of options") {
+            let value = match option["names"][0].as_str().expect("a name") {
+                "--p4runtime-format" => "text",
+                "--p4runtime-files" | "--p4runtime-entries-files" => "out.txtpb",
+                "--std" => "p4-16",
+                "-a" | "--arch" => "v1model",
+                "-b" | "--target" => "bmv2",
+                "-MF" => "out.d",
+                "-I" | "-o" => "out",
+                "--metrics" => "all",
+                _ => "X",
+            };
+            for name in option["names"].as_array().expect("a list of names") {
+                let name = name.as_str().expect("a name");
+                let mut args = vec![name];
+                if option["value"] == "required" {
+                    args.push(value);
+                }
+                // GCC refuses it without -M, too.
+                if name == "-MG" {
+                    args.push("-M");
+                }
+                args.push("router.p4");
+                let out = run_as(program, &dir, &args);
+                assert!(out.status.success(), "{program} {args:?}: {}", stderr(&out));
+                if option["value"] == "optional" {
+                    let with_value = format!("{name}=unused");
+                    let out = run_as(program, &dir, &[&with_value, "router.p4"]);
+                    assert!(out.status.success(), "{with_value}: {}", stderr(&out));
+                }
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 80, "only {count} options were tried");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

@@ -300,7 +300,7 @@ fn paste(body: Vec<Token>) -> Vec<Token> {
     out
 }
 
-fn spelling(tok: &Tok) -> String {
+pub(super) fn spelling(tok: &Tok) -> String {
     match tok {
         Tok::Ident(s) => s.to_string(),
         Tok::Int { text, .. } => text.to_string(),

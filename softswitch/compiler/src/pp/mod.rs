@@ -4,6 +4,7 @@
 mod cond;
 mod macros;
 mod multiline;
+mod print;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::diag::{Diagnostics, SourceMap, Span, Warning};
 use crate::token::{Tok, Token, lex};
 
 pub use macros::Macro;
+pub use print::print;
 
 /// Maximum nesting depth of includes; deeper nesting means a cycle.
 const MAX_INCLUDE_DEPTH: usize = 100;
