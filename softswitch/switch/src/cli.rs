@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line: the options of `simple_switch_grpc`, and links.
+//! The command line: the options of `simple_switch` and `simple_switch_grpc`, and links.
 
 mod limits;
+mod log;
+mod tls;
+mod unused;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::address::Address;
 use crate::trace::TraceFormat;
-pub use limits::Limits;
 use softswitch_queue::PortLink;
+
+pub use limits::Limits;
+pub use log::{LogLevel, LogOptions};
+pub use tls::TlsOptions;
+pub use unused::Unused;
 
 const EXAMPLE: &str = "\
 Example:
@@ -35,16 +42,23 @@ When it is ready, it prints `grpc-server-addr=ADDRESS` (and `metrics-addr=ADDRES
 It ends with status 0 on SIGTERM or SIGINT, 1 if it fails, 2 if an option is wrong. SIGUSR1 prints the counters.";
 
 /// A software P4 switch for v1model programs compiled to BMv2 JSON. It accepts the options of
-/// simple_switch_grpc; target options may follow `--`, as there.
+/// simple_switch and simple_switch_grpc; target options may follow `--`, as there.
 #[derive(Debug, Parser)]
-#[command(name = "softswitch", version, after_help = EXAMPLE, max_term_width = 100)]
+#[command(
+    name = "softswitch",
+    version,
+    disable_version_flag = true,
+    infer_long_args = true,
+    after_help = EXAMPLE,
+    max_term_width = 100
+)]
 pub struct Options {
     /// The initial program: BMv2 JSON from p4c or softswitch-p4c
-    #[arg(value_name = "PROGRAM.json", required_unless_present = "no_p4")]
+    #[arg(value_name = "PROGRAM.json", required_unless_present_any = ["no_p4", "json_version"])]
     pub program: Option<PathBuf>,
 
     /// Start without a program; a controller sets it
-    #[arg(long, conflicts_with = "program")]
+    #[arg(long)]
     pub no_p4: bool,
 
     /// Attach a network interface as a port (repeat for more)
@@ -80,6 +94,19 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_addr: Option<Address>,
 
+    /// Accept packets for any port, and return sent ones, at this address over gRPC (p4.bm.DataplaneInterface); excludes
+    /// --interface
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["interface", "loopback"])]
+    pub dp_grpc_server_addr: Option<Address>,
+
+    /// Accepted: controllers can replace the program in any case
+    #[arg(long, conflicts_with = "disable_swap")]
+    pub enable_swap: bool,
+
+    /// Keep the initial program: refuse controllers' forwarding pipeline configs
+    #[arg(long)]
+    pub disable_swap: bool,
+
     /// The port for packet-in and packet-out
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpu_port: Option<u32>,
@@ -105,42 +132,29 @@ pub struct Options {
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
 
-    /// Log to standard error, at level info or higher
+    /// Print the highest version of BMv2 JSON that this switch loads
     #[arg(long)]
-    pub log_console: bool,
+    pub json_version: bool,
 
-    /// Log to a file, at level info or higher
-    #[arg(long, value_name = "FILE", conflicts_with = "log_console")]
-    pub log_file: Option<PathBuf>,
+    /// Print the version of the switch
+    #[arg(short = 'v', visible_short_alias = 'V', long, action = clap::ArgAction::Version)]
+    version: (),
 
-    /// Lowest level to log [default: warn; info with --log-console or --log-file]
-    #[arg(short = 'L', long, value_enum, value_name = "LEVEL")]
-    pub log_level: Option<LogLevel>,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogOptions,
 
-    /// Ignored, for compatibility with simple_switch_grpc: there is no Thrift server
-    #[arg(long, value_name = "N")]
-    pub thrift_port: Option<u16>,
+    /// TLS of the P4Runtime server.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 
-    /// Ignored, for compatibility with simple_switch_grpc: each port has 8 queues
-    #[arg(long, value_name = "N")]
-    pub priority_queues: Option<u32>,
-}
+    /// Options without effect.
+    #[command(flatten)]
+    pub unused: Unused,
 
-/// Lowest level of the logged lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    /// Everything.
-    Trace,
-    /// Details.
-    Debug,
-    /// Events.
-    Info,
-    /// Possible faults.
-    Warn,
-    /// Faults.
-    Error,
-    /// Nothing.
-    Off,
+    /// Notes about options without effect.
+    #[arg(skip)]
+    pub notes: Vec<String>,
 }
 
 /// A port and its network interface.
@@ -181,15 +195,23 @@ impl Options {
             separators += u32::from(arg == "--");
             arg != "--" || separators > 1
         });
-        let options = Self::try_parse_from(args)?;
-        options.check().map_err(|message| {
-            use clap::CommandFactory;
-            Self::command().error(clap::error::ErrorKind::ValueValidation, message)
-        })?;
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(args)?;
+        let mut options = Self::from_arg_matches(&matches)?;
+        options
+            .check()
+            .map_err(|message| command.error(clap::error::ErrorKind::ValueValidation, message))?;
+        options.notes = unused::notes(&command, &matches);
+        options.notes.append(&mut options.tls.notes());
+        if options.no_p4 && options.program.take().is_some() {
+            let note = "the program has no effect: --no-p4 starts the switch without one";
+            options.notes.push(note.into());
+        }
         Ok(options)
     }
 
     fn check(&self) -> Result<(), String> {
+        self.tls.check()?;
         for (i, interface) in self.interface.iter().enumerate() {
             let Interface { port, name } = interface;
             if let Some(twice) = self.interface[..i].iter().find(|o| o.port == *port) {
@@ -247,17 +269,6 @@ impl Options {
         let ports = NonZeroUsize::new(self.interface.len()).unwrap_or(NonZeroUsize::MIN);
         self.threads.unwrap_or_else(processors).min(ports)
     }
-
-    /// Returns warnings about options without effect.
-    pub fn ignored(&self) -> Vec<&'static str> {
-        let thrift = self
-            .thrift_port
-            .map(|_| "--thrift-port is ignored: Thrift is not supported: use P4Runtime");
-        let queues = self
-            .priority_queues
-            .map(|_| "--priority-queues is ignored: each port has 8 queues");
-        thrift.into_iter().chain(queues).collect()
-    }
 }
 
 #[cfg(test)]
@@ -281,7 +292,7 @@ mod tests {
         assert_eq!(options.interface.len(), 2);
         assert_eq!((options.cpu_port, options.drop_port), (Some(510), 509));
         assert_eq!(options.grpc_server_addr, Address::Tcp("127.0.0.1:0".into()));
-        assert_eq!(options.ignored().len(), 1);
+        assert_eq!(options.notes.len(), 1);
         assert_eq!(options.pcap, None);
         let options = parse("prog.json --pcap dir -i 1@veth1 --trace json --trace-file t").unwrap();
         assert_eq!(options.pcap, Some("dir".into()));
@@ -301,6 +312,81 @@ mod tests {
         assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
         assert!(parse("--no-p4 -i 1@a --loopback 2 --link 2:delay=3ms").is_ok());
         assert!(parse("--no-p4 --cpu-port 510").is_ok());
+    }
+
+    #[test]
+    fn accepts_every_option_of_simple_switch() {
+        let lists = include_str!("../../../conformance/options.json");
+        let lists: serde_json::Value = serde_json::from_str(lists).unwrap();
+        let mut count = 0;
+        for program in ["simple_switch", "simple_switch_grpc"] {
+            for option in lists[program].as_array().unwrap() {
+                for name in option["names"].as_array().unwrap() {
+                    let name = name.as_str().unwrap();
+                    if ["-h", "--help", "-v", "--version"].contains(&name) {
+                        assert!(parse(name).is_err(), "{name} prints and ends");
+                        continue;
+                    }
+                    let value = match name {
+                        "-i" | "--interface" => "1@veth1",
+                        "-L" | "--log-level" => "debug",
+                        "--grpc-server-addr" | "--dp-grpc-server-addr" => "0.0.0.0:50052",
+                        "--grpc-server-ssl" => "--grpc-server-cert a --grpc-server-key b",
+                        _ if option["value"] == "none" => "",
+                        _ => "5",
+                    };
+                    let line = format!("{name} {value} prog.json");
+                    parse(&line).unwrap_or_else(|e| panic!("{program} {line}: {e}"));
+                    if option["value"] == "optional" {
+                        let line = format!("{name}=5 prog.json");
+                        parse(&line).unwrap_or_else(|e| panic!("{program} {line}: {e}"));
+                    }
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 60, "only {count} options were tried");
+    }
+
+    #[test]
+    fn accepts_the_command_lines_of_the_tutorials() {
+        let options = parse(
+            "-i 1@s1-eth1 -i 2@s1-eth2 --pcap pcaps --nanolog ipc:///tmp/bm-0-log.ipc --device-id 0 build/basic.json \
+             --debugger --log-console --thrift-port 9090 -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255 \
+             --priority-queues 8",
+        );
+        let options = options.unwrap();
+        assert_eq!(options.program, Some("build/basic.json".into()));
+        assert_eq!(options.cpu_port, Some(255));
+        assert_eq!(options.unused.thrift_port, Some(9090));
+        let notes: Vec<&str> = (options.notes.iter())
+            .map(|note| note.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(
+            notes,
+            [
+                "--nanolog",
+                "--debugger",
+                "--priority-queues",
+                "--thrift-port"
+            ]
+        );
+        // A program with --no-p4 is ignored, as in BMv2, and options may be abbreviated.
+        let options = parse("--no-p4 prog.json --log-c --dump 5").unwrap();
+        assert_eq!((options.program, options.notes.len()), (None, 1));
+        assert!(options.log.log_console && options.log.dump_packet_data == 5);
+    }
+
+    #[test]
+    fn tls_options_without_tls_have_no_effect() {
+        let options = parse("--no-p4 --grpc-server-cert a --grpc-server-cacert b").unwrap();
+        assert_eq!(
+            options.notes,
+            [
+                "--grpc-server-cacert has no effect without --grpc-server-ssl",
+                "--grpc-server-cert has no effect without --grpc-server-ssl"
+            ]
+        );
     }
 
     #[test]
@@ -341,6 +427,17 @@ mod tests {
             ("--no-p4 --trace-file t", "--trace <FORMAT>"),
             ("--no-p4 --trace xml", "[possible values: text, json]"),
             ("--no-p4 --threads 0", "--threads"),
+            ("--no-p4 --log-console --log-file f", "--log-file"),
+            ("--no-p4 --log-file-max-size 0", "--log-file-max-size"),
+            ("--no-p4 --grpc-server-ssl", "--grpc-server-cert"),
+            (
+                "--no-p4 --grpc-server-ssl --grpc-server-cert a --grpc-server-key b --grpc-server-with-client-auth",
+                "add --grpc-server-cacert",
+            ),
+            (
+                "--no-p4 -i 1@a --dp-grpc-server-addr 0.0.0.0:1",
+                "--interface",
+            ),
         ] {
             let error = parse(args).unwrap_err();
             assert!(error.contains(expected), "{args}: {error}");

@@ -12,12 +12,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
-use crate::dataplane::{Ends, Engine, Handle, PortSetup, Setup};
+use crate::dataplane::{Ends, Engine, Handle, Observers, PortSetup, Setup};
 use crate::grpc_unix::GrpcUnixStream;
+use crate::log::PacketLog;
 use crate::metrics::Metrics;
 use crate::p4rt::deployment::Target;
 use crate::p4rt::device::Device;
@@ -44,14 +45,20 @@ pub struct Config {
     pub cpu_port: Option<u32>,
     /// Options of the program's pipelines.
     pub options: Options,
+    /// Refuse other programs than the initial one.
+    pub keeps_program: bool,
     /// Seed of link losses.
     pub seed: u64,
     /// Address of the P4Runtime server.
     pub grpc: Address,
+    /// TLS of the P4Runtime server, if enabled.
+    pub tls: Option<ServerTlsConfig>,
     /// Address of the metrics server, if any.
     pub metrics: Option<Address>,
     /// The output for packet traces, if enabled.
     pub trace: Option<TraceLog>,
+    /// The log of packets, if enabled.
+    pub log: Option<PacketLog>,
 }
 
 /// A running switch.
@@ -75,6 +82,8 @@ impl Switch {
     /// If an address cannot be bound.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         let options = config.options;
+        let has_tls = config.tls.is_some();
+        let server = grpc_server(config.tls)?;
         let (grpc_listener, grpc) = config.grpc.bind().await.context("--grpc-server-addr")?;
         let metrics_listener = match &config.metrics {
             Some(address) => Some(address.bind().await.context("--metrics-addr")?),
@@ -87,7 +96,10 @@ impl Switch {
             cpu_port: config.cpu_port,
             seed: config.seed,
             events,
-            trace: config.trace,
+            observers: Observers {
+                trace: config.trace,
+                log: config.log,
+            },
         })?;
         let dataplane = engine.handle();
         let metrics = Metrics {
@@ -101,6 +113,7 @@ impl Switch {
         let target = Target {
             options,
             ports: engine.ports().iter().map(|port| port.number).collect(),
+            keeps_program: config.keeps_program,
         };
         let dataplane_ends = engine.spawn()?;
         let device = Arc::new(Device::new(
@@ -117,7 +130,7 @@ impl Switch {
             tasks.push(tokio::spawn(metrics.clone().serve(listener)));
             address
         });
-        let server = tokio::spawn(serve_grpc(device, grpc_listener));
+        let server = tokio::spawn(serve_grpc(server, device, grpc_listener, has_tls));
         Ok(Self {
             grpc,
             metrics_address,
@@ -163,19 +176,34 @@ impl Switch {
     }
 }
 
-async fn serve_grpc(
-    device: Arc<Device>,
-    listener: Listener,
-) -> Result<(), tonic::transport::Error> {
+fn grpc_server(tls: Option<ServerTlsConfig>) -> anyhow::Result<Server> {
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .add_service(Service::server(device));
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    match tls {
+        Some(tls) => server.tls_config(tls).context(
+            "--grpc-server-ssl: invalid certificates: check --grpc-server-cert, --grpc-server-key and --grpc-server-cacert",
+        ),
+        None => Ok(server),
+    }
+}
+
+async fn serve_grpc(
+    mut server: Server,
+    device: Arc<Device>,
+    listener: Listener,
+    has_tls: bool,
+) -> Result<(), tonic::transport::Error> {
+    let server = server.add_service(Service::server(device));
     match listener {
         Listener::Tcp(l) => {
             // Without TCP_NODELAY, the rest of a response would wait for the client's delayed acknowledgement.
             let connections = TcpIncoming::from(l).with_nodelay(Some(true));
             server.serve_with_incoming(connections).await
+        }
+        // The authority is encrypted, so it needs no correction.
+        Listener::Unix(l) if has_tls => {
+            server.serve_with_incoming(UnixListenerStream::new(l)).await
         }
         Listener::Unix(l) => {
             let connections = UnixListenerStream::new(l).map(|c| c.map(GrpcUnixStream::new));

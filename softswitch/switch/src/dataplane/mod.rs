@@ -10,6 +10,7 @@ mod alarm;
 mod clock;
 pub mod counters;
 mod engine;
+mod observers;
 mod outlet;
 mod port_view;
 mod shared;
@@ -29,12 +30,12 @@ use tokio::sync::mpsc;
 use tonic::Code;
 
 use crate::port::{Receive, Transmit};
-use crate::trace::TraceLog;
 use clock::Clock;
 use counters::SwitchCounters;
 use softswitch_queue::LinkConfig;
 
 pub use engine::{Ends, Engine};
+pub use observers::Observers;
 pub use port_view::PortView;
 
 /// A pipeline that the data plane and the control plane share. Locks must be short.
@@ -56,7 +57,7 @@ pub struct Handle {
     /// Incremented with every new pipeline, so that the data plane can check for one without a lock.
     version: AtomicU64,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
-    trace: Option<TraceLog>,
+    observers: Observers,
 }
 
 /// A message from the data plane to the control plane.
@@ -94,8 +95,8 @@ pub struct Setup {
     pub seed: u64,
     /// The channel for packets and digests to the control plane.
     pub events: mpsc::Sender<Event>,
-    /// The output for packet traces, if enabled.
-    pub trace: Option<TraceLog>,
+    /// The outputs for traces of packets.
+    pub observers: Observers,
 }
 
 /// Why a packet-out was refused.
@@ -123,7 +124,7 @@ impl Handle {
     fn new(
         cpu_port: Option<u32>,
         threads: NonZeroUsize,
-        trace: Option<TraceLog>,
+        observers: Observers,
     ) -> nix::Result<Self> {
         let wake = |_| EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         Ok(Self {
@@ -135,7 +136,7 @@ impl Handle {
             pipeline: Mutex::default(),
             version: AtomicU64::new(0),
             packet_outs: Mutex::default(),
-            trace,
+            observers,
         })
     }
 
@@ -184,8 +185,8 @@ impl Handle {
 
     /// Writes the traces of a pipeline's packets, if enabled.
     fn write_trace(&self, pipeline: &mut Pipeline) {
-        if let Some(trace) = &self.trace {
-            let lost = trace.write(&pipeline.take_trace());
+        if self.observers.exist() {
+            let lost = self.observers.write(&pipeline.take_trace());
             self.counters.trace_lost.add(lost);
         }
     }

@@ -170,7 +170,8 @@ impl Switching {
             self.pipeline = self.handle.pipeline.lock().clone();
             if let Some(pipeline) = &self.pipeline {
                 let mut pipeline = pipeline.lock();
-                pipeline.set_tracing(self.handle.trace.is_some());
+                let is_traced = self.handle.observers.need_traces(pipeline.program());
+                pipeline.set_tracing(is_traced);
                 for port in self.ports.iter().filter(|port| !port.up) {
                     pipeline.set_port_up(port.number, false);
                 }

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod batch;
+mod device_config;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Target {
     pub options: Options,
     /// The device's ports.
     pub ports: BTreeSet<u32>,
+    /// Refuse configs, so that the initial program stays (`--disable-swap`).
+    pub keeps_program: bool,
 }
 
 /// A forwarding pipeline config with its state.
@@ -47,17 +50,9 @@ impl Deployment {
             .p4info
             .as_ref()
             .ok_or_else(|| invalid("the config has no P4Info".into()))?;
-        let json = std::str::from_utf8(&config.p4_device_config).map_err(|e| {
-            invalid(format!(
-                "p4_device_config is not BMv2 JSON: not UTF-8 text: {e}"
-            ))
-        })?;
-        if json.trim().is_empty() {
-            return Err(invalid(
-                "p4_device_config is empty: it must be BMv2 JSON".into(),
-            ));
-        }
-        let program = Program::load(json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
+        let json = device_config::json(&config.p4_device_config)?;
+        let program =
+            Program::load(&json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
         let schema = Schema::link(p4info, program.info(), target.ports.clone());
         let schema = schema.map_err(invalid)?;
         let pipeline = Pipeline::new(program, target.options.clone());

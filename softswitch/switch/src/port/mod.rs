@@ -2,6 +2,7 @@
 //! Ports, which receive and send frames.
 
 pub mod capture;
+pub mod dump;
 mod loopback;
 mod offload;
 mod receiver;

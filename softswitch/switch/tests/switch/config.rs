@@ -6,6 +6,7 @@ use crate::common::{DEVICE, IntoEntity, TestSwitch};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
 use softswitch::proto::p4::v1 as p4;
+use softswitch::switch::Config;
 use tonic::{Code, Status};
 
 async fn get(
@@ -295,4 +296,47 @@ async fn capabilities_report_api_version() {
         client.capabilities(other).await.unwrap_err().code(),
         Code::NotFound
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p4_device_config_may_be_an_envelope() {
+    use prost::Message;
+
+    /// `p4.tmp.P4DeviceConfig`, without its extras.
+    #[derive(Clone, PartialEq, Message)]
+    struct P4DeviceConfig {
+        #[prost(bool, tag = "1")]
+        reassign: bool,
+        #[prost(bytes = "vec", tag = "3")]
+        device_data: Vec<u8>,
+    }
+
+    let switch = TestSwitch::start(0, &[]).await;
+    let mut controller = switch.controller().await;
+    let mut config = features::config();
+    let envelope = P4DeviceConfig {
+        reassign: true,
+        device_data: config.p4_device_config.to_vec(),
+    };
+    config.p4_device_config = envelope.encode_to_vec().into();
+    controller.set_pipeline(config.clone()).await.unwrap();
+    controller
+        .insert(features::l2(1, 2, "forward", &[3]))
+        .await
+        .unwrap();
+    let stored = get(&mut controller.client, ResponseType::All).await;
+    assert_eq!(stored.unwrap(), config, "the config is read as it was set");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disable_swap_refuses_configs() {
+    let switch = TestSwitch::start_with(0, &[], |config| Config {
+        keeps_program: true,
+        ..config
+    });
+    let mut controller = switch.await.controller().await;
+    let status = controller.set_pipeline(features::config()).await;
+    let status = status.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition, "{status:?}");
+    assert!(status.message().contains("--disable-swap"), "{status:?}");
 }

@@ -109,7 +109,7 @@ fn program_serves_metrics_and_prints_summary_on_signal() {
     running.signal(Signal::SIGTERM);
     let (status, stderr) = running.end();
     assert_eq!(status, Some(0));
-    assert!(stderr.contains("--thrift-port is ignored"), "{stderr}");
+    assert!(stderr.contains("--thrift-port has no effect"), "{stderr}");
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn device_works_without_sockets_or_runtime() {
         cpu_port: Some(crate::common::CPU_PORT),
         seed: 1,
         events,
-        trace: None,
+        observers: Default::default(),
     };
     let dataplane = Engine::new(setup).unwrap().handle();
     let device = Device::new(crate::common::DEVICE, dataplane, Target::default());

@@ -50,10 +50,13 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
             seed: 1,
             ..Default::default()
         },
+        keeps_program: false,
         seed: 1,
         grpc: address.parse::<Address>().unwrap(),
+        tls: None,
         metrics: None,
         trace: None,
+        log: None,
     };
     let switch = Switch::start(config).await.unwrap();
     let client = P4RuntimeClient::connect(address).await.unwrap();

@@ -92,7 +92,8 @@ impl Testbed {
             "1@p1",
             "-i",
             "2@p2",
-            "--log-console",
+            "--log-level",
+            "info",
         ]);
         for link in links {
             command.args(["--link", link]);

@@ -70,6 +70,11 @@ impl Device {
             ..
         } = &request;
         self.check_primary(*device_id, role, *role_id, *election_id)?;
+        if self.target.keeps_program {
+            return Err(Status::failed_precondition(
+                "the switch keeps its program: start it without --disable-swap",
+            ));
+        }
         self.carry_out(request)
     }
 

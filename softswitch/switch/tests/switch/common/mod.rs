@@ -74,10 +74,13 @@ impl TestSwitch {
                 seed: 1,
                 ..Default::default()
             },
+            keeps_program: false,
             seed: 1,
             grpc: Address::Tcp("127.0.0.1:0".into()),
+            tls: None,
             metrics: None,
             trace: None,
+            log: None,
         };
         let switch = Switch::start(configure(config)).await.unwrap();
         Self { switch, wires }
