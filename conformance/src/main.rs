@@ -44,12 +44,15 @@ async fn main() -> Result<()> {
         cpu_port: None,
         seed: 0,
         events: mpsc::channel(1).0,
-        trace: None,
+        observers: Default::default(),
+        packet_stream: None,
     })?;
     let options = Options::default();
-    // Packets may come and go by every port but the one that means "drop".
-    let ports = (0..options.drop_port).collect();
-    let target = Target { options, ports };
+    let target = Target {
+        options,
+        ports: None,
+        keeps_program: false,
+    };
     let device = Device::new(arguments.device_id, engine.handle(), target);
     let device = Arc::new(device);
     let packets = dataplane::server(Arc::clone(&device));

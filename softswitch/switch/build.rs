@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the P4Runtime interface definitions with protox, so that no `protoc` is needed.
+//! Compiles the interface definitions of P4Runtime and of packets with protox, so that no `protoc` is needed.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let files = protox::compile(["p4/v1/p4runtime.proto"], ["proto"])?;
+    let files = protox::compile(
+        ["p4/v1/p4runtime.proto", "p4/bm/dataplane_interface.proto"],
+        ["proto"],
+    )?;
     tonic_prost_build::configure()
         .bytes(".p4.v1")
         .compile_fds(files)?;

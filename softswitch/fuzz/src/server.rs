@@ -74,7 +74,8 @@ impl Server {
             cpu_port: Some(510),
             seed: 1,
             events,
-            trace: None,
+            observers: Default::default(),
+            packet_stream: None,
         };
         let engine = Engine::new(setup).expect("the kernel provides descriptors");
         // No packets are processed, and generating native code would take longer than the rest of the input.
@@ -83,7 +84,15 @@ impl Server {
             ..Options::default()
         };
         let ports = (1..=8).collect();
-        let device = Device::new(DEVICE, engine.handle(), Target { options, ports });
+        let device = Device::new(
+            DEVICE,
+            engine.handle(),
+            Target {
+                options,
+                ports: Some(ports),
+                keeps_program: false,
+            },
+        );
         let device = Arc::new(device);
         let mut client = P4RuntimeClient::new(Service::server(device));
         let (to_switch, requests) = mpsc::channel(64);

@@ -8,9 +8,10 @@ mod unused;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::address::Address;
@@ -41,6 +42,10 @@ A link's keys, separated by commas (--link PORT:KEY=VALUE,...; a port without --
 When it is ready, it prints `grpc-server-addr=ADDRESS` (and `metrics-addr=ADDRESS`) and `ready` to standard output.
 It ends with status 0 on SIGTERM or SIGINT, 1 if it fails, 2 if an option is wrong. SIGUSR1 prints the counters.";
 
+/// The P4Runtime server's address if the program is called `simple_switch`, which has no such server: several of them
+/// must be able to run side by side.
+const FREE_PORT: &str = "127.0.0.1:0";
+
 /// A software P4 switch for v1model programs compiled to BMv2 JSON. It accepts the options of
 /// simple_switch and simple_switch_grpc; target options may follow `--`, as there.
 #[derive(Debug, Parser)]
@@ -65,6 +70,10 @@ pub struct Options {
     #[arg(short, long, value_name = "PORT@INTERFACE")]
     pub interface: Vec<Interface>,
 
+    /// Instead of the network, receive the packets in INTERFACE_in.pcap after SECONDS, and send to INTERFACE_out.pcap
+    #[arg(long, value_name = "SECONDS")]
+    pub use_files: Option<u64>,
+
     /// Add a loopback port: packets sent to it are received on it, after its link (repeat for more)
     #[arg(long, value_name = "PORT")]
     pub loopback: Vec<u32>,
@@ -86,7 +95,8 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 
-    /// Address of the P4Runtime server: HOST:PORT (port 0 selects a free one) or unix:PATH
+    /// Address of the P4Runtime server: HOST:PORT (port 0 selects a free one) or unix:PATH; called simple_switch, the
+    /// program uses 127.0.0.1:0 by default
     #[arg(long, default_value = "0.0.0.0:9559", value_name = "ADDRESS")]
     pub grpc_server_addr: Address,
 
@@ -94,9 +104,9 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_addr: Option<Address>,
 
-    /// Accept packets for any port, and return sent ones, at this address over gRPC (p4.bm.DataplaneInterface); excludes
-    /// --interface
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["interface", "loopback"])]
+    /// Accept packets for any port, and return sent ones, at this address over gRPC (p4.bm.DataplaneInterface),
+    /// instead of network interfaces
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "loopback")]
     pub dp_grpc_server_addr: Option<Address>,
 
     /// Accepted: controllers can replace the program in any case
@@ -138,7 +148,7 @@ pub struct Options {
 
     /// Print the version of the switch
     #[arg(short = 'v', visible_short_alias = 'V', long, action = clap::ArgAction::Version)]
-    version: (),
+    pub version: (),
 
     /// The log.
     #[command(flatten)]
@@ -191,18 +201,33 @@ impl Options {
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         // simple_switch_grpc has two parsers, separated by `--`; here one parser knows all options.
         let mut separators = 0;
-        let args = args.into_iter().filter(|arg| {
-            separators += u32::from(arg == "--");
-            arg != "--" || separators > 1
-        });
+        let args: Vec<OsString> = args
+            .into_iter()
+            .filter(|arg| {
+                separators += u32::from(arg == "--");
+                arg != "--" || separators > 1
+            })
+            .collect();
+        let program = args.first().map(Path::new).and_then(Path::file_name);
+        let is_simple_switch = program.is_some_and(|name| name == "simple_switch");
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(args)?;
         let mut options = Self::from_arg_matches(&matches)?;
         options
             .check()
             .map_err(|message| command.error(clap::error::ErrorKind::ValueValidation, message))?;
+        let grpc_source = matches.value_source("grpc_server_addr");
+        if is_simple_switch && grpc_source == Some(ValueSource::DefaultValue) {
+            options.grpc_server_addr = Address::Tcp(FREE_PORT.into());
+        }
         options.notes = unused::notes(&command, &matches);
         options.notes.append(&mut options.tls.notes());
+        if options.dp_grpc_server_addr.is_some() && !options.interface.is_empty() {
+            options.interface.clear();
+            let note =
+                "--interface has no effect: --dp-grpc-server-addr replaces network interfaces";
+            options.notes.push(note.into());
+        }
         if options.no_p4 && options.program.take().is_some() {
             let note = "the program has no effect: --no-p4 starts the switch without one";
             options.notes.push(note.into());
@@ -371,10 +396,24 @@ mod tests {
                 "--thrift-port"
             ]
         );
+        let packets = parse("--no-p4 -i 1@a -- --dp-grpc-server-addr 0.0.0.0:1").unwrap();
+        assert_eq!((packets.interface.len(), packets.notes.len()), (0, 1));
         // A program with --no-p4 is ignored, as in BMv2, and options may be abbreviated.
         let options = parse("--no-p4 prog.json --log-c --dump 5").unwrap();
         assert_eq!((options.program, options.notes.len()), (None, 1));
         assert!(options.log.log_console && options.log.dump_packet_data == 5);
+    }
+
+    #[test]
+    fn simple_switch_takes_a_free_port_by_default() {
+        let address = |line: &str| {
+            let options = Options::from_args(line.split(' ').map(OsString::from));
+            options.unwrap().grpc_server_addr.to_string()
+        };
+        assert_eq!(address("/usr/bin/simple_switch p.json"), "127.0.0.1:0");
+        let given = "simple_switch p.json --grpc-server-addr 0.0.0.0:9559";
+        assert_eq!(address(given), "0.0.0.0:9559");
+        assert_eq!(address("simple_switch_grpc p.json"), "0.0.0.0:9559");
     }
 
     #[test]
@@ -435,8 +474,8 @@ mod tests {
                 "add --grpc-server-cacert",
             ),
             (
-                "--no-p4 -i 1@a --dp-grpc-server-addr 0.0.0.0:1",
-                "--interface",
+                "--no-p4 --loopback 1 --dp-grpc-server-addr 0.0.0.0:1",
+                "--loopback",
             ),
         ] {
             let error = parse(args).unwrap_err();

@@ -9,6 +9,7 @@ mod grpc_unix;
 pub mod log;
 pub mod metrics;
 pub mod p4rt;
+pub mod packet_service;
 pub mod port;
 pub mod proto;
 pub mod switch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages and services generated from the P4Runtime interface definitions in `proto/`.
+//! Messages and services generated from the interface definitions in `proto/`.
 
 #![allow(missing_docs, clippy::all, clippy::pedantic)]
 
@@ -10,6 +10,9 @@ pub mod google {
 }
 
 pub mod p4 {
+    pub mod bm {
+        tonic::include_proto!("p4.bm");
+    }
     pub mod config {
         pub mod v1 {
             tonic::include_proto!("p4.config.v1");

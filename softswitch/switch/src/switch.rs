@@ -12,17 +12,18 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
-use crate::dataplane::{Ends, Engine, Handle, Observers, PortSetup, Setup};
+use crate::dataplane::{Ends, Engine, Handle, Observers, PacketStream, PortSetup, Setup};
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
 use crate::metrics::Metrics;
 use crate::p4rt::deployment::Target;
 use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
+use crate::packet_service::PacketService;
 use crate::trace::TraceLog;
 
 /// Maximum number of packets and digests that wait for the control plane; further ones are dropped.
@@ -51,6 +52,8 @@ pub struct Config {
     pub seed: u64,
     /// Address of the P4Runtime server.
     pub grpc: Address,
+    /// Address of the service of packets, which replaces the ports, if enabled.
+    pub packets: Option<Address>,
     /// TLS of the P4Runtime server, if enabled.
     pub tls: Option<ServerTlsConfig>,
     /// Address of the metrics server, if any.
@@ -67,6 +70,8 @@ pub struct Switch {
     pub grpc: Address,
     /// Address of the metrics server.
     pub metrics_address: Option<Address>,
+    /// Address of the service of packets.
+    pub packets_address: Option<Address>,
     /// The counters.
     pub metrics: Metrics,
     dataplane: Arc<Handle>,
@@ -85,6 +90,11 @@ impl Switch {
         let has_tls = config.tls.is_some();
         let server = grpc_server(config.tls)?;
         let (grpc_listener, grpc) = config.grpc.bind().await.context("--grpc-server-addr")?;
+        let packets_listener = match &config.packets {
+            Some(address) => Some(address.bind().await.context("--dp-grpc-server-addr")?),
+            None => None,
+        };
+        let has_interfaces = packets_listener.is_none();
         let metrics_listener = match &config.metrics {
             Some(address) => Some(address.bind().await.context("--metrics-addr")?),
             None => None,
@@ -100,6 +110,7 @@ impl Switch {
                 trace: config.trace,
                 log: config.log,
             },
+            packet_stream: (!has_interfaces).then(PacketStream::default),
         })?;
         let dataplane = engine.handle();
         let metrics = Metrics {
@@ -112,7 +123,7 @@ impl Switch {
         }
         let target = Target {
             options,
-            ports: engine.ports().iter().map(|port| port.number).collect(),
+            ports: has_interfaces.then(|| engine.ports().iter().map(|port| port.number).collect()),
             keeps_program: config.keeps_program,
         };
         let dataplane_ends = engine.spawn()?;
@@ -130,10 +141,21 @@ impl Switch {
             tasks.push(tokio::spawn(metrics.clone().serve(listener)));
             address
         });
+        let packets_address = packets_listener.map(|(listener, address)| {
+            let service = PacketService::server(config.device_id, Arc::clone(&dataplane));
+            let router = Server::builder().add_service(service);
+            tasks.push(tokio::spawn(async move {
+                if let Err(error) = serve(router, listener, false).await {
+                    tracing::error!("the service of packets failed: {error}: restart the switch");
+                }
+            }));
+            address
+        });
         let server = tokio::spawn(serve_grpc(server, device, grpc_listener, has_tls));
         Ok(Self {
             grpc,
             metrics_address,
+            packets_address,
             metrics,
             dataplane,
             dataplane_ends,
@@ -165,12 +187,13 @@ impl Switch {
             mut dataplane_ends,
             grpc,
             metrics_address,
+            packets_address,
             ..
         } = self;
         // The results do not matter any more; all threads have ended when the channel is closed.
         while dataplane_ends.recv().await.is_some() {}
         grpc.clean_up();
-        if let Some(address) = metrics_address {
+        for address in [metrics_address, packets_address].into_iter().flatten() {
             address.clean_up();
         }
     }
@@ -194,7 +217,19 @@ async fn serve_grpc(
     listener: Listener,
     has_tls: bool,
 ) -> Result<(), tonic::transport::Error> {
-    let server = server.add_service(Service::server(device));
+    serve(
+        server.add_service(Service::server(device)),
+        listener,
+        has_tls,
+    )
+    .await
+}
+
+async fn serve(
+    server: Router,
+    listener: Listener,
+    has_tls: bool,
+) -> Result<(), tonic::transport::Error> {
     match listener {
         Listener::Tcp(l) => {
             // Without TCP_NODELAY, the rest of a response would wait for the client's delayed acknowledgement.

@@ -24,10 +24,6 @@ pub struct Unused {
     #[arg(long = "packet-in", value_name = "ADDRESS")]
     _packet_in: Option<OsString>,
 
-    /// packets come from network interfaces: use --interface
-    #[arg(long = "use-files", value_name = "SECONDS")]
-    _use_files: Option<u32>,
-
     /// there is no debugger: use --trace
     #[arg(long = "debugger")]
     _debugger: bool,

@@ -35,7 +35,12 @@ impl Engine {
     /// If the kernel refuses a descriptor.
     pub fn new(setup: Setup) -> anyhow::Result<Self> {
         let threads = setup.threads.get();
-        let handle = Handle::new(setup.cpu_port, setup.threads, setup.observers);
+        let handle = Handle::new(
+            setup.cpu_port,
+            setup.threads,
+            setup.observers,
+            setup.packet_stream,
+        );
         let handle = handle.context("creating an eventfd")?;
         let handle = Arc::new(handle);
         let alarms = (0..threads).map(|_| Alarm::new(handle.clock));

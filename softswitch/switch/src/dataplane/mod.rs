@@ -12,6 +12,7 @@ pub mod counters;
 mod engine;
 mod observers;
 mod outlet;
+mod packet_stream;
 mod port_view;
 mod shared;
 mod switching;
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::Mutex;
@@ -36,6 +38,7 @@ use softswitch_queue::LinkConfig;
 
 pub use engine::{Ends, Engine};
 pub use observers::Observers;
+pub use packet_stream::{PacketStream, StreamPacket};
 pub use port_view::PortView;
 
 /// A pipeline that the data plane and the control plane share. Locks must be short.
@@ -43,6 +46,9 @@ pub type SharedPipeline = Arc<Mutex<Pipeline>>;
 
 /// Maximum number of packet-outs that wait for the data plane.
 const PACKET_OUT_BACKLOG: usize = 4096;
+
+/// Pause before a further attempt to pass a packet to a data plane with too many of them.
+const FULL_STREAM_PAUSE: Duration = Duration::from_millis(1);
 
 /// The control plane's handle of the data plane.
 #[derive(Debug)]
@@ -58,6 +64,7 @@ pub struct Handle {
     version: AtomicU64,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     observers: Observers,
+    packet_stream: Option<PacketStream>,
 }
 
 /// A message from the data plane to the control plane.
@@ -97,6 +104,8 @@ pub struct Setup {
     pub events: mpsc::Sender<Event>,
     /// The outputs for traces of packets.
     pub observers: Observers,
+    /// The client's packets, if they replace network interfaces.
+    pub packet_stream: Option<PacketStream>,
 }
 
 /// Why a packet-out was refused.
@@ -125,6 +134,7 @@ impl Handle {
         cpu_port: Option<u32>,
         threads: NonZeroUsize,
         observers: Observers,
+        packet_stream: Option<PacketStream>,
     ) -> nix::Result<Self> {
         let wake = |_| EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         Ok(Self {
@@ -137,6 +147,7 @@ impl Handle {
             version: AtomicU64::new(0),
             packet_outs: Mutex::default(),
             observers,
+            packet_stream,
         })
     }
 
@@ -175,6 +186,45 @@ impl Handle {
         drop(waiting);
         self.wake();
         Ok(())
+    }
+
+    /// Lets a client take the packets that ports send; returns `None` if there is another one.
+    pub fn open_packet_stream(&self) -> Option<mpsc::Receiver<StreamPacket>> {
+        self.packet_stream.as_ref()?.open()
+    }
+
+    /// Receives a client's packet on its port, as soon as not too many are waiting.
+    pub async fn receive_packet(&self, mut packet: StreamPacket) {
+        let Some(stream) = &self.packet_stream else {
+            return;
+        };
+        while let Err(refused) = stream.add(packet) {
+            packet = refused;
+            tokio::time::sleep(FULL_STREAM_PAUSE).await;
+        }
+        self.wake();
+    }
+
+    /// Ends a client's stream when its packets have been processed.
+    pub async fn close_packet_stream(&self) {
+        if let Some(stream) = &self.packet_stream {
+            let processed = stream.processed();
+            self.wake();
+            // The data plane may have stopped.
+            let _ = processed.await;
+            stream.close();
+        }
+    }
+
+    /// Sets the state of a client's port.
+    pub fn set_port_up(&self, port: u32, is_up: bool) {
+        if let Some(stream) = &self.packet_stream {
+            stream.set_port_up(port, is_up);
+        }
+        let pipeline = self.pipeline.lock().clone();
+        if let Some(pipeline) = pipeline {
+            pipeline.lock().set_port_up(port, is_up);
+        }
     }
 
     /// Stops the data plane's threads.

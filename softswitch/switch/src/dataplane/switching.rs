@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::alarm::Alarm;
 use super::counters::{PortCounters, SwitchCounters};
 use super::outlet::Outlet;
+use super::packet_stream::PacketStream;
 use super::port_view::PortView;
 use super::{Event, Handle, SharedPipeline};
 use crate::port::PortError;
@@ -55,7 +56,9 @@ pub struct Switching {
     version: u64,
     descriptors: Vec<Descriptor>,
     pending: VecDeque<(Descriptor, SharedPipeline)>,
-    recirculated: VecDeque<(Recirculated, SharedPipeline)>,
+    recirculated: VecDeque<(Recirculated, SharedPipeline, u64)>,
+    /// A client's number of the packet that is being processed, or 0.
+    stream_id: u64,
     output: EgressOutput,
     spare: Vec<Vec<u8>>,
     /// Ports with new frames in this turn.
@@ -96,6 +99,7 @@ impl Switching {
             descriptors: Vec::new(),
             pending: VecDeque::new(),
             recirculated: VecDeque::new(),
+            stream_id: 0,
             output: EgressOutput::default(),
             spare: Vec::new(),
             leaving: Vec::new(),
@@ -174,6 +178,10 @@ impl Switching {
                 pipeline.set_tracing(is_traced);
                 for port in self.ports.iter().filter(|port| !port.up) {
                     pipeline.set_port_up(port.number, false);
+                }
+                let stream = self.handle.packet_stream.as_ref();
+                for port in stream.map(PacketStream::ports_down).unwrap_or_default() {
+                    pipeline.set_port_up(port, false);
                 }
             }
         }

@@ -12,6 +12,7 @@ use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
 use super::counters::PortCounters;
+use super::packet_stream::PacketStream;
 use super::shared::Shared;
 use super::switching::Locked;
 use crate::port::{PortError, Receive};
@@ -175,6 +176,8 @@ impl Worker {
             0 => std::mem::take(&mut *handle.packet_outs.lock()),
             _ => Default::default(),
         };
+        let stream = handle.packet_stream.as_ref().filter(|_| self.index == 0);
+        let streamed = stream.map(PacketStream::take).unwrap_or_default();
         let filled = self.entrances.iter_mut().filter(|e| e.filled);
         let mut switching = self.shared.switching.lock();
         switching.begin(
@@ -196,6 +199,9 @@ impl Worker {
                     switching.packet_out(&mut locked, cpu_port, &frame, now);
                 }
             }
+            for packet in streamed {
+                switching.stream_packet(&mut locked, &packet, now);
+            }
             for entrance in filled {
                 switching.receive(&mut locked, entrance.slot, &mut *entrance.receiver, now);
             }
@@ -212,6 +218,9 @@ impl Worker {
             filled.for_each(|e| switching.discard(e.slot, &mut *e.receiver));
         }
         self.due = switching.has_work();
+        if let Some(stream) = stream.filter(|_| !self.due) {
+            stream.idle();
+        }
         switching.end(&self.shared.outlets, &mut self.leaving)?;
         drop(switching);
         for slot in self.leaving.drain(..) {

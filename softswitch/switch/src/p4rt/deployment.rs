@@ -23,8 +23,8 @@ use crate::proto::p4::v1::{Entity, ForwardingPipelineConfig, P4Data, TableEntry,
 pub struct Target {
     /// Options of pipelines.
     pub options: Options,
-    /// The device's ports.
-    pub ports: BTreeSet<u32>,
+    /// The device's ports; `None` if any port number is valid.
+    pub ports: Option<BTreeSet<u32>>,
     /// Refuse configs, so that the initial program stays (`--disable-swap`).
     pub keeps_program: bool,
 }

@@ -38,7 +38,7 @@ pub struct Schema {
     /// Header of packets from the controller.
     pub packet_out: Option<PacketHeader>,
     /// The device's ports.
-    pub ports: BTreeSet<u32>,
+    pub ports: Option<BTreeSet<u32>>,
 }
 
 /// Objects of one kind in P4Info's order, indexed by id.

@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod dump;
+pub mod files;
 mod loopback;
 mod offload;
 mod receiver;

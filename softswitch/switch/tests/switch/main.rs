@@ -10,6 +10,7 @@ mod default_entries;
 mod entities;
 mod inside;
 mod log;
+mod packet_service;
 mod packets;
 mod program;
 mod reads;

@@ -176,3 +176,77 @@ fn errors_name_option_or_file() {
     assert_eq!(help.status.code(), Some(0));
     assert!(String::from_utf8(help.stdout).unwrap().contains("Example:"));
 }
+
+/// Returns the little-endian bytes of a pcap file with these frames, one microsecond apart.
+fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for (i, frame) in frames.iter().enumerate() {
+        let length = frame.len() as u32;
+        for word in [1, i as u32, length, length] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+#[test]
+fn files_replace_interfaces_and_log_file_is_written() {
+    use crate::common::TEST_TIMEOUT;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    // Without entries, the program forwards packets of type 0x1234 to port 0.
+    let frames = [1, 2].map(|source| crate::common::features::frame(2, source, 0x1234, b"hello"));
+    std::fs::write(path("pcap0_in.pcap"), pcap(&frames)).unwrap();
+    let json = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/features.json");
+    let address = format!("unix:{}", path("grpc").display());
+    let mut child = program(&[
+        "--log-file",
+        "log",
+        "--log-flush",
+        "--use-files",
+        "0",
+        "--dump-packet-data",
+        "4",
+        "-i",
+        "0@pcap0",
+        json,
+        "--",
+        "--grpc-server-addr",
+        &address,
+    ])
+    .current_dir(directory.path())
+    .spawn()
+    .unwrap();
+    let sent = || {
+        std::fs::read(path("pcap0_out.pcap"))
+            .unwrap_or_default()
+            .len()
+    };
+    let expected = 24 + 2 * (16 + frames[0].len());
+    let deadline = std::time::Instant::now() + TEST_TIMEOUT;
+    while sent() < expected && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(sent(), expected);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let log = std::fs::read_to_string(path("log.txt")).unwrap();
+    for line in [
+        "[D] ",
+        "[0.0] [cxt 0] Processing packet received on port 0",
+        "[1.0] [cxt 0] Transmitting packet of size 19 out of port 0",
+        "Received packet of length 19 on port 0: 00000000",
+        "Sending packet of length 19 on port 0: 00000000",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    // No lines of libraries.
+    let prefixed = log.lines().filter(|line| line.starts_with('['));
+    assert!(prefixed.clone().count() > 20);
+    assert!(!log.contains("cranelift"), "{log}");
+}

@@ -310,6 +310,7 @@ fn device_works_without_sockets_or_runtime() {
         seed: 1,
         events,
         observers: Default::default(),
+        packet_stream: None,
     };
     let dataplane = Engine::new(setup).unwrap().handle();
     let device = Device::new(crate::common::DEVICE, dataplane, Target::default());

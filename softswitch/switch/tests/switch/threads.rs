@@ -53,6 +53,7 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
         keeps_program: false,
         seed: 1,
         grpc: address.parse::<Address>().unwrap(),
+        packets: None,
         tls: None,
         metrics: None,
         trace: None,

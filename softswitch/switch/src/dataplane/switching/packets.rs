@@ -8,7 +8,7 @@ use softswitch_queue::PRIORITIES;
 
 use super::{Locked, Queued, Switching};
 use crate::dataplane::counters::PortCounters;
-use crate::dataplane::{Event, SharedPipeline};
+use crate::dataplane::{Event, SharedPipeline, StreamPacket};
 use crate::port::Receive;
 
 /// Maximum number of recirculated packets per turn, so that a program that recirculates for ever does not
@@ -57,9 +57,25 @@ impl Switching {
         now: Nanos,
     ) {
         self.switch_counters().packet_out.add(1);
+        self.stream_id = 0;
         locked
             .guard
             .ingress(port, frame, now, &mut self.descriptors);
+        self.dispatch(locked, now);
+    }
+
+    /// Runs a client's packet through ingress.
+    pub(in crate::dataplane) fn stream_packet(
+        &mut self,
+        locked: &mut Locked<'_>,
+        packet: &StreamPacket,
+        now: Nanos,
+    ) {
+        self.stream_id = packet.id;
+        let StreamPacket { port, frame, .. } = packet;
+        locked
+            .guard
+            .ingress(*port, frame, now, &mut self.descriptors);
         self.dispatch(locked, now);
     }
 
@@ -91,9 +107,10 @@ impl Switching {
     pub(in crate::dataplane) fn recirculate(&mut self, locked: &mut Locked<'_>, now: Nanos) {
         let turn = self.recirculated.len().min(RECIRCULATED_PER_TURN);
         for _ in 0..turn {
-            let Some((packet, pipeline)) = self.recirculated.pop_front() else {
+            let Some((packet, pipeline, stream_id)) = self.recirculated.pop_front() else {
                 return;
             };
+            self.stream_id = stream_id;
             let (descriptors, handle) = (&mut self.descriptors, &self.handle);
             locked.on(&pipeline, |p| {
                 p.ingress_recirculated(packet, now, descriptors);
@@ -221,7 +238,8 @@ impl Switching {
                     return Sent::Dropped;
                 }
                 self.switch_counters().recirculated.add(1);
-                self.recirculated.push_back((packet, Arc::clone(pipeline)));
+                let packet = (packet, Arc::clone(pipeline), self.stream_id);
+                self.recirculated.push_back(packet);
                 Sent::Nothing
             }
         }
@@ -243,17 +261,31 @@ impl Switching {
         if self.egress(locked, descriptor, pipeline, info, now) != Sent::Frame {
             return;
         }
-        let counters = &self.handle.counters;
         if Some(port) != self.handle.cpu_port {
-            counters.no_such_port.add(1);
+            if !self.send_to_client(port) {
+                self.switch_counters().no_such_port.add(1);
+            }
             return;
         }
+        let counters = &self.handle.counters;
         let packet = std::mem::take(&mut self.output.frame).into();
         let event = Event::PacketIn(Arc::clone(pipeline), packet);
         match self.events.try_send(event) {
             Ok(()) => counters.packet_in.add(1),
             Err(_) => counters.packet_in_dropped.add(1),
         }
+    }
+
+    /// Passes the frame in `self.output` to the client, if any; returns false if no client takes it.
+    fn send_to_client(&mut self, port: u32) -> bool {
+        let Some(stream) = &self.handle.packet_stream else {
+            return false;
+        };
+        stream.send(StreamPacket {
+            id: self.stream_id,
+            port,
+            frame: std::mem::take(&mut self.output.frame),
+        })
     }
 
     /// Passes digests to the control plane.

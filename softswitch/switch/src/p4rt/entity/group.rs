@@ -210,13 +210,12 @@ pub fn old_watch_port(schema: &Schema, port: i32) -> P4Result<Option<u32>> {
 }
 
 fn check_port(schema: &Schema, port: u32) -> P4Result<()> {
-    if schema.ports.contains(&port) {
-        return Ok(());
+    match &schema.ports {
+        Some(ports) if !ports.contains(&port) => Err(P4Error::invalid(format!(
+            "watch port {port} is not one of the device's ports {ports:?}"
+        ))),
+        _ => Ok(()),
     }
-    Err(P4Error::invalid(format!(
-        "watch port {port} is not one of the device's ports {:?}",
-        schema.ports
-    )))
 }
 
 pub fn read(view: View<'_>, request: &ActionProfileGroup, out: &mut Vec<Entity>) -> P4Result<()> {

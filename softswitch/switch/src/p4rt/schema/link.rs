@@ -19,7 +19,11 @@ impl Schema {
     ///
     /// # Errors
     /// The object of P4Info that the program lacks or declares differently.
-    pub fn link(p4info: &cfg::P4Info, info: &Info, ports: BTreeSet<u32>) -> Result<Self, String> {
+    pub fn link(
+        p4info: &cfg::P4Info,
+        info: &Info,
+        ports: Option<BTreeSet<u32>>,
+    ) -> Result<Self, String> {
         let translations = Translations::new(p4info.type_info.as_ref())?;
         let mut schema = Self {
             ports,

@@ -77,6 +77,7 @@ impl TestSwitch {
             keeps_program: false,
             seed: 1,
             grpc: Address::Tcp("127.0.0.1:0".into()),
+            packets: None,
             tls: None,
             metrics: None,
             trace: None,
