@@ -250,3 +250,51 @@ fn files_replace_interfaces_and_log_file_is_written() {
     assert!(prefixed.clone().count() > 20);
     assert!(!log.contains("cranelift"), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_controllers_are_logged() {
+    use crate::common::features::{config, l2};
+    use crate::common::{Client, Controller};
+
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let running = Running::start(&[
+        "--no-p4",
+        "--device-id",
+        "1",
+        "--log-file",
+        log.to_str().unwrap(),
+        "-L",
+        "debug",
+        "--",
+        "--grpc-server-addr",
+        "127.0.0.1:0",
+    ]);
+    let address = format!("http://{}", running.value("grpc-server-addr"));
+    let mut controller = Controller::open(Client::connect(address).await.unwrap()).await;
+    controller.arbitrate(1).await;
+    controller.set_pipeline(config()).await.unwrap();
+    for destination in [2, 3] {
+        let entry = l2(1, destination, "forward", &[2]);
+        controller.insert(entry).await.unwrap();
+    }
+    let entry = l2(1, 3, "forward", &[1]);
+    controller.modify(entry.clone()).await.unwrap();
+    controller.delete(entry).await.unwrap();
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.end().0, Some(0));
+    let text = std::fs::read_to_string(directory.path().join("log.txt")).unwrap();
+    let messages: Vec<&str> = text
+        .lines()
+        .map(|line| line.splitn(5, "] ").last().unwrap())
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            "Entry 0 added to table 'FeaturesIngress.l2'",
+            "Entry 1 added to table 'FeaturesIngress.l2'",
+            "Modified entry 1 in table 'FeaturesIngress.l2'",
+            "Removed entry 1 from table 'FeaturesIngress.l2'",
+        ]
+    );
+}

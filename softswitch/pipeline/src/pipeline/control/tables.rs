@@ -201,6 +201,11 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Returns the number of an entry in its table, as traces show it ([`Hit::handle`](crate::Hit::handle)).
+    pub fn entry_handle(&self, table: TableId, key: &EntryKey) -> Result<u32> {
+        self.table(table)?.1.find(key)
+    }
+
     fn state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
         let (idle_timeout, last_hit) = t.idle(slot);
         EntryState {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table entries (specification, section "TableEntry").
 
+mod changes;
 mod default_entry;
 mod direct;
 mod entry;

@@ -3,6 +3,7 @@
 
 use softswitch_pipeline::{Entry, EntryAction, EntryKey, EntryState, Nanos, Pipeline, TableId};
 
+use super::changes::{self, Change};
 use super::direct::{self, Direct};
 use super::{decode_idle_timeout, decode_key, note};
 use crate::p4rt::entity::{Context, Op, action};
@@ -28,7 +29,9 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
     if operation == Type::Delete {
         return Ok(Box::new(move |cx| {
             let before = cx.before(|p, notes| Before::look(p, notes, target, &key));
+            let handle = changes::handle(cx.pipeline, target, &key);
             cx.pipeline.delete_entry(target, &key)?;
+            changes::log(cx.pipeline, target, handle, Change::Removed);
             cx.notes.set_entry(target, key, EntryNote::default());
             if let Some(Ok(before)) = before {
                 cx.undo(move |cx| before.insert(cx, target));
@@ -96,6 +99,8 @@ impl Writing {
             idle_timeout: self.idle_timeout,
         };
         cx.pipeline.insert_entry(target, entry, cx.now)?;
+        let handle = changes::handle(cx.pipeline, target, &key);
+        changes::log(cx.pipeline, target, handle, Change::Added);
         self.direct.set(cx.pipeline, target, Some(&key))?;
         let note = EntryNote {
             one_shot,
@@ -131,6 +136,8 @@ impl Writing {
                 idle_timeout: self.idle_timeout,
             };
             cx.pipeline.modify_entry(target, entry, cx.now)?;
+            let handle = changes::handle(cx.pipeline, target, &key);
+            changes::log(cx.pipeline, target, handle, Change::Modified);
         }
         self.direct.set(cx.pipeline, target, Some(&key))?;
         let note = EntryNote {
