@@ -48,16 +48,6 @@ impl Display for At<'_> {
     }
 }
 
-/// Returns only the condition: some compilers store the whole line.
-fn condition(text: &str) -> &str {
-    let Some(rest) = text.strip_prefix("if ") else {
-        return text;
-    };
-    let rest = rest.trim_end_matches('{').trim();
-    let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
-    inner.unwrap_or(rest)
-}
-
 impl Display for Step {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         match self {
@@ -88,7 +78,7 @@ impl Display for Step {
             } => {
                 let text = source
                     .as_ref()
-                    .map_or(name.as_str(), |s| condition(&s.text));
+                    .map_or(name.as_str(), SourceLocation::condition);
                 write!(f, "  if {text}: {holds}{}", At(source))
             }
             Step::Table {

@@ -232,7 +232,9 @@ impl<'b> PassWriter<'_, 'b> {
                 source,
                 holds,
             } => {
-                let text = source.as_ref().map_or(name, |s| &s.text);
+                let text = source
+                    .as_ref()
+                    .map_or(name.as_str(), SourceLocation::condition);
                 let at = At(source);
                 self.trace(format_args!("{at}Condition \"{text}\" ({name}) is {holds}"));
             }
@@ -264,7 +266,8 @@ impl<'b> PassWriter<'_, 'b> {
             Step::Action(call) => self.action(call),
             Step::Primitive(source) => {
                 let at = At(source);
-                let text = source.as_ref().map_or("(no source info)", |s| &s.text);
+                let text = source.as_ref();
+                let text = text.map_or("(no source info)", SourceLocation::statement);
                 self.trace(format_args!("{at}Primitive {text}"));
             }
             Step::Extern { call, args } => self.external(call, args),
