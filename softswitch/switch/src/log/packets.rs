@@ -397,8 +397,9 @@ impl<'b> PassWriter<'_, 'b> {
                 self.log(LogLevel::Error, "Assertion failed, dropping packet");
             }
             (other, _) => {
-                let message = format!("Dropping packet: {other}");
-                self.log(LogLevel::Error, message);
+                let text = other.to_string();
+                let reason = text.strip_prefix("dropped: ").unwrap_or(&text);
+                self.log(LogLevel::Error, format_args!("Dropping packet: {reason}"));
             }
         }
     }
