@@ -112,9 +112,9 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2= and BMV2= compare with p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
 
-differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softswitch and BMv2; P4C=, BMV2=, PACKETS=100000, SEED=1
+differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softswitch and BMv2; P4C=, BMV2=, PACKETS=100000, SEED=1; PROGRAMS=random COUNT=100 runs random programs
 	@cargo build --release --locked --quiet -p frontage-conformance
-	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(COUNT),--count $(COUNT))
 
 clients: $(TESTBED) $(STAMPS)/clients ## test unmodified HTTP/3 clients; writes docs/clients.md; ONLY=name runs one, LSQUIC= adds its http_client
 	@$(PYTHON) clients/run.py $(if $(ONLY),--only '$(ONLY)')

@@ -6,8 +6,11 @@ simple_switch_grpc (BMV2 or PATH) and, for all programs except frontage.p4, P4C,
 The seed determines everything. Each difference is written with its packet and entries to
 build/conformance/differential.
 
+With --programs random, the programs are random, too, and both compilers take part.
+
 Examples:
   make differential PACKETS=100000 SEED=1
+  make differential PROGRAMS=random COUNT=100 SEED=1
   P4C=../p4c conformance/differential.py --packets 2000 --seed 7 --only ternary2-bmv2
 """
 
@@ -27,6 +30,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 import explained
+import random_rounds
 import report
 from checks import Checks
 from corpus import Corpus, CorpusError, Sample
@@ -123,9 +127,13 @@ def main() -> None:
     parser.add_argument("--packets", type=int, default=100_000, help="number of packets for all programs together (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of all random choices (%(default)s)")
     parser.add_argument("--only", metavar="PROGRAM", help="run only this program; does not write files")
+    parser.add_argument("--programs", choices=("known", "random"), default="known", help="the programs to run (%(default)s)")
+    parser.add_argument("--count", type=int, default=100, help="number of random programs (%(default)s)")
     args = parser.parse_args()
     console = Console(stderr=True, highlight=False)
     try:
+        if args.programs == "random":
+            sys.exit(random_rounds.compare(args.count, args.seed, BUILD / "random", console))
         sys.exit(compare(args.packets, args.seed, args.only, console))
     except (CorpusError, ToolError, TargetError, PipelineError, ExplainedError) as error:
         sys.exit(f"differential: {error}")

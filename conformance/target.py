@@ -47,6 +47,8 @@ class Target:
     binary: Path
     before: tuple[str, ...] = ()
     """Arguments in front of the servers' addresses."""
+    pipeline: Pipeline | None = None
+    """The program to run instead of the round's, from another compiler."""
 
     @contextlib.asynccontextmanager
     async def running(self, pipeline: Pipeline) -> AsyncIterator[Running]:
@@ -64,7 +66,7 @@ class Target:
                     Session(f"127.0.0.1:{control}", control) as session,
                     grpc.aio.insecure_channel(f"127.0.0.1:{data}", options=_OPTIONS) as channel,
                 ):
-                    await session.take(pipeline, _CONNECT)
+                    await session.take(self.pipeline or pipeline, _CONNECT)
                     await asyncio.wait_for(channel.channel_ready(), _CONNECT)
                     running = Running(session, channel)
                     await asyncio.wait_for(running.ready(), _CONNECT)

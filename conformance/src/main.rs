@@ -32,6 +32,9 @@ struct Arguments {
     /// Where packets go in and come out: HOST:PORT.
     #[arg(long)]
     dp_grpc_server_addr: Address,
+    /// Use the interpreter instead of native code.
+    #[arg(long)]
+    interpreter: bool,
 }
 
 #[tokio::main]
@@ -47,7 +50,10 @@ async fn main() -> Result<()> {
         observers: Default::default(),
         packet_stream: None,
     })?;
-    let options = Options::default();
+    let mut options = Options::default();
+    if arguments.interpreter {
+        options.engine = softswitch_pipeline::Engine::Interpreter;
+    }
     let target = Target {
         options,
         ports: None,
