@@ -335,6 +335,8 @@ pub struct Lowered<'a> {
     pub update: Vec<St>,
     pub deparser: Vec<St>,
     pub errors: Vec<String>,
+    /// The target's names for fields of the standard metadata, `@alias`, with the fields.
+    pub aliases: Vec<(String, String)>,
     /// Widths of declared scalar types (enums, `type`) that registers hold.
     pub named_widths: std::collections::HashMap<NodeId, u32>,
     /// Values of the members of serialisable enums.

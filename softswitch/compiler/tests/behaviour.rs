@@ -274,3 +274,36 @@ fn first_of_entries_with_same_keys_wins() {
         assert_eq!(send(&mut p, &[2, 0]), Some(vec![2, 7]));
     }
 }
+
+#[test]
+fn hash_includes_fields_of_invalid_headers() {
+    let hash = |data: &str| {
+        let ingress = format!(
+            "apply {{
+                bit<8> zero = 0;
+                hash(hdr.h.b, HashAlgorithm.crc16, 8w0, {{ {data} }}, 9w256);
+                hdr.s[0].a = 7;
+                hash(hdr.h.a, HashAlgorithm.crc16, 8w0, {{ {data} }}, 9w256);
+             }}"
+        );
+        send(&mut small("", &ingress), &[1, 2])
+    };
+    let invalid = hash("hdr.h.b, hdr.s[0].a").expect("a packet");
+    // The first hash of (2, 0), then the hash of that and 7.
+    let zeros = hash("hdr.h.b, zero").expect("a packet");
+    let seven = hash("hdr.h.b, 8w7").expect("a packet");
+    assert_eq!(invalid[1], zeros[1]);
+    assert_ne!(invalid[0], zeros[0]);
+    assert_ne!(zeros[1], seven[1]);
+}
+
+#[test]
+fn quotients_by_constants_are_computed() {
+    let mut p = small(
+        "",
+        "apply { hdr.h.b = hdr.h.a % 8 + hdr.h.a / 16; hdr.h.a = hdr.h.a / 1; }",
+    );
+    assert_eq!(send(&mut p, &[0xa7, 0]), Some(vec![0xa7, 17]));
+    let mut p = small("", "apply { hdr.h.b = hdr.h.a % 7 + hdr.h.a / 10; }");
+    assert_eq!(send(&mut p, &[100, 0]), Some(vec![100, 12]));
+}

@@ -190,3 +190,20 @@ fn duplicate_action_names_are_errors_only_with_p4info() {
     );
     assert_eq!(without_p4info(key), "");
 }
+
+/// The target knows fields of the standard metadata by their aliases, also in another `v1model.p4`.
+#[test]
+fn aliases_of_standard_metadata_are_honoured() {
+    let model = include_str!("../p4include/v1model.p4").replace(
+        "bit<1> checksum_error;",
+        "bit<1> checksum_error; @alias(\"queueing_metadata.qid\") bit<5> qid;",
+    );
+    let text = common::program("apply { hdr.h.a = (bit<8>) std.qid; }")
+        .replace("#include <v1model.p4>", &model);
+    let (output, messages) = common::compile_text("t.p4", &text);
+    let json = output.unwrap_or_else(|| panic!("{messages}")).json.unwrap();
+    let aliases = json["field_aliases"].as_array().unwrap();
+    let alias = serde_json::json!(["queueing_metadata.qid", ["standard_metadata", "qid"]]);
+    assert_eq!(aliases.len(), 10);
+    assert!(aliases.contains(&alias), "{aliases:?}");
+}

@@ -65,3 +65,13 @@ fn warns_of_deviations_of_the_target() {
     assert!(!table("default_action = NoAction();").contains("unsupported"));
     assert!(!table("").contains("unsupported"));
 }
+
+#[test]
+fn warns_of_division_at_run_time() {
+    let messages = common::ingress("apply { hdr.h.a = hdr.h.a / 16 % 4; }");
+    assert_eq!(messages, "");
+    for statement in ["hdr.h.a = hdr.h.a / 3;", "hdr.h.a %= meta.m;"] {
+        let messages = common::ingress(&format!("apply {{ {statement} }}"));
+        assert!(messages.contains("a division at run time"), "{messages}");
+    }
+}

@@ -120,10 +120,18 @@ impl Emitter<'_> {
             "checksums": checksums,
             "force_arith": [],
             "extern_instances": self.extern_instances(),
-            "field_aliases": field_aliases(),
+            "field_aliases": self.field_aliases(),
             "program": program,
             "__meta__": {"version": [2, 23], "compiler": concat!("softswitch-p4c ", env!("CARGO_PKG_VERSION"))},
         })
+    }
+
+    /// Emits the names that the target uses for fields of the standard metadata.
+    fn field_aliases(&self) -> Vec<Value> {
+        let aliases = self.ir.aliases.iter();
+        aliases
+            .map(|(target, field)| json!([target, [crate::ir::STANDARD_METADATA, field]]))
+            .collect()
     }
 
     /// Emits a source position, for the target's traces.
@@ -214,28 +222,4 @@ fn member(args: &[ObjectArg], i: usize) -> Value {
         Some(ObjectArg::Enum(n)) => json!(n),
         _ => json!("packets"),
     }
-}
-
-/// The names that `simple_switch` uses for the fields of standard metadata.
-fn field_aliases() -> Value {
-    const ALIASES: &[(&str, &str)] = &[
-        ("queueing_metadata", "enq_timestamp"),
-        ("queueing_metadata", "enq_qdepth"),
-        ("queueing_metadata", "deq_timedelta"),
-        ("queueing_metadata", "deq_qdepth"),
-        ("intrinsic_metadata", "ingress_global_timestamp"),
-        ("intrinsic_metadata", "egress_global_timestamp"),
-        ("intrinsic_metadata", "mcast_grp"),
-        ("intrinsic_metadata", "egress_rid"),
-        ("intrinsic_metadata", "priority"),
-    ];
-    ALIASES
-        .iter()
-        .map(|(group, field)| {
-            json!([
-                format!("{group}.{field}"),
-                [crate::ir::STANDARD_METADATA, field]
-            ])
-        })
-        .collect()
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Arg as AstArg, Expr, ExprKind, NodeId};
-use crate::ir::{Arg, Calculation, Ex, Scalar, StKind};
+use crate::ir::{Arg, Calculation, Ex, SCALARS, STANDARD_METADATA, Scalar, StKind};
 use crate::types::{CallInfo, Def};
 
 impl<'a> Lower<'a> {
@@ -94,14 +94,23 @@ impl<'a> Lower<'a> {
         out
     }
 
-    /// Inputs of a hash or checksum: fields and constants; all else goes through variables.
+    /// Inputs of a hash: metadata and constants; all else goes through variables. The target cannot hash parameters of
+    /// actions, and omits fields of invalid headers, which P4 reads like all fields.
     fn calculation_inputs(&mut self, v: &Val) -> Vec<Ex> {
         let leaves = self.leaves(v);
         leaves
             .into_iter()
             .map(|e| match e {
-                Ex::Field { .. } | Ex::Const(..) => e,
-                // The target cannot hash an action's parameters.
+                Ex::Const(..)
+                | Ex::Field {
+                    ty: Scalar::Varbit(_),
+                    ..
+                } => e,
+                Ex::Field { ref header, .. }
+                    if header == SCALARS || header == STANDARD_METADATA =>
+                {
+                    e
+                }
                 e => self.stored(e),
             })
             .collect()

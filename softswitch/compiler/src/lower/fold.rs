@@ -92,7 +92,20 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
         BinOp::Le if zero(&l) || largest(&r) => return Ex::bool(true),
         _ => {}
     }
-    Ex::Binary(op, Box::new(l), Box::new(r), ty)
+    match (op, power_of_two(&r)) {
+        (BinOp::Div, Some(n)) => binary(BinOp::Shr, l, Ex::bit(n, 32)),
+        (BinOp::Mod, Some(n)) => binary(BinOp::BitAnd, l, Ex::Const(ones(n), ty)),
+        _ => Ex::Binary(op, Box::new(l), Box::new(r), ty),
+    }
+}
+
+/// Returns the exponent of a constant power of two.
+fn power_of_two(e: &Ex) -> Option<u32> {
+    let Ex::Const(v, Scalar::Bit(_)) = e else {
+        return None;
+    };
+    let exponent = v.trailing_zeros()?;
+    (*v == BigInt::one() << exponent).then_some(exponent as u32)
 }
 
 pub fn cast(e: Ex, to: Scalar) -> Ex {

@@ -135,7 +135,7 @@ impl<'a> Lower<'a> {
                 } else {
                     fold::cast(right, old.ty())
                 };
-                v = Val::Scalar(fold::binary(*op, old, right));
+                v = Val::Scalar(self.operate(*op, old, right, lhs.span.to(rhs.span)));
             }
             // The value of the name lives in the frame that declared it.
             let mut frame = Some(self.frame.clone());

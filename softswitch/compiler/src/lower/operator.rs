@@ -8,6 +8,7 @@ use super::value::Val;
 use super::{Lower, fold};
 use crate::ast::{BinOp, Expr};
 use crate::check::fold_binary;
+use crate::diag::{Span, Warning};
 use crate::ir::{Ex, Scalar};
 use crate::types::{Const, Type};
 
@@ -39,7 +40,7 @@ impl<'a> Lower<'a> {
                 } else if matches!(lv, Val::Int(_)) && !shift {
                     a = fold::cast(a, b.ty());
                 }
-                Val::Scalar(fold::binary(op, a, b))
+                Val::Scalar(self.operate(op, a, b, l.span.to(r.span)))
             }
             (a, b) => {
                 let equal = self.equal(&a, &b);
@@ -50,6 +51,19 @@ impl<'a> Lower<'a> {
                 })
             }
         }
+    }
+
+    /// Applies an operator to values of one type.
+    pub(super) fn operate(&mut self, op: BinOp, a: Ex, b: Ex, span: Span) -> Ex {
+        let result = fold::binary(op, a, b);
+        if let Ex::Binary(BinOp::Div | BinOp::Mod, ..) = result {
+            self.diags.warn(
+                Warning::Unsupported,
+                span,
+                "a division at run time: p4c accepts constants and powers of two only",
+            );
+        }
+        result
     }
 
     /// `l && f(x)`: the right side only runs if it decides.

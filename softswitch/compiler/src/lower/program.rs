@@ -7,6 +7,7 @@ use num_traits::ToPrimitive;
 
 use super::value::Val;
 use super::{Lower, Place};
+use crate::annotation::string_annotation;
 use crate::ast::{AnnotationBody, Arg, CompositeKind, Decl, DeclKind, Field, Param};
 use crate::ir::{Ex, HeaderInstance, HeaderType, STANDARD_METADATA, Target};
 use crate::types::Type;
@@ -231,6 +232,18 @@ impl<'a> Lower<'a> {
                 )
             })
             .collect();
+        if let DeclKind::Composite {
+            fields: declared, ..
+        } = &d.kind
+        {
+            let alias = |f: &Field| {
+                Some((
+                    string_annotation(&f.annos, "alias")?,
+                    f.name.name.to_string(),
+                ))
+            };
+            self.ir.aliases = declared.iter().filter_map(alias).collect();
+        }
         let storage = &mut self.ir.storage;
         storage.header_types.push(HeaderType {
             name: STANDARD_METADATA.into(),

@@ -140,7 +140,8 @@ impl<'a> Lower<'a> {
         if !matches!(op, BinOp::Shl | BinOp::Shr) {
             right = fold::cast(right, old.ty());
         }
-        self.assign(&place, Val::Scalar(fold::binary(op, old, right)));
+        let result = self.operate(op, old, right, lhs.span.to(rhs.span));
+        self.assign(&place, Val::Scalar(result));
     }
 
     /// `base[lo +: w] = rhs` where `lo` is computed at run time.

@@ -14,6 +14,7 @@ mod statement;
 mod table;
 mod types;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -84,6 +85,7 @@ pub fn parse(tokens: Vec<Token>, diags: &Diagnostics) -> Program {
         next_id: 0,
         scopes: vec![HashMap::new()],
         silent: 0,
+        end_reported: Cell::new(false),
         depth: 0,
         in_angles: false,
     };
@@ -115,6 +117,8 @@ pub(crate) struct Parser<'a> {
     scopes: Vec<HashMap<Name, bool>>,
     /// While positive, errors are not reported (speculative parsing).
     silent: u32,
+    /// True after an error at the end of the file, which further ones would only repeat.
+    end_reported: Cell<bool>,
     depth: u32,
     /// True between `<` and `>` outside any brackets, where `>` is not an operator.
     in_angles: bool,
@@ -217,8 +221,11 @@ impl Parser<'_> {
             Tok::P(p) => format!("'{p}'"),
             Tok::Bad(why) => {
                 self.diags.error(self.span(), *why);
+                // The text behind it is probably missing.
+                self.end_reported.set(true);
                 return Failed;
             }
+            Tok::Eof if self.end_reported.replace(true) => return Failed,
             Tok::Eof => "the end of the file".into(),
         };
         if wanted == "';'" {

@@ -6,11 +6,12 @@ mod macros;
 mod multiline;
 mod print;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::diag::{Diagnostics, SourceMap, Span, Warning};
+use crate::near::{did_you_mean, nearest};
 use crate::token::{Tok, Token, lex};
 
 pub use macros::Macro;
@@ -18,6 +19,11 @@ pub use print::print;
 
 /// Maximum nesting depth of includes; deeper nesting means a cycle.
 const MAX_INCLUDE_DEPTH: usize = 100;
+
+const DIRECTIVES: [&str; 13] = [
+    "include", "import", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif",
+    "error", "warning", "pragma",
+];
 
 const CORE_P4: &str = include_str!("../../p4include/core.p4");
 const V1MODEL_P4: &str = include_str!("../../p4include/v1model.p4");
@@ -37,6 +43,7 @@ pub fn preprocess(
         macros: HashMap::new(),
         out: Vec::new(),
         depth: 0,
+        included: HashSet::new(),
         expanded: 0,
     };
     for (name, value) in defines {
@@ -72,6 +79,8 @@ pub(crate) struct Preprocessor<'a> {
     macros: HashMap<Rc<str>, Macro>,
     out: Vec<Token>,
     depth: usize,
+    /// Paths of the included files.
+    included: HashSet<String>,
     /// Number of tokens from macro expansions.
     expanded: usize,
 }
@@ -129,15 +138,9 @@ impl Preprocessor<'_> {
     }
 
     fn directive(&mut self, line: &[Token], branches: &mut Vec<Branch>) {
+        // Like p4c, take other lines for comments or line markers.
         let Some(Tok::Ident(word)) = line.get(1).map(|t| &t.tok) else {
-            if line.len() > 1
-                && branches.last().is_none_or(|b| b.active)
-                && !matches!(line[1].tok, Tok::Int { .. })
-            {
-                self.diags
-                    .error(line[1].span, "malformed preprocessor directive");
-            }
-            return; // a lone `#`, or a line marker
+            return;
         };
         let span = line[0].span.to(line[1].span);
         let active = branches.last().is_none_or(|b| b.active);
@@ -150,7 +153,13 @@ impl Preprocessor<'_> {
                         "ifdef" => self.is_defined(rest, span),
                         _ => !self.is_defined(rest, span),
                     };
-                branches.push(Branch { span, active: value, taken: value, outer: active, seen_else: false });
+                branches.push(Branch {
+                    span,
+                    active: value,
+                    taken: value,
+                    outer: active,
+                    seen_else: false,
+                });
             }
             "elif" | "else" => {
                 let is_else = &**word == "else";
@@ -180,23 +189,38 @@ impl Preprocessor<'_> {
                 }
                 _ => self.diags.error(span, "#undef needs a macro name"),
             },
-            "include" => self.include(rest, span),
+            "include" => self.include(rest, span, false),
+            "import" => self.include(rest, span, true),
             "error" | "warning" => {
                 let whole = line[line.len() - 1].span;
-                let text = self.sources.snippet(Span { lo: span.hi, ..span }.to(whole));
+                let text = self.sources.snippet(
+                    Span {
+                        lo: span.hi,
+                        ..span
+                    }
+                    .to(whole),
+                );
                 let text = text.trim();
                 if &**word == "error" {
                     self.diags.error(span, format!("#error {text}"));
                 } else {
-                    self.diags.warn(Warning::Invalid, span, format!("#warning {text}"));
+                    self.diags
+                        .warn(Warning::Invalid, span, format!("#warning {text}"));
                 }
             }
             "pragma" | "line" => {}
-            other => self.diags.error_hint(
-                span,
-                format!("unknown preprocessor directive #{other}"),
-                "known: include define undef if ifdef ifndef elif else endif error warning pragma line",
-            ),
+            other => self.warn_of_near_directive(other, span),
+        }
+    }
+
+    /// Warns of a comment that is probably a misspelled directive.
+    fn warn_of_near_directive(&self, word: &str, span: Span) {
+        if let Some(near) = nearest(word, DIRECTIVES.into_iter()) {
+            let message = format!(
+                "#{word} is not a directive, but a comment: {}",
+                did_you_mean(near)
+            );
+            self.diags.warn(Warning::Invalid, span, message);
         }
     }
 
@@ -210,7 +234,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    fn include(&mut self, rest: &[Token], span: Span) {
+    /// Includes a file; with `once`, only if it has not been included.
+    fn include(&mut self, rest: &[Token], span: Span, once: bool) {
         let expanded;
         let rest = if matches!(rest.first().map(|t| &t.tok), Some(Tok::Ident(_))) {
             expanded = self.expand(rest);
@@ -251,6 +276,10 @@ impl Preprocessor<'_> {
         let Some((path, text)) = self.find_include(&name, quoted, &here, whole) else {
             return;
         };
+        let is_new = self.included.insert(path.clone());
+        if once && !is_new {
+            return;
+        }
         let file = self.sources.add(path, text);
         self.depth += 1;
         self.file(file);
