@@ -373,10 +373,10 @@ class Generator:
         key = [(name, kind, self.random.choice(MATCH_KINDS)) for name, kind in chosen]
         seen = False
         for index, (name, kind, match) in enumerate(key):
-            # At most one longest prefix.
-            if match == "lpm" and seen:
+            # At most one longest prefix; BMv2 refuses valid prefixes of fields that are not whole bytes.
+            if match == "lpm" and (seen or kind.width % 8):
                 key[index] = (name, kind, "exact")
-            seen |= match == "lpm"
+            seen |= key[index][2] == "lpm"
         return key
 
     def _entries(self, key: list[tuple[str, Type, str]], actions: list[tuple[str, list[tuple[str, Type]]]]) -> str:

@@ -39,6 +39,6 @@ fn error_at_the_end_is_reported_once() {
         "control c() { apply { log_msg(\"abc); } }\n",
     ] {
         let (_, messages) = common::compile_text("t.p4", text);
-        assert_eq!(messages.matches("error:").count(), 1, "{messages}");
+        assert_eq!(messages.matches(": error: ").count(), 1, "{messages}");
     }
 }

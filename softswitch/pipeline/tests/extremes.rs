@@ -101,7 +101,7 @@ fn values_of_no_bits_are_zero() {
             t.apply();
             r.write(1, m.z);
             r.read(m.y, 1);
-            m.z = m.y + m.z - (m.y ^ m.z);
+            m.z = m.y + m.z - (m.y ^ m.z) |+| m.y |-| m.z;
             hash(m.y, HashAlgorithm.crc16, 16w0, { m.z, h.h.a }, 16w200);
             random(m.y, 0, 0);
             if (m.z == m.y && (m.z ++ h.h.a) == h.h.a) { h.h.a = h.h.a + (bit<8>) m.z + 1; }

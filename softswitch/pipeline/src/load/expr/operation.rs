@@ -127,7 +127,7 @@ impl Scope<'_> {
             "two_comp_mod" => {
                 let width = self.width(&right)?;
                 let x = self.value(&left, Some(width))?;
-                let range = Range::signed(width - 1);
+                let range = Range::signed(width.max(1) - 1);
                 let tier = Tier::with_bits(width);
                 Ok(Value::of(tier, range, UnaryOf(Unary::SignExtend(width), x)))
             }
@@ -138,7 +138,7 @@ impl Scope<'_> {
                     saturated(x, width)
                 } else {
                     let tier = x.range.signed_tier().max(Tier::with_bits(width));
-                    let range = Range::signed(width - 1);
+                    let range = Range::signed(width.max(1) - 1);
                     Value::of(tier, range, UnaryOf(Unary::SatSigned(width), x))
                 })
             }
@@ -187,7 +187,7 @@ impl Scope<'_> {
     fn width(&self, c: &Cursor) -> Result<u32> {
         let v = self.value(c, None)?;
         match constant(&v) {
-            Some(w @ 1..=65535) => Ok(w as u32),
+            Some(w @ 0..=65535) => Ok(w as u32),
             _ => Err(c.error("expected a constant width in bits")),
         }
     }
