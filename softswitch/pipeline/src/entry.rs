@@ -102,6 +102,8 @@ pub struct EntryState {
     pub meter: Option<MeterConfig>,
     /// When a packet last hit it, or when it was inserted or modified.
     pub last_hit: Nanos,
+    /// Its number in the table, for [`Pipeline::entry_of_handle`](crate::Pipeline::entry_of_handle).
+    pub handle: u32,
 }
 
 /// Packets and bytes counted.
@@ -132,6 +134,23 @@ pub struct MeterConfig {
     pub pir: u64,
     /// Peak burst.
     pub pburst: u64,
+}
+
+/// The parameters of a CRC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrcConfig {
+    /// Width in bits: 16 or 32.
+    pub width: u32,
+    /// The polynomial without its leading term.
+    pub polynomial: u32,
+    /// The register's initial value, which is never reflected.
+    pub initial: u32,
+    /// The value for the final exclusive or.
+    pub final_xor: u32,
+    /// The least significant bit of a byte comes first.
+    pub reflect_data: bool,
+    /// The register's bits are reversed at the end.
+    pub reflect_remainder: bool,
 }
 
 /// A group of an action selector.

@@ -45,6 +45,12 @@ pub enum StateError {
         /// The object.
         what: String,
     },
+    /// The handle denotes an entry that was deleted; another entry has its slot.
+    #[error("{what} was deleted")]
+    Expired {
+        /// The object.
+        what: String,
+    },
     /// The operation would break a reference, such as deleting a member that a group uses.
     #[error("{what} is still in use by {by}")]
     InUse {

@@ -33,6 +33,8 @@ id! {
     ValueSetId,
     /// Index of a digest (learn list) in [`Info::digests`].
     DigestId,
+    /// Index of a named calculation in [`Info::calculations`].
+    CalculationId,
 }
 
 /// All objects of a program that the control plane can see.
@@ -56,6 +58,8 @@ pub struct Info {
     pub digests: Vec<DigestInfo>,
     /// Header types, in the JSON's order.
     pub header_types: Vec<HeaderTypeInfo>,
+    /// Named hash calculations.
+    pub calculations: Vec<CalculationInfo>,
     /// Error names and their codes in `standard_metadata.parser_error`.
     pub errors: Vec<(String, u64)>,
 }
@@ -89,6 +93,8 @@ by_name! {
     value_set, value_sets, ValueSetId;
     /// Returns the digest of this name.
     digest, digests, DigestId;
+    /// Returns the calculation of this name.
+    calculation, calculations, CalculationId;
 }
 
 /// A header type.
@@ -258,4 +264,38 @@ pub struct DigestInfo {
     pub id: u32,
     /// Widths of the fields, in order.
     pub fields: Vec<u32>,
+}
+
+/// A named hash calculation.
+#[derive(Debug, Clone)]
+pub struct CalculationInfo {
+    /// The name in the JSON.
+    pub name: String,
+    /// The parameters that the control plane can set.
+    pub kind: HashKind,
+}
+
+/// The parameters of a hash that the control plane can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashKind {
+    /// None.
+    Fixed,
+    /// Those of a CRC of 16 bits.
+    Crc16Custom,
+    /// Those of a CRC of 32 bits.
+    Crc32Custom,
+    /// The key of a Toeplitz hash.
+    Toeplitz,
+}
+
+impl HashKind {
+    /// Returns the kind of an algorithm by its name in the JSON.
+    pub(crate) fn by_name(algorithm: &str) -> Self {
+        match algorithm {
+            "crc16_custom" => Self::Crc16Custom,
+            "crc32_custom" => Self::Crc32Custom,
+            "toeplitz" => Self::Toeplitz,
+            _ => Self::Fixed,
+        }
+    }
 }

@@ -116,14 +116,15 @@ mod word;
 
 pub use digest::Digest;
 pub use entry::{
-    ActionCall, CounterValue, Entry, EntryAction, EntryKey, EntryState, Group, GroupMember,
-    MatchField, MeterConfig, WeightedAction,
+    ActionCall, CounterValue, CrcConfig, Entry, EntryAction, EntryKey, EntryState, Group,
+    GroupMember, MatchField, MeterConfig, WeightedAction,
 };
 pub use error::{LoadError, StateError};
 pub use info::{
-    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, HeaderTypeInfo,
-    Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit, ProfileId,
-    ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
+    ActionId, ActionInfo, CalculationId, CalculationInfo, CounterId, CounterInfo, DigestId,
+    DigestInfo, HashKind, HeaderTypeInfo, Implementation, Info, KeyInfo, MatchKind, MeterId,
+    MeterInfo, MeterUnit, ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo,
+    ValueSetId, ValueSetInfo,
 };
 pub use load::FORMAT_VERSION;
 pub use options::{Engine, Options};

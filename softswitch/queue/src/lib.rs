@@ -7,9 +7,12 @@
 #![warn(missing_docs)]
 
 mod aifo;
+mod class;
+mod exact_time;
 mod link;
 mod queue;
 
 pub use aifo::Aifo;
+pub use class::DEFAULT_CLASS_DEPTH;
 pub use link::{DEFAULT_QUEUE_PACKETS, LinkConfig, Loss, Nanos, PortLink};
 pub use queue::{Discipline, EgressQueue, PRIORITIES, QueueCounts, Slot, Started};

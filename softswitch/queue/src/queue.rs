@@ -18,11 +18,15 @@
 //! so that the new packet meets the right queue depth.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::ops::Range;
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::RngCore;
 
 use crate::aifo::Aifo;
+use crate::class::ClassLimit;
+use crate::exact_time::ExactTime;
 use crate::link::{LinkConfig, Nanos};
 
 /// Number of strict priorities per port. Larger priorities are served first.
@@ -44,8 +48,6 @@ pub enum Discipline {
     Aifo(Aifo),
 }
 
-const NANOS_PER_SECOND: u64 = 1_000_000_000;
-
 /// A queue of packets `P` that become frames `F` on the link.
 #[derive(Debug)]
 pub struct EgressQueue<P, F> {
@@ -55,6 +57,8 @@ pub struct EgressQueue<P, F> {
     waiting: VecDeque<Waiting<P>>,
     /// SP-PIFO: the least rank that each priority accepts.
     bounds: [u32; PRIORITIES],
+    /// The limits of each priority, if any is limited.
+    limits: Option<Box<[ClassLimit; PRIORITIES]>>,
     waiting_bytes: u64,
     free_at: ExactTime,
     in_flight: VecDeque<(Nanos, F)>,
@@ -89,13 +93,6 @@ pub struct Started<P> {
 /// The time at which the transmission of a frame begins.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Slot(ExactTime);
-
-/// A time in nanoseconds with a fraction, `part / rate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-struct ExactTime {
-    nanos: Nanos,
-    part: u64,
-}
 
 /// Counts of packets and frames by their fate.
 ///
@@ -137,12 +134,39 @@ impl<P, F> EgressQueue<P, F> {
             discipline,
             waiting: VecDeque::new(),
             bounds: [0; PRIORITIES],
+            limits: None,
             waiting_bytes: 0,
             free_at: ExactTime::default(),
             in_flight: VecDeque::new(),
             random: Pcg64Mcg::new(u128::from(seed)),
             counts: QueueCounts::default(),
         }
+    }
+
+    /// Limits the number of waiting packets of a priority. A priority whose rate alone is limited has
+    /// [`DEFAULT_CLASS_DEPTH`](crate::DEFAULT_CLASS_DEPTH).
+    ///
+    /// Limits apply to strict priorities only. Priorities above 7 count as 7.
+    pub fn limit_depth(&mut self, priority: usize, packets: u64) {
+        self.class_limit(priority).depth = packets;
+    }
+
+    /// Limits the rate of a priority in packets per second; `None` removes the limit.
+    pub fn limit_rate(&mut self, priority: usize, rate: Option<NonZeroU64>) {
+        self.class_limit(priority).set_rate(rate);
+    }
+
+    fn class_limit(&mut self, priority: usize) -> &mut ClassLimit {
+        let limits = self.limits.get_or_insert_default();
+        &mut limits[priority.min(PRIORITIES - 1)]
+    }
+
+    /// Returns the positions of a priority's packets.
+    fn class(&self, priority: usize) -> Range<usize> {
+        let urgency = priority as u32;
+        let begin = self.waiting.partition_point(|it| it.urgency > urgency);
+        let end = self.waiting.partition_point(|it| it.urgency >= urgency);
+        begin..end
     }
 
     /// Returns the link's configuration.
@@ -171,7 +195,7 @@ impl<P, F> EgressQueue<P, F> {
     /// If the queue is full, returns the dropped packet: this one, or in a PIFO the one with the largest rank. If the link is
     /// free and no packet waits, the packet is always accepted, because it will not wait.
     pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u32) -> Result<(), P> {
-        let will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
+        let mut will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
         let waiting = self.depth_packets();
         let (urgency, admitted) = match &mut self.discipline {
             Discipline::Priorities => (class.min(PRIORITIES as u32 - 1), true),
@@ -179,6 +203,9 @@ impl<P, F> EgressQueue<P, F> {
             Discipline::SpPifo => (self.sp_pifo_priority(class), true),
             Discipline::Aifo(aifo) => (0, aifo.admits(class, waiting)),
         };
+        if let Some(limits) = &self.limits {
+            will_wait |= limits[urgency as usize % PRIORITIES].ready_at.nanos > now;
+        }
         let is_full = will_wait && !(admitted && self.has_room(urgency, bytes));
         let mut dropped = None;
         if is_full {
@@ -221,6 +248,12 @@ impl<P, F> EgressQueue<P, F> {
             let same = self.waiting.iter().filter(|it| it.urgency == urgency);
             return (same.count() as u64) < limit / PRIORITIES as u64;
         }
+        if let (Some(limits), Discipline::Priorities) = (&self.limits, &self.discipline) {
+            let priority = urgency as usize;
+            if self.class(priority).len() as u64 >= limits[priority].depth {
+                return false;
+            }
+        }
         let room = self.link.queue_bytes.unwrap_or(u64::MAX);
         self.depth_packets() < limit && self.waiting_bytes + u64::from(bytes) <= room
     }
@@ -247,8 +280,16 @@ impl<P, F> EgressQueue<P, F> {
         if start.nanos > now {
             return None;
         }
-        let Waiting { packet, since, .. } = self.remove(position)?;
+        let Waiting {
+            packet,
+            since,
+            urgency,
+            ..
+        } = self.remove(position)?;
         self.counts.started += 1;
+        if let Some(limits) = &mut self.limits {
+            limits[urgency as usize % PRIORITIES].on_start(start.nanos);
+        }
         Some(Started {
             packet,
             enqueued_at: since,
@@ -300,6 +341,9 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Returns the time of the next start and the position of its packet: the most urgent one enqueued by then.
     fn next_start(&self) -> Option<(ExactTime, usize)> {
+        if let (Some(limits), Discipline::Priorities) = (&self.limits, &self.discipline) {
+            return self.next_limited_start(limits);
+        }
         let mut earliest: Option<(Nanos, usize)> = None;
         for (position, &Waiting { since, .. }) in self.waiting.iter().enumerate() {
             if since <= self.free_at.nanos {
@@ -312,28 +356,29 @@ impl<P, F> EgressQueue<P, F> {
         earliest.map(|(at, position)| (ExactTime::whole(at), position))
     }
 
+    /// Returns the time of the next start and the position of its packet if priorities are limited: of the first packets of
+    /// the priorities, the one that may start earliest, and among equals the most urgent.
+    fn next_limited_start(&self, limits: &[ClassLimit; PRIORITIES]) -> Option<(ExactTime, usize)> {
+        let heads = (0..PRIORITIES).rev().filter_map(|priority| {
+            let class = self.class(priority);
+            let first = self
+                .waiting
+                .get(class.start)
+                .filter(|_| !class.is_empty())?;
+            let ready = limits[priority].ready_at.nanos.max(first.since);
+            let at = match ready > self.free_at.nanos {
+                true => ExactTime::whole(ready),
+                false => self.free_at,
+            };
+            Some((at, class.start))
+        });
+        heads.min_by_key(|(at, _)| *at)
+    }
+
     fn remove(&mut self, position: usize) -> Option<Waiting<P>> {
         let waiting = self.waiting.remove(position)?;
         self.waiting_bytes -= u64::from(waiting.bytes);
         Some(waiting)
-    }
-}
-
-impl ExactTime {
-    fn whole(nanos: Nanos) -> Self {
-        Self { nanos, part: 0 }
-    }
-
-    /// Returns the time `8 * (bytes + overhead) / rate` seconds later, without rounding.
-    fn after_sending(self, bytes: u32, overhead: u32, rate: u64) -> Self {
-        let bits = (u128::from(bytes) + u128::from(overhead)) * 8;
-        let total = bits * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
-        let nanos = u64::try_from(total / u128::from(rate)).unwrap_or(u64::MAX);
-        Self {
-            nanos: self.nanos.saturating_add(nanos),
-            // Less than `rate`, so it fits.
-            part: (total % u128::from(rate)) as u64,
-        }
     }
 }
 

@@ -158,6 +158,10 @@ pub struct Options {
     #[command(flatten)]
     pub tls: TlsOptions,
 
+    /// Serve BMv2's Thrift services on a TCP port (0 selects a free one)
+    #[arg(long, value_name = "PORT")]
+    pub thrift_port: Option<u16>,
+
     /// Options without effect.
     #[command(flatten)]
     pub unused: Unused,
@@ -317,7 +321,8 @@ mod tests {
         assert_eq!(options.interface.len(), 2);
         assert_eq!((options.cpu_port, options.drop_port), (Some(510), 509));
         assert_eq!(options.grpc_server_addr, Address::Tcp("127.0.0.1:0".into()));
-        assert_eq!(options.notes.len(), 1);
+        assert_eq!(options.thrift_port, Some(9090));
+        assert!(options.notes.is_empty());
         assert_eq!(options.pcap, None);
         let options = parse("prog.json --pcap dir -i 1@veth1 --trace json --trace-file t").unwrap();
         assert_eq!(options.pcap, Some("dir".into()));
@@ -383,19 +388,11 @@ mod tests {
         let options = options.unwrap();
         assert_eq!(options.program, Some("build/basic.json".into()));
         assert_eq!(options.cpu_port, Some(255));
-        assert_eq!(options.unused.thrift_port, Some(9090));
+        assert_eq!(options.thrift_port, Some(9090));
         let notes: Vec<&str> = (options.notes.iter())
             .map(|note| note.split(' ').next().unwrap())
             .collect();
-        assert_eq!(
-            notes,
-            [
-                "--nanolog",
-                "--debugger",
-                "--priority-queues",
-                "--thrift-port"
-            ]
-        );
+        assert_eq!(notes, ["--nanolog", "--debugger", "--priority-queues"]);
         let packets = parse("--no-p4 -i 1@a -- --dp-grpc-server-addr 0.0.0.0:1").unwrap();
         assert_eq!((packets.interface.len(), packets.notes.len()), (0, 1));
         // A program with --no-p4 is ignored, as in BMv2, and options may be abbreviated.

@@ -13,5 +13,6 @@ pub mod packet_service;
 pub mod port;
 pub mod proto;
 pub mod switch;
+pub mod thrift;
 pub mod tls;
 pub mod trace;

@@ -4,6 +4,7 @@
 mod logging;
 mod ports;
 
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,12 @@ use ports::Ports;
 use softswitch::cli::Options;
 use softswitch::dataplane::PortSetup;
 use softswitch::log::{Log, PacketLog};
+use softswitch::p4rt::deployment::LoadedProgram;
 use softswitch::port::files::{self, Feed};
 use softswitch::switch::{Config, Switch};
-use softswitch::tls;
 use softswitch::trace::TraceLog;
-use softswitch_pipeline::{FORMAT_VERSION, Program};
+use softswitch::{thrift, tls};
+use softswitch_pipeline::FORMAT_VERSION;
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
@@ -66,6 +68,9 @@ async fn serve(config: Config, feeds: Option<(Vec<Feed>, u64)>) -> anyhow::Resul
     if let Some(address) = &switch.packets_address {
         println!("dp-grpc-server-addr={address}");
     }
+    if let Some(server) = &switch.thrift {
+        println!("thrift-addr={}", server.address());
+    }
     println!("ready");
     if let Some((feeds, seconds)) = feeds {
         let play = move || files::play(feeds, Duration::from_secs(seconds));
@@ -97,7 +102,7 @@ fn configure(
         let path_text = path.display();
         let json = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read program {path_text}"))?;
-        Program::load(&json).with_context(|| format!("cannot load program {path_text}"))
+        LoadedProgram::load(json).with_context(|| format!("cannot load program {path_text}"))
     });
     let trace = options.trace.map(|format| {
         let path = options.trace_file.as_deref();
@@ -111,6 +116,7 @@ fn configure(
         drop_port: options.drop_port,
         ..softswitch_pipeline::Options::default()
     };
+    let thrift = thrift_config(&options)?;
     Ok(Config {
         threads: options.threads(),
         device_id: options.device_id,
@@ -124,7 +130,23 @@ fn configure(
         tls: tls::configure(&options.tls)?,
         grpc: options.grpc_server_addr,
         metrics: options.metrics_addr,
+        thrift,
         trace: trace.transpose()?,
         log: log.map(|log| PacketLog::new(log, options.drop_port)),
     })
+}
+
+/// Binds the port of the Thrift server.
+fn thrift_config(options: &Options) -> anyhow::Result<Option<thrift::Config>> {
+    let Some(port) = options.thrift_port else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+    Ok(Some(thrift::Config {
+        listener: listener
+            .with_context(|| format!("--thrift-port: cannot listen on port {port}"))?,
+        enable_swap: !options.disable_swap,
+        priority_queues: options.unused.priority_queues.unwrap_or(1),
+    }))
 }

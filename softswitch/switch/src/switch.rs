@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use parking_lot::Mutex;
-use softswitch_pipeline::{Options, Pipeline, Program};
+use softswitch_pipeline::Options;
+use softswitch_thrift::server::Server as ThriftServer;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
@@ -20,10 +20,11 @@ use crate::dataplane::{Ends, Engine, Handle, Observers, PacketStream, PortSetup,
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
 use crate::metrics::Metrics;
-use crate::p4rt::deployment::Target;
+use crate::p4rt::deployment::{LoadedProgram, Target};
 use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
 use crate::packet_service::PacketService;
+use crate::thrift;
 use crate::trace::TraceLog;
 
 /// Maximum number of packets and digests that wait for the control plane; further ones are dropped.
@@ -37,7 +38,7 @@ pub struct Config {
     /// P4Runtime device id.
     pub device_id: u64,
     /// The initial program, if any.
-    pub program: Option<Program>,
+    pub program: Option<LoadedProgram>,
     /// The ports.
     pub ports: Vec<PortSetup>,
     /// Number of packet threads.
@@ -58,6 +59,8 @@ pub struct Config {
     pub tls: Option<ServerTlsConfig>,
     /// Address of the metrics server, if any.
     pub metrics: Option<Address>,
+    /// The Thrift server, if any.
+    pub thrift: Option<thrift::Config>,
     /// The output for packet traces, if enabled.
     pub trace: Option<TraceLog>,
     /// The log of packets, if enabled.
@@ -74,6 +77,8 @@ pub struct Switch {
     pub packets_address: Option<Address>,
     /// The counters.
     pub metrics: Metrics,
+    /// The Thrift server.
+    pub thrift: Option<ThriftServer>,
     dataplane: Arc<Handle>,
     dataplane_ends: Ends,
     tasks: Vec<JoinHandle<()>>,
@@ -117,21 +122,26 @@ impl Switch {
             dataplane: Arc::clone(&dataplane),
             ports: engine.ports(),
         };
-        if let Some(program) = config.program {
-            let pipeline = Pipeline::new(program, options.clone());
-            dataplane.set_pipeline(Arc::new(Mutex::new(pipeline)));
-        }
         let target = Target {
             options,
             ports: has_interfaces.then(|| engine.ports().iter().map(|port| port.number).collect()),
             keeps_program: config.keeps_program,
         };
+        let ports = engine.port_control();
         let dataplane_ends = engine.spawn()?;
         let device = Arc::new(Device::new(
             config.device_id,
             Arc::clone(&dataplane),
             target,
         ));
+        if let Some(program) = config.program {
+            let deployment = device.deployment_of(program);
+            device.run(Arc::new(deployment));
+        }
+        let thrift = config
+            .thrift
+            .map(|config| thrift::start(config, Arc::clone(&device), ports));
+        let thrift = thrift.transpose().context("--thrift-port")?;
         let mut tasks = Vec::new();
         let event_device = Arc::clone(&device);
         tasks.push(tokio::spawn(async move {
@@ -157,6 +167,7 @@ impl Switch {
             metrics_address,
             packets_address,
             metrics,
+            thrift,
             dataplane,
             dataplane_ends,
             tasks,
@@ -188,8 +199,10 @@ impl Switch {
             grpc,
             metrics_address,
             packets_address,
+            thrift,
             ..
         } = self;
+        drop(thrift);
         // The results do not matter any more; all threads have ended when the channel is closed.
         while dataplane_ends.recv().await.is_some() {}
         grpc.clean_up();

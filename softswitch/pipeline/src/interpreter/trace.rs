@@ -165,7 +165,7 @@ impl Machine<'_> {
             } => {
                 let hash = &self.calculations[*calculation as usize].hash;
                 let shown = vec![
-                    ("algorithm", format!("{hash:?}").to_lowercase()),
+                    ("algorithm", hash.name()),
                     ("base", number(&range[0])),
                     ("size", number(&range[1])),
                 ];

@@ -19,7 +19,8 @@ use serde_json::Value as Json;
 
 use crate::error::LoadError;
 use crate::info::{
-    ActionInfo, CounterInfo, DigestInfo, Info, MeterInfo, MeterUnit, RegisterInfo, ValueSetInfo,
+    ActionInfo, CalculationInfo, CounterInfo, DigestInfo, HashKind, Info, MeterInfo, MeterUnit,
+    RegisterInfo, ValueSetInfo,
 };
 use crate::phv::Field;
 use crate::program::calculation::{Calculation, Input};
@@ -69,7 +70,7 @@ fn compile(document: &Json) -> Result<Compiled> {
     let meters = meters(&root, &mut info)?;
     let registers = registers(&root, &mut info)?;
     let (digests, digest_ids) = digests(&root, &names, &mut info)?;
-    let (calculations, calculation_names) = calculations(&root, &names)?;
+    let (calculations, calculation_names) = calculations(&root, &names, &mut info)?;
     for s in root.get("parse_vsets").items()? {
         let width = s.get("compressed_bitwidth").u32()?;
         let name = s.get("name").str()?.to_owned();
@@ -287,11 +288,23 @@ fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
     Ok(calculation)
 }
 
-fn calculations(root: &Cursor, names: &Names) -> Result<(Vec<Calculation>, HashMap<String, u32>)> {
+fn calculations(
+    root: &Cursor,
+    names: &Names,
+    info: &mut Info,
+) -> Result<(Vec<Calculation>, HashMap<String, u32>)> {
     let (mut list, mut index) = (Vec::new(), HashMap::new());
     for c in root.get("calculations").items()? {
-        index.insert(c.get("name").str()?.to_owned(), list.len() as u32);
-        list.push(calculation(&c, names)?);
+        let (name, algorithm) = (c.get("name").str()?.to_owned(), c.get("algo").str()?);
+        let number = list.len() as u32;
+        index.insert(name.clone(), number);
+        info.calculations.push(CalculationInfo {
+            name,
+            kind: HashKind::by_name(algorithm),
+        });
+        let mut calculation = calculation(&c, names)?;
+        calculation.hash = calculation.hash.of_calculation(algorithm, number);
+        list.push(calculation);
     }
     Ok((list, index))
 }

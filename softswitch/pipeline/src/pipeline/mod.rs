@@ -35,6 +35,12 @@ impl Pipeline {
         }
     }
 
+    /// Resets all state to the program's initial state, except the parameters of hashes, whether ports are up, and whether
+    /// tracing is on.
+    pub fn reset_state(&mut self) {
+        self.architecture.reset_state(self.program.compiled());
+    }
+
     /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program

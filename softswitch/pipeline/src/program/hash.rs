@@ -5,6 +5,9 @@ use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, Crc, Table};
 use softswitch_random::Rng;
 use xxhash_rust::xxh64::xxh64;
 
+use crate::info::HashKind;
+use crate::program::hash_parameters::HashParameters;
+
 /// A hash algorithm, under the name in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hash {
@@ -22,6 +25,8 @@ pub(crate) enum Hash {
     Toeplitz,
     RoundRobin,
     Random,
+    /// The hash of a named calculation with parameters that the control plane sets: its kind and the calculation's number.
+    Configurable(HashKind, u32),
 }
 
 /// Bytes that a large table processes at once.
@@ -64,9 +69,39 @@ impl Hash {
         })
     }
 
-    /// Returns the hash of `data`. `calls` counts the calls of a round robin.
-    pub(crate) fn compute(self, data: &[u8], rng: &mut Rng, calls: &mut u64) -> u64 {
+    /// Returns the name for traces.
+    pub(crate) fn name(self) -> String {
         match self {
+            Self::Configurable(kind, _) => format!("{kind:?}").to_lowercase(),
+            fixed => format!("{fixed:?}").to_lowercase(),
+        }
+    }
+
+    /// Returns the hash of a named calculation, whose parameters the control plane may set.
+    pub(crate) fn of_calculation(self, algorithm: &str, number: u32) -> Self {
+        match HashKind::by_name(algorithm) {
+            HashKind::Fixed => self,
+            kind => Self::Configurable(kind, number),
+        }
+    }
+
+    /// Returns the hash of `data`. `calls` counts the calls of a round robin, and `parameters` are those of the named
+    /// calculations.
+    pub(crate) fn compute(
+        self,
+        data: &[u8],
+        rng: &mut Rng,
+        calls: &mut u64,
+        parameters: &[HashParameters],
+    ) -> u64 {
+        match self {
+            Self::Configurable(kind, number) => match (&parameters[number as usize], kind) {
+                (HashParameters::Crc(crc), _) => crc.compute(data),
+                (HashParameters::Toeplitz(key), _) => key.compute(data).into(),
+                (HashParameters::Default, HashKind::Crc16Custom) => crc16(data).into(),
+                (HashParameters::Default, HashKind::Crc32Custom) => crc32fast::hash(data).into(),
+                (HashParameters::Default, HashKind::Toeplitz | HashKind::Fixed) => 0,
+            },
             Self::Crc8Custom => CRC8.checksum(data).into(),
             Self::Crc16 => crc16(data).into(),
             Self::Crc32 => crc32fast::hash(data).into(),
@@ -78,7 +113,7 @@ impl Hash {
             Self::Identity => data.iter().take(8).fold(0, |v, &b| v << 8 | u64::from(b)),
             Self::Xxh64 => xxh64(data, 0),
             Self::Fnv => fnv(data).into(),
-            // The key is zero by default, and P4Runtime cannot set it.
+            // The key is zero by default.
             Self::Toeplitz => 0,
             Self::RoundRobin => {
                 *calls += 1;
@@ -154,7 +189,7 @@ mod tests {
     fn hash(name: &str, data: &[u8]) -> u64 {
         Hash::by_name(name)
             .unwrap()
-            .compute(data, &mut Rng::new(0), &mut 0)
+            .compute(data, &mut Rng::new(0), &mut 0, &[])
     }
 
     #[test]

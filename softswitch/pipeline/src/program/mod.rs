@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod criteria;
 pub(crate) mod expr;
 pub(crate) mod hash;
+pub(crate) mod hash_parameters;
 pub(crate) mod key;
 pub(crate) mod key_part;
 pub(crate) mod layout;

@@ -11,6 +11,7 @@ use crate::info::{Info, MeterUnit};
 use crate::options::Options;
 use crate::packet::Packet;
 use crate::program::calculation::{BitBuffer, Calculation};
+use crate::program::hash_parameters::HashParameters;
 use crate::program::layout::Layout;
 use crate::trace::Recorder;
 
@@ -28,6 +29,8 @@ pub(crate) struct Externs {
     pub(crate) trace: Option<Box<Recorder>>,
     /// Number of calls of round-robin hashes.
     pub(crate) round_robin: u64,
+    /// Parameters of the named calculations.
+    pub(crate) hash_parameters: Vec<HashParameters>,
     pub(crate) scratch: BitBuffer,
     pub(crate) drop_port: u32,
     /// Maximum number of loop iterations of a packet.
@@ -59,6 +62,7 @@ impl Externs {
             keep_log: options.keep_log,
             trace: None,
             round_robin: 0,
+            hash_parameters: vec![HashParameters::Default; info.calculations.len()],
             scratch: BitBuffer::default(),
             drop_port: options.drop_port,
             max_iterations: options.max_iterations,
@@ -71,7 +75,11 @@ impl Externs {
             return c.sum(layout, &pkt.mem, pkt.payload());
         }
         c.collect(layout, &pkt.mem, pkt.payload(), &mut self.scratch);
-        c.hash
-            .compute(&self.scratch.bytes, &mut self.rng, &mut self.round_robin)
+        c.hash.compute(
+            &self.scratch.bytes,
+            &mut self.rng,
+            &mut self.round_robin,
+            &self.hash_parameters,
+        )
     }
 }

@@ -37,6 +37,16 @@ impl V1Model {
         }
     }
 
+    /// Resets the state of the program, except the parameters of hashes.
+    pub(crate) fn reset_state(&mut self, c: &Compiled) {
+        let mut new = State::new(c, &self.options);
+        std::mem::swap(&mut new.ports_down, &mut self.state.ports_down);
+        let (new_externs, old) = (&mut new.externs, &mut self.state.externs);
+        std::mem::swap(&mut new_externs.trace, &mut old.trace);
+        std::mem::swap(&mut new_externs.hash_parameters, &mut old.hash_parameters);
+        self.state = new;
+    }
+
     /// Takes back a packet that a queue dropped.
     pub(crate) fn recycle(&mut self, d: Descriptor) {
         if let Some(trace) = self.trace() {

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 
 use super::*;
+use crate::class::DEFAULT_CLASS_DEPTH;
 use crate::link::Loss;
 
 fn rated(rate: u64) -> LinkConfig {
@@ -364,4 +365,60 @@ proptest! {
             prop_assert!(queue.depth_packets() <= limit);
         }
     }
+}
+
+#[test]
+fn limited_rate_of_a_priority_is_exact() {
+    // 7 packets per second, on a link that takes no time.
+    let mut queue = EgressQueue::new(LinkConfig::default(), 0);
+    queue.limit_rate(0, NonZeroU64::new(7));
+    queue.limit_depth(0, 1000);
+    for _ in 0..700 {
+        queue.enqueue(0, 64, 64, 0).unwrap();
+    }
+    let mut out = Vec::new();
+    while let Some(at) = queue.next_event() {
+        out.extend(serve(&mut queue, at));
+    }
+    let times: Vec<u64> = out.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times.len(), 700);
+    for (n, at) in (0u128..).zip(&times) {
+        let exact = n * 1_000_000_000 / 7;
+        assert!(exact.abs_diff(u128::from(*at)) <= n, "packet {n} at {at}");
+    }
+}
+
+#[test]
+fn limited_priority_does_not_delay_others() {
+    let mut queue = EgressQueue::new(LinkConfig::default(), 0);
+    queue.limit_rate(5, NonZeroU64::new(10));
+    for bytes in [1, 2, 3] {
+        queue.enqueue(0, bytes, bytes, 5).unwrap();
+    }
+    queue.enqueue(0, 100, 100, 0).unwrap();
+    assert_eq!(serve(&mut queue, 0), [(0, 1), (0, 100)]);
+    assert_eq!(queue.next_event(), Some(100_000_000));
+    assert_eq!(serve(&mut queue, 100_000_000), [(100_000_000, 2)]);
+    queue.limit_rate(5, None);
+    assert_eq!(serve(&mut queue, 100_000_001), [(100_000_000, 3)]);
+}
+
+#[test]
+fn limited_depth_of_a_priority_drops_only_its_packets() {
+    let mut queue = EgressQueue::new(rated(8), 0);
+    queue.limit_depth(1, 2);
+    // One in transmission.
+    queue.enqueue(0, 1, 1, 1).unwrap();
+    assert_eq!(
+        queue
+            .start(0)
+            .map(|s| (s.packet, queue.transmit(s.slot, 1, 1))),
+        Some((1, ()))
+    );
+    assert!(queue.enqueue(0, 2, 1, 1).is_ok());
+    assert!(queue.enqueue(0, 3, 1, 1).is_ok());
+    assert_eq!(queue.enqueue(0, 4, 1, 1), Err(4));
+    // The other priorities have the default.
+    assert!((0..DEFAULT_CLASS_DEPTH).all(|_| queue.enqueue(0, 5, 1, 0).is_ok()));
+    assert_eq!(queue.enqueue(0, 6, 1, 0), Err(6));
 }

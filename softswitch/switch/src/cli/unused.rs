@@ -44,9 +44,9 @@ pub struct Unused {
     #[arg(long = "max-port-count", value_name = "N")]
     _max_port_count: Option<u32>,
 
-    /// each port has 8 queues
-    #[arg(long = "priority-queues", value_name = "N")]
-    _priority_queues: Option<u32>,
+    /// each port has 8 queues; only Thrift clients number them in this way
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub priority_queues: Option<u32>,
 
     /// the number of multicast groups is unlimited
     #[arg(long = "max-mc-groups", value_name = "N")]
@@ -59,10 +59,6 @@ pub struct Unused {
     /// the number of replicas is unlimited
     #[arg(long = "max-l2-entries", value_name = "N")]
     _max_l2_entries: Option<u32>,
-
-    /// there is no Thrift server: use P4Runtime
-    #[arg(long, value_name = "PORT")]
-    pub thrift_port: Option<u16>,
 }
 
 /// Returns a note about each option of [`Unused`] on the command line.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data plane and its threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, anyhow};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::alarm::Alarm;
+use super::entrance::Entrance;
 use super::outlet::Outlet;
+use super::port_control::PortControl;
 use super::port_view::PortView;
-use super::shared::Shared;
+use super::shared::{SPARE_SLOTS, Shared};
 use super::switching::Switching;
-use super::worker::{Entrance, Worker};
+use super::worker::Worker;
 use super::{Handle, Setup};
 
 /// A data plane, ready to run.
@@ -20,6 +22,7 @@ pub struct Engine {
     handle: Arc<Handle>,
     ports: Vec<PortView>,
     workers: Vec<Worker>,
+    shared: Arc<Shared>,
 }
 
 /// A channel with the result of each thread.
@@ -67,10 +70,14 @@ impl Engine {
             entrances[owner].push(Entrance::new(slot, port.receiver, counters()));
             ports.push(view);
         }
+        let spare = std::iter::repeat_with(OnceLock::new).take(SPARE_SLOTS);
+        let outlets = outlets.into_iter().map(OnceLock::from).chain(spare);
         let shared = Arc::new(Shared {
             handle: Arc::clone(&handle),
             switching: Mutex::new(switching),
-            outlets,
+            outlets: outlets.collect(),
+            changes: (0..threads).map(|_| Mutex::default()).collect(),
+            seed: setup.seed,
         });
         let workers = entrances.into_iter().zip(timers).enumerate();
         let workers = workers.map(|(index, (entrances, timer))| {
@@ -80,7 +87,13 @@ impl Engine {
             workers: workers.collect::<anyhow::Result<_>>()?,
             handle,
             ports,
+            shared,
         })
+    }
+
+    /// Returns the access to ports and queues.
+    pub fn port_control(&self) -> PortControl {
+        PortControl::new(Arc::clone(&self.shared))
     }
 
     /// Returns the control plane's handle.

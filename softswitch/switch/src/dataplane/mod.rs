@@ -10,10 +10,13 @@ mod alarm;
 mod clock;
 pub mod counters;
 mod engine;
+mod entrance;
 mod observers;
 mod outlet;
 mod packet_stream;
+mod port_control;
 mod port_view;
+mod queue_limit;
 mod shared;
 mod switching;
 mod worker;
@@ -39,7 +42,9 @@ use softswitch_queue::LinkConfig;
 pub use engine::{Ends, Engine};
 pub use observers::Observers;
 pub use packet_stream::{PacketStream, StreamPacket};
-pub use port_view::PortView;
+pub use port_control::PortControl;
+pub use port_view::{PortStatus, PortView};
+pub use queue_limit::QueueLimit;
 
 /// A pipeline that the data plane and the control plane share. Locks must be short.
 pub type SharedPipeline = Arc<Mutex<Pipeline>>;

@@ -22,7 +22,8 @@ pub struct Outlet {
 }
 
 struct Sending {
-    transmitter: Box<dyn Transmit>,
+    /// `None` after the port was detached.
+    transmitter: Option<Box<dyn Transmit>>,
     frames: Vec<Vec<u8>>,
 }
 
@@ -36,7 +37,7 @@ impl Outlet {
         Self {
             waiting: Mutex::default(),
             sending: Mutex::new(Sending {
-                transmitter,
+                transmitter: Some(transmitter),
                 frames: Vec::new(),
             }),
             counters,
@@ -50,6 +51,11 @@ impl Outlet {
         self.waiting.lock().append(made);
     }
 
+    /// Stops sending, and closes the interface.
+    pub(super) fn close(&self) {
+        self.sending.lock().transmitter = None;
+    }
+
     /// Sends all added frames and moves their buffers to `spare`.
     pub(super) fn send(&self, spare: &mut Vec<Vec<u8>>) -> Option<PortError> {
         let mut sending = self.sending.lock();
@@ -61,6 +67,11 @@ impl Outlet {
         if frames.is_empty() {
             return None;
         }
+        let Some(transmitter) = transmitter else {
+            self.counters.port_down.add(frames.len() as u64);
+            spare.append(frames);
+            return None;
+        };
         for frame in frames.drain(..) {
             transmitter.send(&frame);
             spare.push(frame);

@@ -15,3 +15,14 @@ pub struct PortView {
     /// The port's counters.
     pub counters: Arc<PortCounters>,
 }
+
+/// A port's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortStatus {
+    /// The port's number.
+    pub number: u32,
+    /// The interface's name.
+    pub name: String,
+    /// True unless the interface is known to be down.
+    pub up: bool,
+}

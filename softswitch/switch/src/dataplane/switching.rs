@@ -4,8 +4,8 @@
 mod packets;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::MutexGuard;
 use softswitch_pipeline::{Descriptor, EgressOutput, Nanos, Pipeline, Recirculated};
@@ -16,7 +16,8 @@ use super::alarm::Alarm;
 use super::counters::{PortCounters, SwitchCounters};
 use super::outlet::Outlet;
 use super::packet_stream::PacketStream;
-use super::port_view::PortView;
+use super::port_view::{PortStatus, PortView};
+use super::queue_limit::QueueLimit;
 use super::{Event, Handle, SharedPipeline};
 use crate::port::PortError;
 
@@ -121,6 +122,68 @@ impl Switching {
         });
     }
 
+    /// Returns the number of slots, of attached and detached ports.
+    pub(super) fn slots(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Returns the slot of an attached port.
+    pub(super) fn slot(&self, number: u32) -> Option<usize> {
+        self.slots.get(&number).copied()
+    }
+
+    /// Returns the attached ports, by number.
+    pub(super) fn attached_ports(&self) -> Vec<PortStatus> {
+        let mut ports: Vec<_> = self
+            .slots
+            .values()
+            .map(|&slot| &self.ports[slot])
+            .map(|port| PortStatus {
+                number: port.number,
+                name: port.name.clone(),
+                up: port.up && port.attached,
+            })
+            .collect();
+        ports.sort_by_key(|port| port.number);
+        ports
+    }
+
+    /// Detaches a port; returns its slot and the thread that owns it. Packets in its queue are dropped when they are due. The
+    /// pipeline must be unlocked.
+    pub(super) fn detach(&mut self, number: u32) -> Option<(usize, usize)> {
+        let slot = self.slots.remove(&number)?;
+        let port = &mut self.ports[slot];
+        (port.attached, port.up) = (false, false);
+        let owner = port.owner;
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.lock().set_port_up(number, false);
+        }
+        Some((slot, owner))
+    }
+
+    /// Limits the queues of priorities, of one port or of all. Returns false if the port does not exist.
+    pub(super) fn limit(
+        &mut self,
+        port: Option<u32>,
+        priorities: impl Iterator<Item = usize> + Clone,
+        limit: QueueLimit,
+    ) -> bool {
+        let slots = match port.map(|number| self.slot(number)) {
+            None => 0..self.ports.len(),
+            Some(Some(slot)) => slot..slot + 1,
+            Some(None) => return false,
+        };
+        for port in &mut self.ports[slots] {
+            for priority in priorities.clone() {
+                match limit {
+                    QueueLimit::Depth(packets) => port.queue.limit_depth(priority, packets),
+                    QueueLimit::Rate(rate) => port.queue.limit_rate(priority, rate),
+                }
+            }
+        }
+        true
+    }
+
     fn switch_counters(&self) -> &SwitchCounters {
         &self.handle.counters
     }
@@ -135,11 +198,13 @@ impl Switching {
     /// Ends a thread's turn: moves frames to the outlets, and updates the timers of sleeping threads.
     pub(super) fn end(
         &mut self,
-        outlets: &[Outlet],
+        outlets: &[OnceLock<Outlet>],
         leaving: &mut Vec<usize>,
     ) -> anyhow::Result<()> {
         for &slot in &self.leaving {
-            outlets[slot].add(&mut self.ports[slot].made);
+            if let Some(outlet) = outlets[slot].get() {
+                outlet.add(&mut self.ports[slot].made);
+            }
         }
         leaving.append(&mut self.leaving);
         for thread in 0..self.alarms.len() {
@@ -176,7 +241,12 @@ impl Switching {
                 let mut pipeline = pipeline.lock();
                 let is_traced = self.handle.observers.need_traces(pipeline.program());
                 pipeline.set_tracing(is_traced);
-                for port in self.ports.iter().filter(|port| !port.up) {
+                let down = self.ports.iter().filter(|port| !port.up);
+                for port in down.filter(|port| {
+                    self.slots
+                        .get(&port.number)
+                        .is_none_or(|&s| !self.ports[s].up)
+                }) {
                     pipeline.set_port_up(port.number, false);
                 }
                 let stream = self.handle.packet_stream.as_ref();

@@ -11,11 +11,11 @@ use nix::sys::timerfd::TimerFd;
 use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
-use super::counters::PortCounters;
+use super::entrance::Entrance;
 use super::packet_stream::PacketStream;
-use super::shared::Shared;
+use super::shared::{Change, Shared};
 use super::switching::Locked;
-use crate::port::{PortError, Receive};
+use crate::port::PortError;
 
 const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
@@ -26,27 +26,8 @@ const BATCHES_PER_LOOK: u32 = 64;
 /// Interval at which the ports' drop counters are read while there is traffic.
 const DROPS_READ_EVERY: Nanos = 1_000_000_000;
 
-/// A port on which a thread receives.
-pub(super) struct Entrance {
-    slot: usize,
-    receiver: Box<dyn Receive>,
-    counters: Arc<PortCounters>,
-    filled: bool,
-}
-
-impl Entrance {
-    pub(super) fn new(
-        slot: usize,
-        receiver: Box<dyn Receive>,
-        counters: Arc<PortCounters>,
-    ) -> Self {
-        Self {
-            slot,
-            receiver,
-            counters,
-            filled: false,
-        }
-    }
+fn readable(data: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN, data)
 }
 
 /// The state of a thread.
@@ -75,7 +56,6 @@ impl Worker {
         timer: Arc<TimerFd>,
     ) -> anyhow::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("creating an epoll")?;
-        let readable = |data| EpollEvent::new(EpollFlags::EPOLLIN, data);
         epoll.add(&shared.handle.wakes[index], readable(WAKE))?;
         epoll.add(timer.as_fd(), readable(TIMER))?;
         for (i, entrance) in entrances.iter().enumerate() {
@@ -141,12 +121,13 @@ impl Worker {
             Err(nix::errno::Errno::EINTR) => return Ok(()),
             Err(e) => return Err(e).context("waiting for packets"),
         };
+        let mut woken = false;
         for event in &self.events[..n] {
             match event.data() {
                 WAKE => {
                     // The value does not matter: the request itself is stored elsewhere.
                     let _ = self.shared.handle.wakes[self.index].read();
-                    self.due = true;
+                    (woken, self.due) = (true, true);
                 }
                 TIMER => {
                     let _ = self.timer.wait();
@@ -166,7 +147,39 @@ impl Worker {
                 _ => {}
             }
         }
+        // The events refer to the ports before the changes.
+        if woken { self.change() } else { Ok(()) }
+    }
+
+    /// Attaches and detaches ports.
+    fn change(&mut self) -> anyhow::Result<()> {
+        let changes = std::mem::take(&mut *self.shared.changes[self.index].lock());
+        for change in changes {
+            match change {
+                Change::Attach(entrance) => {
+                    let event = readable(self.entrances.len() as u64);
+                    self.epoll.add(entrance.receiver.poll_fd(), event)?;
+                    self.entrances.push(entrance);
+                    self.events.push(EpollEvent::empty());
+                }
+                Change::Detach(slot) => self.remove_entrance(slot),
+            }
+        }
         Ok(())
+    }
+
+    fn remove_entrance(&mut self, slot: usize) {
+        let Some(at) = self.entrances.iter().position(|e| e.slot == slot) else {
+            return;
+        };
+        let entrance = self.entrances.swap_remove(at);
+        // A failed port was deleted before.
+        let _ = self.epoll.delete(entrance.receiver.poll_fd());
+        if let Some(moved) = self.entrances.get(at) {
+            let fd = moved.receiver.poll_fd();
+            // A failed port does not have events.
+            let _ = self.epoll.modify(fd, &mut readable(at as u64));
+        }
     }
 
     /// Handles the events under the data plane's lock, then sends the frames.
@@ -224,7 +237,8 @@ impl Worker {
         switching.end(&self.shared.outlets, &mut self.leaving)?;
         drop(switching);
         for slot in self.leaving.drain(..) {
-            if let Some(error) = self.shared.outlets[slot].send(&mut self.spare) {
+            let outlet = self.shared.outlets[slot].get();
+            if let Some(error) = outlet.and_then(|outlet| outlet.send(&mut self.spare)) {
                 self.shared.switching.lock().failed(slot, error);
             }
         }

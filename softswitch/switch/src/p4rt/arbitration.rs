@@ -32,6 +32,11 @@ struct RoleState {
 }
 
 impl Arbitration {
+    /// Returns the device's id.
+    pub fn device_id(&self) -> u64 {
+        self.device_id
+    }
+
     /// Creates the state without clients.
     pub fn new(device_id: u64) -> Self {
         Self {

@@ -8,10 +8,10 @@ mod device_config;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use softswitch_pipeline::{Digest, Nanos, Options, Pipeline, Program};
+use parking_lot::{Mutex, MutexGuard};
+use softswitch_pipeline::{Digest, LoadError, Nanos, Options, Pipeline, Program};
 
-use super::entity::{self, View};
+use super::entity::{self, Context, View};
 use super::error::{P4Error, P4Result};
 use super::notes::Notes;
 use super::schema::Schema;
@@ -27,6 +27,26 @@ pub struct Target {
     pub ports: Option<BTreeSet<u32>>,
     /// Refuse configs, so that the initial program stays (`--disable-swap`).
     pub keeps_program: bool,
+}
+
+/// A program with the JSON from which it was loaded.
+#[derive(Debug, Clone)]
+pub struct LoadedProgram {
+    /// The BMv2 JSON.
+    pub json: String,
+    /// The program.
+    pub program: Program,
+}
+
+impl LoadedProgram {
+    /// Loads BMv2 JSON.
+    ///
+    /// # Errors
+    /// The fault in the JSON.
+    pub fn load(json: String) -> Result<Self, LoadError> {
+        let program = Program::load(&json)?;
+        Ok(Self { json, program })
+    }
 }
 
 /// A forwarding pipeline config with its state.
@@ -63,6 +83,45 @@ impl Deployment {
             pipeline,
             notes: Mutex::default(),
         })
+    }
+
+    /// Returns the deployment of a program without P4Info, which P4Runtime cannot use.
+    pub fn without_p4info(program: LoadedProgram, target: &Target) -> Self {
+        let LoadedProgram { json, program } = program;
+        let pipeline = Pipeline::new(program, target.options.clone());
+        Self {
+            config: ForwardingPipelineConfig {
+                p4_device_config: json.into(),
+                ..Default::default()
+            },
+            schema: Schema::default(),
+            pipeline: Arc::new(Mutex::new(pipeline)),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Runs a function with the state locked, while packets wait.
+    pub fn with_context<R>(&self, now: Nanos, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
+        let mut notes = self.notes.lock();
+        let mut pipeline = self.pipeline.lock();
+        let result = f(&mut Context {
+            pipeline: &mut pipeline,
+            notes: &mut notes,
+            now,
+            undo: None,
+        });
+        // Packets that have arrived in the meantime go first.
+        MutexGuard::unlock_fair(pipeline);
+        result
+    }
+
+    /// Resets the state to the program's initial state. The digests that controllers have enabled stay enabled.
+    pub fn reset_state(&self) {
+        let mut notes = self.notes.lock();
+        self.pipeline.lock().reset_state();
+        let digests = std::mem::take(&mut notes.digests);
+        *notes = <Notes as Default>::default();
+        notes.digests = digests;
     }
 
     /// Returns the config as the controller sent it.

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tonic::Status;
 
 use super::arbitration::{Arbitration, ClientId, Notice};
-use super::deployment::{Deployment, Target};
+use super::deployment::{Deployment, LoadedProgram, Target};
 use super::digest::DigestBuffers;
 use super::error::NO_PIPELINE;
 use crate::dataplane::Handle;
@@ -48,6 +48,8 @@ struct Configs {
     committed: Option<Arc<Deployment>>,
     /// The saved config, which reads and writes refer to until it is committed.
     saved: Option<Arc<Deployment>>,
+    /// The program without P4Info that processes packets while no config is committed.
+    bare: Option<Arc<Deployment>>,
 }
 
 /// The sending ends of one controller's messages.
@@ -99,6 +101,36 @@ impl Device {
     /// Returns the deployment that processes packets, if a config has been committed.
     pub fn committed(&self) -> Option<Arc<Deployment>> {
         self.configs.read().committed.clone()
+    }
+
+    /// Returns the deployment that processes packets, with or without P4Info.
+    pub fn running(&self) -> Option<Arc<Deployment>> {
+        let configs = self.configs.read();
+        configs.committed.clone().or_else(|| configs.bare.clone())
+    }
+
+    /// Returns a program without P4Info in its initial state.
+    pub fn deployment_of(&self, program: LoadedProgram) -> Deployment {
+        Deployment::without_p4info(program, &self.target)
+    }
+
+    /// Processes packets by a program without P4Info. P4Runtime then has no config.
+    pub fn run(&self, deployment: Arc<Deployment>) {
+        let _writing = self.writes.lock();
+        let mut configs = self.configs.write();
+        self.dataplane
+            .set_pipeline(Arc::clone(deployment.pipeline()));
+        *configs = Configs {
+            bare: Some(deployment),
+            ..Configs::default()
+        };
+        *self.digests.lock() = DigestBuffers::default();
+        self.changed.notify_one();
+    }
+
+    /// Returns the device's id.
+    pub fn id(&self) -> u64 {
+        self.arbitration.lock().device_id()
     }
 
     /// Registers a new stream.

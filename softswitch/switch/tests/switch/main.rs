@@ -21,6 +21,7 @@ mod selectors;
 mod sources;
 mod tables;
 mod threads;
+mod thrift;
 mod tls;
 mod translation;
 mod veth;

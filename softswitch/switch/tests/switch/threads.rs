@@ -56,6 +56,7 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
         packets: None,
         tls: None,
         metrics: None,
+        thrift: None,
         trace: None,
         log: None,
     };

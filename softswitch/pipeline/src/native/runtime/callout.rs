@@ -255,7 +255,8 @@ callout! {
         let data = unsafe { from_raw_parts(data, n as usize) };
         let (state, c, _) = ctx.parts();
         let e = &mut state.externs;
-        c.calculations[calculation as usize].hash.compute(data, &mut e.rng, &mut e.round_robin)
+        let hash = c.calculations[calculation as usize].hash;
+        hash.compute(data, &mut e.rng, &mut e.round_robin, &e.hash_parameters)
     }
 }
 

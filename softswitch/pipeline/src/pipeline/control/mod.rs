@@ -2,6 +2,7 @@
 //! The control-plane methods of [`Pipeline`](crate::Pipeline).
 
 mod arrays;
+mod calculations;
 mod direct;
 mod meters;
 mod profiles;

@@ -217,7 +217,15 @@ impl Pipeline {
             counter: t.counter(Some(slot)).copied(),
             meter: t.meter(Some(slot)).and_then(Meter::config),
             last_hit,
+            handle: t.handle(slot),
         }
+    }
+
+    /// Reads the entry with a handle. Entries keep their handles, and a handle is not used again before 256 entries have had
+    /// its slot.
+    pub fn entry_of_handle(&self, table: TableId, handle: u32) -> Result<EntryState> {
+        let (info, t) = self.table(table)?;
+        Ok(self.state(info, t, t.slot_of(handle)?))
     }
 
     /// Reads one entry.

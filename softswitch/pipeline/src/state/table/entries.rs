@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of a table by slot; an entry keeps its slot for its lifetime.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::program::criteria::Criteria;
 use crate::program::key::KeyShape;
 
@@ -19,7 +22,10 @@ pub(super) struct Entries {
     /// Words of a record: head, values, masks, ranges.
     stride: usize,
     records: Vec<u64>,
-    free: Vec<u32>,
+    /// Free slots; the lowest is used first, as in BMv2.
+    free: BinaryHeap<Reverse<u32>>,
+    /// Number of earlier entries of each slot, modulo 256; for slots that were freed.
+    versions: Vec<u8>,
     last_seq: u64,
 }
 
@@ -34,7 +40,8 @@ impl Entries {
             head,
             stride: head + shape.words + masks + shape.range_limbs,
             records: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
+            versions: Vec::new(),
             last_seq: 0,
         }
     }
@@ -59,7 +66,7 @@ impl Entries {
         let head = [self.last_seq, c.priority as u64];
         let parts = [&head[..self.head], &c.values, masks, &c.ranges];
         let record = parts.into_iter().flatten().copied();
-        let Some(slot) = self.free.pop() else {
+        let Some(Reverse(slot)) = self.free.pop() else {
             self.records.extend(record);
             return self.capacity() as u32 - 1;
         };
@@ -71,7 +78,17 @@ impl Entries {
     /// Frees a used slot.
     pub(super) fn release(&mut self, slot: u32) {
         self.records[slot as usize * self.stride] = 0;
-        self.free.push(slot);
+        self.free.push(Reverse(slot));
+        let slot = slot as usize;
+        if self.versions.len() <= slot {
+            self.versions.resize(slot + 1, 0);
+        }
+        self.versions[slot] = self.versions[slot].wrapping_add(1);
+    }
+
+    /// Returns the number of earlier entries of a slot, modulo 256.
+    pub(super) fn version(&self, slot: u32) -> u8 {
+        self.versions.get(slot as usize).copied().unwrap_or(0)
     }
 
     #[inline]

@@ -31,6 +31,11 @@ pub(crate) use records::NO_ACTION;
 use records::{Records, record};
 use space::Space;
 
+/// Width in bits of the slot in a handle, as in BMv2.
+const SLOT_BITS: u32 = 24;
+/// The largest slot that a handle can denote.
+const MAX_SLOT: u32 = (1 << SLOT_BITS) - 1;
+
 /// Seed of the multiplicative hash, which mixes all bits of a word into all bits of the hash.
 #[inline]
 fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
@@ -259,6 +264,23 @@ impl Table {
         (from..self.space.capacity())
             .map(|s| s as u32)
             .filter(|&s| self.space.is_used(s))
+    }
+
+    /// Returns the handle of a used slot: the slot's number, with the number of earlier entries modulo 256 in the upper 8 bits.
+    pub(crate) fn handle(&self, slot: u32) -> u32 {
+        u32::from(self.space.version(slot)) << SLOT_BITS | slot & MAX_SLOT
+    }
+
+    /// Returns the slot of the entry with a handle.
+    pub(crate) fn slot_of(&self, handle: u32) -> Result<u32, StateError> {
+        let slot = handle & MAX_SLOT;
+        if !self.space.is_used(slot) {
+            return Err(StateError::NotFound { what: self.what() });
+        }
+        match u32::from(self.space.version(slot)) == handle >> SLOT_BITS {
+            true => Ok(slot),
+            false => Err(StateError::Expired { what: self.what() }),
+        }
     }
 
     pub(crate) fn seq(&self, slot: u32) -> u64 {

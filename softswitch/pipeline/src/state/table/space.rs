@@ -64,6 +64,11 @@ impl Space {
         self.entries.seq(slot)
     }
 
+    /// Returns the number of earlier entries of a slot, modulo 256.
+    pub(crate) fn version(&self, slot: u32) -> u8 {
+        self.entries.version(slot)
+    }
+
     pub(crate) fn criteria(&self, slot: u32, shape: &KeyShape) -> Criteria {
         self.entries.criteria(slot, shape)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::Device;
+use super::{Configs, Device};
 use crate::p4rt::deployment::Deployment;
 use crate::p4rt::digest::DigestBuffers;
 use crate::p4rt::error::{NO_PIPELINE, P4Error, batch_status};
@@ -131,8 +131,10 @@ impl Device {
         let mut configs = self.configs.write();
         self.dataplane
             .set_pipeline(Arc::clone(deployment.pipeline()));
-        configs.committed = Some(deployment);
-        configs.saved = None;
+        *configs = Configs {
+            committed: Some(deployment),
+            ..Configs::default()
+        };
         *self.digests.lock() = DigestBuffers::default();
         self.changed.notify_one();
     }

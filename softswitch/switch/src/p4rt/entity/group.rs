@@ -220,11 +220,19 @@ fn check_port(schema: &Schema, port: u32) -> P4Result<()> {
 
 pub fn read(view: View<'_>, request: &ActionProfileGroup, out: &mut Vec<Entity>) -> P4Result<()> {
     let profiles = &view.schema.profiles;
-    for (_, profile) in selected(profiles, "action profile", request.action_profile_id)? {
+    for (action_profile_id, profile) in
+        selected(profiles, "action profile", request.action_profile_id)?
+    {
         let groups = view.notes.selector(profile.target);
         let groups = groups.into_iter().flat_map(|s| s.groups());
         let wanted = groups.filter(|g| request.group_id == 0 || request.group_id == g.group_id);
-        out.extend(wanted.map(|g| wrap(Kind::ActionProfileGroup(g.clone()))));
+        out.extend(wanted.map(|g| {
+            wrap(Kind::ActionProfileGroup(ActionProfileGroup {
+                // Groups that were written without P4Info do not have one.
+                action_profile_id,
+                ..g.clone()
+            }))
+        }));
     }
     Ok(())
 }

@@ -80,6 +80,7 @@ impl TestSwitch {
             packets: None,
             tls: None,
             metrics: None,
+            thrift: None,
             trace: None,
             log: None,
         };

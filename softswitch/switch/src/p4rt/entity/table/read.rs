@@ -216,6 +216,7 @@ impl<'a> Wanted<'a> {
             counter,
             meter,
             last_hit,
+            ..
         } = state;
         let Self {
             view,
