@@ -4,7 +4,7 @@
 use softswitch_pipeline::{EntryKey, Pipeline, TableId};
 use tracing::Level;
 
-/// What happens to an entry.
+/// A change of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
