@@ -6,31 +6,35 @@ use std::num::NonZeroU64;
 use crate::exact_time::{ExactTime, NANOS_PER_SECOND};
 use crate::link::Nanos;
 
-/// The limit of a priority's queue in packets, unless it is set: BMv2's.
+/// The limit in packets of a priority whose rate alone is limited: BMv2's.
 pub const DEFAULT_CLASS_DEPTH: u64 = 64;
 
 /// The limits of one priority.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClassLimit {
-    /// Maximum number of waiting packets.
-    pub(crate) depth: u64,
+    /// Maximum number of waiting packets, if it is set.
+    depth: Option<u64>,
     /// Packets per second.
     rate: Option<NonZeroU64>,
     /// The earliest start of the next packet.
     pub(crate) ready_at: ExactTime,
 }
 
-impl Default for ClassLimit {
-    fn default() -> Self {
-        Self {
-            depth: DEFAULT_CLASS_DEPTH,
-            rate: None,
-            ready_at: ExactTime::default(),
-        }
-    }
-}
-
 impl ClassLimit {
+    /// Sets the maximum number of waiting packets.
+    pub(crate) fn set_depth(&mut self, packets: u64) {
+        self.depth = Some(packets);
+    }
+
+    /// Returns the maximum number of waiting packets; without limits, only the port's queue limits them.
+    pub(crate) fn depth(&self) -> u64 {
+        let default = match self.rate {
+            Some(_) => DEFAULT_CLASS_DEPTH,
+            None => u64::MAX,
+        };
+        self.depth.unwrap_or(default)
+    }
+
     /// Sets the rate in packets per second; the time that the last packet has taken remains.
     pub(crate) fn set_rate(&mut self, rate: Option<NonZeroU64>) {
         self.rate = rate;

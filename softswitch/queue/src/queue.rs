@@ -148,7 +148,7 @@ impl<P, F> EgressQueue<P, F> {
     ///
     /// Limits apply to strict priorities only. Priorities above 7 count as 7.
     pub fn limit_depth(&mut self, priority: usize, packets: u64) {
-        self.class_limit(priority).depth = packets;
+        self.class_limit(priority).set_depth(packets);
     }
 
     /// Limits the rate of a priority in packets per second; `None` removes the limit.
@@ -250,7 +250,7 @@ impl<P, F> EgressQueue<P, F> {
         }
         if let (Some(limits), Discipline::Priorities) = (&self.limits, &self.discipline) {
             let priority = urgency as usize;
-            if self.class(priority).len() as u64 >= limits[priority].depth {
+            if self.class(priority).len() as u64 >= limits[priority].depth() {
                 return false;
             }
         }

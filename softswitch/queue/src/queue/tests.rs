@@ -418,7 +418,15 @@ fn limited_depth_of_a_priority_drops_only_its_packets() {
     assert!(queue.enqueue(0, 2, 1, 1).is_ok());
     assert!(queue.enqueue(0, 3, 1, 1).is_ok());
     assert_eq!(queue.enqueue(0, 4, 1, 1), Err(4));
-    // The other priorities have the default.
-    assert!((0..DEFAULT_CLASS_DEPTH).all(|_| queue.enqueue(0, 5, 1, 0).is_ok()));
-    assert_eq!(queue.enqueue(0, 6, 1, 0), Err(6));
+    // Only the port's queue limits the other priorities.
+    assert!((0..=DEFAULT_CLASS_DEPTH).all(|_| queue.enqueue(0, 5, 1, 0).is_ok()));
+}
+
+#[test]
+fn priority_with_a_limited_rate_has_bmv2s_depth() {
+    let mut queue = EgressQueue::<u32, ()>::new(rated(8), 0);
+    queue.limit_rate(1, NonZeroU64::new(1));
+    let accepted = (0..100).filter(|&n| queue.enqueue(0, n, 1, 1).is_ok());
+    assert_eq!(accepted.count() as u64, DEFAULT_CLASS_DEPTH);
+    assert!(queue.enqueue(0, 100, 1, 0).is_ok());
 }
