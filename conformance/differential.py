@@ -38,7 +38,7 @@ from data_centre import SITES
 from explained import ExplainedError
 from frontage.p4.p4info import PipelineError
 from peers import NO_BMV2, bmv2, softswitch
-from rounds import Difference, Round, Undefined
+from rounds import Difference, Restrictions, Round
 from target import Target, TargetError
 from tools import ROOT, Compiler, ToolError, own, version
 
@@ -63,13 +63,15 @@ PROGRAMS = {
 }
 """The programs and the features that they test. The first gets a third of all packets."""
 
-UNDEFINED = {
-    "fabric_20190420/fabric": Undefined(("FabricIngress.spgw_ingress.dl_sess_lookup",)),
-    "omec/up4": Undefined(("PreQosPipe.sessions_uplink",)),
-    "header-stack-ops-bmv2": Undefined(cut=False),
+RESTRICTIONS = {
+    "fabric_20190420/fabric": Restrictions(empty_tables=("FabricIngress.spgw_ingress.dl_sess_lookup",)),
+    "omec/up4": Restrictions(empty_tables=("PreQosPipe.sessions_uplink",)),
+    "header-stack-ops-bmv2": Restrictions(cut=False),
+    "v1model-special-ops-bmv2": Restrictions(fixed_defaults=("egress.send_frame",)),
 }
-"""Restrictions for programs that would read fields of invalid headers. Their value is undefined (P4_16 specification,
-"Reading uninitialized values"): softswitch reads zero, and BMv2 reads an earlier packet's value."""
+"""The first three programs would read fields of invalid headers. Their value is undefined (P4_16 specification,
+"Reading uninitialized values"): softswitch reads zero, and BMv2 reads an earlier packet's value. The last one would
+recirculate every packet without end."""
 
 
 @dataclass
@@ -114,7 +116,7 @@ async def run(
     for number in range(rounds):
         count = min(PACKETS_PER_ROUND, packets - number * PACKETS_PER_ROUND)
         site = next(sites)
-        one = Round(name, program, seed * 1000 + number, count, site, UNDEFINED.get(name, Undefined()))
+        one = Round(name, program, seed * 1000 + number, count, site, RESTRICTIONS.get(name, Restrictions()))
         result = await one.run(peers, lambda done: progress.advance(task, done))
         tally.packets += one.packets
         tally.left += result.left

@@ -21,12 +21,20 @@ GROUP_BITS = 16
 
 
 class Entries:
-    def __init__(self, program: CompiledProgram, info: p4i.P4Info, values: Values, without: Collection[str] = ()):
-        """Tables in ``without`` get no entries."""
+    def __init__(
+        self,
+        program: CompiledProgram,
+        info: p4i.P4Info,
+        values: Values,
+        empty: Collection[str] = (),
+        fixed_defaults: Collection[str] = (),
+    ):
+        """Tables in ``empty`` get no entries, and those in ``fixed_defaults`` keep the program's default action."""
         self.program = program
         self.info = info
         self.values = values
-        self.without = without
+        self.empty = empty
+        self.fixed_defaults = fixed_defaults
         self.random: Random = values.random
         self.actions = {action.preamble.id: action for action in info.actions}
 
@@ -42,7 +50,7 @@ class Entries:
         for profile in self.info.action_profiles:
             yield from self.profile(profile, members, groups)
         for table in self.info.tables:
-            if not table.is_const_table and table.preamble.name not in self.without:
+            if not table.is_const_table and table.preamble.name not in self.empty:
                 yield from self.table(table, members, groups)
 
     def profile(
@@ -74,7 +82,8 @@ class Entries:
         choices = self.choices(table, p4i.ActionRef.DEFAULT_ONLY)
         defaults = self.choices(table, p4i.ActionRef.TABLE_ONLY)
         profile = table.implementation_id
-        if defaults and not table.const_default_action_id and not profile and self.random.random() < 0.5:
+        is_fixed = table.const_default_action_id or table.preamble.name in self.fixed_defaults
+        if defaults and not is_fixed and not profile and self.random.random() < 0.5:
             call = p4r.TableAction(action=self.call(self.random.choice(defaults)))
             entry = p4r.TableEntry(table_id=table.preamble.id, action=call, is_default_action=True)
             yield p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(table_entry=entry))

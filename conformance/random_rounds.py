@@ -18,7 +18,7 @@ from corpus import Sample
 from frontage.p4.p4info import Pipeline, PipelineError
 from peers import bmv2, softswitch
 from random_programs import Program, generate
-from rounds import Round, Undefined
+from rounds import Restrictions, Round
 from target import Target, TargetError
 from tools import Compiler, own, peer
 
@@ -72,7 +72,7 @@ class Comparison:
             return None if self.p4c and self.p4c.name in refusals else Failure("compiler", refusals[self.ours.name])
         try:
             targets = list(self._targets(compiled))
-            one = Round(name, compiled[self.ours.name], seed, PACKETS, undefined=Undefined(cut=False))
+            one = Round(name, compiled[self.ours.name], seed, PACKETS, restrictions=Restrictions(cut=False))
             result = asyncio.run(one.run(targets, lambda _: None))
         except (TargetError, PipelineError) as error:
             return Failure("switch", str(error))

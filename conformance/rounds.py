@@ -48,11 +48,13 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Undefined:
-    """Restrictions that keep a program from reading fields of invalid headers."""
+class Restrictions:
+    """Restrictions that keep a program from undefined or endless behaviour."""
 
-    tables: tuple[str, ...] = ()
+    empty_tables: tuple[str, ...] = ()
     """Tables without entries."""
+    fixed_defaults: tuple[str, ...] = ()
+    """Tables that keep the program's default action."""
     cut: bool = True
     """True if some packets are truncated."""
 
@@ -66,7 +68,7 @@ class Round:
     packets: int
     site: Site | None = None
     """Site whose entries are used; None for random entries."""
-    undefined: Undefined = Undefined()
+    restrictions: Restrictions = Restrictions()
 
     async def run(self, targets: Sequence[Target], progressed: Callable[[int], None]) -> Result:
         compiled, p4info = self.program
@@ -76,7 +78,9 @@ class Round:
         result = Result()
         async with contextlib.AsyncExitStack() as stack:
             running = {target.name: await stack.enter_async_context(target.running(pipeline)) for target in targets}
-            entries = Entries(program, pipeline.schema.p4info, values, self.undefined.tables)
+            entries = Entries(
+                program, pipeline.schema.p4info, values, self.restrictions.empty_tables, self.restrictions.fixed_defaults
+            )
             if self.site:
                 updates, first = self.site.updates_and_packets(pipeline.schema)
                 values.known = 0.95
@@ -92,7 +96,7 @@ class Round:
             # BMv2's threads may access a register for one packet before they have finished another.
             size = 1 if program.json["register_arrays"] else BATCH
             for start in range(0, self.packets, size):
-                batch = [packet(program, values, self.undefined.cut) for _ in range(min(size, self.packets - start))]
+                batch = [packet(program, values, self.restrictions.cut) for _ in range(min(size, self.packets - start))]
                 if self.site:
                     batch = [self.site.spoken(random, each) for each in batch]
                 await self.send(running, batch, installed, result)

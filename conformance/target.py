@@ -74,7 +74,8 @@ class Target:
             except (SwitchError, TimeoutError, grpc.aio.AioRpcError) as error:
                 said = log.read_text(errors="replace")[-500:]
                 ended = "" if process.returncode is None else f"; it ended with status {process.returncode}"
-                raise TargetError(f"{self.name}: {error}{ended}\n{said}".rstrip()) from error
+                reason = str(error) or "no reply in time"
+                raise TargetError(f"{self.name}: {reason}{ended}\n{said}".rstrip()) from error
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
