@@ -209,7 +209,7 @@ class SecondControllerStandsBy(ControlTest):
         self.assertEqual({1, 3, 4}, set(self.installed()))
 
     def second(self, election_id: int) -> Client:
-        client = Client(test_params_get()["grpc"], self.client.program, election_id)
+        client = Client(test_params_get()["grpcaddr"], self.client.program, election_id)
         self.addCleanup(client.close)
         return client
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test cases for a running switch. Every packet has one fate: it is forwarded, or dropped for a named reason."""
 
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_network
 from pathlib import Path
-from unittest import TestResult
 
 import finsy as fy
 import ptf
@@ -43,25 +41,11 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
 
     program = "frontage"
 
-    def run(self, result: TestResult | None = None) -> None:
-        """Run the test, and record its result for the runner's summary."""
-        assert result is not None
-        began = time.monotonic()
-        before = len(result.failures) + len(result.errors), len(result.skipped)
-        super().run(result)
-        word = "passed"
-        if len(result.failures) + len(result.errors) > before[0]:
-            word = "failed"
-        elif len(result.skipped) > before[1]:
-            word = "skipped"
-        with Path(test_params_get()["results"]).open("a") as results:
-            results.write(json.dumps({"test": str(self), "result": word, "seconds": round(time.monotonic() - began, 2)}) + "\n")
-
     def setUp(self) -> None:
         super().setUp()
         params = test_params_get()
         self.target: str = params["target"]
-        self.client = Client(params["grpc"], Program(Path(params["build"]), self.program))
+        self.client = Client(params["grpcaddr"], Program(Path(params["build"]), self.program))
         self.addCleanup(self.client.close)
         self.client.install_program()
         self.dataplane = ptf.dataplane_instance
