@@ -9,6 +9,8 @@ MAKEFLAGS += --no-builtin-rules
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 BMV2
+# Checkouts for `make environments`.
+export TUTORIALS P4UTILS P4LEARNING P4GUIDE
 # The http_client of lsquic, for `make clients`.
 export LSQUIC
 # Lets tests that cannot run here count as skipped; without it they fail.
@@ -39,7 +41,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential clients bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -83,6 +85,8 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal controller/records/tests
 	$(say) 'Tests of the HTTP/3 clients page'
 	@$(VENV)/bin/pytest -q clients/tests
+	$(say) 'Tests of the environments page'
+	@$(VENV)/bin/pytest -q environments/tests
 	$(say) 'Simulations'
 	@$(VENV)/bin/pytest -q -n auto experiments/tests
 	$(say) 'Tests of the documentation and the linters'
@@ -118,6 +122,9 @@ differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softs
 	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(COUNT),--count $(COUNT))
 
+environments: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/environments ## run the exercises of p4lang/tutorials and others; writes docs/environments.md; TUTORIALS=, P4GUIDE= name checkouts; ONLY=row runs one
+	@$(PYTHON) environments/run.py $(if $(ONLY),--only $(ONLY)) $(if $(ON),--on $(ON))
+
 clients: $(TESTBED) $(STAMPS)/clients ## test unmodified HTTP/3 clients; writes docs/clients.md; ONLY=name runs one, LSQUIC= adds its http_client
 	@$(PYTHON) clients/run.py $(if $(ONLY),--only '$(ONLY)')
 
@@ -151,7 +158,7 @@ lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit s
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for folder in controller mininet ptf-tests bench clients conformance experiments tools softswitch/python; do (cd $$folder && $(abspath $(VENV))/bin/mypy); done
+	@for folder in controller mininet ptf-tests bench clients conformance environments experiments tools softswitch/python; do (cd $$folder && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'Prose: Vale'
@@ -186,6 +193,7 @@ lock: $(STAMPS)/venv ## renew the requirements.lock files
 	@$(LOCK) --extra mapping --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
+	@$(LOCK) --output-file environments/requirements.lock environments/requirements.in
 
 clean: ## remove all build output
 	@rm -rf $(BUILD) target
@@ -252,6 +260,15 @@ $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock c
 	@cp clients/programs/package.json clients/programs/package-lock.json $(BUILD)/clients/npm
 	@npm ci --prefix $(BUILD)/clients/npm --silent
 	@go build -C clients/programs/quic-go -o $(abspath $(BUILD)/clients/quic-go) .
+	@touch $@
+
+# What the scripts of `make environments` import; mininet is Debian's.
+$(STAMPS)/environments: environments/packages.txt environments/requirements.lock environments/support/p4config_pb2.py | $(STAMPS)/debian
+	$(say) 'Environments: sudo, iperf, Python packages'
+	@tools/setup-debian environments/packages.txt
+	@[ -x $(BUILD)/environments/venv/bin/python ] || /usr/bin/python3 -m venv --system-site-packages $(BUILD)/environments/venv
+	@$(BUILD)/environments/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r environments/requirements.lock
+	@install -D -m 644 -t $$($(BUILD)/environments/venv/bin/python -c 'import p4; print(p4.__path__[0])')/tmp environments/support/p4config_pb2.py
 	@touch $@
 
 # Installs what `pip install softswitch/python` installs, without building the crates a second time.

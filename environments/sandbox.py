@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a row in own namespaces, so that scripts which bind fixed ports or end programs by name meet only their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rows import Row
+from toolsets import BUILD, PYTHON, Toolset
+
+TIMEOUT = 600
+"""Seconds after which a row is stopped and fails."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    passed: bool
+    reason: str
+    """Why the row did not pass; empty if it did."""
+    seconds: float
+
+
+def play(row: Row, checkout: Path, toolset: Toolset) -> Outcome:
+    """Run a row in a copy of its part of the checkout."""
+    base = BUILD / "rows" / toolset.key / row.name
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir(parents=True)
+    for part in row.parts:
+        _copy(checkout / part, base / "checkout" / part)
+    result = base / "result.json"
+    start = time.monotonic()
+    _unshared(row, base / "checkout" / row.parts[0], result, toolset)
+    seconds = time.monotonic() - start
+    if not result.exists():
+        reason = f"stopped after {TIMEOUT} s" if seconds >= TIMEOUT else f"the runner failed: see {base / 'runner.txt'}"
+        return Outcome(False, reason, seconds)
+    found = json.loads(result.read_text())
+    return Outcome(found["passed"], found["reason"], seconds)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def _unshared(row: Row, folder: Path, result: Path, toolset: Toolset) -> None:
+    """Run `inside` in new namespaces of processes, networks, mounts and IPC; end all its processes."""
+    path = os.pathsep.join([*map(str, toolset.path), str(PYTHON), os.environ.get("PATH", os.defpath)])
+    inside = [sys.executable, str(Path(__file__).with_name("inside.py")), row.name, str(folder), str(result)]
+    unshare = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--net", "--mount", "--ipc"]
+    with (result.parent / "runner.txt").open("wb") as log:
+        process = subprocess.Popen(
+            [*unshare, *inside],
+            env=os.environ | {"PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
