@@ -92,7 +92,7 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 	$(say) 'Tests of the documentation and the linters'
 	@$(VENV)/bin/pytest -q tools/tests
 	$(say) 'Tests of the Python package softswitch'
-	@$(VENV)/bin/pytest -q softswitch/python/tests
+	@SOFTSWITCH=$(abspath $(BIN)/softswitch) $(VENV)/bin/pytest -q softswitch/python/tests
 	@$(PYTHON) softswitch/python/examples/router.py >/dev/null
 
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
@@ -272,7 +272,7 @@ $(STAMPS)/environments: environments/packages.txt environments/requirements.lock
 	@touch $@
 
 # Installs what `pip install softswitch/python` installs, without building the crates a second time.
-$(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -name '*.py*' -not -path '*/__pycache__/*')
+$(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/python -type f -not -path '*/__pycache__/*')
 	$(say) 'Python: the package softswitch'
 	@package=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/softswitch
 	@rm -rf $$package

@@ -11,7 +11,7 @@ from rows import RowError
 def loss(output: str) -> float:
     """Return the percentage of lost packets from the output of `ping`, or of mininet's `pingall`.
 
-    Raises RowError if there is none.
+    Raises RowError if the output has no such number.
     """
     found = re.search(r"(\d+(?:\.\d+)?)% (?:packet loss|dropped)", output)
     if found is None:

@@ -22,7 +22,7 @@ class Row:
     parts: tuple[str, ...]
     """Files and folders of the checkout that the exercise needs; the first one is its working folder."""
     check: str
-    """What must happen, for docs/environments.md."""
+    """The conditions under which the row passes, for docs/environments.md."""
     play: Callable[[Stage], None]
     """Run the exercise and raise `RowError` unless the check succeeds."""
 
@@ -34,7 +34,7 @@ class Row:
 def select(rows: Sequence[Row], only: str | None) -> list[Row]:
     """Return the rows with this name or below it; without a name, all.
 
-    Raises ValueError if there is none.
+    Raises ValueError if no row has it.
     """
     chosen = [row for row in rows if only is None or row.name == only or row.name.startswith(f"{only}/")]
     if not chosen:

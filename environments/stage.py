@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row uses while it runs: the copy of its exercise, commands, mininet, and files that programs write."""
+"""The means of a running row: the copy of its exercise, commands, mininet, and files that programs write."""
 
 from __future__ import annotations
 
