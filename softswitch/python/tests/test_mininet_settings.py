@@ -3,8 +3,6 @@
 
 import pytest
 
-pytest.importorskip("mininet", reason="mininet is not installed")
-
 from softswitch.mininet.settings import LinkError, Settings
 
 
