@@ -10,7 +10,7 @@ export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 BMV2
 # Checkouts for `make environments`.
-export TUTORIALS P4UTILS P4LEARNING P4GUIDE
+export TUTORIALS P4UTILS P4LEARNING P4GUIDE BMV2_PYTHON
 # The http_client of lsquic, for `make clients`.
 export LSQUIC
 # Lets tests that cannot run here count as skipped; without it they fail.
@@ -122,7 +122,7 @@ differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softs
 	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(COUNT),--count $(COUNT))
 
-environments: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/environments ## run the exercises of p4lang/tutorials and others; writes docs/environments.md; TUTORIALS=, P4GUIDE= name checkouts; ONLY=row runs one
+environments: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/environments ## run the exercises of p4lang/tutorials and others; writes docs/environments.md; TUTORIALS=, P4LEARNING=, P4UTILS=, P4GUIDE= name checkouts; ONLY=row runs one
 	@$(PYTHON) environments/run.py $(if $(ONLY),--only $(ONLY)) $(if $(ON),--on $(ON))
 
 clients: $(TESTBED) $(STAMPS)/clients ## test unmodified HTTP/3 clients; writes docs/clients.md; ONLY=name runs one, LSQUIC= adds its http_client

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import guide
+import learning
 import tutorials
 
 
@@ -17,10 +18,13 @@ class Environment:
     """Environment variable with the path of its checkout."""
     repository: str
     """Its repository on github.com."""
+    modules: tuple[str, ...] = ()
+    """Environment variables with folders of Python modules that its scripts import."""
 
 
 ENVIRONMENTS = [
     Environment("tutorials", "TUTORIALS", "p4lang/tutorials"),
+    Environment("p4-learning", "P4LEARNING", "nsg-ethz/p4-learning", ("P4UTILS", "BMV2_PYTHON")),
     Environment("p4-guide", "P4GUIDE", "jafingerhut/p4-guide"),
 ]
-ROWS = [*tutorials.ROWS, *guide.ROWS]
+ROWS = [*tutorials.ROWS, *learning.ROWS, *guide.ROWS]

@@ -22,14 +22,14 @@ import page
 from catalogue import ENVIRONMENTS, ROWS
 from results import Results
 from rows import Row, select
-from sandbox import play
+from sandbox import Checkout, play
 from toolsets import BUILD, ToolError, Toolset, peers, softswitch
 
 
-def checkouts() -> dict[str, Path]:
+def checkouts() -> dict[str, Checkout]:
     """Return the checkouts that are named in the environment variables, by environment.
 
-    Raises ToolError if one does not exist.
+    Raises ToolError if one does not exist, or lacks the modules that its scripts import.
     """
     found = {}
     for environment in ENVIRONMENTS:
@@ -38,13 +38,16 @@ def checkouts() -> dict[str, Path]:
             folder = Path(given).resolve()
             if not folder.is_dir():
                 raise ToolError(f"{environment.variable}={given}: not a folder: name a checkout of {environment.repository}")
-            found[environment.key] = folder
+            missing = [variable for variable in environment.modules if not os.environ.get(variable)]
+            if missing:
+                raise ToolError(f"{environment.variable} is set, but not {missing[0]}: see environments/README.md")
+            found[environment.key] = Checkout(folder, tuple(os.environ[variable] for variable in environment.modules))
     if not found:
         raise ToolError(f"no checkout is named: set {', '.join(e.variable for e in ENVIRONMENTS)}, or some of them")
     return found
 
 
-def run(rows: Sequence[Row], folders: dict[str, Path], toolsets: Sequence[Toolset], results: Results) -> None:
+def run(rows: Sequence[Row], folders: dict[str, Checkout], toolsets: Sequence[Toolset], results: Results) -> None:
     """Run the rows whose checkout is present, and record the outcomes."""
     for number, row in enumerate(rows, 1):
         if row.environment not in folders:
@@ -77,7 +80,7 @@ def main() -> int:
         print(f"environments: {error}", file=sys.stderr)
         return 2
     results = Results.load(BUILD / "result.json")
-    results.note_checkouts(folders)
+    results.note_checkouts({key: checkout.folder for key, checkout in folders.items()})
     results.note_versions(toolsets)
     run(rows, folders, toolsets, results)
     page.write(results)

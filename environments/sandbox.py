@@ -20,6 +20,15 @@ TIMEOUT = 600
 
 
 @dataclass(frozen=True)
+class Checkout:
+    """A checkout of an environment."""
+
+    folder: Path
+    modules: tuple[str, ...] = ()
+    """Folders of Python modules for its scripts."""
+
+
+@dataclass(frozen=True)
 class Outcome:
     passed: bool
     reason: str
@@ -27,16 +36,16 @@ class Outcome:
     seconds: float
 
 
-def play(row: Row, checkout: Path, toolset: Toolset) -> Outcome:
+def play(row: Row, checkout: Checkout, toolset: Toolset) -> Outcome:
     """Run a row in a copy of its part of the checkout."""
     base = BUILD / "rows" / toolset.key / row.name
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
     for part in row.parts:
-        _copy(checkout / part, base / "checkout" / part)
+        _copy(checkout.folder / part, base / "checkout" / part)
     result = base / "result.json"
     start = time.monotonic()
-    _unshared(row, base / "checkout" / row.parts[0], result, toolset)
+    _unshared(row, base / "checkout" / row.parts[0], result, toolset, checkout.modules)
     seconds = time.monotonic() - start
     if not result.exists():
         reason = f"stopped after {TIMEOUT} s" if seconds >= TIMEOUT else f"the runner failed: see {base / 'runner.txt'}"
@@ -53,7 +62,7 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _unshared(row: Row, folder: Path, result: Path, toolset: Toolset) -> None:
+def _unshared(row: Row, folder: Path, result: Path, toolset: Toolset, modules: tuple[str, ...]) -> None:
     """Run `inside` in new namespaces of processes, networks, mounts and IPC; end all its processes."""
     path = os.pathsep.join([*map(str, toolset.path), str(PYTHON), os.environ.get("PATH", os.defpath)])
     inside = [sys.executable, str(Path(__file__).with_name("inside.py")), row.name, str(folder), str(result)]
@@ -61,7 +70,7 @@ def _unshared(row: Row, folder: Path, result: Path, toolset: Toolset) -> None:
     with (result.parent / "runner.txt").open("wb") as log:
         process = subprocess.Popen(
             [*unshare, *inside],
-            env=os.environ | {"PATH": path},
+            env=os.environ | {"PATH": path} | ({"PYTHONPATH": os.pathsep.join(modules)} if modules else {}),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

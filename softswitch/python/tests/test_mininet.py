@@ -94,7 +94,7 @@ for side in ("params1", "params2", ""):
 """
     rows = [line.split() for line in run(tmp_path, script).splitlines()]
     found = {row[0]: (int(row[1]), int(row[2])) for row in rows if row and row[0] in ("params1", "params2", "none")}
-    # What h1 sends is lost before h2, and what s1 sends to h1 behind it.
+    # Packets of h1 are lost before h2 sees them, and those to h1 behind h2.
     assert found["params1"] == (0, 0)
     assert found["params2"][0] == 0 and found["params2"][1] >= 2
     assert found["none"][0] == 2

@@ -55,9 +55,9 @@ class SoftLink(Link):  # type: ignore[misc]
         both = {name: params.pop(name) for name in _FIELDS if name in params}
         rest1, rest2 = dict(params1 or {}), dict(params2 or {})
         self.settings1 = Settings(**both | {name: rest1.pop(name) for name in _FIELDS if name in rest1})
-        """What the first node sends."""
+        """Settings of the direction from the first node."""
         self.settings2 = Settings(**both | {name: rest2.pop(name) for name in _FIELDS if name in rest2})
-        """What the second node sends."""
+        """Settings of the direction from the second node."""
         self._wire: _Wire | None = None
         to2 = Settings() if shapes(node1) else self.settings1
         to1 = Settings() if shapes(node2) else self.settings2

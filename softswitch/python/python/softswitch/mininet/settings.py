@@ -39,7 +39,7 @@ class Settings:
             raise LinkError(f"max_queue_size={self.max_queue_size}: without a rate, no frame waits: add bw=")
 
     def option(self) -> str:
-        """Return these settings as those of softswitch's option `--link`; empty if there are none."""
+        """Return these settings as those of softswitch's option `--link`; empty without settings."""
         parts = []
         if self.bw is not None:
             parts.append(f"rate={round(self.bw * 1_000_000)}bit")

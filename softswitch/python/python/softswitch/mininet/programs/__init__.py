@@ -24,7 +24,7 @@ class ProgramError(RuntimeError):
 def executable(name: str = "softswitch") -> str:
     """Return the path of an executable: from the environment variable SOFTSWITCH, beside Python, or from PATH.
 
-    Raises ProgramError if there is none.
+    Raises ProgramError if it is missing.
     """
     given = os.environ.get("SOFTSWITCH")
     beside = str(Path(sys.executable).with_name(name))
