@@ -41,7 +41,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -128,6 +128,18 @@ environments: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/environments ## run the ex
 clients: $(TESTBED) $(STAMPS)/clients ## test unmodified HTTP/3 clients; writes docs/clients.md; ONLY=name runs one, LSQUIC= adds its http_client
 	@$(PYTHON) clients/run.py $(if $(ONLY),--only '$(ONLY)')
 
+wheel: $(STAMPS)/wheel ## build the wheel of softswitch, install it in a chroot without a compiler, and run an exercise; needs debootstrap and root
+	$(say) 'Wheel: build (about 15 minutes the first time)'
+	@PATH=$(abspath $(BUILD)/wheel-tools/bin):$$PATH packaging/wheel/build $(BUILD)/wheel
+	$(say) 'Wheel: exercise'
+	@packaging/wheel/check $(BUILD)/wheel
+
+deb: $(STAMPS)/venv $(STAMPS)/rust ## build the Debian packages; install, upgrade and remove them in a chroot; needs debhelper, lintian, debootstrap and root
+	$(say) 'Debian packages: build'
+	@packaging/debian/build $(BUILD)/debian
+	$(say) 'Debian packages: lintian, units, chroot'
+	@packaging/debian/check $(BUILD)/debian
+
 bench: $(TESTBED) ## run the benchmarks; writes build/bench/result.json; ONLY=name runs one
 	@cargo build --release --locked --quiet -p frontage-bench
 	@$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
@@ -194,6 +206,8 @@ lock: $(STAMPS)/venv ## renew the requirements.lock files
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 	@$(LOCK) --output-file environments/requirements.lock environments/requirements.in
+	@$(LOCK) --output-file packaging/wheel/requirements.lock packaging/wheel/requirements.in
+	@$(LOCK) --extra mapping --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
 
 clean: ## remove all build output
 	@rm -rf $(BUILD) target
@@ -247,6 +261,12 @@ $(STAMPS)/audit: tools/audit-requirements.txt | $(STAMPS)/debian
 	@cargo install --quiet --locked --root $(BUILD)/audit cargo-deny@0.20.2
 	@[ -x $(BUILD)/audit/venv/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/audit/venv
 	@$(BUILD)/audit/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(STAMPS)/wheel: packaging/wheel/requirements.lock | $(STAMPS)/debian
+	$(say) 'Python: zig, maturin, auditwheel'
+	@[ -x $(BUILD)/wheel-tools/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/wheel-tools
+	@$(BUILD)/wheel-tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # Browsers and tool chains for `make clients`.
