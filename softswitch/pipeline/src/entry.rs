@@ -67,6 +67,8 @@ pub enum EntryAction {
     /// Run one of these, chosen by hash with the selector's inputs: an action profile action set
     /// of P4Runtime ("one-shot"). It does not use member or group ids.
     OneShot(Vec<WeightedAction>),
+    /// Run one of these, chosen at random for each packet.
+    RandomOneShot(Vec<WeightedAction>),
 }
 
 /// One action of a one-shot action set.
@@ -123,6 +125,17 @@ impl CounterValue {
     }
 }
 
+/// The packets that a meter has given each colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ColorCounters {
+    /// Green packets.
+    pub green: CounterValue,
+    /// Yellow packets.
+    pub yellow: CounterValue,
+    /// Red packets.
+    pub red: CounterValue,
+}
+
 /// Rates and bursts of a meter, in bytes (per second) or packets (per second), depending on its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterConfig {
@@ -134,6 +147,9 @@ pub struct MeterConfig {
     pub pir: u64,
     /// Peak burst.
     pub pburst: u64,
+    /// Excess burst of a meter with a single rate (RFC 2697), whose peak rate and burst equal the committed ones; 0 for
+    /// meters with two rates (RFC 2698).
+    pub eburst: u64,
 }
 
 /// The parameters of a CRC.

@@ -91,7 +91,7 @@
 //! - Resubmissions and loops are bounded by [`Options`], because an endless one would stop the pipeline.
 //! - A failed `assert` drops the packet.
 //!
-//! Meters are the two-rate three-colour markers of RFC 2698 in exact arithmetic. Clone sessions may truncate. Everything
+//! Meters are the three-colour markers of RFC 2698, and of RFC 2697 with excess bursts, in exact arithmetic. Clone sessions may truncate. Everything
 //! else follows `simple_switch`.
 
 #![warn(missing_docs)]
@@ -116,8 +116,8 @@ mod word;
 
 pub use digest::Digest;
 pub use entry::{
-    ActionCall, CounterValue, CrcConfig, Entry, EntryAction, EntryKey, EntryState, Group,
-    GroupMember, MatchField, MeterConfig, WeightedAction,
+    ActionCall, ColorCounters, CounterValue, CrcConfig, Entry, EntryAction, EntryKey, EntryState,
+    Group, GroupMember, MatchField, MeterConfig, WeightedAction,
 };
 pub use error::{LoadError, StateError};
 pub use info::{

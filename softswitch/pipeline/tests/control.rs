@@ -428,6 +428,32 @@ fn deleted_one_shot_action_set_frees_its_members() {
 }
 
 #[test]
+fn random_action_set_spreads_packets_of_one_flow_by_weight() {
+    let mut h = Harness::new();
+    let t = h.info.table("I.ports").unwrap();
+    let action = |port, weight, watch_port| WeightedAction {
+        call: h.action("I.ports", "I.forward", &[port]),
+        weight,
+        watch_port,
+    };
+    let set = vec![action(40, 1, None), action(41, 3, Some(9))];
+    let e = ports_entry(EntryAction::RandomOneShot(set));
+    h.pipeline.insert_entry(t, e.clone(), 0).unwrap();
+    assert_eq!(h.pipeline.entry(t, &e.key).unwrap().entry, e);
+    let frame = Command::op(99).frame();
+    let count = |h: &mut Harness, port| {
+        let sent = (0..1000).filter(|_| h.send(&frame)[0].0 == port);
+        sent.count()
+    };
+    let rare = count(&mut h, 40);
+    assert!((190..310).contains(&rare), "{rare} of 1000");
+    h.pipeline.set_port_up(9, false);
+    assert_eq!(count(&mut h, 40), 1000);
+    h.pipeline.set_port_up(9, true);
+    assert!(count(&mut h, 41) > 600);
+}
+
+#[test]
 fn rewritten_one_shot_set_selects_the_same_members() {
     let mut h = Harness::new();
     let t = h.info.table("I.ports").unwrap();
@@ -481,6 +507,7 @@ fn arrays_check_index_and_width() {
         cburst: 1,
         pir: 1,
         pburst: 1,
+        eburst: 0,
     };
     assert!(matches!(
         h.pipeline.set_meter(rate, 0, Some(config)),

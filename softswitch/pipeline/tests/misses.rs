@@ -22,6 +22,7 @@ const ONE: MeterConfig = MeterConfig {
     cburst: 1,
     pir: 0,
     pburst: 1,
+    eburst: 0,
 };
 
 /// Returns a pipeline of each engine, its table with a key and its table without a key.

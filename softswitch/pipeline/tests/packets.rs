@@ -281,6 +281,7 @@ fn meter_colour_depends_on_given_time() {
         cburst: 1,
         pir: 2,
         pburst: 2,
+        eburst: 0,
     };
     h.pipeline.set_meter(rate, 4, Some(config)).unwrap();
     let mut color = |now| {
@@ -422,6 +423,47 @@ fn multicast_overrides_unicast_and_numbers_copies() {
 }
 
 #[test]
+fn backups_replace_replicas_while_their_ports_are_down() {
+    let mut h = Harness::new();
+    let frame = Command {
+        arg: 3,
+        ..Command::op(9)
+    }
+    .frame();
+    let ports = |h: &mut Harness| h.send(&frame).iter().map(|s| s.0).collect::<Vec<_>>();
+    let replicas = vec![replica(5, 1), replica(6, 2)];
+    h.pipeline
+        .insert_multicast_group(3, replicas.clone())
+        .unwrap();
+    // A port that is down already counts, too.
+    h.pipeline.set_port_up(6, false);
+    let backups = vec![vec![replica(7, 3), replica(8, 4)], vec![replica(9, 5)]];
+    h.pipeline
+        .set_multicast_backups(3, backups.clone())
+        .unwrap();
+    assert_eq!(ports(&mut h), [5, 9]);
+    h.pipeline.set_port_up(5, false);
+    assert_eq!(ports(&mut h), [7, 9]);
+    h.pipeline.set_port_up(7, false);
+    assert_eq!(ports(&mut h), [8, 9]);
+    // Without a port that is up, the replica stays.
+    h.pipeline.set_port_up(8, false);
+    assert_eq!(ports(&mut h), [5, 9]);
+    h.pipeline.set_port_up(7, true);
+    assert_eq!(ports(&mut h), [7, 9]);
+    assert_eq!(h.pipeline.multicast_groups(), [(3, replicas.clone())]);
+    // A change of the group removes its backups.
+    h.pipeline.modify_multicast_group(3, replicas).unwrap();
+    assert_eq!(ports(&mut h), [5, 6]);
+    assert!(
+        h.pipeline
+            .set_multicast_backups(4, backups.clone())
+            .is_err()
+    );
+    assert!(h.pipeline.set_clone_backups(4, backups).is_err());
+}
+
+#[test]
 fn egress_sees_queue_length_and_drop() {
     let mut h = Harness::new();
     let c = h.run(Command::op(23));
@@ -528,6 +570,7 @@ fn direct_meters_drop_and_direct_counters_count() {
         cburst: 1,
         pir: 0,
         pburst: 1,
+        eburst: 0,
     };
     h.pipeline
         .set_direct_meter(acl, Some(&k), Some(config))

@@ -205,7 +205,9 @@ pub fn describe<'py>(
         EntryAction::Direct(call) => describe_call(&dict, info, call)?,
         EntryAction::Member(id) => dict.set_item("member", id)?,
         EntryAction::Group(id) => dict.set_item("group", id)?,
-        EntryAction::OneShot(_) => dict.set_item("action", py.None())?,
+        EntryAction::OneShot(_) | EntryAction::RandomOneShot(_) => {
+            dict.set_item("action", py.None())?
+        }
     }
     if let Some(c) = state.counter {
         dict.set_item("counter", (c.packets, c.bytes))?;

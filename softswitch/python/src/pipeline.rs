@@ -215,7 +215,9 @@ impl Pipeline {
             Some(EntryAction::Direct(call)) => describe_call(&dict, &self.info, &call)?,
             Some(EntryAction::Member(id)) => dict.set_item("member", id)?,
             Some(EntryAction::Group(id)) => dict.set_item("group", id)?,
-            Some(EntryAction::OneShot(_)) | None => dict.set_item("action", py.None())?,
+            Some(EntryAction::OneShot(_) | EntryAction::RandomOneShot(_)) | None => {
+                dict.set_item("action", py.None())?
+            }
         }
         if let Some(c) = self.inner.direct_counter(id, None).map_err(error)? {
             dict.set_item("counter", (c.packets, c.bytes))?;
@@ -309,6 +311,7 @@ impl Pipeline {
             cburst,
             pir,
             pburst,
+            eburst: 0,
         };
         let set = self.inner.set_meter(id, index, Some(config));
         set.map_err(error)

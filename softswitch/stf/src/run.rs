@@ -258,6 +258,7 @@ impl Runner {
             cburst: *cburst,
             pir: per_second(*pir),
             pburst: *pburst,
+            eburst: 0,
         });
         // A direct meter is configured per entry, so a command for the whole array is ignored.
         let Some(id) = info.meter(name) else {

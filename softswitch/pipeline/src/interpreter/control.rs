@@ -95,7 +95,7 @@ pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table,
         && let Some(meter) = table.meter_mut(slot)
         && (slot.is_some() || meter.config().is_some())
     {
-        let color = meter.execute(m.pkt.amount(*unit), m.now);
+        let color = meter.execute(m.pkt.amount(*unit), m.pkt.ingress_len, m.now);
         m.set64(to, &[], color as u64);
     }
 }
@@ -124,11 +124,13 @@ pub(crate) fn choose<'a>(
         Target::Call(_) => None,
         Target::Member(member) => Some(member),
         Target::Group(group) => {
+            let selection = profile.selection(group);
             let hash = match &c.selectors[p as usize] {
+                _ if selection.is_random() => m.externs.rng.next(),
                 Some(selector) => m.externs.hash(selector, &c.layout, m.pkt),
                 None => 0,
             };
-            profile.selection(group).choose(hash)
+            selection.choose(hash)
         }
     };
     (member.map(|member| profile.call(member).into()), member)

@@ -263,7 +263,7 @@ impl Machine<'_> {
                 let index = index.eval(&self.env(args)) as usize;
                 let (unit, cells) = &mut self.externs.meters[*meter as usize];
                 if let Some(m) = cells.get_mut(index) {
-                    let color = m.execute(self.pkt.amount(*unit), self.now);
+                    let color = m.execute(self.pkt.amount(*unit), self.pkt.ingress_len, self.now);
                     self.set64(to, args, color as u64);
                 }
             }

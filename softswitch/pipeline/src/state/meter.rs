@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two-rate three-colour meters (RFC 2698), colour-blind.
+//! Three-colour meters with two rates (RFC 2698) or one (RFC 2697), colour-blind.
 
 use crate::Nanos;
-use crate::entry::MeterConfig;
+use crate::entry::{ColorCounters, MeterConfig};
 
 /// The colour of a packet; the numbers are v1model's `MeterColor_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,54 +35,113 @@ impl Bucket {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter {
     armed: Option<Armed>,
+    counters: ColorCounters,
 }
 
 #[derive(Debug, Clone)]
 struct Armed {
     config: MeterConfig,
     committed: Bucket,
+    /// The excess bucket of a meter with one rate.
     peak: Bucket,
     last: Option<Nanos>,
 }
 
+impl MeterConfig {
+    /// Returns true for a meter of RFC 2697. Without excess burst, both RFCs give the same colours.
+    fn has_single_rate(&self) -> bool {
+        self.eburst > 0
+    }
+}
+
 impl Meter {
-    pub(crate) fn new(config: Option<MeterConfig>) -> Self {
+    /// Sets the configuration, with full buckets, and keeps the counters.
+    pub(crate) fn configure(&mut self, config: Option<MeterConfig>) {
         let full = |burst| Bucket {
             level: u128::from(burst) * NANOS_PER_SECOND,
         };
-        Self {
-            armed: config.map(|config| Armed {
-                config,
-                committed: full(config.cburst),
-                peak: full(config.pburst),
-                last: None,
+        self.armed = config.map(|config| Armed {
+            config,
+            committed: full(config.cburst),
+            peak: full(match config.has_single_rate() {
+                true => config.eburst,
+                false => config.pburst,
             }),
-        }
+            last: None,
+        });
     }
 
     pub(crate) fn config(&self) -> Option<MeterConfig> {
         self.armed.as_ref().map(|a| a.config)
     }
 
-    /// Meters `amount` bytes or packets at time `now`.
-    pub(crate) fn execute(&mut self, amount: u64, now: Nanos) -> Color {
-        let Some(a) = &mut self.armed else {
-            return Color::Green;
+    pub(crate) fn counters(&self) -> ColorCounters {
+        self.counters
+    }
+
+    pub(crate) fn reset_counters(&mut self) {
+        self.counters = ColorCounters::default();
+    }
+
+    /// Meters a packet of `bytes` bytes, which takes `amount` bytes or packets, at time `now`, and counts it.
+    pub(crate) fn execute(&mut self, amount: u64, bytes: u32, now: Nanos) -> Color {
+        let color = self
+            .armed
+            .as_mut()
+            .map_or(Color::Green, |armed| armed.color(amount, now));
+        let counter = match color {
+            Color::Green => &mut self.counters.green,
+            Color::Yellow => &mut self.counters.yellow,
+            Color::Red => &mut self.counters.red,
         };
-        let elapsed = now.saturating_sub(a.last.unwrap_or(now));
-        a.last = Some(now.max(a.last.unwrap_or(now)));
-        a.committed.refill(a.config.cir, a.config.cburst, elapsed);
-        a.peak.refill(a.config.pir, a.config.pburst, elapsed);
+        counter.add(bytes);
+        color
+    }
+}
+
+impl Armed {
+    fn color(&mut self, amount: u64, now: Nanos) -> Color {
+        let elapsed = now.saturating_sub(self.last.unwrap_or(now));
+        self.last = Some(now.max(self.last.unwrap_or(now)));
         let need = u128::from(amount) * NANOS_PER_SECOND;
-        if a.peak.level < need {
+        match self.config.has_single_rate() {
+            true => self.single_rate(need, elapsed),
+            false => self.two_rates(need, elapsed),
+        }
+    }
+
+    fn two_rates(&mut self, need: u128, elapsed: Nanos) -> Color {
+        let c = &self.config;
+        self.committed.refill(c.cir, c.cburst, elapsed);
+        self.peak.refill(c.pir, c.pburst, elapsed);
+        if self.peak.level < need {
             return Color::Red;
         }
-        a.peak.level -= need;
-        if a.committed.level < need {
+        self.peak.level -= need;
+        if self.committed.level < need {
             return Color::Yellow;
         }
-        a.committed.level -= need;
+        self.committed.level -= need;
         Color::Green
+    }
+
+    /// Tokens that the committed bucket cannot hold go to the excess bucket.
+    fn single_rate(&mut self, need: u128, elapsed: Nanos) -> Color {
+        let c = &self.config;
+        let gain = u128::from(c.cir) * u128::from(elapsed);
+        let committed = self.committed.level + gain;
+        self.committed.level = committed.min(u128::from(c.cburst) * NANOS_PER_SECOND);
+        let excess = self.peak.level + (committed - self.committed.level);
+        self.peak.level = excess.min(u128::from(c.eburst) * NANOS_PER_SECOND);
+        if self.committed.level >= need {
+            self.committed.level -= need;
+            return Color::Green;
+        }
+        if self.peak.level >= need {
+            self.peak.level -= need;
+            return Color::Yellow;
+        }
+        Color::Red
     }
 }
 
@@ -90,46 +149,97 @@ impl Meter {
 mod tests {
     use super::*;
 
+    fn meter(config: Option<MeterConfig>) -> Meter {
+        let mut meter = Meter::default();
+        meter.configure(config);
+        meter
+    }
+
     const CONFIG: MeterConfig = MeterConfig {
         cir: 10,
         cburst: 2,
         pir: 20,
         pburst: 4,
+        eburst: 0,
     };
 
     #[test]
     fn colour_depends_on_both_rates() {
-        let mut m = Meter::new(Some(CONFIG));
-        let colors: Vec<u8> = (0..6).map(|_| m.execute(1, 0) as u8).collect();
+        let mut m = meter(Some(CONFIG));
+        let colors: Vec<u8> = (0..6).map(|_| m.execute(1, 10, 0) as u8).collect();
         assert_eq!(colors, [0, 0, 1, 1, 2, 2]);
         // 100 ms yield one committed and two peak tokens.
-        let colors: Vec<u8> = (0..3).map(|_| m.execute(1, 100_000_000) as u8).collect();
+        let colors: Vec<u8> = (0..3)
+            .map(|_| m.execute(1, 10, 100_000_000) as u8)
+            .collect();
         assert_eq!(colors, [0, 1, 2]);
     }
 
     #[test]
     fn unconfigured_meter_is_green_and_time_may_go_back() {
-        assert_eq!(Meter::default().execute(u64::MAX, 5), Color::Green);
-        let mut m = Meter::new(Some(CONFIG));
+        assert_eq!(Meter::default().execute(u64::MAX, 10, 5), Color::Green);
+        let mut m = meter(Some(CONFIG));
         for _ in 0..4 {
-            m.execute(1, 1_000_000_000);
+            m.execute(1, 10, 1_000_000_000);
         }
-        assert_eq!(m.execute(1, 0), Color::Red);
-        assert_eq!(m.execute(1, 1_000_000_000), Color::Red);
+        assert_eq!(m.execute(1, 10, 0), Color::Red);
+        assert_eq!(m.execute(1, 10, 1_000_000_000), Color::Red);
     }
 
     #[test]
     fn small_rates_refill_exactly() {
-        let mut m = Meter::new(Some(MeterConfig {
+        let mut m = meter(Some(MeterConfig {
             cir: 1,
             cburst: 1,
             pir: 1,
             pburst: 1,
+            eburst: 0,
         }));
-        assert_eq!(m.execute(1, 0), Color::Green);
+        assert_eq!(m.execute(1, 10, 0), Color::Green);
         for ms in 1..1000 {
-            assert_eq!(m.execute(1, ms * 1_000_000), Color::Red);
+            assert_eq!(m.execute(1, 10, ms * 1_000_000), Color::Red);
         }
-        assert_eq!(m.execute(1, 1_000_000_000), Color::Green);
+        assert_eq!(m.execute(1, 10, 1_000_000_000), Color::Green);
+    }
+
+    // RFC 2697: tokens fill the committed bucket first, then the excess bucket.
+    #[test]
+    fn excess_burst_gives_yellow_until_it_is_used() {
+        let mut m = meter(Some(MeterConfig {
+            cir: 10,
+            cburst: 2,
+            pir: 10,
+            pburst: 2,
+            eburst: 3,
+        }));
+        let colors: Vec<u8> = (0..6).map(|_| m.execute(1, 10, 0) as u8).collect();
+        assert_eq!(colors, [0, 0, 1, 1, 1, 2]);
+        // 100 ms yield one token, which goes to the committed bucket.
+        let colors: Vec<u8> = (0..2)
+            .map(|_| m.execute(1, 10, 100_000_000) as u8)
+            .collect();
+        assert_eq!(colors, [0, 2]);
+        // 400 ms yield four: two of them go to the excess bucket.
+        let colors: Vec<u8> = (0..5)
+            .map(|_| m.execute(1, 10, 500_000_000) as u8)
+            .collect();
+        assert_eq!(colors, [0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn packets_of_each_colour_are_counted_until_reset() {
+        let mut m = meter(Some(CONFIG));
+        for _ in 0..5 {
+            m.execute(1, 10, 0);
+        }
+        let counters = m.counters();
+        let packets = [counters.green, counters.yellow, counters.red].map(|c| c.packets);
+        assert_eq!((packets, counters.green.bytes), ([2, 2, 1], 20));
+        // A new configuration keeps them.
+        m.configure(None);
+        m.execute(1, 10, 0);
+        assert_eq!(m.counters().green.packets, 3);
+        m.reset_counters();
+        assert_eq!(m.counters(), ColorCounters::default());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet replication engine: multicast groups and clone sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::StateError;
@@ -29,9 +29,24 @@ pub struct CloneSession {
 /// Multicast groups and clone sessions, by id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pre {
-    // Shared, so that a packet can keep one while the pipeline changes.
-    groups: BTreeMap<u32, Arc<[Replica]>>,
-    sessions: BTreeMap<u32, Arc<CloneSession>>,
+    groups: BTreeMap<u32, Group>,
+    sessions: BTreeMap<u32, Session>,
+}
+
+#[derive(Debug, Clone)]
+struct Group {
+    replicas: Vec<Replica>,
+    backups: Vec<Vec<Replica>>,
+    /// The replicas to make. Shared, so that a packet can keep them while the pipeline changes.
+    active: Arc<[Replica]>,
+}
+
+#[derive(Debug, Clone)]
+struct Session {
+    written: CloneSession,
+    backups: Vec<Vec<Replica>>,
+    /// The copies to make.
+    active: Arc<CloneSession>,
 }
 
 /// Largest clone session id: `simple_switch` uses 15 bits.
@@ -51,21 +66,95 @@ fn check_replicas(what: &str, replicas: &[Replica]) -> Result<(), StateError> {
     Ok(())
 }
 
+/// Returns each replica, or its first backup whose port is up while its own port is down.
+fn active(replicas: &[Replica], backups: &[Vec<Replica>], down: &BTreeSet<u32>) -> Vec<Replica> {
+    let is_up = |replica: &&Replica| !down.contains(&replica.port);
+    let choose = |(index, replica): (usize, &Replica)| {
+        let backups = backups.get(index).into_iter().flatten();
+        let mut preferred = std::iter::once(replica).chain(backups);
+        preferred.find(is_up).copied().unwrap_or(*replica)
+    };
+    replicas.iter().enumerate().map(choose).collect()
+}
+
+impl Group {
+    fn select(&mut self, down: &BTreeSet<u32>) {
+        self.active = active(&self.replicas, &self.backups, down).into();
+    }
+}
+
+impl Session {
+    fn select(&mut self, down: &BTreeSet<u32>) {
+        let replicas = active(&self.written.replicas, &self.backups, down);
+        self.active = Arc::new(CloneSession {
+            replicas,
+            ..self.written
+        });
+    }
+}
+
 impl Pre {
     pub(crate) fn group(&self, id: u32) -> Option<Arc<[Replica]>> {
-        self.groups.get(&id).cloned()
+        self.groups.get(&id).map(|group| Arc::clone(&group.active))
     }
 
     pub(crate) fn session(&self, id: u32) -> Option<Arc<CloneSession>> {
-        self.sessions.get(&id).cloned()
+        self.sessions
+            .get(&id)
+            .map(|session| Arc::clone(&session.active))
     }
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = (u32, &[Replica])> {
-        self.groups.iter().map(|(&id, r)| (id, &**r))
+        self.groups.iter().map(|(&id, g)| (id, &g.replicas[..]))
     }
 
     pub(crate) fn sessions(&self) -> impl Iterator<Item = (u32, &CloneSession)> {
-        self.sessions.iter().map(|(&id, s)| (id, &**s))
+        self.sessions.iter().map(|(&id, s)| (id, &s.written))
+    }
+
+    /// Sets the backups of each replica of a group.
+    pub(crate) fn set_group_backups(
+        &mut self,
+        id: u32,
+        backups: Vec<Vec<Replica>>,
+        down: &BTreeSet<u32>,
+    ) -> Result<(), StateError> {
+        let group = self.groups.get_mut(&id);
+        let group = group.ok_or_else(|| StateError::NotFound {
+            what: format!("multicast group {id}"),
+        })?;
+        group.backups = backups;
+        group.select(down);
+        Ok(())
+    }
+
+    /// Sets the backups of each replica of a session.
+    pub(crate) fn set_session_backups(
+        &mut self,
+        id: u32,
+        backups: Vec<Vec<Replica>>,
+        down: &BTreeSet<u32>,
+    ) -> Result<(), StateError> {
+        let session = self.sessions.get_mut(&id);
+        let session = session.ok_or_else(|| StateError::NotFound {
+            what: format!("clone session {id}"),
+        })?;
+        session.backups = backups;
+        session.select(down);
+        Ok(())
+    }
+
+    /// Chooses replicas and backups after a change of a port's state.
+    pub(crate) fn reselect(&mut self, down: &BTreeSet<u32>) {
+        let has_backups = |backups: &[Vec<Replica>]| backups.iter().any(|b| !b.is_empty());
+        let groups = self.groups.values_mut();
+        groups
+            .filter(|group| has_backups(&group.backups))
+            .for_each(|group| group.select(down));
+        let sessions = self.sessions.values_mut();
+        sessions
+            .filter(|session| has_backups(&session.backups))
+            .for_each(|session| session.select(down));
     }
 
     /// Inserts, or replaces if `replace`.
@@ -84,7 +173,12 @@ impl Pre {
         }
         check_exists(&what, self.groups.contains_key(&id), replace)?;
         check_replicas(&what, &replicas)?;
-        self.groups.insert(id, replicas.into());
+        let group = Group {
+            active: replicas.clone().into(),
+            replicas,
+            backups: vec![],
+        };
+        self.groups.insert(id, group);
         Ok(())
     }
 
@@ -113,7 +207,12 @@ impl Pre {
         }
         check_exists(&what, self.sessions.contains_key(&id), replace)?;
         check_replicas(&what, &session.replicas)?;
-        self.sessions.insert(id, session.into());
+        let session = Session {
+            active: session.clone().into(),
+            written: session,
+            backups: vec![],
+        };
+        self.sessions.insert(id, session);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ const RATES: MeterConfig = MeterConfig {
     cburst: 300,
     pir: 5000,
     pburst: 600,
+    eburst: 0,
 };
 
 fn value(width: u32, rng: &mut Rng) -> Value {

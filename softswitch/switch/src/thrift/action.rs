@@ -50,7 +50,7 @@ pub fn encode(info: &Info, action: Option<&EntryAction>) -> ActionEntry {
             entry.kind = action_kind::GROUP;
             entry.group = Some(handle::of_id(*id));
         }
-        Some(EntryAction::OneShot(_)) | None => {}
+        Some(EntryAction::OneShot(_) | EntryAction::RandomOneShot(_)) | None => {}
     }
     entry
 }

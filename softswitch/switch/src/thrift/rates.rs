@@ -19,6 +19,7 @@ pub fn decode(rates: &[MeterRate]) -> Result<MeterConfig, MeterError> {
         cburst: burst(committed.burst_size)?,
         pir: per_second(peak.units_per_micros)?,
         pburst: burst(peak.burst_size)?,
+        eburst: 0,
     };
     match config.pir < config.cir {
         true => Err(MeterError::InvalidInfoRateValue),

@@ -125,7 +125,10 @@ fn modify(
     let mut entry = entry_of(cx, table, handle)?.entry;
     let key = entry.key.clone();
     change(&mut entry);
-    let kept = matches!(entry.action, EntryAction::OneShot(_));
+    let kept = matches!(
+        entry.action,
+        EntryAction::OneShot(_) | EntryAction::RandomOneShot(_)
+    );
     let modified = cx.pipeline.modify_entry(table, entry, cx.now);
     modified.map_err(error::table)?;
     if !kept {

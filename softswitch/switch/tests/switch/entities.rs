@@ -2,7 +2,7 @@
 //! Entities other than table entries.
 
 use crate::common::features::{
-    self, call, direct, entry, exact, group, member, range, replica, route, spread,
+    self, call, direct, entry, exact, group, l2, member, range, replica, route, spread,
 };
 use crate::common::{Controller, IntoEntity, TestSwitch};
 use p4::action_profile_group::member::WatchKind;
@@ -304,6 +304,207 @@ async fn meters_are_written_and_read() {
     );
 }
 
+/// Colour counters and meters with one rate (sections "MeterEntry & DirectMeterEntry" and "MeterCounterData").
+#[tokio::test(flavor = "multi_thread")]
+async fn meters_count_packets_of_each_colour() {
+    let (switch, mut c) = TestSwitch::with_features(2, &[]).await;
+    let cell = |config, counter_data| p4::MeterEntry {
+        meter_id: features::meter("port_meter"),
+        index: Some(p4::Index { index: 1 }),
+        config,
+        counter_data,
+    };
+    let rates = p4::MeterConfig {
+        cir: 0,
+        cburst: 1,
+        pir: 0,
+        pburst: 3,
+        eburst: 0,
+    };
+    c.modify(cell(Some(rates), None)).await.unwrap();
+    c.insert(l2(1, 2, "forward", &[2])).await.unwrap();
+    let frame = features::frame(2, 1, 0x1234, b"metered");
+    for _ in 0..5 {
+        switch.wires[0].send(&frame);
+        switch.wires[1].receive();
+    }
+    let count = |packets: i64| {
+        Some(p4::CounterData {
+            byte_count: packets * frame.len() as i64,
+            packet_count: packets,
+        })
+    };
+    let counted = p4::MeterCounterData {
+        green: count(1),
+        yellow: count(2),
+        red: count(2),
+    };
+    let read = c.read_one(cell(None, Some(Default::default()))).await;
+    assert_eq!(read, cell(Some(rates), Some(counted)).entity());
+    // Without a request for them, the counters are not read; other values than 0 cannot be written.
+    assert_eq!(
+        c.read_one(cell(None, None)).await,
+        cell(Some(rates), None).entity()
+    );
+    let error = c
+        .modify(cell(Some(rates), Some(counted)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.0, Code::InvalidArgument);
+    // A new configuration keeps them; a write with counters resets them.
+    c.modify(cell(None, None)).await.unwrap();
+    let read = c.read_one(cell(None, Some(Default::default()))).await;
+    assert_eq!(read, cell(None, Some(counted)).entity());
+    c.modify(cell(None, Some(Default::default())))
+        .await
+        .unwrap();
+    let zero = p4::MeterCounterData {
+        green: count(0),
+        yellow: count(0),
+        red: count(0),
+    };
+    let read = c.read_one(cell(None, Some(Default::default()))).await;
+    assert_eq!(read, cell(None, Some(zero)).entity());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colors_of_direct_meters_are_read_and_reset_with_entry() {
+    let (switch, mut c) = TestSwitch::with_features(2, &[]).await;
+    let rates = p4::MeterConfig {
+        cir: 0,
+        cburst: 0,
+        pir: 0,
+        pburst: 0,
+        eburst: 0,
+    };
+    let written = p4::TableEntry {
+        meter_config: Some(rates),
+        ..route(0x0a00_0001, 32, 2)
+    };
+    c.insert(written.clone()).await.unwrap();
+    let mut packet = vec![0; 20];
+    packet[0] = 0x45;
+    packet[16..].copy_from_slice(&[10, 0, 0, 1]);
+    let frame = features::frame(2, 1, 0x0800, &packet);
+    switch.wires[0].send(&frame);
+    switch.wires[1].receive();
+    let zero = || Some(p4::CounterData::default());
+    let red = |packet_count: i64| p4::MeterCounterData {
+        green: zero(),
+        yellow: zero(),
+        red: Some(p4::CounterData {
+            byte_count: packet_count * frame.len() as i64,
+            packet_count,
+        }),
+    };
+    let request = p4::TableEntry {
+        meter_counter_data: Some(Default::default()),
+        ..route(0x0a00_0001, 32, 2)
+    };
+    let read = c.read_table(request.clone()).await.remove(0);
+    assert_eq!(read.meter_counter_data, Some(red(1)));
+    let direct = |config, counter_data| p4::DirectMeterEntry {
+        table_entry: Some(entry("routes", &[features::lpm(0x0a00_0001, 32)], None)),
+        config,
+        counter_data,
+    };
+    let read = c.read_one(direct(None, Some(Default::default()))).await;
+    match read.entity {
+        Some(p4::entity::Entity::DirectMeterEntry(read)) => {
+            assert_eq!(
+                (read.config, read.counter_data),
+                (Some(rates), Some(red(1)))
+            );
+        }
+        other => panic!("not a direct meter: {other:?}"),
+    }
+    for bad in [
+        direct(Some(rates), Some(red(1))).entity(),
+        p4::TableEntry {
+            meter_counter_data: Some(red(1)),
+            ..written.clone()
+        }
+        .entity(),
+        p4::TableEntry {
+            meter_counter_data: Some(Default::default()),
+            ..l2(1, 2, "drop", &[])
+        }
+        .entity(),
+    ] {
+        let error = c.modify(bad).await.unwrap_err();
+        assert_eq!(error.0, Code::InvalidArgument, "{error:?}");
+    }
+    // Without the field, a write keeps the counters.
+    c.modify(written.clone()).await.unwrap();
+    let read = c.read_table(request.clone()).await.remove(0);
+    assert_eq!(read.meter_counter_data, Some(red(1)));
+    let reset = p4::TableEntry {
+        meter_counter_data: Some(Default::default()),
+        ..written
+    };
+    c.modify(reset).await.unwrap();
+    let read = c.read_table(request).await.remove(0);
+    assert_eq!(read.meter_counter_data, Some(red(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_rate_meters_have_excess_bursts() {
+    let switch = TestSwitch::start(0, &[]).await;
+    let mut c = switch.controller().await;
+    let rates = p4::MeterConfig {
+        cir: 10,
+        cburst: 1,
+        pir: 10,
+        pburst: 1,
+        eburst: 5,
+    };
+    let cell = |config| p4::MeterEntry {
+        meter_id: features::meter("port_meter"),
+        index: Some(p4::Index { index: 1 }),
+        config: Some(config),
+        counter_data: None,
+    };
+    use softswitch::proto::p4::config::v1::meter_spec::Type as MeterType;
+    for (kind, config, expected) in [
+        (MeterType::SingleRateThreeColor, rates, None),
+        (
+            MeterType::TwoRateThreeColor,
+            rates,
+            Some(Code::InvalidArgument),
+        ),
+        (
+            MeterType::SingleRateTwoColor,
+            rates,
+            Some(Code::InvalidArgument),
+        ),
+        (
+            MeterType::SingleRateThreeColor,
+            p4::MeterConfig { pir: 11, ..rates },
+            Some(Code::InvalidArgument),
+        ),
+        (
+            MeterType::SingleRateThreeColor,
+            p4::MeterConfig {
+                eburst: -1,
+                ..rates
+            },
+            Some(Code::InvalidArgument),
+        ),
+    ] {
+        let mut program = features::config();
+        for meter in &mut program.p4info.as_mut().unwrap().meters {
+            meter.spec.as_mut().unwrap().r#type = kind.into();
+        }
+        c.set_pipeline(program).await.unwrap();
+        let result = c.modify(cell(config)).await.map_err(|(code, _)| code);
+        assert_eq!(result.err(), expected, "{kind:?} {config:?}");
+        if expected.is_none() {
+            let read = c.read_one(cell(rates)).await;
+            assert_eq!(read, cell(rates).entity());
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn registers_are_read_and_written() {
     let (_switch, mut c) = start().await;
@@ -395,6 +596,61 @@ async fn multicast_groups_and_clone_sessions_are_written_and_read() {
         c.delete(make(5, vec![])).await.unwrap();
         assert_eq!(c.read(make(0, vec![])).await.unwrap().len(), 0);
     }
+}
+
+/// Section "MulticastGroupEntry".
+#[tokio::test(flavor = "multi_thread")]
+async fn backup_replicas_replace_replicas_whose_port_is_down() {
+    let (switch, mut c) = TestSwitch::with_features(3, &[]).await;
+    let with_backups = |port, backups: &[(u64, u32)]| {
+        let backups = backups.iter().map(|(port, instance)| p4::BackupReplica {
+            port: features::bytes(*port),
+            instance: *instance,
+        });
+        p4::Replica {
+            backup_replicas: backups.collect(),
+            ..replica(port, 0)
+        }
+    };
+    for make in [features::multicast_group, features::clone_session] {
+        for bad in [
+            vec![with_backups(1, &[(1, 7)])],
+            vec![with_backups(1, &[(2, 7), (2, 7)])],
+            vec![with_backups(1, &[(2, 0)]), replica(2, 0)],
+            vec![with_backups(1, &[(2, 0x1_0000)])],
+        ] {
+            let error = c.insert(make(5, bad.clone())).await.unwrap_err();
+            assert_eq!(error.0, Code::InvalidArgument, "{bad:?}");
+        }
+        let written = make(5, vec![with_backups(1, &[(2, 1), (3, 2)])]);
+        c.insert(written.clone()).await.unwrap();
+        assert_eq!(c.read_one(make(5, vec![])).await, written.entity());
+    }
+    c.insert(l2(1, 2, "flood", &[5])).await.unwrap();
+    let frame = features::frame(2, 1, 0x1234, b"flooded");
+    let port_of_copy = |switch: &TestSwitch| {
+        switch.wires[0].send(&frame);
+        let deadline = std::time::Instant::now() + crate::common::TEST_TIMEOUT;
+        loop {
+            let wires = switch.wires.iter().zip(1u32..);
+            let mut received = wires.filter_map(|(wire, port)| {
+                wire.receive_within(std::time::Duration::from_millis(5))?;
+                Some(port)
+            });
+            if let Some(port) = received.next() {
+                break port;
+            }
+            assert!(std::time::Instant::now() < deadline, "no copy in time");
+        }
+    };
+    let dataplane = &switch.switch.metrics.dataplane;
+    assert_eq!(port_of_copy(&switch), 1);
+    dataplane.set_port_up(1, false);
+    assert_eq!(port_of_copy(&switch), 2);
+    dataplane.set_port_up(2, false);
+    assert_eq!(port_of_copy(&switch), 3);
+    dataplane.set_port_up(1, true);
+    assert_eq!(port_of_copy(&switch), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -265,12 +265,6 @@ async fn direct_resources_are_read_by_entry_by_table_and_all() {
         refused(&mut c, of(Some(without))).await,
         Code::InvalidArgument
     );
-    // Meters do not count by colour.
-    let colors = p4::DirectMeterEntry {
-        counter_data: Some(Default::default()),
-        ..Default::default()
-    };
-    assert_eq!(refused(&mut c, colors).await, Code::Unimplemented);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,11 +298,6 @@ async fn replication_is_read_by_kind_by_id_and_whole() {
     ] {
         assert_eq!(c.read(request).await.unwrap(), expected);
     }
-    let mut with_backup = replica(1, 0);
-    with_backup.backup_replicas = vec![Default::default()];
-    let with_backup = features::multicast_group(3, vec![with_backup]);
-    let error = c.insert(with_backup).await.unwrap_err();
-    assert_eq!(error.0, Code::Unimplemented);
 }
 
 #[tokio::test(flavor = "multi_thread")]

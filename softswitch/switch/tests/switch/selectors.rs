@@ -111,8 +111,12 @@ async fn action_sets_read_back_as_written() {
     assert_eq!(c.read(all).await.unwrap(), []);
 
     set.set_action_selection_mode(ActionSelectionMode::Random);
-    let random = refused(&mut c, one_shot(2, set.clone())).await;
-    assert_eq!(random, Code::Unimplemented);
+    c.insert(one_shot(2, set.clone())).await.unwrap();
+    let read = c.read_table(entry("spread", &[exact(2)], None)).await;
+    assert_eq!(read, [one_shot(2, set.clone())]);
+    c.modify(one_shot(1, set.clone())).await.unwrap();
+    let read = c.read_table(entry("spread", &[exact(1)], None)).await;
+    assert_eq!(read, [one_shot(1, set.clone())]);
     set.action_selection_mode = 9;
     assert_eq!(
         refused(&mut c, one_shot(2, set)).await,

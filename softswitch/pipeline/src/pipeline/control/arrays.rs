@@ -24,18 +24,23 @@ fn out_of_range(kind: &str, name: &str, index: usize, size: usize) -> StateError
     }
 }
 
-/// Refuses a configuration whose peak is below its committed rate.
+/// Refuses a configuration whose peak is below its committed rate, or that mixes one rate and two.
 pub(super) fn check_meter(what: &str, config: Option<MeterConfig>) -> Result<()> {
-    match config {
-        Some(c) if c.pir < c.cir => Err(StateError::Invalid {
-            what: what.to_owned(),
-            reason: format!(
-                "the peak rate {} is below the committed rate {}",
-                c.pir, c.cir
-            ),
-        }),
-        _ => Ok(()),
-    }
+    let reason = match config {
+        Some(c) if c.pir < c.cir => format!(
+            "the peak rate {} is below the committed rate {}",
+            c.pir, c.cir
+        ),
+        Some(c) if c.eburst > 0 && (c.pir, c.pburst) != (c.cir, c.cburst) => {
+            "an excess burst needs a single rate: peak rate and burst must equal the committed ones"
+                .into()
+        }
+        _ => return Ok(()),
+    };
+    Err(StateError::Invalid {
+        what: what.to_owned(),
+        reason,
+    })
 }
 
 impl Pipeline {
@@ -89,7 +94,7 @@ impl Pipeline {
             &format!("meter {}", self.program.info().meters[id.index()].name),
             config,
         )?;
-        self.architecture.state.externs.meters[id.index()].1[index] = Meter::new(config);
+        self.architecture.state.externs.meters[id.index()].1[index].configure(config);
         Ok(())
     }
 
@@ -179,6 +184,21 @@ impl Pipeline {
         }
         self.architecture.state.value_sets[id.index()] = set;
         Ok(())
+    }
+
+    /// Sets the replicas that replace each replica of a multicast group while its port is down, the preferred one first.
+    /// Without a port that is up, the replica itself stays. A change of the group removes its backups.
+    pub fn set_multicast_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
+        let state = &mut self.architecture.state;
+        state.pre.set_group_backups(id, backups, &state.ports_down)
+    }
+
+    /// Sets the backups of a clone session's replicas, as [`Self::set_multicast_backups`] does.
+    pub fn set_clone_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
+        let state = &mut self.architecture.state;
+        state
+            .pre
+            .set_session_backups(id, backups, &state.ports_down)
     }
 
     /// Inserts a multicast group. Ids are 1..=65535.

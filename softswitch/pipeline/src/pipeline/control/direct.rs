@@ -5,7 +5,7 @@
 
 use super::arrays::check_meter;
 use super::meters::MeterState;
-use crate::entry::{CounterValue, EntryKey, MeterConfig};
+use crate::entry::{ColorCounters, CounterValue, EntryKey, MeterConfig};
 use crate::error::StateError;
 use crate::info::TableId;
 use crate::pipeline::Pipeline;
@@ -81,7 +81,32 @@ impl Pipeline {
         let what = format!("direct meter of table {}", t.name);
         check_meter(&what, config)?;
         let meter = t.meter_mut(slot);
-        *meter.ok_or(StateError::NotFound { what })? = Meter::new(config);
+        meter
+            .ok_or(StateError::NotFound { what })?
+            .configure(config);
+        Ok(())
+    }
+
+    /// Returns the packets of each colour that an entry's direct meter has seen; `None` if the table has none.
+    pub fn direct_meter_counters(
+        &self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<Option<ColorCounters>> {
+        let (t, slot) = self.found(table, key)?;
+        Ok(t.meter(slot).map(Meter::counters))
+    }
+
+    /// Resets the counters of an entry's direct meter.
+    pub fn reset_direct_meter_counters(
+        &mut self,
+        table: TableId,
+        key: Option<&EntryKey>,
+    ) -> Result<()> {
+        let (t, slot) = self.found_mut(table, key)?;
+        let what = format!("direct meter of table {}", t.name);
+        let meter = t.meter_mut(slot);
+        meter.ok_or(StateError::NotFound { what })?.reset_counters();
         Ok(())
     }
 

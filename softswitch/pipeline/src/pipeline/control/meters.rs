@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Saving and restoring indirect meters with the tokens in their buckets, so that a change can be undone.
 
+use crate::entry::ColorCounters;
 use crate::error::StateError;
 use crate::info::MeterId;
 use crate::pipeline::Pipeline;
@@ -18,6 +19,18 @@ impl Pipeline {
         self.meter(id, index)?;
         let (_, cells) = &self.architecture.state.externs.meters[id.index()];
         Ok(MeterState(cells[index].clone()))
+    }
+
+    /// Returns the packets of each colour that a cell of an indirect meter has seen.
+    pub fn meter_counters(&self, id: MeterId, index: usize) -> Result<ColorCounters> {
+        Ok(self.meter_state(id, index)?.0.counters())
+    }
+
+    /// Resets the counters of a cell of an indirect meter.
+    pub fn reset_meter_counters(&mut self, id: MeterId, index: usize) -> Result<()> {
+        self.meter(id, index)?;
+        self.architecture.state.externs.meters[id.index()].1[index].reset_counters();
+        Ok(())
     }
 
     /// Restores an earlier state of a cell of an indirect meter.

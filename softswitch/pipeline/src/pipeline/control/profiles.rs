@@ -127,7 +127,7 @@ impl Pipeline {
             .collect())
     }
 
-    /// Sets whether a port is up, for watch ports of selectors. Initially all ports are up.
+    /// Sets whether a port is up, for watch ports of selectors and backups of replicas. Initially all ports are up.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         let down = &mut self.architecture.state.ports_down;
         let changed = if up {
@@ -139,6 +139,8 @@ impl Pipeline {
             for p in &mut self.architecture.state.profiles {
                 p.reselect(&self.architecture.state.ports_down);
             }
+            let state = &mut self.architecture.state;
+            state.pre.reselect(&state.ports_down);
         }
     }
 }

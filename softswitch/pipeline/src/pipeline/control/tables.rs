@@ -35,7 +35,8 @@ pub struct LookupKey {
 /// An entry's action after all checks, before any change.
 enum Checked {
     Target(Target),
-    OneShot(Vec<(Call, u32, Option<u32>)>),
+    /// The actions of a set, and whether they are chosen at random.
+    OneShot(Vec<(Call, u32, Option<u32>)>, bool),
 }
 
 impl Pipeline {
@@ -91,7 +92,7 @@ impl Pipeline {
             (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
                 self.architecture.state.profiles[p].find_group(*id)?,
             ))),
-            (EntryAction::OneShot(set), Some(_)) => {
+            (EntryAction::OneShot(set) | EntryAction::RandomOneShot(set), Some(_)) => {
                 let mut calls = Vec::new();
                 for a in set {
                     if a.weight == 0 {
@@ -99,7 +100,8 @@ impl Pipeline {
                     }
                     calls.push((pack(&a.call)?, a.weight, a.watch_port));
                 }
-                Ok(Checked::OneShot(calls))
+                let is_random = matches!(action, EntryAction::RandomOneShot(_));
+                Ok(Checked::OneShot(calls, is_random))
             }
         }
     }
@@ -108,12 +110,12 @@ impl Pipeline {
     fn acquire(&mut self, table: TableId, checked: Checked) -> Target {
         let target = match checked {
             Checked::Target(t) => t,
-            Checked::OneShot(calls) => {
+            Checked::OneShot(calls, is_random) => {
                 let down = self.architecture.state.ports_down.clone();
                 let profile = self
                     .profile_of(table)
                     .expect("only profiles take action sets");
-                Target::Group(profile.insert_one_shot(calls, &down))
+                Target::Group(profile.insert_one_shot(calls, is_random, &down))
             }
         };
         if let Some(profile) = self.profile_of(table) {
@@ -162,7 +164,11 @@ impl Pipeline {
                     weight: place.weight,
                     watch_port: place.watch_port,
                 };
-                EntryAction::OneShot(group.places.iter().map(action).collect())
+                let actions = group.places.iter().map(action).collect();
+                match p.selection(g).is_random() {
+                    true => EntryAction::RandomOneShot(actions),
+                    false => EntryAction::OneShot(actions),
+                }
             }
             (Target::Member(_) | Target::Group(_), None) => EntryAction::OneShot(Vec::new()),
         }

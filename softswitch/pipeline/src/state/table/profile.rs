@@ -49,20 +49,29 @@ pub(crate) struct Place {
 
 /// Members that are up, with the sum of weights up to and including each.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Selection(Vec<(u64, u32)>);
+pub(crate) struct Selection {
+    up: Vec<(u64, u32)>,
+    is_random: bool,
+}
 
 impl Selection {
-    /// Returns the member that a hash selects; `None` if none is up.
+    /// Returns true if a random number selects, instead of a hash.
     #[inline]
-    pub(crate) fn choose(&self, hash: u64) -> Option<u32> {
-        let &(total, _) = self.0.last()?;
-        let ticket = hash % total;
-        let at = if total == self.0.len() as u64 {
+    pub(crate) fn is_random(&self) -> bool {
+        self.is_random
+    }
+
+    /// Returns the member that a hash or a random number selects; `None` if none is up.
+    #[inline]
+    pub(crate) fn choose(&self, number: u64) -> Option<u32> {
+        let &(total, _) = self.up.last()?;
+        let ticket = number % total;
+        let at = if total == self.up.len() as u64 {
             ticket as usize
         } else {
-            self.0.partition_point(|&(sum, _)| sum <= ticket)
+            self.up.partition_point(|&(sum, _)| sum <= ticket)
         };
-        Some(self.0[at].1)
+        Some(self.up[at].1)
     }
 }
 
@@ -259,7 +268,7 @@ impl Profile {
         for p in &places {
             self.member_mut(p.member).users += 1;
         }
-        let selection = self.select(&places, down);
+        let selection = self.select(&places, false, down);
         match old {
             Some(slot) => {
                 let g = self.group_mut(slot);
@@ -318,6 +327,7 @@ impl Profile {
     pub(crate) fn insert_one_shot(
         &mut self,
         actions: Vec<(Call, u32, Option<u32>)>,
+        is_random: bool,
         down: &BTreeSet<u32>,
     ) -> u32 {
         let mut places = Vec::new();
@@ -333,7 +343,7 @@ impl Profile {
                 watch_port,
             });
         }
-        let selection = self.select(&places, down);
+        let selection = self.select(&places, is_random, down);
         self.groups.put(GroupState {
             id: None,
             places,
@@ -365,7 +375,7 @@ impl Profile {
 
     /// Returns the members that are up, by id as in BMv2, so that equal weights select the same member. The members of a
     /// one-shot set do not have ids and keep their order, so the selection does not depend on their slots.
-    fn select(&self, places: &[Place], down: &BTreeSet<u32>) -> Selection {
+    fn select(&self, places: &[Place], is_random: bool, down: &BTreeSet<u32>) -> Selection {
         let up = |p: &&Place| p.watch_port.is_none_or(|port| !down.contains(&port));
         let mut up: Vec<&Place> = places.iter().filter(up).collect();
         up.sort_by_key(|p| self.member_ref(p.member).id);
@@ -374,14 +384,17 @@ impl Profile {
             sum += u64::from(p.weight);
             (sum, p.member)
         });
-        Selection(cumulated.collect())
+        Selection {
+            up: cumulated.collect(),
+            is_random,
+        }
     }
 
     /// Updates all groups after a change of a port's state.
     pub(crate) fn reselect(&mut self, down: &BTreeSet<u32>) {
         for slot in 0..self.groups.used.len() {
             if let Some(g) = &self.groups.used[slot] {
-                let selection = self.select(&g.places, down);
+                let selection = self.select(&g.places, g.selection.is_random, down);
                 self.group_mut(slot as u32).selection = selection;
             }
         }

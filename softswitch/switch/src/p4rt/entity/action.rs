@@ -39,8 +39,8 @@ pub fn decode_action(
         )),
         (A::ActionProfileGroupId(id), Some(_)) => Ok((EntryAction::Group(*id), None)),
         (A::ActionProfileActionSet(set), Some(p)) => {
-            let (actions, note) = one_shot::decode(schema, table, p, set)?;
-            Ok((EntryAction::OneShot(actions), Some(note)))
+            let (action, note) = one_shot::decode(schema, table, p, set)?;
+            Ok((action, Some(note)))
         }
     }
 }
@@ -56,10 +56,10 @@ pub fn encode_action(
         EntryAction::Direct(call) => table_action::Type::Action(encode_call(schema, table, call)),
         EntryAction::Member(id) => table_action::Type::ActionProfileMemberId(*id),
         EntryAction::Group(id) => table_action::Type::ActionProfileGroupId(*id),
-        EntryAction::OneShot(_) => table_action::Type::ActionProfileActionSet(
-            note.map(|one_shot| one_shot.set.clone())
-                .unwrap_or_default(),
-        ),
+        EntryAction::OneShot(_) | EntryAction::RandomOneShot(_) => {
+            let set = note.map(|one_shot| one_shot.set.clone());
+            table_action::Type::ActionProfileActionSet(set.unwrap_or_default())
+        }
     };
     TableAction {
         r#type: Some(encoded),

@@ -74,9 +74,7 @@ pub fn write_meter(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> P
     let table = table::find(schema, of.table_id)?;
     let kind = table.direct_meter;
     let kind = kind.ok_or_else(|| no_direct_meter(&table.name))?;
-    if entry.counter_data.is_some() {
-        return Err(meter::no_color_counters());
-    }
+    let resets = meter::decode_reset(entry.counter_data.as_ref())?;
     let key = table::decode_name(table, of)?;
     let config = entry.config.as_ref();
     let config = config.map(|c| meter::decode(c, kind)).transpose()?;
@@ -84,6 +82,10 @@ pub fn write_meter(schema: &Schema, action: Type, entry: &DirectMeterEntry) -> P
     Ok(Box::new(move |cx| {
         let before = cx.before(|p, _| p.direct_meter_state(target, key.as_ref()));
         cx.pipeline.set_direct_meter(target, key.as_ref(), config)?;
+        if resets {
+            cx.pipeline
+                .reset_direct_meter_counters(target, key.as_ref())?;
+        }
         if let Some(Ok(Some(before))) = before {
             cx.undo(move |cx| {
                 Ok(cx
@@ -100,20 +102,19 @@ pub fn read_meter(
     request: &DirectMeterEntry,
     out: &mut Vec<Entity>,
 ) -> P4Result<()> {
-    if request.counter_data.is_some() {
-        return Err(meter::no_color_counters());
-    }
     let filter = TableEntry {
         meter_config: Some(MeterConfig::default()),
+        meter_counter_data: request.counter_data,
         ..request.table_entry.clone().unwrap_or_default()
     };
     let entries = table::read_with(view, &filter, |t| t.direct_meter.is_some(), no_direct_meter)?;
     out.extend(entries.into_iter().map(|mut entry| {
         let config = entry.meter_config.take();
+        let counter_data = entry.meter_counter_data.take();
         wrap(Kind::DirectMeterEntry(DirectMeterEntry {
             table_entry: Some(entry),
             config,
-            counter_data: None,
+            counter_data,
         }))
     }));
     Ok(())

@@ -2,7 +2,7 @@
 //! Action sets in the entries of tables with a selector (specification, section "One Shot Action Selector
 //! Programming").
 
-use softswitch_pipeline::WeightedAction;
+use softswitch_pipeline::{EntryAction, WeightedAction};
 
 use super::call::{self, Use};
 use super::group;
@@ -21,19 +21,12 @@ pub fn decode(
     table: &Table,
     profile: &Profile,
     set: &ActionProfileActionSet,
-) -> P4Result<(Vec<WeightedAction>, Box<OneShot>)> {
+) -> P4Result<(EntryAction, Box<OneShot>)> {
     let unknown = |what: &str, value: i32| {
         P4Error::invalid(format!("table {}: unknown {what} {value}", table.name))
     };
     let mode = ActionSelectionMode::try_from(set.action_selection_mode);
-    match mode.map_err(|e| unknown("action selection mode", e.0))? {
-        ActionSelectionMode::DefaultModeDeterminedByActionSelector | ActionSelectionMode::Hash => {}
-        ActionSelectionMode::Random => {
-            return Err(P4Error::unimplemented(
-                "action sets select by hash: mode RANDOM is not supported",
-            ));
-        }
-    }
+    let mode = mode.map_err(|e| unknown("action selection mode", e.0))?;
     let semantics = SizeSemantics::try_from(set.size_semantics);
     let in_members = match semantics.map_err(|e| unknown("size semantics", e.0))? {
         SizeSemantics::DefaultSizeDeterminedByActionSelector => profile.size_in_members,
@@ -91,5 +84,11 @@ pub fn decode(
         },
         size: size(profile.size_in_members),
     };
-    Ok((actions, Box::new(note)))
+    let action = match mode {
+        ActionSelectionMode::DefaultModeDeterminedByActionSelector | ActionSelectionMode::Hash => {
+            EntryAction::OneShot(actions)
+        }
+        ActionSelectionMode::Random => EntryAction::RandomOneShot(actions),
+    };
+    Ok((action, Box::new(note)))
 }

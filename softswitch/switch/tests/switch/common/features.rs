@@ -50,7 +50,7 @@ ids! {
 /// The match of one field, from one of the functions below.
 pub type Match = Option<p4::field_match::FieldMatchType>;
 
-fn bytes(value: u64) -> prost::bytes::Bytes {
+pub fn bytes(value: u64) -> prost::bytes::Bytes {
     let all = value.to_be_bytes();
     let start = all.iter().position(|b| *b != 0).unwrap_or(7);
     all[start..].to_vec().into()

@@ -16,6 +16,8 @@ pub struct Direct {
     counter: Option<CounterValue>,
     /// `None` makes every packet green. Only tables with a direct meter have one.
     meter: Option<Option<MeterConfig>>,
+    /// The counters of the meter's colours are reset.
+    resets_colors: bool,
 }
 
 impl Direct {
@@ -29,8 +31,8 @@ impl Direct {
         if entry.counter_data.is_some() && !table.direct_counter {
             return Err(lacks("counter"));
         }
-        if entry.meter_counter_data.is_some() {
-            return Err(meter::no_color_counters());
+        if entry.meter_counter_data.is_some() && table.direct_meter.is_none() {
+            return Err(lacks("meter"));
         }
         let meter = match (&entry.meter_config, table.direct_meter) {
             (Some(_), None) => return Err(lacks("meter")),
@@ -44,6 +46,7 @@ impl Direct {
         Ok(Self {
             counter: counter.map(counter::decode).transpose()?,
             meter,
+            resets_colors: meter::decode_reset(entry.meter_counter_data.as_ref())?,
         })
     }
 
@@ -66,6 +69,9 @@ impl Direct {
         set_counter(p, table, key, self.counter)?;
         if let Some(meter) = self.meter {
             p.set_direct_meter(table, key, meter)?;
+        }
+        if self.resets_colors {
+            p.reset_direct_meter_counters(table, key)?;
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads of entries (specification, section "Wildcard Reads" of table entries).
 
-use softswitch_pipeline::{CounterValue, EntryState, IdleEntry, MatchField, MeterConfig, Nanos};
+use softswitch_pipeline::{
+    CounterValue, EntryKey, EntryState, IdleEntry, MatchField, MeterConfig, Nanos,
+};
 
 use super::{check_default, decode_idle_timeout, decode_key, find};
 use crate::p4rt::entity::{
@@ -11,8 +13,8 @@ use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::EntryNote;
 use crate::p4rt::schema::Table;
 use crate::proto::p4::v1::{
-    self as proto, CounterData, Entity, TableAction, TableEntry, entity::Entity as Kind,
-    table_action, table_entry,
+    self as proto, CounterData, Entity, MeterCounterData, TableAction, TableEntry,
+    entity::Entity as Kind, table_action, table_entry,
 };
 
 /// Returns the entries that `filter` selects in the tables with a direct resource. `has` selects these tables, and
@@ -148,9 +150,6 @@ impl<'a> Wanted<'a> {
         if let Some(id) = action_id.filter(|id| !view.schema.actions.contains_key(id)) {
             return Err(unknown("action", id));
         }
-        if request.meter_counter_data.is_some() {
-            return Err(meter::no_color_counters());
-        }
         let fields = match request.r#match.is_empty() {
             true => None,
             false => Some(field_match::decode(
@@ -180,6 +179,19 @@ impl<'a> Wanted<'a> {
             && (request.metadata.is_empty() || request.metadata == note.metadata)
     }
 
+    /// Returns the counters of the colours of an entry's direct meter, if they are requested.
+    fn colors(&self, key: Option<&EntryKey>) -> Option<MeterCounterData> {
+        let Self { table, request, .. } = self;
+        request
+            .meter_counter_data
+            .as_ref()
+            .filter(|_| table.direct_meter.is_some())?;
+        let counters = self
+            .view
+            .look(|p| p.direct_meter_counters(table.target, key));
+        counters.ok().flatten().map(meter::encode_counters)
+    }
+
     fn push_default(&self, id: u32, out: &mut Vec<Entity>) -> P4Result<()> {
         let Self { view, table, .. } = self;
         let target = table.target;
@@ -205,6 +217,7 @@ impl<'a> Wanted<'a> {
             controller_metadata: note.controller_metadata,
             counter_data,
             meter_config,
+            meter_counter_data: self.colors(None),
             ..Default::default()
         })));
         Ok(())
@@ -233,6 +246,7 @@ impl<'a> Wanted<'a> {
             return;
         }
         let (counter_data, meter_config) = asked_for(table, request, counter, meter);
+        let meter_counter_data = self.colors(Some(&entry.key));
         let since = view.now.saturating_sub(last_hit);
         let asked = request.time_since_last_hit.is_some() && table.idle_timeout;
         out.push(wrap(Kind::TableEntry(TableEntry {
@@ -244,6 +258,7 @@ impl<'a> Wanted<'a> {
             metadata: note.metadata,
             meter_config,
             counter_data,
+            meter_counter_data,
             idle_timeout_ns: clamp(entry.idle_timeout),
             time_since_last_hit: asked.then(|| table_entry::IdleTimeout {
                 elapsed_ns: clamp(since),
