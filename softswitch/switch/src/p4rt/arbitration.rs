@@ -3,11 +3,13 @@
 //! Controller Replication"), as a state machine without I/O.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tonic::{Code, Status};
 
+use super::role::{Role, RoleConfig};
 use crate::proto::google::rpc;
-use crate::proto::p4::v1::{MasterArbitrationUpdate, Role, Uint128};
+use crate::proto::p4::v1::{self as proto, MasterArbitrationUpdate, Uint128};
 
 /// The id of a live stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +31,8 @@ struct RoleState {
     highest: Option<u128>,
     primary: Option<ClientId>,
     clients: BTreeMap<ClientId, Option<u128>>,
+    /// The configuration that a primary sent last.
+    config: Option<Arc<RoleConfig>>,
 }
 
 impl Arbitration {
@@ -72,11 +76,7 @@ impl Arbitration {
             }
             _ => {}
         }
-        if update.role.as_ref().is_some_and(|r| r.config.is_some()) {
-            return Err(Status::invalid_argument(
-                "role configurations are not supported: leave role.config unset for full access",
-            ));
-        }
+        let config = self.decode_config(&name, update.role.as_ref())?;
         let election_id = update.election_id.map(election_id);
         let role = self.roles.entry(name.clone()).or_default();
         let mut others = role.clients.iter().filter(|(id, _)| **id != client);
@@ -89,6 +89,7 @@ impl Arbitration {
         if election_id.is_some() && election_id >= role.highest {
             role.highest = election_id;
             role.primary = Some(client);
+            role.config = config.map(Arc::new);
             return Ok(self.notices(&name));
         }
         if role.primary == Some(client) {
@@ -118,7 +119,51 @@ impl Arbitration {
         vec![]
     }
 
-    /// Checks that a request comes from a role's primary.
+    /// Decodes a role's configuration, and checks that it does not contradict other roles' configurations.
+    fn decode_config(
+        &self,
+        name: &str,
+        role: Option<&proto::Role>,
+    ) -> Result<Option<RoleConfig>, Status> {
+        let Some(config) = role.and_then(|r| r.config.as_ref()) else {
+            return Ok(None);
+        };
+        if name.is_empty() {
+            return Err(Status::invalid_argument(
+                "role.config: the default role has full access: set role.name, or leave role.config unset",
+            ));
+        }
+        let config = RoleConfig::decode(config)?;
+        let others = self.roles.iter().filter(|(other, _)| *other != name);
+        let mut conflicts = others.filter_map(|(other, state)| {
+            let id = config.conflict(state.config.as_ref()?)?;
+            Some((id, other))
+        });
+        if let Some((id, other)) = conflicts.next() {
+            return Err(Status::invalid_argument(format!(
+                "role.config: id {id:#010x} is exclusive to one of the roles '{name}' and '{other}': \
+                 list it in shared_p4_ids of both"
+            )));
+        }
+        Ok(Some(config))
+    }
+
+    /// Returns the role with this name and (in old clients) number, whether or not a controller has it.
+    pub fn role(&self, name: &str, number: u64) -> Role {
+        let name = given_role_name(name, number);
+        let others = self.roles.iter().filter(|(other, _)| **other != name);
+        let exclusive = others.flat_map(|(other, state)| {
+            let ids = state.config.iter().flat_map(|c| &c.exclusive);
+            ids.map(|id| (*id, other.clone()))
+        });
+        Role {
+            exclusive_to_others: exclusive.collect(),
+            config: self.roles.get(&name).and_then(|role| role.config.clone()),
+            name,
+        }
+    }
+
+    /// Checks that a request comes from a role's primary, and returns the role.
     ///
     /// # Errors
     /// The status of the response.
@@ -128,7 +173,7 @@ impl Arbitration {
         role: &str,
         role_id: u64,
         election: Option<Uint128>,
-    ) -> Result<(), Status> {
+    ) -> Result<Role, Status> {
         self.check_device(device_id)?;
         let name = given_role_name(role, role_id);
         let Some(role) = self.roles.get(&name) else {
@@ -152,7 +197,7 @@ impl Arbitration {
                 },
             )));
         }
-        Ok(())
+        Ok(self.role(&name, 0))
     }
 
     /// Checks that a request is for this device.
@@ -172,12 +217,18 @@ impl Arbitration {
         self.roles.values().any(|role| role.primary == Some(client))
     }
 
+    /// Returns the role of which the client is the primary.
+    pub fn primary_role(&self, client: ClientId) -> Option<Role> {
+        let mut roles = self.roles.iter();
+        let (name, _) = roles.find(|(_, role)| role.primary == Some(client))?;
+        Some(self.role(name, 0))
+    }
+
     /// Returns the primaries of all roles.
-    pub fn primaries(&self) -> Vec<ClientId> {
-        self.roles
-            .values()
-            .filter_map(|role| role.primary)
-            .collect()
+    pub fn primaries(&self) -> Vec<(ClientId, Role)> {
+        let roles = self.roles.iter();
+        let primaries = roles.filter_map(|(name, role)| Some((role.primary?, self.role(name, 0))));
+        primaries.collect()
     }
 
     fn unknown_device(&self, device_id: u64) -> Status {
@@ -208,7 +259,7 @@ impl Arbitration {
             };
             let update = MasterArbitrationUpdate {
                 device_id: self.device_id,
-                role: (!name.is_empty()).then(|| named_role(name)),
+                role: (!name.is_empty()).then(|| named_role(name, role.config.as_deref())),
                 election_id: role.highest.map(|id| Uint128 {
                     high: (id >> 64) as u64,
                     low: id as u64,
@@ -241,21 +292,21 @@ fn given_role_name(name: &str, number: u64) -> String {
 }
 
 #[allow(deprecated)]
-fn role_name(role: Option<&Role>) -> String {
+fn role_name(role: Option<&proto::Role>) -> String {
     role.map_or_else(String::new, |r| given_role_name(&r.name, r.id))
 }
 
 #[allow(deprecated)]
-fn named_role(name: &str) -> Role {
+fn named_role(name: &str, config: Option<&RoleConfig>) -> proto::Role {
     let number = name.strip_prefix(ROLE_NUMBER).and_then(|n| n.parse().ok());
-    Role {
+    proto::Role {
         id: number.unwrap_or(0),
         name: if number.is_some() {
             String::new()
         } else {
             name.to_owned()
         },
-        config: None,
+        config: config.map(|c| c.written.clone()),
     }
 }
 

@@ -14,6 +14,7 @@ use softswitch_pipeline::{Digest, LoadError, Nanos, Options, Pipeline, Program};
 use super::entity::{self, Context, View};
 use super::error::{P4Error, P4Result};
 use super::notes::Notes;
+use super::role::{Access, Role};
 use super::schema::Schema;
 use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, ForwardingPipelineConfig, P4Data, TableEntry, digest_entry};
@@ -110,6 +111,8 @@ impl Deployment {
             now,
             undo: None,
         });
+        // The function may have changed what references name.
+        notes.references = None;
         // Packets that have arrived in the meantime go first.
         MutexGuard::unlock_fair(pipeline);
         result
@@ -139,16 +142,29 @@ impl Deployment {
         &self.pipeline
     }
 
-    /// Reads the requested entities. Returns the entities of valid requests even if others fail.
-    pub fn read(&self, requests: &[Entity], now: Nanos) -> (Vec<Entity>, Vec<P4Result<()>>) {
+    /// Reads the requested entities that a role may read. Returns the entities of valid requests even if others fail.
+    pub fn read(
+        &self,
+        requests: &[Entity],
+        role: &Role,
+        now: Nanos,
+    ) -> (Vec<Entity>, Vec<P4Result<()>>) {
+        let access = self.access(role);
         let notes = self.notes.lock();
         let view = self.view(&notes, now);
         let mut entities = Vec::new();
-        let results = requests
-            .iter()
-            .map(|r| entity::read(view, r, &mut entities));
+        let results = requests.iter().map(|request| {
+            access.check(request)?;
+            entity::read(view, request, &mut entities)
+        });
         let results = results.collect();
+        entities.retain(|entity| access.allows(entity));
         (entities, results)
+    }
+
+    /// Returns a role's access to the program's objects.
+    pub fn access<'a>(&'a self, role: &'a Role) -> Access<'a> {
+        role.access(&self.schema.roles)
     }
 
     /// Returns true if the entries of a table can time out.

@@ -16,6 +16,7 @@ use super::arbitration::{Arbitration, ClientId, Notice};
 use super::deployment::{Deployment, LoadedProgram, Target};
 use super::digest::DigestBuffers;
 use super::error::NO_PIPELINE;
+use super::role::Role;
 use crate::dataplane::Handle;
 use crate::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response::Update as Message,
@@ -196,18 +197,18 @@ impl Device {
         }
     }
 
-    /// Sends a message to the primary of every role; returns the number of primaries whose queue was full.
-    pub fn send_to_primaries(&self, message: Message) -> u64 {
+    /// Sends a message to the primary of every role for which `message` returns one; returns the number of primaries whose
+    /// queue was full.
+    pub fn send_to_primaries(&self, message: impl Fn(&Role) -> Option<Message>) -> u64 {
         let primaries = self.arbitration.lock().primaries();
         let streams = self.streams.lock();
-        let response = response(message);
-        let full = primaries
-            .iter()
-            .filter_map(|p| streams.get(p))
-            .filter(|stream| {
-                let sent = stream.bulk.try_send(response.clone());
-                matches!(sent, Err(mpsc::error::TrySendError::Full(_)))
-            });
+        let full = primaries.iter().filter(|(client, role)| {
+            let Some((stream, message)) = streams.get(client).zip(message(role)) else {
+                return false;
+            };
+            let sent = stream.bulk.try_send(response(message));
+            matches!(sent, Err(mpsc::error::TrySendError::Full(_)))
+        });
         full.count() as u64
     }
 }

@@ -40,6 +40,7 @@ macro_rules! constructors {
 constructors! {
     aborted, Aborted;
     already_exists, AlreadyExists;
+    failed_precondition, FailedPrecondition;
     invalid, InvalidArgument;
     not_found, NotFound;
     out_of_range, OutOfRange;

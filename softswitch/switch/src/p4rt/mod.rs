@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The P4Runtime server.
 
+pub mod annotation;
 pub mod arbitration;
+pub mod constraint;
 pub mod deployment;
 pub mod device;
 pub mod digest;
@@ -9,8 +11,11 @@ pub mod digest;
 #[allow(deprecated)]
 pub mod entity;
 pub mod error;
+pub mod integrity;
 pub mod notes;
 pub mod packet_io;
+pub mod references;
+pub mod role;
 pub mod schema;
 pub mod service;
 pub mod stream;

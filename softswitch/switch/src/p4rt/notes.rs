@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use prost::bytes::Bytes;
 use softswitch_pipeline::{EntryKey, ProfileId, TableId};
 
+use super::references::Counts;
 use crate::proto::p4::v1::{
     ActionProfileActionSet, CloneSessionEntry, MulticastGroupEntry, digest_entry,
 };
@@ -27,6 +28,8 @@ pub struct Notes {
     pub sessions: BTreeMap<u32, CloneSessionEntry>,
     /// Digests that are enabled, by P4Info id.
     pub digests: BTreeMap<u32, digest_entry::Config>,
+    /// Counts of the values that references name; `None` if they must be counted again.
+    pub references: Option<Counts>,
 }
 
 /// The data that the controller attached to a table entry.

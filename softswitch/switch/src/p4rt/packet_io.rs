@@ -13,6 +13,8 @@ use crate::proto::p4::v1::PacketMetadata;
 /// The layout of a `@controller_header`.
 #[derive(Debug)]
 pub struct PacketHeader {
+    /// P4Info id.
+    pub id: u32,
     fields: Vec<HeaderField>,
     bytes: usize,
 }
@@ -73,7 +75,8 @@ impl PacketHeader {
         let fields = fields.collect::<Result<Vec<_>, String>>()?;
         let bits: u64 = fields.iter().map(|f| u64::from(f.codec.width)).sum();
         let bytes = usize::try_from(bits.div_ceil(8)).map_err(|e| e.to_string())?;
-        Ok(Self { fields, bytes })
+        let id = metadata.preamble.as_ref().map_or(0, |p| p.id);
+        Ok(Self { id, fields, bytes })
     }
 
     /// Splits a packet from the data plane into metadata and payload.

@@ -9,7 +9,10 @@ use softswitch_pipeline::{
     ActionId, CounterId, DigestId, MatchKind, MeterId, ProfileId, RegisterId, TableId, ValueSetId,
 };
 
+use super::constraint::Restriction;
 use super::packet_io::PacketHeader;
+use super::references::References;
+use super::role::ObjectRoles;
 use super::translation::Codec;
 use super::types;
 use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
@@ -37,6 +40,10 @@ pub struct Schema {
     pub packet_in: Option<PacketHeader>,
     /// Header of packets from the controller.
     pub packet_out: Option<PacketHeader>,
+    /// The roles of the objects.
+    pub roles: ObjectRoles,
+    /// The references between entries.
+    pub references: References,
     /// The device's ports.
     pub ports: Option<BTreeSet<u32>>,
 }
@@ -107,6 +114,8 @@ pub struct Table {
     pub direct_counter: bool,
     /// The direct meter of the entries.
     pub direct_meter: Option<MeterType>,
+    /// Restrictions of the entries (`@entry_restriction`).
+    pub restrictions: Vec<Restriction>,
 }
 
 /// A field of a key.
@@ -142,6 +151,8 @@ pub struct Action {
     pub name: String,
     /// The parameters, in the pipeline's order.
     pub params: Vec<Param>,
+    /// Restrictions of the arguments (`@action_restriction`).
+    pub restrictions: Vec<Restriction>,
 }
 
 /// An action's parameter.

@@ -10,6 +10,7 @@ use tonic::{Code, Status, Streaming};
 use super::arbitration::ClientId;
 use super::device::{Device, StreamSender, response};
 use super::error::{NO_PIPELINE, P4Error, P4Result};
+use super::role::Role;
 use crate::proto::p4::v1::{
     DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
     StreamMessageRequest, StreamOtherError, stream_error::Details,
@@ -83,19 +84,21 @@ pub fn handle(
     Ok(())
 }
 
-fn check_primary(device: &Device, client: ClientId) -> P4Result<()> {
-    if device.arbitration.lock().is_primary(client) {
-        return Ok(());
-    }
-    Err(P4Error::permission_denied("only the primary may send this"))
+/// Returns the role of which the client is the primary.
+fn primary_role(device: &Device, client: ClientId) -> P4Result<Role> {
+    let role = device.arbitration.lock().primary_role(client);
+    role.ok_or_else(|| P4Error::permission_denied("only the primary may send this"))
 }
 
 fn packet_out(device: &Device, client: ClientId, packet: &PacketOut) -> P4Result<()> {
-    check_primary(device, client)?;
+    let role = primary_role(device, client)?;
     let deployment = device.committed().ok_or_else(|| P4Error {
         code: Code::FailedPrecondition,
         message: NO_PIPELINE.into(),
     })?;
+    if let Some(header) = &deployment.schema().packet_out {
+        deployment.access(&role).check_object(header.id)?;
+    }
     let frame = match &deployment.schema().packet_out {
         Some(header) => header.encode(&packet.metadata, &packet.payload)?,
         None if packet.metadata.is_empty() => packet.payload.to_vec(),
@@ -115,16 +118,16 @@ fn packet_out(device: &Device, client: ClientId, packet: &PacketOut) -> P4Result
 }
 
 fn acknowledge(device: &Device, client: ClientId, ack: &DigestListAck) -> P4Result<()> {
-    check_primary(device, client)?;
-    let known = device
-        .committed()
-        .is_some_and(|d| d.schema().digests.get(ack.digest_id).is_some());
-    if !known {
-        return Err(P4Error::invalid(format!(
+    let role = primary_role(device, client)?;
+    let deployment = device.committed();
+    let deployment = deployment.filter(|d| d.schema().digests.get(ack.digest_id).is_some());
+    let deployment = deployment.ok_or_else(|| {
+        P4Error::invalid(format!(
             "unknown digest id {:#010x}: it is not in P4Info",
             ack.digest_id
-        )));
-    }
+        ))
+    })?;
+    deployment.access(&role).check_object(ack.digest_id)?;
     device
         .digests
         .lock()

@@ -120,6 +120,11 @@ impl Codec {
         }
     }
 
+    /// Width in bits of the controller's number; of strings, that of the program's number.
+    pub fn controller_width(&self) -> u32 {
+        self.translated_width().unwrap_or(self.width)
+    }
+
     /// Returns true if the controller uses strings.
     pub fn is_name(&self) -> bool {
         matches!(self.form, Form::Name(_))

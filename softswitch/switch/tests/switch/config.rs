@@ -2,7 +2,7 @@
 //! Setting and getting the forwarding pipeline config.
 
 use crate::common::features::{self, exact};
-use crate::common::{DEVICE, IntoEntity, TestSwitch};
+use crate::common::{Controller, DEVICE, IntoEntity, TestSwitch};
 use p4::get_forwarding_pipeline_config_request::ResponseType;
 use p4::set_forwarding_pipeline_config_request::Action;
 use softswitch::proto::p4::v1 as p4;
@@ -135,6 +135,60 @@ async fn invalid_config_is_refused_and_changes_nothing() {
             .len(),
         1
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_primary_sets_config_and_device_must_match() {
+    let switch = TestSwitch::start(0, &[]).await;
+    let _primary = switch.controller().await;
+    let mut backup = Controller::open(switch.connect().await).await;
+    backup.election_id = 0;
+    let status = backup.set_pipeline(features::config()).await.unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied);
+    let set = p4::SetForwardingPipelineConfigRequest {
+        device_id: DEVICE + 1,
+        ..Default::default()
+    };
+    let status = backup.client.set_forwarding_pipeline_config(set).await;
+    assert_eq!(status.unwrap_err().code(), Code::NotFound);
+    let get = p4::GetForwardingPipelineConfigRequest {
+        device_id: DEVICE + 1,
+        ..Default::default()
+    };
+    let status = backup.client.get_forwarding_pipeline_config(get).await;
+    assert_eq!(status.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p4info_ids_are_unique_and_not_zero() {
+    let switch = TestSwitch::start(0, &[]).await;
+    let mut controller = switch.controller().await;
+    let with = |change: fn(&mut softswitch::proto::p4::config::v1::P4Info)| {
+        let mut config = features::config();
+        change(config.p4info.as_mut().unwrap());
+        config
+    };
+    let first_id = with(|info| info.tables[0].preamble.as_mut().unwrap().id = 0);
+    let same_id = with(|info| {
+        let id = info.tables[1].preamble.as_ref().unwrap().id;
+        info.tables[0].preamble.as_mut().unwrap().id = id;
+    });
+    let field_id = with(|info| info.tables[0].match_fields[1].id = 1);
+    let param_id = with(|info| {
+        let mut actions = info.actions.iter_mut();
+        let action = actions.find(|a| !a.params.is_empty()).unwrap();
+        action.params[0].id = 0;
+    });
+    for (config, expected) in [
+        (first_id, "id 0"),
+        (same_id, "two objects with id"),
+        (field_id, "match field id 1 in P4Info is 0 or not unique"),
+        (param_id, "parameter id 0 in P4Info is 0 or not unique"),
+    ] {
+        let status = controller.set_pipeline(config).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().contains(expected), "{status:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,7 @@ use prost::Message;
 use softswitch::dataplane::{Engine, Setup};
 use softswitch::p4rt::deployment::{Deployment, Target};
 use softswitch::p4rt::device::Device;
+use softswitch::p4rt::role::Role;
 use softswitch::p4rt::stream;
 use softswitch::proto::p4::v1 as p4;
 
@@ -197,14 +198,14 @@ fn read_everything(deployment: &Deployment) -> Vec<p4::Entity> {
         .entity(),
         p4::DigestEntry::default().entity(),
     ];
-    let (entities, results) = deployment.read(&requests, 0);
+    let (entities, results) = deployment.read(&requests, &Role::default(), 0);
     assert!(results.iter().all(Result::is_ok), "{results:?}");
     entities
 }
 
 #[test]
 fn unmodified_updates_are_valid() {
-    let results = deployment().write(&CORPUS, ContinueOnError, 0);
+    let results = deployment().write(&CORPUS, &Role::default(), ContinueOnError, 0);
     for (update, result) in CORPUS.iter().zip(results) {
         assert_eq!(result, Ok(()), "{update:?}");
     }
@@ -218,7 +219,7 @@ proptest! {
         batch in prop::collection::vec((any::<prop::sample::Index>(), mutations()), 1..12),
     ) {
         let deployment = deployment();
-        deployment.write(&CORPUS, ContinueOnError, 0);
+        deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
         for (which, mutations) in batch {
             let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
             mutate(&mut bytes, &mutations);
@@ -227,13 +228,13 @@ proptest! {
             };
             let before = read_everything(&deployment);
             let updates = std::slice::from_ref(&update);
-            let result = deployment.write(updates, ContinueOnError, 0).remove(0);
+            let result = deployment.write(updates, &Role::default(), ContinueOnError, 0).remove(0);
             let after = read_everything(&deployment);
             if let Err(error) = result {
                 prop_assert_eq!(before, after, "{:?} was refused: {}", update, error);
             }
             // It is also answered as a read request.
-            deployment.read(update.entity.as_slice(), 0);
+            deployment.read(update.entity.as_slice(), &Role::default(), 0);
         }
     }
 
@@ -245,7 +246,7 @@ proptest! {
     ) {
         let deployment = deployment();
         if begin_full {
-            deployment.write(&CORPUS, ContinueOnError, 0);
+            deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
         }
         let updates = batch.iter().filter_map(|(which, mutations, kind)| {
             let mut bytes = which.get(&CORPUS[..]).encode_to_vec();
@@ -263,7 +264,7 @@ proptest! {
         });
         let updates: Vec<_> = updates.collect();
         let before = read_everything(&deployment);
-        let results = deployment.write(&updates, Atomicity::DataplaneAtomic, 0);
+        let results = deployment.write(&updates, &Role::default(), Atomicity::DataplaneAtomic, 0);
         if results.iter().all(Result::is_ok) {
             prop_assert_eq!(results.len(), updates.len());
         } else {
@@ -280,8 +281,8 @@ proptest! {
         if let Ok(p4info) = Message::decode(&bytes[..]) {
             config.p4info = Some(p4info);
             if let Ok(deployment) = Deployment::new(config, &Target::default()) {
-                deployment.write(&CORPUS, ContinueOnError, 0);
-                deployment.read(&[p4::TableEntry::default().entity()], 0);
+                deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
+                deployment.read(&[p4::TableEntry::default().entity()], &Role::default(), 0);
             }
         }
     }
@@ -293,7 +294,7 @@ proptest! {
         mutate(&mut bytes, &mutations);
         config.p4_device_config = bytes.into();
         if let Ok(deployment) = Deployment::new(config, &Target::default()) {
-            deployment.write(&CORPUS, ContinueOnError, 0);
+            deployment.write(&CORPUS, &Role::default(), ContinueOnError, 0);
         }
     }
 }

@@ -10,7 +10,7 @@ use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use tonic::Code;
 
 /// Compiles a program with these declarations, metadata fields and ingress control.
-fn compile(
+pub fn compile(
     declarations: &str,
     metadata: &str,
     ingress: &str,
@@ -44,7 +44,7 @@ fn compile(
     (info, config)
 }
 
-async fn start(config: p4::ForwardingPipelineConfig) -> (TestSwitch, Controller) {
+pub async fn start(config: p4::ForwardingPipelineConfig) -> (TestSwitch, Controller) {
     let switch = TestSwitch::start(3, &[]).await;
     let mut controller = switch.controller().await;
     controller.set_pipeline(config).await.unwrap();

@@ -18,7 +18,7 @@ fn mau(election: Option<u128>) -> MasterArbitrationUpdate {
 
 fn with_role(name: &str, election: u128) -> MasterArbitrationUpdate {
     MasterArbitrationUpdate {
-        role: Some(named_role(name)),
+        role: Some(named_role(name, None)),
         ..mau(Some(election))
     }
 }
@@ -135,7 +135,7 @@ fn invalid_updates_are_errors() {
     );
     assert_eq!(code(arb.update(B, &mau(Some(1)))), Code::InvalidArgument);
     let mut configured = mau(Some(9));
-    configured.role = Some(Role {
+    configured.role = Some(proto::Role {
         config: Some(prost_types::Any::default()),
         ..Default::default()
     });

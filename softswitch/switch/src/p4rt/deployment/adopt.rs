@@ -6,9 +6,11 @@ use tonic::Code;
 
 use super::Deployment;
 use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::integrity;
+use crate::p4rt::role::Role;
 use crate::proto::p4::v1::{
     CounterData, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, Update,
-    entity::Entity as Kind, update, write_request::Atomicity,
+    entity::Entity as Kind, update,
 };
 
 impl Deployment {
@@ -48,18 +50,17 @@ impl Deployment {
             Kind::DigestEntry(Default::default()),
         ];
         let request = everything.map(|kind| Entity { entity: Some(kind) });
-        let (entities, results) = other.read(&request, now);
+        let (entities, results) = other.read(&request, &Role::default(), now);
         results.into_iter().collect::<P4Result<()>>()?;
         let updates: Vec<_> = entities.into_iter().filter_map(adopting_update).collect();
-        let each = Atomicity::ContinueOnError;
-        let results = self.write(&updates, each, now);
+        let results = self.write_unordered(&updates, now);
         for (mut update, result) in updates.into_iter().zip(results) {
             let result = match result {
                 // Both programs define this entry.
                 Err(error) if error.code == Code::AlreadyExists => {
                     update.set_type(update::Type::Modify);
                     let updates = std::slice::from_ref(&update);
-                    self.write(updates, each, now).into_iter().collect()
+                    self.write_unordered(updates, now).into_iter().collect()
                 }
                 // The new program does not have this entry and its counter.
                 Err(error) if error.code == Code::NotFound && is_constant(&update) => Ok(()),
@@ -72,7 +73,9 @@ impl Deployment {
                 ))
             })?;
         }
-        Ok(())
+        let mut notes = self.notes.lock();
+        let pipeline = self.pipeline.lock();
+        integrity::check_all(&self.schema, &pipeline, &mut notes)
     }
 }
 

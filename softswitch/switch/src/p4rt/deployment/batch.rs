@@ -7,29 +7,72 @@ use softswitch_pipeline::Nanos;
 use super::Deployment;
 use crate::p4rt::entity::{self, Context, Op};
 use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::integrity;
+use crate::p4rt::role::{Access, Role};
 use crate::proto::p4::v1::{Update, write_request::Atomicity};
 
 /// Number of updates applied under one lock, while packets wait. An update takes about a microsecond.
 const UPDATES_PER_LOCK: usize = 32;
 
 impl Deployment {
-    /// Applies a batch; the results are in the order of the updates.
-    pub fn write(&self, updates: &[Update], atomicity: Atomicity, now: Nanos) -> Vec<P4Result<()>> {
+    /// Applies a role's batch; the results are in the order of the updates.
+    pub fn write(
+        &self,
+        updates: &[Update],
+        role: &Role,
+        atomicity: Atomicity,
+        now: Nanos,
+    ) -> Vec<P4Result<()>> {
+        let access = self.access(role);
         match atomicity {
-            Atomicity::ContinueOnError => self.write_each(updates, now),
+            Atomicity::ContinueOnError => self.write_each(updates, access, now),
             // Updates that the data plane does not see need no rollback under its lock.
-            Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => self.write_all(updates, now),
+            Atomicity::RollbackOnError | Atomicity::DataplaneAtomic => {
+                self.write_all(updates, access, now)
+            }
         }
     }
 
-    fn write_each(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
+    fn decode(&self, update: &Update, access: Access<'_>) -> P4Result<Op> {
+        if let Some(entity) = &update.entity {
+            access.check(entity)?;
+        }
+        entity::decode(&self.schema, update)
+    }
+
+    /// Applies a decoded update.
+    fn apply(&self, update: &Update, op: Op, context: &mut Context<'_>) -> P4Result<()> {
+        if self.schema.references.is_empty() {
+            return op(context);
+        }
+        integrity::apply(&self.schema, update, op, context)
+    }
+
+    fn write_each(&self, updates: &[Update], access: Access<'_>, now: Nanos) -> Vec<P4Result<()>> {
+        self.write_with(updates, access, now, |update, op, context| {
+            self.apply(update, op, context)
+        })
+    }
+
+    /// Applies updates in any order: references are not checked.
+    pub(super) fn write_unordered(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
+        let role = Role::default();
+        self.write_with(updates, self.access(&role), now, |_, op, context| {
+            op(context)
+        })
+    }
+
+    fn write_with(
+        &self,
+        updates: &[Update],
+        access: Access<'_>,
+        now: Nanos,
+        apply: impl Fn(&Update, Op, &mut Context<'_>) -> P4Result<()>,
+    ) -> Vec<P4Result<()>> {
         let mut notes = self.notes.lock();
         let mut results = Vec::with_capacity(updates.len());
         for chunk in updates.chunks(UPDATES_PER_LOCK) {
-            let ops: Vec<_> = chunk
-                .iter()
-                .map(|u| entity::decode(&self.schema, u))
-                .collect();
+            let ops: Vec<_> = chunk.iter().map(|u| (u, self.decode(u, access))).collect();
             let mut pipeline = self.pipeline.lock();
             let mut context = Context {
                 pipeline: &mut pipeline,
@@ -37,7 +80,8 @@ impl Deployment {
                 now,
                 undo: None,
             };
-            results.extend(ops.into_iter().map(|op| op?(&mut context)));
+            let ops = ops.into_iter();
+            results.extend(ops.map(|(update, op)| apply(update, op?, &mut context)));
             // Packets that have arrived in the meantime go first.
             MutexGuard::unlock_fair(pipeline);
         }
@@ -46,9 +90,9 @@ impl Deployment {
 
     /// Applies all updates or, if one fails, none. Packets wait until the end, so they see the state
     /// before or after the batch.
-    fn write_all(&self, updates: &[Update], now: Nanos) -> Vec<P4Result<()>> {
+    fn write_all(&self, updates: &[Update], access: Access<'_>, now: Nanos) -> Vec<P4Result<()>> {
         let mut notes = self.notes.lock();
-        let decoded = updates.iter().map(|u| entity::decode(&self.schema, u));
+        let decoded = updates.iter().map(|u| self.decode(u, access));
         let decoded: Vec<P4Result<Op>> = decoded.collect();
         if decoded.iter().any(Result::is_err) {
             let results = decoded.into_iter();
@@ -63,21 +107,18 @@ impl Deployment {
             now,
             undo: Some(Vec::new()),
         };
-        let mut ops = decoded.into_iter().flatten();
+        let mut ops = updates.iter().zip(decoded.into_iter().flatten());
         let failed = ops
             .by_ref()
-            .map(|op| op(&mut context))
+            .map(|(update, op)| self.apply(update, op, &mut context))
             .enumerate()
             .find_map(|(i, result)| Some((i, result.err()?)));
         let Some((at, error)) = failed else {
             return updates.iter().map(|_| Ok(())).collect();
         };
-        for undo in context.undo.take().into_iter().flatten().rev() {
-            if let Err(error) = undo(&mut context) {
-                tracing::error!("a batch could not be rolled back completely: {error}");
-                debug_assert!(false, "rolling back: {error}");
-            }
-        }
+        let steps = context.undo.take();
+        entity::undo(steps.unwrap_or_default(), &mut context);
+        context.notes.references = None;
         let mut results: Vec<_> = updates.iter().map(|_| Err(aborted())).collect();
         results[at] = Err(error);
         results

@@ -14,7 +14,7 @@ use crate::dataplane::{Event, SharedPipeline};
 use crate::p4rt::deployment::Deployment;
 use crate::p4rt::epoch_nanos;
 use crate::proto::p4::v1::{
-    IdleTimeoutNotification, PacketIn, stream_message_response::Update as Message,
+    DigestList, IdleTimeoutNotification, PacketIn, stream_message_response::Update as Message,
 };
 
 /// Interval of the search for idle entries, if a table has idle time-outs.
@@ -72,7 +72,8 @@ impl Device {
         let Some(deployment) = self.current(pipeline) else {
             return;
         };
-        let (metadata, payload) = match &deployment.schema().packet_in {
+        let header = &deployment.schema().packet_in;
+        let (metadata, payload) = match header {
             None => (vec![], packet.clone()),
             Some(header) => match header.decode(packet) {
                 Ok(parts) => parts,
@@ -84,7 +85,13 @@ impl Device {
                 }
             },
         };
-        let full = self.send_to_primaries(Message::Packet(PacketIn { payload, metadata }));
+        let header = header.as_ref().map(|header| header.id);
+        let packet = PacketIn { payload, metadata };
+        let full = self.send_to_primaries(|role| {
+            let access = deployment.access(role);
+            let is_received = access.receives_packet(header, &packet.metadata);
+            is_received.then(|| Message::Packet(packet.clone()))
+        });
         self.dataplane.counters().packet_in_dropped.add(full);
     }
 
@@ -94,12 +101,22 @@ impl Device {
             return;
         };
         let table_entry = deployment.idle_entries(self.dataplane.now());
-        if !table_entry.is_empty() {
-            self.send_to_primaries(Message::IdleTimeoutNotification(IdleTimeoutNotification {
-                table_entry,
-                timestamp: epoch_nanos(),
-            }));
+        if table_entry.is_empty() {
+            return;
         }
+        let timestamp = epoch_nanos();
+        self.send_to_primaries(|role| {
+            let access = deployment.access(role);
+            let visible = table_entry.iter();
+            let visible = visible.filter(|entry| access.check_object(entry.table_id).is_ok());
+            let table_entry: Vec<_> = visible.cloned().collect();
+            let notification = IdleTimeoutNotification {
+                table_entry,
+                timestamp,
+            };
+            (!notification.table_entry.is_empty())
+                .then_some(Message::IdleTimeoutNotification(notification))
+        });
     }
 
     /// Collects digests from the data plane, and sends complete lists.
@@ -114,9 +131,17 @@ impl Device {
             };
             let list = self.digests.lock().push(id, &config, data, now);
             if let Some(list) = list {
-                self.send_to_primaries(Message::Digest(list));
+                self.send_digest(&deployment, &list);
             }
         }
+    }
+
+    /// Sends a list of digests to the roles that may use the digest.
+    fn send_digest(&self, deployment: &Deployment, list: &DigestList) {
+        self.send_to_primaries(|role| {
+            let allowed = deployment.access(role).check_object(list.digest_id);
+            allowed.is_ok().then(|| Message::Digest(list.clone()))
+        });
     }
 
     /// Sends the digest lists that are due.
@@ -127,7 +152,7 @@ impl Device {
         let configs = deployment.digest_configs();
         let lists = self.digests.lock().poll(&configs, self.dataplane.now());
         for list in lists {
-            self.send_to_primaries(Message::Digest(list));
+            self.send_digest(&deployment, &list);
         }
     }
 }

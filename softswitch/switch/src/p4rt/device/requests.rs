@@ -9,6 +9,7 @@ use super::{Configs, Device};
 use crate::p4rt::deployment::Deployment;
 use crate::p4rt::digest::DigestBuffers;
 use crate::p4rt::error::{NO_PIPELINE, P4Error, batch_status};
+use crate::p4rt::role::Role;
 use crate::proto::p4::v1::{
     CapabilitiesRequest, CapabilitiesResponse, Entity, ForwardingPipelineConfig,
     GetForwardingPipelineConfigRequest, ReadRequest, SetForwardingPipelineConfigRequest, Uint128,
@@ -34,24 +35,29 @@ impl Device {
             election_id,
             ..
         } = request;
-        self.check_primary(*device_id, role, *role_id, *election_id)?;
+        let role = self.check_primary(*device_id, role, *role_id, *election_id)?;
         let deployment = self.deployment()?;
         let atomicity = Atomicity::try_from(request.atomicity)
             .map_err(|e| Status::invalid_argument(format!("unknown atomicity {}", e.0)))?;
-        let results = deployment.write(&request.updates, atomicity, self.dataplane.now());
+        let results = deployment.write(&request.updates, &role, atomicity, self.dataplane.now());
         self.digests.lock().retain(&deployment.digest_configs());
         batch_status("updates", &results)
     }
 
-    /// Reads entities (specification, section "Read RPC"). Returns the entities of the requests that succeeded, and the
+    /// Reads entities (specification, section "Read RPC"). A role in the request restricts them to the role's objects. Returns the entities of the requests that succeeded, and the
     /// final status of the RPC.
     ///
     /// # Errors
     /// If no request could be attempted.
     pub fn read(&self, request: &ReadRequest) -> Result<(Vec<Entity>, Result<(), Status>), Status> {
-        self.arbitration.lock().check_device(request.device_id)?;
+        let role = {
+            let arbitration = self.arbitration.lock();
+            arbitration.check_device(request.device_id)?;
+            arbitration.role(&request.role, 0)
+        };
         let deployment = self.deployment()?;
-        let (entities, results) = deployment.read(&request.entities, self.dataplane.now());
+        let now = self.dataplane.now();
+        let (entities, results) = deployment.read(&request.entities, &role, now);
         Ok((entities, batch_status("read requests", &results)))
     }
 
@@ -69,7 +75,8 @@ impl Device {
             election_id,
             ..
         } = &request;
-        self.check_primary(*device_id, role, *role_id, *election_id)?;
+        let role = self.check_primary(*device_id, role, *role_id, *election_id)?;
+        role.check_pushes_pipeline()?;
         if self.target.keeps_program {
             return Err(Status::failed_precondition(
                 "the switch keeps its program: start it without --disable-swap",
@@ -84,7 +91,7 @@ impl Device {
         role: &str,
         role_id: u64,
         election_id: Option<Uint128>,
-    ) -> Result<(), Status> {
+    ) -> Result<Role, Status> {
         let arbitration = self.arbitration.lock();
         arbitration.check_primary(device_id, role, role_id, election_id)
     }

@@ -3,7 +3,7 @@
 
 use softswitch_pipeline::ActionCall;
 
-use super::unknown;
+use super::{restriction, unknown};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::{Schema, Table};
 use crate::proto::p4::v1::{Action, action};
@@ -65,6 +65,7 @@ pub fn decode_call(
             action.name, extra.param_id
         )));
     }
+    restriction::check_call(action, &args)?;
     Ok(ActionCall {
         action: listed.target,
         args,

@@ -16,6 +16,7 @@ mod meter;
 mod one_shot;
 mod register;
 mod replication;
+mod restriction;
 mod table;
 mod value_set;
 
@@ -30,7 +31,7 @@ use super::schema::{Objects, Schema};
 use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update};
 
-pub use table::encode_idle_entry;
+pub use table::{decode_name as decode_entry_name, encode_idle_entry};
 
 /// The state that an op changes.
 pub struct Context<'a> {
@@ -54,6 +55,16 @@ impl Context<'_> {
     fn undo(&mut self, op: impl FnOnce(&mut Context<'_>) -> P4Result<()> + Send + 'static) {
         if let Some(ops) = &mut self.undo {
             ops.push(Box::new(op));
+        }
+    }
+}
+
+/// Undoes changes, the last one first.
+pub fn undo(steps: Vec<Op>, context: &mut Context<'_>) {
+    for step in steps.into_iter().rev() {
+        if let Err(error) = step(context) {
+            tracing::error!("an update could not be undone completely: {error}");
+            debug_assert!(false, "undoing: {error}");
         }
     }
 }

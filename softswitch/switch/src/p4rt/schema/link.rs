@@ -2,6 +2,8 @@
 //! Links P4Info to a program, and reports differences.
 
 mod externs;
+mod references;
+mod restrictions;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,6 +11,7 @@ use softswitch_pipeline::{ActionInfo, Implementation, Info, MatchKind};
 
 use super::{Action, Field, Param, Schema, Table, TableAction};
 use crate::p4rt::packet_io::{self, PacketHeader};
+use crate::p4rt::role::ObjectRoles;
 use crate::p4rt::translation::Translations;
 use crate::proto::p4::config::v1 as cfg;
 use cfg::action_ref::Scope;
@@ -27,6 +30,7 @@ impl Schema {
         let translations = Translations::new(p4info.type_info.as_ref())?;
         let mut schema = Self {
             ports,
+            roles: ObjectRoles::new(p4info)?,
             ..Self::default()
         };
         for action in &p4info.actions {
@@ -39,6 +43,7 @@ impl Schema {
             let (id, table) = link_table(&schema, table, p4info, &translations, info)?;
             schema.tables.insert(id, table)?;
         }
+        schema.references = references::link(p4info, &schema.tables)?;
         externs::link(&mut schema, p4info, &translations, info)?;
         for header in &p4info.controller_packet_metadata {
             let (_, name) = preamble(header.preamble.as_ref(), "controller packet metadata")?;
@@ -81,7 +86,13 @@ fn link_action(
     });
     let params = params.collect::<Result<Vec<_>, String>>()?;
     check_ids("parameter", &name, params.iter().map(|p| p.id))?;
-    Ok((id, Action { name, params }))
+    let restrictions = restrictions::of_action(action, &params)?;
+    let action = Action {
+        name,
+        params,
+        restrictions,
+    };
+    Ok((id, action))
 }
 
 fn differing_params(action: &str) -> String {
@@ -185,9 +196,11 @@ fn link_table(
         (id, Implementation::Profile(_)) if id != 0 => Some(id),
         _ => return Err(missing("an action profile of table", &name)),
     };
+    let restrictions = restrictions::of_table(table, &fields)?;
     let table = Table {
         target,
         fields,
+        restrictions,
         actions,
         action_ids,
         profile,

@@ -6,7 +6,7 @@ use softswitch_pipeline::{Entry, EntryAction, EntryKey, EntryState, Nanos, Pipel
 use super::changes::{self, Change};
 use super::direct::{self, Direct};
 use super::{decode_idle_timeout, decode_key, note};
-use crate::p4rt::entity::{Context, Op, action};
+use crate::p4rt::entity::{Context, Op, action, restriction};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::{EntryNote, Notes, OneShot, Style};
 use crate::p4rt::schema::{Profile, Schema, Table};
@@ -38,6 +38,9 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
             }
             Ok(())
         }));
+    }
+    if !table.is_const {
+        restriction::check_entry(table, &key)?;
     }
     if entry.time_since_last_hit.is_some() {
         return Err(P4Error::invalid(format!(
