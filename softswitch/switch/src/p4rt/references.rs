@@ -20,7 +20,7 @@ pub struct References {
     pub of_actions: HashMap<u32, Vec<Reference>>,
 }
 
-/// What references name.
+/// A set of values that references name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
     /// The ids of multicast groups.

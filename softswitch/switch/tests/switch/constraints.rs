@@ -14,7 +14,7 @@ use features::{Match, exact, lpm, matches, optional, range, ternary};
 
 /// Tables whose entries and actions are restricted.
 const RESTRICTED: &str = r#"
-    @action_restriction("port != 0; // 0 is no port
+    @action_restriction("port != 0; // 0 means none
         port < 500")
     action fwd(bit<9> port) { s.egress_spec = port; }
     @entry_restriction("

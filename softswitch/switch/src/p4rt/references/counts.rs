@@ -20,7 +20,7 @@ struct Count {
     references: usize,
 }
 
-/// What an object has and refers to.
+/// The values of an object, and those that it refers to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The values that references may name, by slot.

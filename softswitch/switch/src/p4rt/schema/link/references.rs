@@ -17,7 +17,7 @@ const MULTICAST_GROUP_ID: &str = "multicast_group_id";
 /// Own index and the index of the field that it refers to.
 type Link = (usize, usize);
 
-/// What an annotation names: a table, or multicast groups (`None`).
+/// The table that an annotation names; `None` stands for multicast groups.
 type Place = Option<u32>;
 
 /// Links the annotations of P4Info.
