@@ -300,7 +300,7 @@ async fn references_need_entries_and_protect_them() {
     let route = |rif, hop| p.entry("routes", 1, &[exact(9)], "set_hop", &[rif, hop]);
     dangling(
         c.insert(hop(1, 5)).await,
-        "table I.interfaces: an entry with rif = 0x1 does not exist, but @refers_to demands it",
+        "table I.interfaces: an entry with rif = 0x01 does not exist, but @refers_to demands it",
     );
     c.insert(interface(1)).await.unwrap();
     c.insert(interface(2)).await.unwrap();
@@ -309,21 +309,21 @@ async fn references_need_entries_and_protect_them() {
     // Both parameters must be in one entry.
     dangling(
         c.insert(route(1, 6)).await,
-        "table I.hops: an entry with rif = 0x1 and I_hop = 0x6 does not exist",
+        "table I.hops: an entry with rif = 0x01 and I_hop = 0x06 does not exist",
     );
     c.insert(route(1, 5)).await.unwrap();
-    dangling(c.modify(route(2, 5)).await, "rif = 0x2 and I_hop = 0x5");
+    dangling(c.modify(route(2, 5)).await, "rif = 0x02 and I_hop = 0x05");
     dangling(c.delete(hop(1, 5)).await, "is in use by @refers_to");
     c.modify(route(2, 6)).await.unwrap();
     c.delete(hop(1, 5)).await.unwrap();
     c.delete(interface(1)).await.unwrap();
     dangling(
         c.delete(interface(2)).await,
-        "table I.interfaces: an entry with rif = 0x2 is in use",
+        "table I.interfaces: an entry with rif = 0x02 is in use",
     );
     // An omitted field refers to nothing; a present one does.
     let hinted = p.entry("routes", 1, &[exact(9), optional(1)], "NoAction", &[]);
-    dangling(c.insert(hinted).await, "rif = 0x1");
+    dangling(c.insert(hinted).await, "rif = 0x01");
     c.delete(route(2, 6)).await.unwrap();
     c.delete(hop(2, 6)).await.unwrap();
     c.delete(interface(2)).await.unwrap();
@@ -389,7 +389,7 @@ async fn batches_check_references_in_order_and_roll_back() {
     );
     assert_eq!(c.read_table(p4::TableEntry::default()).await, []);
     // The counts are those of the state before the batch.
-    self::dangling(c.insert(hop(1)).await, "rif = 0x1");
+    self::dangling(c.insert(hop(1)).await, "rif = 0x01");
     let results = c.write_batch(Atomicity::ContinueOnError, batch).await;
     let codes: Vec<_> = results.unwrap_err().iter().map(|(code, _)| *code).collect();
     assert_eq!(codes, [Code::Ok, Code::Ok, Code::FailedPrecondition]);
