@@ -15,6 +15,7 @@ mod packet_service;
 mod packets;
 mod program;
 mod reads;
+mod reference_model;
 mod rings;
 mod robustness;
 mod role_access;
