@@ -8,20 +8,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{SERVER, Testbed, privileged, sh, wait_for};
+use frontage_testkit::require;
 
 const HTTP: u16 = 8080;
 const HTTPS: u16 = 8443;
 const SIZES: [usize; 3] = [700, 300_000, 20_000_000];
 const MODULE: &str = "ngx_http_cloudcookie_filter_module.so";
 
-/// Build the module once. Return `None`, and print why, if nginx or its source is missing.
+/// Build the module once. Return `None` if nginx or its source is missing.
 fn module() -> Option<PathBuf> {
     for (needed, package) in [
         ("/usr/sbin/nginx", "nginx"),
         ("/usr/share/nginx/src/conf_flags", "nginx-dev"),
     ] {
-        if !Path::new(needed).exists() {
-            eprintln!("skipped: apt install {package}");
+        if !require(
+            Path::new(needed).exists(),
+            needed,
+            &format!("apt install {package}"),
+        ) {
             return None;
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use common::client::{Client, get_all};
 use common::{BALANCER, PORT, Testbed, content, run};
-use frontage_testkit::privileged;
+use frontage_testkit::{privileged, require};
 
 const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -47,8 +47,8 @@ fn download(
     if !privileged() {
         return;
     }
-    if !Path::new(program).exists() {
-        eprintln!("skipped {name}: apt install ngtcp2-client, and make build/stamps/quic-clients");
+    let fix = "apt install ngtcp2-client, and make build/stamps/quic-clients";
+    if !require(Path::new(program).exists(), program, fix) {
         return;
     }
     let files = &files()[..count];

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::Pid;
 
 pub use lossy::{Impairment, impaired, lossy};
 pub use nat::Nat;
+pub use test_requirements::{privileged, require};
 
 mod lossy;
 mod nat;
@@ -24,15 +25,6 @@ mod nat;
 /// Time after which [`wait_for`] gives up.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 static NAMESPACES: AtomicU32 = AtomicU32::new(0);
-
-/// Return whether this process may create network namespaces, and print why not.
-pub fn privileged() -> bool {
-    let root = geteuid().is_root();
-    if !root {
-        eprintln!("skipped: network namespaces need root");
-    }
-    root
-}
 
 /// A network namespace and the processes in it.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Testbed;
+use frontage_testkit::require;
 
 pub const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -23,17 +24,13 @@ pub enum Client {
 }
 
 impl Client {
-    /// Return whether the program is installed. Prints how to install it if not.
+    /// Return whether the program is installed.
     pub fn is_installed(self) -> bool {
         let (path, fix) = match self {
             Self::Ngtcp2 => ("/usr/bin/gtlsclient", "apt install ngtcp2-client"),
             Self::Aioquic | Self::Curl => (PYTHON, "make build/stamps/quic-clients"),
         };
-        let is_installed = Path::new(path).exists();
-        if !is_installed {
-            eprintln!("skipped {self:?}: {fix}");
-        }
-        is_installed
+        require(Path::new(path).exists(), path, fix)
     }
 
     /// Return the file to which the client writes the body of `/name`.

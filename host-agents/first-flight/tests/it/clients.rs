@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::{Said, read, said};
+use test_requirements::require;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PYTHON: &str = concat!(
@@ -27,8 +28,7 @@ impl Drop for Running {
 /// Run the client `program`, with the port in the place of `{}`. Return the content of its first flight and the
 /// number of datagrams, or `None` if the program is not installed.
 fn first_flight(program: &str, fix: &str, arguments: &[&str]) -> Option<(Said, usize)> {
-    if !Path::new(program).exists() {
-        eprintln!("skipped {program}: {fix}");
+    if !require(Path::new(program).exists(), program, fix) {
         return None;
     }
     let socket = UdpSocket::bind("[::]:0").unwrap();

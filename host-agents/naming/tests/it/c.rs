@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use test_requirements::require;
+
 /// Return the library's path, which is beside the test's executable.
 fn library() -> PathBuf {
     let here = std::env::current_exe().unwrap();
@@ -25,10 +27,11 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
         source,
         "-o",
     ]);
-    let Ok(output) = cc.arg(&program).arg(library()).output() else {
-        eprintln!("skipped: no C compiler (cc)");
+    let output = cc.arg(&program).arg(library()).output();
+    if !require(output.is_ok(), "cc", "apt install gcc") {
         return None;
-    };
+    }
+    let output = output.unwrap();
     assert!(
         output.status.success(),
         "{}",

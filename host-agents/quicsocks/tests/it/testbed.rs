@@ -16,6 +16,7 @@ use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::{ClientConfig, Endpoint, ServerConfig};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
+use test_requirements::require;
 use tokio::time::timeout;
 
 /// Time limit for any step of a test.
@@ -57,10 +58,10 @@ impl Resolver {
             .arg(folder.join("conf"))
             .stderr(Stdio::null())
             .spawn();
-        let Ok(child) = child else {
-            eprintln!("skipped: unbound is missing: apt-get install unbound");
+        if !require(child.is_ok(), "unbound", "apt install unbound") {
             return None;
-        };
+        }
+        let child = child.unwrap();
         let resolver = Self {
             child,
             folder,

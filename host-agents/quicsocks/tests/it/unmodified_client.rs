@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use frontage_quicsocks::outcome::ServerDatagram;
 use frontage_quicsocks_client::socks::{Destination, encode_header, parse_datagram};
+use test_requirements::require;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
@@ -65,14 +66,14 @@ async fn ngtcp2_accepts_retry_answered_by_proxy() {
             .stdin(Stdio::null())
             .output()
     });
-    let Ok(output) = timeout(TEST_TIMEOUT, client)
+    let output = timeout(TEST_TIMEOUT, client)
         .await
         .expect("gtlsclient exits")
-        .unwrap()
-    else {
-        eprintln!("skipped: gtlsclient is missing: apt-get install ngtcp2-client");
+        .unwrap();
+    if !require(output.is_ok(), "gtlsclient", "apt install ngtcp2-client") {
         return;
-    };
+    }
+    let output = output.unwrap();
     socks_client.abort();
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(

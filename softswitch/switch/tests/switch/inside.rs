@@ -13,6 +13,7 @@ use nix::sched::{CloneFlags, setns};
 use softswitch::port::capture;
 use softswitch::switch::Config;
 use softswitch::trace::{TraceFormat, TraceLog};
+use test_requirements::{privileged, require};
 
 /// Starts a switch that forwards frames to address 2 to port 2.
 async fn forwarding(configure: impl FnOnce(Config) -> Config) -> (TestSwitch, Controller) {
@@ -108,13 +109,10 @@ fn tcpdump(path: &Path) -> Option<Vec<String>> {
         .args(["-nn", "-t", "-xx", "-r"])
         .arg(path)
         .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(e) => {
-            eprintln!("skipped: tcpdump: {e}");
-            return None;
-        }
-    };
+    if !require(output.is_ok(), "tcpdump", "apt install tcpdump") {
+        return None;
+    }
+    let output = output.unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut frames: Vec<String> = Vec::new();
@@ -214,8 +212,7 @@ fn ip(args: &str) {
 
 #[test]
 fn options_trace_and_capture_real_interface() {
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !privileged() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames between two interfaces through their rings, without a switch. Skipped, with a message, without root.
+//! Frames between two interfaces through their rings, without a switch.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

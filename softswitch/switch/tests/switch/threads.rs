@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch with several packet threads between veth pairs. Skipped, with a message, without root.
+//! A switch with several packet threads between veth pairs.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

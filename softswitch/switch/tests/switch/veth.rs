@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program between veth pairs, in its own network namespaces. Skipped, with a message, without root.
+//! The program between veth pairs, in its own network namespaces.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use nix::unistd::Pid;
 use softswitch::proto::p4::v1::p4_runtime_client::P4RuntimeClient;
+use test_requirements::privileged;
 use tokio::sync::{Mutex, MutexGuard};
 
 const A: &str = "10.1.0.1";
@@ -40,13 +41,12 @@ fn ip(args: &str) {
 }
 
 impl Testbed {
-    /// Creates the testbed; returns `None`, with a message, without root.
+    /// Creates the testbed; returns `None` if it is skipped.
     async fn create(links: &[&str]) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // One testbed at a time, so that tests do not compete for processors.
         static ALONE: Mutex<()> = Mutex::const_new(());
-        if !nix::unistd::geteuid().is_root() {
-            eprintln!("skipped: network namespaces need root");
+        if !privileged() {
             return None;
         }
         let alone = ALONE.lock().await;

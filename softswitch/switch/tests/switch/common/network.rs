@@ -4,11 +4,11 @@
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
+use test_requirements::privileged;
 
-/// Runs a test with a veth pair `pN` and `eN` per port, where N is 1, 2, ...; skips it, with a message, without root.
+/// Runs a test with a veth pair `pN` and `eN` per port, where N is 1, 2, ....
 pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !privileged() {
         return;
     }
     std::thread::scope(|scope| {
