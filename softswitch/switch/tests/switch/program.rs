@@ -168,7 +168,7 @@ fn errors_name_option_or_file() {
         assert_eq!(output.status.code(), Some(status), "{args:?}: {stderr}");
         assert!(stderr.contains(expected), "{args:?}: {stderr}");
     }
-    if nix::unistd::geteuid().is_root() {
+    if test_requirements::privileged() {
         let output = program(&["--no-p4", "-i", "1@absent0"]).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
