@@ -22,7 +22,7 @@ import page
 from catalogue import ENVIRONMENTS, ROWS
 from results import Results
 from rows import Row, select
-from sandbox import Checkout, play
+from sandbox import Checkout, check_visible, play
 from toolsets import BUILD, ToolError, Toolset, peers, softswitch
 
 
@@ -74,6 +74,7 @@ def main() -> int:
         rows = select(ROWS, options.only)
         folders = checkouts()
         toolsets = [toolset for toolset in (softswitch(), peers()) if toolset and options.on in (None, toolset.key)]
+        check_visible(toolsets, folders.values())
         if os.geteuid() != 0:
             raise ToolError("network namespaces need root: run as root")
     except (ToolError, ValueError) as error:

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rows import Row
-from toolsets import BUILD, PYTHON, Toolset
+from toolsets import BUILD, PYTHON, ToolError, Toolset
 
 TIMEOUT = 600
 """Seconds after which a row is stopped and fails."""
@@ -34,6 +35,15 @@ class Outcome:
     reason: str
     """Why the row did not pass; empty if it did."""
     seconds: float
+
+
+def check_visible(toolsets: Iterable[Toolset], checkouts: Iterable[Checkout]) -> None:
+    """Raise ToolError if a row would not see a file that it needs, because it has a /tmp of its own."""
+    programs = [program.resolve() for toolset in toolsets for folder in toolset.path for program in folder.iterdir()]
+    modules = [Path(folder) for checkout in checkouts for folder in checkout.modules]
+    for path in (BUILD, *programs, *modules):
+        if Path("/tmp") in path.resolve().parents:
+            raise ToolError(f"{path}: rows do not see /tmp: move it elsewhere")
 
 
 def play(row: Row, checkout: Checkout, toolset: Toolset) -> Outcome:
