@@ -119,6 +119,7 @@ def link_monitor(stage: Stage) -> None:
     with network(stage) as net:
         received = net.receive("h1")
         net.start("h4", "iperf -s", "h4.txt")
+        stage.wait(lambda: connected(net.run("h1", "timeout 20 iperf -c 10.0.4.4 -t 1")), "h1 cannot connect to h4")
         net.start("h1", "iperf -c 10.0.4.4 -t 60", "iperf.txt")
         net.start("h1", "./send.py", "send.txt")
 
