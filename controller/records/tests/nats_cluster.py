@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -37,8 +38,12 @@ def skip_without_server() -> None:
         pytest.skip(f"{text.strip()} may lose acknowledged writes: run `make build/nats-server`, or set NATS_SERVER")
 
 
+MEMORY = Path("/dev/shm")
+"""A file system in memory: on a disk that other programs write to, servers wait for seconds, and groups lose their leaders."""
+
+
 class Cluster(Servers):
-    """A cluster with one server per set of sites."""
+    """A cluster with one server per set of sites. The data is in memory, and exists as long as this object."""
 
     def __init__(self, folder: Path, sites: Sequence[Sequence[int]], regions: Sequence[str] = ()):
         """``regions``: the region of each server; without regions, all servers are in one cluster."""
@@ -48,7 +53,8 @@ class Cluster(Servers):
             Node(f"s{number}", cluster, tuple(at), "127.0.0.1", next(ports), next(ports), next(ports))
             for number, (cluster, at) in enumerate(zip(clusters, sites, strict=True))
         ]
-        super().__init__(folder, nodes, _run)
+        self._memory = tempfile.TemporaryDirectory(prefix="frontage-nats-", dir=MEMORY if MEMORY.is_dir() else None)
+        super().__init__(folder, nodes, _run, Path(self._memory.name))
 
     async def clear(self) -> None:
         """Delete all streams."""
@@ -65,7 +71,9 @@ class Cluster(Servers):
 
 def _run(_: Node, file: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
     assert BINARY is not None
-    return subprocess.Popen([BINARY, "-c", file], stdout=log, stderr=log)
+    # Many servers share few cores. With one thread each, Go's scheduler takes less of them.
+    environment = os.environ | {"GOMAXPROCS": "1"}
+    return subprocess.Popen([BINARY, "-c", file], stdout=log, stderr=log, env=environment)
 
 
 def supercluster(folder: Path, regions: int = 3, nodes: int = 3) -> Cluster:

@@ -48,17 +48,22 @@ class Node:
 
 
 class Servers:
-    """The servers of a testbed. Their data is below `folder` and survives `kill`."""
+    """The servers of a testbed. Their data survives `kill`."""
 
     def __init__(
         self,
         folder: Path,
         nodes: Sequence[Node],
         run: Callable[[Node, Path, IO[bytes]], subprocess.Popen[bytes]],
+        data: Path | None = None,
     ) -> None:
-        """`run` starts a server with a configuration file and a log."""
+        """`run` starts a server with a configuration file and a log.
+
+        Configurations and logs are in `folder`, and so is the data, unless it has a folder of its own.
+        """
         self.nodes = nodes
         self._folder = folder
+        self._data = data or folder
         self._run = run
         self._running: dict[Node, subprocess.Popen[bytes]] = {}
 
@@ -103,7 +108,7 @@ class Servers:
             server_name: {node.name}
             server_tags: [{tags}]
             listen: "{node.at(node.client)}"
-            jetstream {{ store_dir: "{self._folder / node.name}", max_mem: 64MB, max_file: 2GB }}
+            jetstream {{ store_dir: "{self._data / node.name}", max_mem: 64MB, max_file: 2GB }}
             cluster {{ name: {node.cluster}, listen: "{node.at(node.route)}", routes: {routes} }}
             {self._gateway(node)}
         """
