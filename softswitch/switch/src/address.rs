@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Addresses and listeners of the servers.
 
+mod nanomsg;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+pub use nanomsg::NanomsgAddress;
 
 /// An address to bind to.
 #[derive(Debug, Clone, PartialEq, Eq)]

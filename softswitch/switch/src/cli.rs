@@ -14,7 +14,7 @@ use std::str::FromStr;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::address::Address;
+use crate::address::{Address, NanomsgAddress};
 use crate::trace::TraceFormat;
 use softswitch_queue::PortLink;
 
@@ -161,6 +161,11 @@ pub struct Options {
     /// Serve BMv2's Thrift services on a TCP port (0 selects a free one)
     #[arg(long, value_name = "PORT")]
     pub thrift_port: Option<u16>,
+
+    /// Address at which nanomsg subscribers receive digests: ipc://PATH or tcp://HOST:PORT
+    /// [default with --thrift-port: ipc:///tmp/bmv2-DEVICE_ID-notifications.ipc]
+    #[arg(long, value_name = "ADDRESS")]
+    pub notifications_addr: Option<NanomsgAddress>,
 
     /// Options without effect.
     #[command(flatten)]
@@ -362,6 +367,7 @@ mod tests {
                         "-L" | "--log-level" => "debug",
                         "--grpc-server-addr" | "--dp-grpc-server-addr" => "0.0.0.0:50052",
                         "--grpc-server-ssl" => "--grpc-server-cert a --grpc-server-key b",
+                        "--notifications-addr" => "ipc:///tmp/x.ipc",
                         _ if option["value"] == "none" => "",
                         _ => "5",
                     };

@@ -8,6 +8,7 @@ pub mod dataplane;
 mod grpc_unix;
 pub mod log;
 pub mod metrics;
+pub mod notifications;
 pub mod p4rt;
 pub mod packet_service;
 pub mod port;

@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ports::Ports;
+use softswitch::address::NanomsgAddress;
 use softswitch::cli::Options;
 use softswitch::dataplane::PortSetup;
 use softswitch::log::{Log, PacketLog};
+use softswitch::notifications::Notifications;
 use softswitch::p4rt::deployment::LoadedProgram;
 use softswitch::port::files::{self, Feed};
 use softswitch::switch::{Config, Switch};
@@ -45,14 +47,17 @@ fn run(options: Options) -> anyhow::Result<()> {
     }
     let Ports { setups, feeds } = Ports::open(&options, log.as_ref())?;
     let feeds = options.use_files.map(|seconds| (feeds, seconds));
-    let config = configure(options, setups, log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // These threads serve only a few controllers; the packet threads are separate.
         .worker_threads(2)
         .enable_all()
         .build()
         .context("starting the control plane's threads")?;
-    runtime.block_on(serve(config, feeds))
+    runtime.block_on(async {
+        let notifications = notifications(&options).await?;
+        let config = configure(options, setups, log, notifications)?;
+        serve(config, feeds).await
+    })
 }
 
 /// Serves until a signal or a failure. Packets in files are received after their delay in seconds.
@@ -97,6 +102,7 @@ fn configure(
     options: Options,
     ports: Vec<PortSetup>,
     log: Option<Arc<Log>>,
+    notifications: Option<Notifications>,
 ) -> anyhow::Result<Config> {
     let program = options.program.as_ref().map(|path| {
         let path_text = path.display();
@@ -131,9 +137,34 @@ fn configure(
         grpc: options.grpc_server_addr,
         metrics: options.metrics_addr,
         thrift,
+        notifications,
         trace: trace.transpose()?,
         log: log.map(|log| PacketLog::new(log, options.drop_port)),
     })
+}
+
+/// Binds the address of notifications. If BMv2's default address is not available, the switch starts without it, because
+/// few controllers need notifications.
+async fn notifications(options: &Options) -> anyhow::Result<Option<Notifications>> {
+    let device_id = options.device_id;
+    let bind = |address| Notifications::bind(address, device_id);
+    if let Some(address) = &options.notifications_addr {
+        let bound = bind(address.clone()).await;
+        let bound =
+            bound.with_context(|| format!("--notifications-addr: cannot bind {address}"))?;
+        return Ok(Some(bound));
+    }
+    if options.thrift_port.is_none() {
+        return Ok(None);
+    }
+    let address = NanomsgAddress::of_device(device_id);
+    match bind(address.clone()).await {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) => {
+            eprintln!("softswitch: note: no notifications at {address}: {error}");
+            Ok(None)
+        }
+    }
 }
 
 /// Binds the port of the Thrift server.

@@ -20,6 +20,7 @@ use crate::dataplane::{Ends, Engine, Handle, Observers, PacketStream, PortSetup,
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
 use crate::metrics::Metrics;
+use crate::notifications::Notifications;
 use crate::p4rt::deployment::{LoadedProgram, Target};
 use crate::p4rt::device::Device;
 use crate::p4rt::service::Service;
@@ -61,6 +62,8 @@ pub struct Config {
     pub metrics: Option<Address>,
     /// The Thrift server, if any.
     pub thrift: Option<thrift::Config>,
+    /// BMv2's notifications, if enabled.
+    pub notifications: Option<Notifications>,
     /// The output for packet traces, if enabled.
     pub trace: Option<TraceLog>,
     /// The log of packets, if enabled.
@@ -133,6 +136,7 @@ impl Switch {
             config.device_id,
             Arc::clone(&dataplane),
             target,
+            config.notifications,
         ));
         if let Some(program) = config.program {
             let deployment = device.deployment_of(program);
@@ -143,6 +147,14 @@ impl Switch {
             .map(|config| thrift::start(config, Arc::clone(&device), ports));
         let thrift = thrift.transpose().context("--thrift-port")?;
         let mut tasks = Vec::new();
+        if device.notifications.is_some() {
+            let device = Arc::clone(&device);
+            tasks.push(tokio::spawn(async move {
+                if let Some(notifications) = &device.notifications {
+                    notifications.serve(|| device.dataplane.now()).await;
+                }
+            }));
+        }
         let event_device = Arc::clone(&device);
         tasks.push(tokio::spawn(async move {
             event_device.serve_events(events_rx).await

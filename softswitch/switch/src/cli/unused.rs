@@ -12,15 +12,11 @@ const HEADING: &str = "Options of simple_switch without effect";
 #[derive(Debug, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct Unused {
-    /// there are no nanomsg messages: use --trace
+    /// there is no log of events over nanomsg: use --trace
     #[arg(long = "nanolog", value_name = "ADDRESS")]
     _nanolog: Option<OsString>,
 
-    /// there are no nanomsg messages: use P4Runtime
-    #[arg(long = "notifications-addr", value_name = "ADDRESS")]
-    _notifications_addr: Option<OsString>,
-
-    /// there are no nanomsg messages: use --interface or --dp-grpc-server-addr
+    /// packets do not come over nanomsg: use --interface or --dp-grpc-server-addr
     #[arg(long = "packet-in", value_name = "ADDRESS")]
     _packet_in: Option<OsString>,
 

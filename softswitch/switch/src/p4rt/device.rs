@@ -18,6 +18,7 @@ use super::digest::DigestBuffers;
 use super::error::NO_PIPELINE;
 use super::role::Role;
 use crate::dataplane::Handle;
+use crate::notifications::Notifications;
 use crate::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response::Update as Message,
 };
@@ -36,6 +37,8 @@ pub struct Device {
     writes: Mutex<()>,
     /// Digests that are being collected or sent.
     pub digests: Mutex<DigestBuffers>,
+    /// BMv2's notifications, if enabled.
+    pub notifications: Option<Notifications>,
     target: Target,
     configs: RwLock<Configs>,
     changed: Notify,
@@ -73,12 +76,18 @@ pub struct StreamReceiver {
 
 impl Device {
     /// Creates a device without pipeline config and controllers.
-    pub fn new(id: u64, dataplane: Arc<Handle>, target: Target) -> Self {
+    pub fn new(
+        id: u64,
+        dataplane: Arc<Handle>,
+        target: Target,
+        notifications: Option<Notifications>,
+    ) -> Self {
         Self {
             arbitration: Mutex::new(Arbitration::new(id)),
             dataplane,
             writes: Mutex::default(),
             digests: Mutex::default(),
+            notifications,
             target,
             configs: RwLock::default(),
             changed: Notify::new(),

@@ -10,6 +10,7 @@ use softswitch_thrift::interface::{IdError, Programs, SwapError, SwitchInfo, res
 use softswitch_thrift::wire::Binary;
 
 use super::Services;
+use crate::notifications::Lists;
 use crate::p4rt::deployment::LoadedProgram;
 
 impl Services {
@@ -58,6 +59,8 @@ impl Programs for Services {
         Ok(SwitchInfo {
             device_id: self.device.id().cast_signed(),
             thrift_port: self.thrift_port.into(),
+            notifications_socket: (self.device.notifications.as_ref())
+                .map(|notifications| notifications.address().to_string()),
             ..Default::default()
         })
     }
@@ -65,6 +68,9 @@ impl Programs for Services {
     fn bm_reset_state(&self) -> Result<(), Infallible> {
         if let Some(deployment) = self.deployment() {
             deployment.reset_state();
+            if let Some(notifications) = &self.device.notifications {
+                notifications.with_lists(deployment.pipeline(), Lists::reset);
+            }
         }
         *self.replication.lock() = Default::default();
         Ok(())

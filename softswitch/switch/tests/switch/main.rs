@@ -11,6 +11,7 @@ mod default_entries;
 mod entities;
 mod inside;
 mod log;
+mod notifications;
 mod packet_service;
 mod packets;
 mod program;

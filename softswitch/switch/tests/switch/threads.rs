@@ -57,6 +57,7 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
         tls: None,
         metrics: None,
         thrift: None,
+        notifications: None,
         trace: None,
         log: None,
     };

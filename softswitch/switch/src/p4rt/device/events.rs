@@ -121,6 +121,9 @@ impl Device {
 
     /// Collects digests from the data plane, and sends complete lists.
     fn digests(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
+        if let Some(notifications) = &self.notifications {
+            notifications.learn(pipeline, digests, self.dataplane.now());
+        }
         let Some(deployment) = self.current(pipeline) else {
             return;
         };

@@ -81,6 +81,7 @@ impl TestSwitch {
             tls: None,
             metrics: None,
             thrift: None,
+            notifications: None,
             trace: None,
             log: None,
         };
