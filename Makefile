@@ -28,7 +28,7 @@ NATS_SERVER := $(BUILD)/nats-server
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
-PROGRAMS := softswitch softswitch-p4c softswitch-stf softswitch-python \
+PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-python \
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
 	frontage-real-server \
 	frontage-simulator
