@@ -122,7 +122,7 @@ enum Framing {
     Ipc,
 }
 
-/// What subscribers share.
+/// The state that subscribers share.
 #[derive(Debug, Clone)]
 struct Subscribers {
     messages: broadcast::Sender<Payload>,
@@ -137,7 +137,7 @@ impl Subscribers {
         };
         let messages = self.messages.subscribe();
         tokio::spawn(async move {
-            // The end of a subscriber is no event for the switch.
+            // The switch does not react to the end of a subscriber.
             let _ = serve(stream, messages, framing).await;
             drop(permit);
         });
