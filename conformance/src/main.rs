@@ -59,7 +59,7 @@ async fn main() -> Result<()> {
         ports: None,
         keeps_program: false,
     };
-    let device = Device::new(arguments.device_id, engine.handle(), target);
+    let device = Device::new(arguments.device_id, engine.handle(), target, None);
     let device = Arc::new(device);
     let packets = dataplane::server(Arc::clone(&device));
     let control = Server::builder()

@@ -92,6 +92,7 @@ impl Server {
                 ports: Some(ports),
                 keeps_program: false,
             },
+            None,
         );
         let device = Arc::new(device);
         let mut client = P4RuntimeClient::new(Service::server(device));
