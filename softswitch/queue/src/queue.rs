@@ -25,7 +25,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::RngCore;
 
 use crate::aifo::Aifo;
-use crate::class::ClassLimit;
+use crate::class::{ClassLimit, DEFAULT_CLASS_DEPTH};
 use crate::exact_time::ExactTime;
 use crate::link::{LinkConfig, Nanos};
 
@@ -61,6 +61,8 @@ pub struct EgressQueue<P, F> {
     limits: Option<Box<[ClassLimit; PRIORITIES]>>,
     waiting_bytes: u64,
     free_at: ExactTime,
+    /// The link does not take packets before this time.
+    held_until: Nanos,
     in_flight: VecDeque<(Nanos, F)>,
     random: Pcg64Mcg,
     counts: QueueCounts,
@@ -137,6 +139,7 @@ impl<P, F> EgressQueue<P, F> {
             limits: None,
             waiting_bytes: 0,
             free_at: ExactTime::default(),
+            held_until: 0,
             in_flight: VecDeque::new(),
             random: Pcg64Mcg::new(u128::from(seed)),
             counts: QueueCounts::default(),
@@ -169,6 +172,14 @@ impl<P, F> EgressQueue<P, F> {
         begin..end
     }
 
+    /// Keeps the link from taking packets before `until`, or no longer if `until` is earlier than in the last call.
+    ///
+    /// For an interface that does not accept frames. Until then, at most [`DEFAULT_CLASS_DEPTH`](crate::DEFAULT_CLASS_DEPTH)
+    /// packets wait, unless the link has a rate or the priorities have limits.
+    pub fn hold(&mut self, until: Nanos) {
+        self.held_until = until;
+    }
+
     /// Returns the link's configuration.
     pub fn link(&self) -> &LinkConfig {
         &self.link
@@ -195,7 +206,8 @@ impl<P, F> EgressQueue<P, F> {
     /// If the queue is full, returns the dropped packet: this one, or in a PIFO the one with the largest rank. If the link is
     /// free and no packet waits, the packet is always accepted, because it will not wait.
     pub fn enqueue(&mut self, now: Nanos, packet: P, bytes: u32, class: u32) -> Result<(), P> {
-        let mut will_wait = !self.waiting.is_empty() || self.free_at.nanos > now;
+        let is_held = self.held_until > now;
+        let mut will_wait = is_held || !self.waiting.is_empty() || self.free_at.nanos > now;
         let waiting = self.depth_packets();
         let (urgency, admitted) = match &mut self.discipline {
             Discipline::Priorities => (class.min(PRIORITIES as u32 - 1), true),
@@ -206,7 +218,9 @@ impl<P, F> EgressQueue<P, F> {
         if let Some(limits) = &self.limits {
             will_wait |= limits[urgency as usize % PRIORITIES].ready_at.nanos > now;
         }
-        let is_full = will_wait && !(admitted && self.has_room(urgency, bytes));
+        let has_room =
+            |it: &Self| it.has_room(urgency, bytes) && (!is_held || it.has_room_while_held());
+        let is_full = will_wait && !(admitted && has_room(&*self));
         let mut dropped = None;
         if is_full {
             let last = self.waiting.back();
@@ -258,6 +272,12 @@ impl<P, F> EgressQueue<P, F> {
         self.depth_packets() < limit && self.waiting_bytes + u64::from(bytes) <= room
     }
 
+    /// Returns true if a link without limits can hold another packet while it does not take any.
+    fn has_room_while_held(&self) -> bool {
+        let is_limited = self.link.rate.is_some() || self.limits.is_some();
+        is_limited || self.depth_packets() < DEFAULT_CLASS_DEPTH
+    }
+
     /// SP-PIFO: returns the least urgent priority whose bound does not exceed the rank.
     fn sp_pifo_priority(&self, rank: u32) -> u32 {
         let reached = self.bounds.iter().position(|&bound| bound <= rank);
@@ -277,6 +297,7 @@ impl<P, F> EgressQueue<P, F> {
     /// Takes the next packet if the link is free by `now`.
     pub fn start(&mut self, now: Nanos) -> Option<Started<P>> {
         let (start, position) = self.next_start()?;
+        let start = start.max(ExactTime::whole(self.held_until));
         if start.nanos > now {
             return None;
         }
@@ -325,7 +346,8 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Returns the earliest time at which [`start`](Self::start) or [`arrive`](Self::arrive) will return something.
     pub fn next_event(&self) -> Option<Nanos> {
-        let start = self.next_start().map(|(start, _)| start.nanos);
+        let start = self.next_start();
+        let start = start.map(|(start, _)| start.nanos.max(self.held_until));
         start.into_iter().chain(self.next_arrival()).min()
     }
 

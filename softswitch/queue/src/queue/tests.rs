@@ -39,6 +39,39 @@ fn departures_are_exact_and_do_not_drift() {
 }
 
 #[test]
+fn held_link_takes_packets_when_it_is_released() {
+    let mut queue: EgressQueue<u32, u32> = EgressQueue::new(LinkConfig::default(), 0);
+    queue.hold(1_000);
+    for n in 0..DEFAULT_CLASS_DEPTH {
+        assert_eq!(queue.enqueue(n, 64, 64, 0), Ok(()));
+    }
+    assert_eq!(queue.enqueue(100, 64, 64, 0), Err(64));
+    assert_eq!(queue.next_event(), Some(1_000));
+    assert!(queue.start(999).is_none());
+    // Held for longer, then released earlier.
+    queue.hold(5_000);
+    assert!(queue.start(4_000).is_none());
+    queue.hold(4_500);
+    let started = queue.start(4_500).unwrap();
+    assert_eq!((started.enqueued_at, started.at), (0, 4_500));
+    assert_eq!(queue.enqueue(4_500, 64, 64, 0), Ok(()));
+}
+
+#[test]
+fn configured_limits_hold_for_held_link() {
+    let mut queue: EgressQueue<u32, u32> = EgressQueue::new(rated(1_000_000), 0);
+    queue.hold(1_000);
+    for n in 0..2 * DEFAULT_CLASS_DEPTH {
+        assert_eq!(queue.enqueue(n, 64, 64, 0), Ok(()));
+    }
+    let mut limited: EgressQueue<u32, u32> = EgressQueue::new(LinkConfig::default(), 0);
+    limited.limit_depth(0, 2);
+    limited.hold(1_000);
+    let accepted = (0..4).filter(|n| limited.enqueue(*n, 64, 64, 0).is_ok());
+    assert_eq!(accepted.count(), 2);
+}
+
+#[test]
 fn frame_arrives_after_transmission_and_delay() {
     let mut queue = EgressQueue::new(
         LinkConfig {

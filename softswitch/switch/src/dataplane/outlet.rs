@@ -2,6 +2,7 @@
 //! The outlets of the data plane, which keep the order of frames.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -15,6 +16,8 @@ use crate::port::{PortError, Transmit};
 pub struct Outlet {
     waiting: Mutex<Vec<Vec<u8>>>,
     sending: Mutex<Sending>,
+    /// The transmitter keeps frames, because the interface does not accept them at the moment.
+    holds: AtomicBool,
     counters: Arc<PortCounters>,
     /// Number and interface, for messages.
     number: u32,
@@ -25,6 +28,14 @@ struct Sending {
     /// `None` after the port was detached.
     transmitter: Option<Box<dyn Transmit>>,
     frames: Vec<Vec<u8>>,
+}
+
+/// News for the data plane after sending.
+pub(super) enum Report {
+    /// The interface accepted no more frames, or accepts them again: see [`Outlet::holds`].
+    Held,
+    /// It is down or gone.
+    Failed(PortError),
 }
 
 impl Outlet {
@@ -40,6 +51,7 @@ impl Outlet {
                 transmitter: Some(transmitter),
                 frames: Vec::new(),
             }),
+            holds: AtomicBool::new(false),
             counters,
             number,
             name,
@@ -51,20 +63,26 @@ impl Outlet {
         self.waiting.lock().append(made);
     }
 
+    /// Returns true if the transmitter keeps frames that the interface did not accept.
+    pub(super) fn holds(&self) -> bool {
+        self.holds.load(Ordering::Acquire)
+    }
+
     /// Stops sending, and closes the interface.
     pub(super) fn close(&self) {
         self.sending.lock().transmitter = None;
+        self.holds.store(false, Ordering::Release);
     }
 
-    /// Sends all added frames and moves their buffers to `spare`.
-    pub(super) fn send(&self, spare: &mut Vec<Vec<u8>>) -> Option<PortError> {
+    /// Sends all added frames, and those that the transmitter has kept, and moves their buffers to `spare`.
+    pub(super) fn send(&self, spare: &mut Vec<Vec<u8>>) -> Option<Report> {
         let mut sending = self.sending.lock();
         let Sending {
             transmitter,
             frames,
         } = &mut *sending;
         std::mem::swap(&mut *self.waiting.lock(), frames);
-        if frames.is_empty() {
+        if frames.is_empty() && !self.holds() {
             return None;
         }
         let Some(transmitter) = transmitter else {
@@ -89,6 +107,10 @@ impl Outlet {
         self.counters.too_long.add(flushed.too_long);
         self.counters.tx_busy.add(flushed.busy);
         self.counters.port_down.add(flushed.down);
-        flushed.failure
+        let held_before = self.holds.swap(flushed.held, Ordering::AcqRel);
+        match flushed.failure {
+            Some(failure) => Some(Report::Failed(failure)),
+            None => (flushed.held || held_before).then_some(Report::Held),
+        }
     }
 }

@@ -24,6 +24,9 @@ use crate::port::PortError;
 /// Maximum number of frame buffers kept for reuse.
 const SPARE_BUFFERS: usize = 1024;
 
+/// Time after which the switch offers frames again to an interface that did not accept more.
+const RETRY_AFTER: Nanos = 1_000_000;
+
 /// A port with its queue.
 struct PortState {
     number: u32,
@@ -34,8 +37,33 @@ struct PortState {
     owner: usize,
     up: bool,
     attached: bool,
+    /// Time of the next attempt to send the frames that the interface did not accept.
+    retry_at: Option<Nanos>,
     /// Frames to send at the end of the turn.
     made: Vec<Vec<u8>>,
+}
+
+impl PortState {
+    /// Returns the time of the next event of the queue, or of the next attempt to send.
+    fn next_event(&self) -> Option<Nanos> {
+        self.queue
+            .next_event()
+            .into_iter()
+            .chain(self.retry_at)
+            .min()
+    }
+
+    /// Keeps packets in the queue until the next attempt to send.
+    fn hold(&mut self, until: Nanos) {
+        self.queue.hold(until);
+        self.retry_at = Some(until);
+    }
+
+    /// Lets packets leave the queue again.
+    fn release(&mut self, now: Nanos) {
+        self.queue.hold(now);
+        self.retry_at = None;
+    }
 }
 
 /// A packet in a queue, with the pipeline through which it entered and will leave.
@@ -118,6 +146,7 @@ impl Switching {
             owner,
             up: true,
             attached: true,
+            retry_at: None,
             made: Vec::new(),
         });
     }
@@ -154,6 +183,7 @@ impl Switching {
         let slot = self.slots.remove(&number)?;
         let port = &mut self.ports[slot];
         (port.attached, port.up) = (false, false);
+        port.release(0);
         let owner = port.owner;
         if let Some(pipeline) = &self.pipeline {
             pipeline.lock().set_port_up(number, false);
@@ -223,7 +253,7 @@ impl Switching {
     /// Returns the time of the next event of the thread's queues.
     fn next_event(&self, thread: usize) -> Option<Nanos> {
         let ports = self.ports.iter().filter(|port| port.owner == thread);
-        ports.filter_map(|port| port.queue.next_event()).min()
+        ports.filter_map(PortState::next_event).min()
     }
 
     /// Returns true if packets wait that will not cause an event.
@@ -258,9 +288,29 @@ impl Switching {
         self.pipeline.clone()
     }
 
+    /// Keeps the packets of a port in its queue for a while, because the interface does not accept more frames.
+    pub(super) fn held(&mut self, slot: usize, now: Nanos) -> anyhow::Result<()> {
+        self.ports[slot].hold(now + RETRY_AFTER);
+        self.wake_owner(slot)
+    }
+
+    /// Lets a port's queue go on, because the interface accepts frames again.
+    pub(super) fn released(&mut self, slot: usize, now: Nanos) -> anyhow::Result<()> {
+        self.ports[slot].release(now);
+        self.wake_owner(slot)
+    }
+
+    /// Updates the timer of the thread that serves a port's queue.
+    fn wake_owner(&mut self, slot: usize) -> anyhow::Result<()> {
+        let owner = self.ports[slot].owner;
+        let next = self.next_event(owner);
+        self.alarms[owner].not_after(next)
+    }
+
     /// Records a port's failure. The pipeline must be unlocked.
     pub(super) fn failed(&mut self, slot: usize, error: PortError) {
         let port = &mut self.ports[slot];
+        port.release(0);
         let (number, name) = (port.number, &port.name);
         if std::mem::take(&mut port.up) {
             tracing::info!("port {number} ({name}) is down");

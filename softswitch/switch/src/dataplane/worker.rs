@@ -12,6 +12,7 @@ use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
 use super::entrance::Entrance;
+use super::outlet::Report;
 use super::packet_stream::PacketStream;
 use super::shared::{Change, Shared};
 use super::switching::Locked;
@@ -237,9 +238,17 @@ impl Worker {
         switching.end(&self.shared.outlets, &mut self.leaving)?;
         drop(switching);
         for slot in self.leaving.drain(..) {
-            let outlet = self.shared.outlets[slot].get();
-            if let Some(error) = outlet.and_then(|outlet| outlet.send(&mut self.spare)) {
-                self.shared.switching.lock().failed(slot, error);
+            let Some(outlet) = self.shared.outlets[slot].get() else {
+                continue;
+            };
+            if let Some(report) = outlet.send(&mut self.spare) {
+                let mut switching = self.shared.switching.lock();
+                match report {
+                    Report::Failed(error) => switching.failed(slot, error),
+                    // Another thread may have sent the frames in the meantime.
+                    Report::Held if outlet.holds() => switching.held(slot, handle.now())?,
+                    Report::Held => switching.released(slot, handle.now())?,
+                }
             }
         }
         if now - self.drops_read_at >= DROPS_READ_EVERY {

@@ -61,7 +61,7 @@ pub trait Transmit: Send {
     /// Copies a frame, to send it in the next [`flush`](Self::flush) at the latest.
     fn send(&mut self, frame: &[u8]);
 
-    /// Sends the remaining frames, and returns the fate of all frames since the last flush.
+    /// Sends the remaining frames, also those that were held, and returns the fate of all frames since the last flush.
     fn flush(&mut self) -> Flushed;
 }
 
@@ -78,6 +78,8 @@ pub struct Flushed {
     pub busy: u64,
     /// Frames dropped because the interface is down or gone.
     pub down: u64,
+    /// The interface does not accept more frames at the moment; the transmitter keeps those that are left.
+    pub held: bool,
     /// The failure of the interface, if it is down or gone.
     pub failure: Option<PortError>,
 }

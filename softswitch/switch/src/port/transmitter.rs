@@ -62,7 +62,7 @@ impl Transmitter {
         (ETHERNET_HEADER..=longest.min(TxRing::LONGEST)).contains(&frame.len())
     }
 
-    /// Sends the frames in the ring.
+    /// Sends the frames in the ring, or keeps them if the interface's queue is full, as that of a traffic shaper may be.
     fn kick(&mut self) {
         loop {
             let kicked = self.ring.kick();
@@ -73,8 +73,12 @@ impl Transmitter {
                 continue;
             }
             match self.interface.classify(error) {
-                PortError::Io(error)
-                    if error.kind() == io::ErrorKind::WouldBlock && kicked.frames > 0 => {}
+                PortError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if kicked.frames == 0 {
+                        self.flushed.held = true;
+                        return;
+                    }
+                }
                 PortError::Io(_) => {
                     self.ring.skip();
                     self.flushed.busy += 1;
@@ -115,7 +119,11 @@ impl Transmit for Transmitter {
         if !self.fits(frame) {
             // The ring first, to keep the order.
             self.kick();
-            self.send_past_ring(frame);
+            if self.flushed.held {
+                self.flushed.busy += 1;
+            } else {
+                self.send_past_ring(frame);
+            }
         } else if !self.ring.put(frame) {
             self.kick();
             if !self.ring.put(frame) {
@@ -125,6 +133,7 @@ impl Transmit for Transmitter {
     }
 
     fn flush(&mut self) -> Flushed {
+        self.flushed.held = false;
         self.kick();
         self.batches += 1;
         if self.batches >= MTU_ASKED_EVERY {

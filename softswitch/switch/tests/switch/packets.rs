@@ -9,6 +9,7 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
 use softswitch::proto::p4::v1 as p4;
+use softswitch_queue::DEFAULT_CLASS_DEPTH;
 
 /// Time after which a packet in flight has certainly arrived.
 const A_WHILE: Duration = Duration::from_millis(300);
@@ -288,6 +289,56 @@ async fn link_spaces_frames_exactly_and_egress_sees_queue() {
         metrics.contains("drops_total{port=\"2\",interface=\"wire2\",cause=\"tail_drop\"} 4"),
         "{metrics}"
     );
+}
+
+/// Returns the number of frames to port 2 that found the queue full.
+fn tail_drops(switch: &TestSwitch) -> usize {
+    let metrics = switch.switch.metrics.prometheus();
+    let (_, rest) = metrics
+        .split_once("drops_total{port=\"2\",interface=\"wire2\",cause=\"tail_drop\"} ")
+        .unwrap();
+    rest.lines().next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_wait_in_queue_while_interface_accepts_none() {
+    let (switch, mut controller) = TestSwitch::with_features(2, &[]).await;
+    controller.insert(l2(1, 2, "forward", &[2])).await.unwrap();
+    let (wire, far) = (&switch.wires[0], &switch.wires[1]);
+    far.shut(true);
+    let (begin, mut sent) = (Instant::now(), 0u32);
+    while tail_drops(&switch) == 0 {
+        assert!(begin.elapsed() < crate::common::TEST_TIMEOUT);
+        wire.send(&frame(
+            2,
+            1,
+            PROBE,
+            &[&[0; 16][..], &sent.to_be_bytes()].concat(),
+        ));
+        sent += 1;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The last frames wait at the port's input at most.
+    tokio::time::sleep(A_WHILE).await;
+    let kept = sent as usize - tail_drops(&switch);
+    assert!(kept >= DEFAULT_CLASS_DEPTH as usize, "{kept} of {sent}");
+    far.shut(false);
+    let depth = |frame: &[u8]| u32::from_be_bytes([0, frame[24], frame[25], frame[26]]);
+    let frames: Vec<_> = (0..kept).map(|_| far.receive()).collect();
+    let numbers: Vec<_> = frames
+        .iter()
+        .map(|frame| u32::from_be_bytes(frame[30..34].try_into().unwrap()))
+        .collect();
+    assert!(numbers.is_sorted() && numbers.iter().all(|n| *n < sent));
+    let deepest = frames.iter().map(|frame| depth(frame)).max();
+    assert_eq!(deepest, Some(DEFAULT_CLASS_DEPTH as u32 - 1));
+    // The queue is empty again, and its packets waited at least as long as the interface was shut.
+    let last = frames.last().unwrap();
+    let waited = u32::from_be_bytes(last[20..24].try_into().unwrap());
+    assert!(waited >= A_WHILE.as_micros() as u32, "{waited} us");
+    wire.send(&frame(2, 1, PROBE, &[0; 20]));
+    assert_eq!(depth(&far.receive()), 0);
+    assert_eq!(far.receive_within(A_WHILE), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

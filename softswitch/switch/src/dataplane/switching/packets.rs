@@ -6,7 +6,7 @@ use std::sync::Arc;
 use softswitch_pipeline::{Descriptor, EgressOutcome, IngressOutcome, Nanos, QueueInfo};
 use softswitch_queue::PRIORITIES;
 
-use super::{Locked, Queued, Switching};
+use super::{Locked, Queued, RETRY_AFTER, Switching};
 use crate::dataplane::counters::PortCounters;
 use crate::dataplane::{Event, SharedPipeline, StreamPacket};
 use crate::port::Receive;
@@ -92,11 +92,13 @@ impl Switching {
     /// Serves the queues' events up to `now`.
     pub(in crate::dataplane) fn serve_queues(&mut self, locked: &mut Locked<'_>, now: Nanos) {
         for slot in 0..self.ports.len() {
-            if self.ports[slot]
-                .queue
-                .next_event()
-                .is_some_and(|at| at <= now)
-            {
+            let port = &mut self.ports[slot];
+            if port.retry_at.is_some_and(|at| at <= now) {
+                // The result comes after this turn.
+                port.hold(now + RETRY_AFTER);
+                self.leaving.push(slot);
+            }
+            if self.ports[slot].next_event().is_some_and(|at| at <= now) {
                 self.serve(locked, slot, now);
             }
         }

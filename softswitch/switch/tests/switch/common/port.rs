@@ -3,6 +3,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use softswitch::port::{Flushed, PortError, Receive, Transmit};
@@ -16,29 +18,44 @@ pub struct TestReceiver {
 
 pub struct TestTransmitter {
     socket: UnixDatagram,
-    flushed: Flushed,
+    waiting: Vec<Vec<u8>>,
+    is_shut: Arc<AtomicBool>,
 }
 
 /// The other end of a port.
-pub struct Wire(UnixDatagram);
+pub struct Wire {
+    socket: UnixDatagram,
+    is_shut: Arc<AtomicBool>,
+}
 
 pub fn pair() -> (TestReceiver, TestTransmitter, Wire) {
     let (inner, outer) = UnixDatagram::pair().unwrap();
     inner.set_nonblocking(true).unwrap();
+    let is_shut = Arc::new(AtomicBool::new(false));
     let transmitter = TestTransmitter {
         socket: inner.try_clone().unwrap(),
-        flushed: Flushed::default(),
+        waiting: vec![],
+        is_shut: Arc::clone(&is_shut),
     };
     let receiver = TestReceiver {
         socket: inner,
         received: vec![],
     };
-    (receiver, transmitter, Wire(outer))
+    let wire = Wire {
+        socket: outer,
+        is_shut,
+    };
+    (receiver, transmitter, wire)
 }
 
 impl Wire {
     pub fn send(&self, frame: &[u8]) {
-        self.0.send(frame).unwrap();
+        self.socket.send(frame).unwrap();
+    }
+
+    /// Lets the port accept no frames from the switch, or accept them again.
+    pub fn shut(&self, is_shut: bool) {
+        self.is_shut.store(is_shut, Ordering::Release);
     }
 
     /// Receives the next frame that the port sends.
@@ -47,9 +64,9 @@ impl Wire {
     }
 
     pub fn receive_within(&self, time: Duration) -> Option<Vec<u8>> {
-        self.0.set_read_timeout(Some(time)).unwrap();
+        self.socket.set_read_timeout(Some(time)).unwrap();
         let mut buffer = vec![0; 65536];
-        let n = self.0.recv(&mut buffer).ok()?;
+        let n = self.socket.recv(&mut buffer).ok()?;
         buffer.truncate(n);
         Some(buffer)
     }
@@ -85,16 +102,26 @@ impl Receive for TestReceiver {
 
 impl Transmit for TestTransmitter {
     fn send(&mut self, frame: &[u8]) {
-        match self.socket.send(frame) {
-            Ok(n) => {
-                self.flushed.sent += 1;
-                self.flushed.sent_bytes += n as u64;
-            }
-            Err(_) => self.flushed.busy += 1,
-        }
+        self.waiting.push(frame.to_vec());
     }
 
     fn flush(&mut self) -> Flushed {
-        std::mem::take(&mut self.flushed)
+        let mut flushed = Flushed::default();
+        if self.is_shut.load(Ordering::Acquire) {
+            flushed.held = !self.waiting.is_empty();
+            return flushed;
+        }
+        // The socket holds few frames.
+        let taken = self
+            .waiting
+            .iter()
+            .take_while(|f| self.socket.send(f).is_ok());
+        let taken = taken.count();
+        for frame in self.waiting.drain(..taken) {
+            flushed.sent += 1;
+            flushed.sent_bytes += frame.len() as u64;
+        }
+        flushed.held = !self.waiting.is_empty();
+        flushed
     }
 }
