@@ -28,16 +28,22 @@ ENTRIES = ("const-entries", "init-entries", "no-entries")
 """Programs of the folder `initial-table-entries`, each with its script."""
 
 
-def demo(script: str, up: str, stage: Stage) -> None:
+LONG = {"lpmtester", "lpmtester/lpmwidth20bits"}
+"""Demos that send packets for thousands of random prefixes."""
+
+
+def demo(script: str, up: str, timeout: float, stage: Stage) -> None:
     """Create the interfaces as the READMEs say, and run a script."""
     stage.run(f"{up}/bin/veth_setup.sh")
-    if failures := ptf_failures(stage.run(f"./{script}", timeout=400)):
+    if failures := ptf_failures(stage.run(f"./{script}", timeout=timeout)):
         raise RowError("; ".join(failures))
 
 
 def _row(folder: str, script: str, name: str) -> Row:
     up = "/".join([".."] * len(folder.split("/")))
-    return Row(f"p4-guide/{name}", (folder, "testlib", "bin"), f"`{script}`: all PTF tests pass", partial(demo, script, up))
+    timeout = 3600 if folder in LONG else 600
+    play = partial(demo, script, up, timeout - 60)
+    return Row(f"p4-guide/{name}", (folder, "testlib", "bin"), f"`{script}`: all PTF tests pass", play, timeout)
 
 
 ROWS = [

@@ -66,7 +66,9 @@ def _pings(name: str, folder: str, *targets: str, script: str = "network.py") ->
 
 
 def _pingall(name: str, folder: str, script: str = "network.py", before: tuple[str, ...] = ()) -> Exercise:
-    return Exercise(name, folder, script, (*before, "pingall"), PINGALL, "`pingall` without loss")
+    # The first ping after the start of a network may be lost, on BMv2, too.
+    expected = (rf"(?s)Results: .*{PINGALL[0]}",)
+    return Exercise(name, folder, script, (*before, "pingall", "pingall"), expected, "the second `pingall` without loss")
 
 
 EXERCISES = (
@@ -93,7 +95,7 @@ EXERCISES = (
             f"04-L2_Learning/{api}-{by}",
             f"04-L2_Learning/{api}",
             f"network_{by}.py",
-            (f"sh python l2_learning_controller.py s1 {by} > ctl.log 2>&1 &", "sh sleep 8", "pingall"),
+            (f"sh python l2_learning_controller.py s1 {by} > ctl.log 2>&1 &", "sh sleep 8"),
         )
         for api in ("thrift", "p4runtime")
         for by in ("cpu", "digest")

@@ -65,5 +65,6 @@ def _version(toolset: Toolset, name: str) -> str:
     program = next((folder / name for folder in toolset.path if (folder / name).exists()), None)
     if program is None:
         return "missing"
-    text = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
+    done = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False)
+    text = done.stdout + done.stderr
     return next((word for word in text.split() if word[:1].isdigit()), "of unknown version")

@@ -25,6 +25,8 @@ class Row:
     """The conditions under which the row passes, for docs/environments.md."""
     play: Callable[[Stage], None]
     """Run the exercise and raise `RowError` unless the check succeeds."""
+    timeout: float = 600
+    """Seconds after which the row is stopped and fails."""
 
     @property
     def environment(self) -> str:

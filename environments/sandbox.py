@@ -16,9 +16,6 @@ from pathlib import Path
 from rows import Row
 from toolsets import BUILD, PYTHON, ToolError, Toolset
 
-TIMEOUT = 600
-"""Seconds after which a row is stopped and fails."""
-
 
 @dataclass(frozen=True)
 class Checkout:
@@ -58,7 +55,7 @@ def play(row: Row, checkout: Checkout, toolset: Toolset) -> Outcome:
     _unshared(row, base / "checkout" / row.parts[0], result, toolset, checkout.modules)
     seconds = time.monotonic() - start
     if not result.exists():
-        reason = f"stopped after {TIMEOUT} s" if seconds >= TIMEOUT else f"the runner failed: see {base / 'runner.txt'}"
+        reason = f"stopped after {row.timeout:.0f} s" if seconds >= row.timeout else f"the runner failed: see {base / 'runner.txt'}"
         return Outcome(False, reason, seconds)
     found = json.loads(result.read_text())
     return Outcome(found["passed"], found["reason"], seconds)
@@ -87,7 +84,7 @@ def _unshared(row: Row, folder: Path, result: Path, toolset: Toolset, modules: t
             start_new_session=True,
         )
         try:
-            process.wait(TIMEOUT)
+            process.wait(row.timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
