@@ -55,7 +55,11 @@ def play(row: Row, checkout: Checkout, toolset: Toolset) -> Outcome:
     _unshared(row, base / "checkout" / row.parts[0], result, toolset, checkout.modules)
     seconds = time.monotonic() - start
     if not result.exists():
-        reason = f"stopped after {row.timeout:.0f} s" if seconds >= row.timeout else f"the runner failed: see {base / 'runner.txt'}"
+        reason = (
+            f"stopped after {row.timeout:.0f} s"
+            if seconds >= row.timeout
+            else "the runner failed: see runner.txt beside output.txt"
+        )
         return Outcome(False, reason, seconds)
     found = json.loads(result.read_text())
     return Outcome(found["passed"], found["reason"], seconds)
