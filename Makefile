@@ -282,7 +282,7 @@ $(STAMPS)/clients: $(shell find clients/packages.txt clients/requirements.lock c
 	@go build -C clients/programs/quic-go -o $(abspath $(BUILD)/clients/quic-go) .
 	@touch $@
 
-# What the scripts of `make environments` import; mininet is Debian's.
+# The modules that the scripts of `make environments` import; mininet is Debian's.
 $(STAMPS)/environments: environments/packages.txt environments/requirements.lock environments/support/p4config_pb2.py | $(STAMPS)/debian
 	$(say) 'Environments: sudo, iperf, Python packages'
 	@tools/setup-debian environments/packages.txt

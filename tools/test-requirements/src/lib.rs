@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a test needs from its machine. A test that cannot run fails, so that a machine without root or without a tool does
+//! The needs of tests on their machine. A test that cannot run fails, so that a machine without root or without a tool does
 //! not report success. With `ALLOW_SKIPS=1` in the environment, it prints that it is skipped instead.
 
 #![forbid(unsafe_code)]

@@ -46,6 +46,6 @@ fn allowed_skip_is_printed() {
 }
 
 #[test]
-fn what_is_present_is_not_reported() {
+fn present_tool_is_not_reported() {
     assert!(require(true, "tool", "install it"));
 }

@@ -29,7 +29,7 @@ fn parse_id(text: &str) -> Result<u32> {
     }
 }
 
-/// Reads a session; returns `None` if this id is unknown.
+/// Reads a session; returns `None` for an unknown id.
 fn find(session: &mut Session, id: u32) -> Result<Option<CloneSessionEntry>> {
     // All are read, because some servers refuse to read one that does not exist.
     let entities = session.client.read(entity(CloneSessionEntry::default()))?;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to run: a folder of PTF tests, a target, and the parameters that the tests read."""
+"""A suite to run: a folder of PTF tests, a target, and the parameters that the tests read."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Suite:
     """Further test parameters, or other values of those in `test_parameters`."""
     ptf_options: tuple[str, ...] = ()
     allow_skips: bool = False
-    """Whether a run without root or without any test succeeds."""
+    """True if a run without root or without any test succeeds."""
     junit: Path | None = None
 
     def test_parameters(self) -> dict[str, object]:
