@@ -65,7 +65,7 @@ class Stage:
 
     @contextmanager
     def mininet(self, *command: str) -> Iterator[Net]:
-        """Start the exercise's network with a command that ends in mininet's command line, such as `make run`."""
+        """Start the network by a command that ends in mininet's command line, such as the target `run` of the Makefile."""
         with Console(command, self.folder, self.log) as console:
             yield Net(self, console)
 

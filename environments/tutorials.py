@@ -16,7 +16,7 @@ CALCULATIONS = {"1+2": 3, "9-4": 5, "6&3": 2, "6|1": 7, "5^3": 6}
 
 @contextmanager
 def network(stage: Stage) -> Iterator[Net]:
-    """Copy the solution over the exercise, and run `make run`."""
+    """Copy the solution over the exercise, and run the target `run` of its Makefile."""
     stage.install("solution/*.p4")
     with stage.mininet("make", "run") as net:
         yield net
