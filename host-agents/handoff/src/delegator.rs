@@ -31,12 +31,11 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Duration;
 
 use noq::{PathId, PathStatus, VarInt};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::delegate::UNREACHABLE_TIMEOUT;
+use crate::delegate::NoAckReport;
 use crate::grant::{Grant, Keys};
 use connection::Connection;
 #[cfg(feature = "fuzzing")]
@@ -224,20 +223,17 @@ impl<O> Delegator<O> {
         self.connection().abandon(path)
     }
 
-    /// Handle the report of the real server of `path` that it has sent a probe, because the client has not acknowledged a
-    /// packet numbered `next` or higher for `elapsed`.
+    /// Handle the report of the real server of `path` that the client has not acknowledged anything for long.
     ///
-    /// noq then pings the client. [`Event::Unreachable`] follows if the client acknowledges two pings but not the real
-    /// server's packets. A client that acknowledges neither may just be offline.
+    /// noq then pings the client. [`Event::Unreachable`] follows if the client acknowledges pings before and after a probe
+    /// of the real server, but not the probe. A client that acknowledges neither may just be offline.
     pub fn on_no_ack_report(
         &self,
         connection: &noq::Connection,
         path: u32,
-        elapsed: Duration,
-        next: u64,
+        report: NoAckReport,
     ) -> Result<(), Error> {
-        let is_final = elapsed >= UNREACHABLE_TIMEOUT;
-        let probe_path = self.connection().on_no_ack_report(path, next, is_final)?;
+        let probe_path = self.connection().on_no_ack_report(path, report)?;
         // The path may have been closed in the meantime.
         if let Some(path) = probe_path.and_then(|id| connection.path(PathId::from(id))) {
             let _ = path.ping();

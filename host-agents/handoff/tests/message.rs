@@ -175,8 +175,13 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
         integer().prop_map(|code| ToBalancer::Failed { code }),
         integer().prop_map(|next| ToBalancer::Returned { next }),
         integer().prop_map(|count| ToBalancer::NumbersNeeded { count }),
-        (integer(), integer())
-            .prop_map(|(elapsed, next)| ToBalancer::NoAckReport { elapsed, next }),
+        (integer(), integer(), any::<bool>()).prop_map(|(elapsed, next, has_probed)| {
+            ToBalancer::NoAckReport {
+                elapsed,
+                next,
+                has_probed,
+            }
+        }),
     ]
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{Result, bail};
 use frontage_handoff::client_address;
-use frontage_handoff::delegate::{self, DelegatedConnection, Transport};
+use frontage_handoff::delegate::{self, DelegatedConnection, NoAckReport, Transport};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Inbox, LinkError, Outbox};
 use frontage_handoff::message::{Cookie, RejectReason, ToBalancer, ToServer};
@@ -195,8 +195,9 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
                 outbox.send(&ToBalancer::NumbersNeeded { count });
             }
             report = connection.no_ack() => {
-                let (elapsed, next) = (report.elapsed.as_micros() as u64, report.next);
-                outbox.send(&ToBalancer::NoAckReport { elapsed, next });
+                let NoAckReport { elapsed, next, has_probed } = report;
+                let elapsed = elapsed.as_micros() as u64;
+                outbox.send(&ToBalancer::NoAckReport { elapsed, next, has_probed });
             }
             () = connection.keys_exhausted() => {
                 outbox.send(&ToBalancer::Failed { code: AEAD_LIMIT_REACHED });

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use frontage_handoff::delegate::NoAckReport;
 use frontage_handoff::delegator::{Error, Event, Events};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Inbox, LinkError, Outbox};
@@ -285,10 +286,18 @@ impl Session {
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
             }
-            Some(ToBalancer::NoAckReport { elapsed, next }) => {
-                let elapsed = Duration::from_micros(elapsed);
+            Some(ToBalancer::NoAckReport {
+                elapsed,
+                next,
+                has_probed,
+            }) => {
+                let report = NoAckReport {
+                    elapsed: Duration::from_micros(elapsed),
+                    next,
+                    has_probed,
+                };
                 let connection = &client.connection;
-                let _ = delegator.on_no_ack_report(connection, self.delegation, elapsed, next);
+                let _ = delegator.on_no_ack_report(connection, self.delegation, report);
             }
             Some(ToBalancer::Failed { code }) => {
                 delegator.set_violation(code);

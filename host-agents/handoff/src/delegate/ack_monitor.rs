@@ -23,13 +23,16 @@ fn probe_timeout(rtt: Duration) -> Duration {
     rtt * 3 / 2 + MAX_ACK_DELAY
 }
 
-/// A packet was sent to a client that has acknowledged nothing for some time.
+/// A client has acknowledged nothing for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoAckReport {
     /// Time without an acknowledgment.
     pub elapsed: Duration,
     /// One past the largest acknowledged number; or 0.
     pub next: u64,
+    /// True if a packet was sent at least a probe timeout after the previous report, or if there was none. The balancer has
+    /// then responded to the previous report before.
+    pub has_probed: bool,
 }
 
 /// Acknowledgments of the packets of one delegation.
@@ -38,12 +41,14 @@ pub struct AckMonitor {
     largest_acked: Option<u64>,
     /// Since when the client has owed an acknowledgment, if packets are in flight.
     since: Option<Instant>,
+    last_sent: Option<Instant>,
     reported: Option<Instant>,
 }
 
 impl AckMonitor {
     /// A packet is sent. Returns whether the caller must check for a report.
     pub fn on_sent(&mut self, now: Instant) -> bool {
+        self.last_sent = Some(now);
         let since = *self.since.get_or_insert(now);
         now.saturating_duration_since(since) >= MIN_NO_ACK
     }
@@ -57,22 +62,28 @@ impl AckMonitor {
         }
     }
 
-    /// Return a report if one is due after a packet was sent.
+    /// Return a report if one is due.
     ///
-    /// It is due once an acknowledgment could have arrived, so the packet is a probe; and once per probe timeout, so that
-    /// the client can answer the balancer before the next report.
+    /// It is due after a packet once an acknowledgment could have arrived, so the packet is a probe; but at most once per
+    /// probe timeout, so that the client can answer the balancer before the next probe. It is also due at
+    /// [`Self::deadline`].
     pub fn report(&mut self, rtt: Duration, now: Instant) -> Option<NoAckReport> {
         let elapsed = now.saturating_duration_since(self.since?);
         let timeout = probe_timeout(rtt);
         let next = self.largest_acked.map_or(0, |largest| largest + 1);
-        let since_report = self
-            .reported
-            .map(|reported| now.saturating_duration_since(reported));
-        if elapsed < timeout.max(MIN_NO_ACK) || since_report.is_some_and(|time| time < timeout) {
+        let earliest = self.reported.map(|reported| reported + timeout);
+        let is_after_response = |at| earliest.is_none_or(|earliest| at >= earliest);
+        let has_probed = self.last_sent.is_some_and(is_after_response);
+        let is_due = has_probed || self.deadline(rtt).is_some_and(|deadline| now >= deadline);
+        if !is_due || elapsed < timeout.max(MIN_NO_ACK) {
             return None;
         }
         self.reported = Some(now);
-        Some(NoAckReport { elapsed, next })
+        Some(NoAckReport {
+            elapsed,
+            next,
+            has_probed,
+        })
     }
 
     /// Return when a report is due without a packet: at [`UNREACHABLE_TIMEOUT`], if there was an earlier report.
@@ -100,24 +111,34 @@ mod tests {
         // The first report is due 115 ms after the first packet, the next 115 ms later.
         assert!(monitor.on_sent(at(110)));
         assert_eq!(monitor.report(RTT, at(110)), None);
-        let report = |ms, next| NoAckReport {
-            elapsed: Duration::from_millis(ms),
-            next,
+        let report = |ms, next, has_probed| {
+            Some(NoAckReport {
+                elapsed: Duration::from_millis(ms),
+                next,
+                has_probed,
+            })
         };
         assert!(monitor.on_sent(at(120)));
-        assert_eq!(monitor.report(RTT, at(120)), Some(report(120, 0)));
-        assert_eq!(monitor.report(RTT, at(121)), None);
-        assert_eq!(monitor.report(RTT, at(360)), Some(report(360, 0)));
+        assert_eq!(monitor.report(RTT, at(120)), report(120, 0, true));
+        // The client cannot have answered the balancer yet.
+        assert!(monitor.on_sent(at(130)));
+        assert_eq!(monitor.report(RTT, at(130)), None);
+        assert_eq!(monitor.report(RTT, at(300)), None);
+        assert!(monitor.on_sent(at(350)));
+        assert_eq!(monitor.report(RTT, at(360)), report(360, 0, true));
         assert_eq!(monitor.deadline(RTT), Some(begin + UNREACHABLE_TIMEOUT));
         // Only the first of two equal ACKs counts.
         monitor.on_ack(7, 60, at(400));
         monitor.on_ack(7, 60, at(480));
         assert!(monitor.on_sent(at(500)));
         assert_eq!(monitor.deadline(RTT), None);
-        assert_eq!(monitor.report(RTT, at(520)), Some(report(120, 8)));
-        assert_eq!(monitor.report(RTT, at(1190)), Some(report(790, 8)));
+        assert_eq!(monitor.report(RTT, at(520)), report(120, 8, true));
+        assert_eq!(monitor.deadline(RTT), Some(at(1200)));
+        assert!(monitor.on_sent(at(1190)));
+        assert_eq!(monitor.report(RTT, at(1190)), report(790, 8, true));
         assert_eq!(monitor.deadline(RTT), Some(at(1305)));
-        assert_eq!(monitor.report(RTT, at(1305)), Some(report(905, 8)));
+        assert_eq!(monitor.report(RTT, at(1304)), None);
+        assert_eq!(monitor.report(RTT, at(1305)), report(905, 8, false));
         assert_eq!(monitor.deadline(RTT), None);
         // Nothing is in flight any more.
         monitor.on_ack(60, 61, at(1310));

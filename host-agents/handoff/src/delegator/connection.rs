@@ -19,6 +19,7 @@ use super::prober::Prober;
 use super::shared_numbers::SharedNumbers;
 use super::streams::Streams;
 use super::{Error, StreamEnd};
+use crate::delegate::NoAckReport;
 use crate::grant::{Grant, Keys};
 use incoming::Scratch;
 
@@ -235,18 +236,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Handle a real server's report that the client has not acknowledged number `next` or higher of `id` for long, or,
-    /// if `is_final`, for too long. Returns the path on which noq must ping the client, unless the client has
-    /// acknowledged such a number by now.
+    /// Handle a real server's report that the client has not acknowledged anything of `id` for long. Returns the path on
+    /// which noq must ping the client, unless the client has acknowledged something by now.
     pub(super) fn on_no_ack_report(
         &mut self,
         id: u32,
-        next: u64,
-        is_final: bool,
+        report: NoAckReport,
     ) -> Result<Option<u32>, Error> {
         let own = self.paths.own().ok_or(Error::Path(id))?;
         let path = self.paths.get(id).ok_or(Error::Path(id))?;
-        let is_acked = path.is_acked_from(next);
+        let is_acked = path.is_acked_from(report.next);
         let delegation = path.delegation().ok_or(Error::Path(id))?;
         // The client may have moved, in which case packets to the old address are lost.
         delegation.feedback().wake();
@@ -254,7 +253,7 @@ impl Connection {
             // The acknowledgment is on its way to the real server.
             return Ok(None);
         }
-        delegation.on_no_ack_report(is_final);
+        delegation.on_no_ack_report(report);
         self.prober.request(own);
         Ok(Some(own))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::feedback::Feedback;
 use super::reachability::ReachabilityMonitor;
+use crate::delegate::NoAckReport;
 
 /// A real server's right to send on a path, or by packet numbers of path 0.
 #[derive(Debug)]
@@ -52,19 +53,26 @@ impl Delegation {
 
     /// The client has acknowledged a new packet of the real server.
     pub(super) fn on_progress(&mut self) {
-        if self.monitor == ReachabilityMonitor::Unreachable {
+        if self.monitor.is_unreachable() {
             self.feedback.clear_unreachable();
         }
-        self.monitor = ReachabilityMonitor::Idle;
+        self.monitor = ReachabilityMonitor::default();
     }
 
-    /// The real server reports that it has sent a probe; `is_final` if it has waited long enough.
-    pub(super) fn on_no_ack_report(&mut self, is_final: bool) {
-        if self.monitor == ReachabilityMonitor::Unreachable && !self.feedback.is_unreachable() {
+    /// The real server reports that the client is silent.
+    pub(super) fn on_no_ack_report(&mut self, report: NoAckReport) {
+        if self.monitor.is_unreachable() && !self.feedback.is_unreachable() {
             // The event was withdrawn.
-            self.monitor = ReachabilityMonitor::Idle;
+            self.monitor = ReachabilityMonitor::default();
         }
-        self.monitor.on_report(is_final);
+        self.monitor.on_report(report);
+    }
+
+    /// Tell the owner if the real server has turned out to be unreachable.
+    pub(super) fn report_if_unreachable(&mut self) {
+        if self.monitor.take_verdict() {
+            self.feedback.set_unreachable();
+        }
     }
 
     /// Return `ecn` without the counts from before the delegation.

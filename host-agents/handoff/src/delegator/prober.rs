@@ -5,7 +5,6 @@ use frontage_quic::session::Nonce;
 use frontage_quic_wire::frames::Ack;
 
 use super::delegation::Delegation;
-use super::reachability::ReachabilityMonitor;
 
 /// State of noq's probes.
 #[derive(Debug, Default)]
@@ -14,6 +13,8 @@ pub(super) struct Prober {
     pending_on: Option<u32>,
     /// True if some monitor waits for an acknowledgment.
     is_outstanding: bool,
+    /// True if a real server may have become unreachable within the current packet.
+    has_verdict: bool,
 }
 
 impl Prober {
@@ -55,11 +56,20 @@ impl Prober {
         };
         for delegation in delegations {
             let monitor = delegation.monitor_mut();
-            let is_unreachable = monitor.on_ack(is_acked);
-            self.is_outstanding |= matches!(monitor, ReachabilityMonitor::ProbeSent { .. });
-            if is_unreachable {
-                delegation.feedback().set_unreachable();
-            }
+            monitor.on_ack(is_acked);
+            self.is_outstanding |= monitor.is_waiting();
+            self.has_verdict |= monitor.is_unreachable();
+        }
+    }
+
+    /// A packet of the client ends. Later frames of the packet may have acknowledged packets of a real server.
+    #[inline]
+    pub(super) fn on_packet_end<'a>(
+        &mut self,
+        delegations: impl Iterator<Item = &'a mut Delegation>,
+    ) {
+        if std::mem::take(&mut self.has_verdict) {
+            delegations.for_each(Delegation::report_if_unreachable);
         }
     }
 }
@@ -70,6 +80,13 @@ mod tests {
 
     use super::super::paths::Paths;
     use super::*;
+    use crate::delegate::{NoAckReport, UNREACHABLE_TIMEOUT};
+
+    const REPORT: NoAckReport = NoAckReport {
+        elapsed: UNREACHABLE_TIMEOUT,
+        next: 0,
+        has_probed: true,
+    };
 
     /// noq probes for two delegations, on two paths of its own.
     #[test]
@@ -79,7 +96,7 @@ mod tests {
             let path = paths.get_or_new(delegated).expect("room");
             path.delegate(0).expect("owned by noq");
             let delegation = path.delegation().expect("delegated");
-            delegation.monitor_mut().on_report(false);
+            delegation.on_no_ack_report(REPORT);
             prober.request(own);
             let nonce = Nonce {
                 path: own,
@@ -92,12 +109,40 @@ mod tests {
             panic!("not an ACK");
         };
         prober.on_ack(&ack, paths.delegations());
-        let monitors: Vec<_> = paths.delegations().map(|d| d.monitor()).collect();
-        let still_waiting = ReachabilityMonitor::ProbeSent {
-            packet: Nonce { path: 0, number: 7 },
-            is_final: false,
-        };
-        assert_eq!(monitors, [still_waiting, ReachabilityMonitor::Alive]);
+        let waiting: Vec<_> = paths
+            .delegations()
+            .map(|d| d.monitor().is_waiting())
+            .collect();
+        assert_eq!(waiting, [true, false]);
         assert!(prober.is_outstanding);
+    }
+
+    /// The client acknowledges noq's PINGs, and the real server's packet in a later frame of the last packet.
+    #[test]
+    fn acknowledgment_in_the_same_packet_withdraws_the_verdict() {
+        for is_acked in [false, true] {
+            let (mut paths, mut prober) = (Paths::default(), Prober::default());
+            let path = paths.get_or_new(5).expect("room");
+            path.delegate(0).expect("owned by noq");
+            for number in 0..2 {
+                let delegation = paths.get(5).and_then(|path| path.delegation());
+                delegation.expect("delegated").on_no_ack_report(REPORT);
+                prober.request(0);
+                prober.on_sent(Nonce { path: 0, number }, paths.delegations());
+                let wire = [0x3e, 0, number as u8, 0, 0, 0];
+                let Some(Frame::Ack(ack)) = read(&wire).next() else {
+                    panic!("not an ACK");
+                };
+                prober.on_ack(&ack, paths.delegations());
+            }
+            let path = paths.get(5).expect("known");
+            if is_acked {
+                path.on_ack(0, None);
+            }
+            prober.on_packet_end(paths.delegations());
+            let path = paths.get(5).expect("known");
+            let feedback = path.feedback().expect("delegated");
+            assert_eq!(feedback.is_unreachable(), !is_acked);
+        }
     }
 }

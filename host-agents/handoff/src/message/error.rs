@@ -38,6 +38,8 @@ pub enum Error {
     Status(u64),
     /// The key generation exceeds 32 bits.
     Generation(u64),
+    /// The flag is neither 0 nor 1.
+    Flag(u64),
     /// The packet number is 2^62 or higher.
     PacketNumber(u64),
 }
@@ -62,6 +64,7 @@ impl Error {
             Self::Reason(_) => "reason",
             Self::Status(_) => "status",
             Self::Generation(_) => "generation",
+            Self::Flag(_) => "flag",
             Self::PacketNumber(_) => "packet_number",
         }
     }
@@ -95,6 +98,7 @@ impl fmt::Display for Error {
             Self::Generation(n) => {
                 write!(f, "invalid key generation {n}: must have at most 32 bits")
             }
+            Self::Flag(value) => write!(f, "invalid flag {value}: must be 0 or 1"),
             Self::PacketNumber(n) => write!(f, "invalid packet number {n}: must be below 2^62"),
         }
     }

@@ -137,6 +137,14 @@ pub(super) fn reason(code: u64) -> Result<RejectReason, Error> {
     known.next().ok_or(Error::Reason(code))
 }
 
+pub(super) fn flag(value: u64) -> Result<bool, Error> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Flag(value)),
+    }
+}
+
 pub(super) fn status(status: u64) -> Result<u16, Error> {
     match status {
         200..=599 => Ok(status as u16),

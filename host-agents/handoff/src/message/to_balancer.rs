@@ -66,12 +66,14 @@ pub enum ToBalancer {
         /// How many.
         count: u64,
     },
-    /// The real server has sent a probe, because the client has not acknowledged anything for long.
+    /// The client has not acknowledged anything for long.
     NoAckReport {
         /// Time without an acknowledgment in microseconds.
         elapsed: u64,
         /// One past the largest acknowledged packet number that the real server knows of, or 0.
         next: u64,
+        /// True if the real server has sent a packet since the balancer could respond to the previous report.
+        has_probed: bool,
     },
 }
 
@@ -96,7 +98,11 @@ impl Message for ToBalancer {
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
             Self::NumbersNeeded { count } => (0x28, &[count]),
-            Self::NoAckReport { elapsed, next } => (0x29, &[elapsed, next]),
+            Self::NoAckReport {
+                elapsed,
+                next,
+                has_probed,
+            } => (0x29, &[elapsed, next, has_probed.into()]),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -140,6 +146,7 @@ impl Message for ToBalancer {
             _ => Self::NoAckReport {
                 elapsed: r.varint()?,
                 next: r.varint()?,
+                has_probed: fields::flag(r.varint()?)?,
             },
         };
         r.end()?;

@@ -74,9 +74,16 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
         ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
         ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
         ToBalancer::NumbersNeeded { count } => json!({"type": "numbers_needed", "count": count}),
-        ToBalancer::NoAckReport { elapsed, next } => {
-            json!({"type": "no_ack_report", "elapsed_us": elapsed, "next": next})
-        }
+        ToBalancer::NoAckReport {
+            elapsed,
+            next,
+            has_probed,
+        } => json!({
+            "type": "no_ack_report",
+            "elapsed_us": elapsed,
+            "next": next,
+            "has_probed": has_probed,
+        }),
     }
 }
 

@@ -157,6 +157,7 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
         ToBalancer::NoAckReport {
             elapsed: 435_000,
             next: 26,
+            has_probed: true,
         },
     ];
     rejected.into_iter().chain(others)
@@ -213,6 +214,7 @@ fn invalid() -> Vec<Invalid> {
         "23020404",
         "2801c0",
         "290105",
+        "290305091a02",
         "2a00",
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use frontage_quic::session::{Config, Observer, Packet};
 use frontage_testkit::privileged;
-use noq::{ClientConfig, Endpoint, TransportConfig};
+use noq::{ClientConfig, Endpoint, PathId, TransportConfig};
 
 use crate::common::client::{Client, tls};
 use crate::common::{Testbed, content, run, wait_until};
@@ -40,7 +41,18 @@ fn balancer_updates_keys_once_handshake_is_confirmed() {
         let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
         let connecting = endpoint.connect_with(config, testbed.address(), "lb.test");
         let quic = connecting.unwrap().await.unwrap();
-        wait_until("keys are updated", || updates.0.load(Relaxed) == 1).await;
+        let path = quic.path(PathId::ZERO).unwrap();
+        let pings = async {
+            // The balancer uses its new keys as soon as it has something to send. The pauses grow, so that few packets suffice.
+            for pause in (0..).map(|i| Duration::from_millis(50 << i)) {
+                tokio::time::sleep(pause).await;
+                path.ping().unwrap();
+            }
+        };
+        tokio::select! {
+            () = pings => {}
+            () = wait_until("keys are updated", || updates.0.load(Relaxed) == 1) => {}
+        }
         // noq itself updates keys after ten packets at the earliest.
         let stats = quic.stats();
         assert!(stats.udp_tx.datagrams < 10, "{stats:?}");

@@ -63,6 +63,7 @@ impl Connection {
             replace(incoming.payload, &scratch.frames);
         }
         self.scratch = scratch;
+        self.prober.on_packet_end(self.paths.delegations());
     }
 
     /// Handle a frame. Returns whether noq must not get it as it is; its replacement is then in `scratch.frames`.
