@@ -30,8 +30,8 @@ pub struct NoAckReport {
     pub elapsed: Duration,
     /// One past the largest acknowledged number; or 0.
     pub next: u64,
-    /// True if a packet was sent at least a probe timeout after the previous report, or if there was none. The balancer has
-    /// then responded to the previous report before.
+    /// True if this is the first report, or if a packet was sent at least a probe timeout after the previous one, so that the
+    /// balancer had time to respond to that.
     pub has_probed: bool,
 }
 
@@ -64,8 +64,8 @@ impl AckMonitor {
 
     /// Return a report if one is due.
     ///
-    /// It is due after a packet once an acknowledgment could have arrived, so the packet is a probe; but at most once per
-    /// probe timeout, so that the client can answer the balancer before the next probe. It is also due at
+    /// It is due after a packet once an acknowledgment could have arrived, so the packet is a probe. It is due at most once
+    /// per probe timeout, so that the client can answer the balancer before the next probe. It is also due at
     /// [`Self::deadline`].
     pub fn report(&mut self, rtt: Duration, now: Instant) -> Option<NoAckReport> {
         let elapsed = now.saturating_duration_since(self.since?);

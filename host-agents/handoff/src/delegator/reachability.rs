@@ -20,7 +20,7 @@ use frontage_quic::session::Nonce;
 
 use crate::delegate::{NoAckReport, UNREACHABLE_TIMEOUT};
 
-/// What the balancer knows since the client last acknowledged a packet of the real server.
+/// Knowledge since the client last acknowledged a packet of the real server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Evidence {
     /// Nothing.
@@ -32,7 +32,7 @@ enum Evidence {
     ProbeLost,
     /// The client has been silent for too long.
     Unreachable,
-    /// The owner has been told so.
+    /// The owner has received this verdict.
     Reported,
 }
 
@@ -111,7 +111,7 @@ impl ReachabilityMonitor {
         matches!(self.evidence, Evidence::Unreachable | Evidence::Reported)
     }
 
-    /// Return whether the owner must be told that the real server is unreachable: true once.
+    /// Return whether the real server has become unreachable since the last call.
     pub(super) fn take_verdict(&mut self) -> bool {
         let is_new = self.evidence == Evidence::Unreachable;
         if is_new {
