@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::exact_time::{ExactTime, NANOS_PER_SECOND};
+use crate::exact_time::ExactTime;
 use crate::link::Nanos;
 
 /// The limit in packets of a priority whose rate alone is limited: BMv2's.
@@ -51,18 +51,11 @@ impl ClassLimit {
         let Some(rate) = self.rate else {
             return;
         };
-        let rate = rate.get();
         let begun = if self.ready_at.nanos == at {
             self.ready_at
         } else {
             ExactTime::whole(at)
         };
-        let part = NANOS_PER_SECOND % rate + begun.part;
-        self.ready_at = ExactTime {
-            nanos: begun
-                .nanos
-                .saturating_add(NANOS_PER_SECOND / rate + part / rate),
-            part: part % rate,
-        };
+        self.ready_at = begun.after(1, rate.get());
     }
 }

@@ -3,8 +3,7 @@
 
 use crate::link::Nanos;
 
-/// Nanoseconds per second.
-pub(crate) const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A time in nanoseconds with a fraction, `part / rate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -20,8 +19,12 @@ impl ExactTime {
 
     /// Returns the time `8 * (bytes + overhead) / rate` seconds later, without rounding.
     pub(crate) fn after_sending(self, bytes: u32, overhead: u32, rate: u64) -> Self {
-        let bits = (u128::from(bytes) + u128::from(overhead)) * 8;
-        let total = bits * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
+        self.after((u64::from(bytes) + u64::from(overhead)) * 8, rate)
+    }
+
+    /// Returns the time `count / rate` seconds later, without rounding.
+    pub(crate) fn after(self, count: u64, rate: u64) -> Self {
+        let total = u128::from(count) * u128::from(NANOS_PER_SECOND) + u128::from(self.part);
         let nanos = u64::try_from(total / u128::from(rate)).unwrap_or(u64::MAX);
         Self {
             nanos: self.nanos.saturating_add(nanos),

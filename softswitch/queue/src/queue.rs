@@ -57,7 +57,7 @@ pub struct EgressQueue<P, F> {
     waiting: VecDeque<Waiting<P>>,
     /// SP-PIFO: the least rank that each priority accepts.
     bounds: [u32; PRIORITIES],
-    /// The limits of each priority, if any is limited.
+    /// The limits of strict priorities, if any is limited.
     limits: Option<Box<[ClassLimit; PRIORITIES]>>,
     waiting_bytes: u64,
     free_at: ExactTime,
@@ -149,19 +149,21 @@ impl<P, F> EgressQueue<P, F> {
     /// Limits the number of waiting packets of a priority. A priority whose rate alone is limited has
     /// [`DEFAULT_CLASS_DEPTH`](crate::DEFAULT_CLASS_DEPTH).
     ///
-    /// Limits apply to strict priorities only. Priorities above 7 count as 7.
+    /// Other disciplines than strict priorities have no such limits. Priorities above 7 count as 7.
     pub fn limit_depth(&mut self, priority: usize, packets: u64) {
-        self.class_limit(priority).set_depth(packets);
+        self.limit(priority, |limit| limit.set_depth(packets));
     }
 
     /// Limits the rate of a priority in packets per second; `None` removes the limit.
     pub fn limit_rate(&mut self, priority: usize, rate: Option<NonZeroU64>) {
-        self.class_limit(priority).set_rate(rate);
+        self.limit(priority, |limit| limit.set_rate(rate));
     }
 
-    fn class_limit(&mut self, priority: usize) -> &mut ClassLimit {
-        let limits = self.limits.get_or_insert_default();
-        &mut limits[priority.min(PRIORITIES - 1)]
+    fn limit(&mut self, priority: usize, set: impl FnOnce(&mut ClassLimit)) {
+        if self.discipline == Discipline::Priorities {
+            let limits = self.limits.get_or_insert_default();
+            set(&mut limits[priority.min(PRIORITIES - 1)]);
+        }
     }
 
     /// Returns the positions of a priority's packets.
@@ -174,8 +176,9 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Keeps the link from taking packets before `until`, or no longer if `until` is earlier than in the last call.
     ///
-    /// For an interface that does not accept frames. Until then, at most [`DEFAULT_CLASS_DEPTH`](crate::DEFAULT_CLASS_DEPTH)
-    /// packets wait, unless the link has a rate or the priorities have limits.
+    /// For an interface that does not accept frames. Until then, at most
+    /// [`DEFAULT_CLASS_DEPTH`](crate::DEFAULT_CLASS_DEPTH) packets wait, unless the link has a rate or the priorities have
+    /// limits.
     pub fn hold(&mut self, until: Nanos) {
         self.held_until = until;
     }
@@ -216,7 +219,7 @@ impl<P, F> EgressQueue<P, F> {
             Discipline::Aifo(aifo) => (0, aifo.admits(class, waiting)),
         };
         if let Some(limits) = &self.limits {
-            will_wait |= limits[urgency as usize % PRIORITIES].ready_at.nanos > now;
+            will_wait |= limits[urgency as usize].ready_at.nanos > now;
         }
         let has_room =
             |it: &Self| it.has_room(urgency, bytes) && (!is_held || it.has_room_while_held());
@@ -262,7 +265,7 @@ impl<P, F> EgressQueue<P, F> {
             let same = self.waiting.iter().filter(|it| it.urgency == urgency);
             return (same.count() as u64) < limit / PRIORITIES as u64;
         }
-        if let (Some(limits), Discipline::Priorities) = (&self.limits, &self.discipline) {
+        if let Some(limits) = &self.limits {
             let priority = urgency as usize;
             if self.class(priority).len() as u64 >= limits[priority].depth() {
                 return false;
@@ -309,7 +312,7 @@ impl<P, F> EgressQueue<P, F> {
         } = self.remove(position)?;
         self.counts.started += 1;
         if let Some(limits) = &mut self.limits {
-            limits[urgency as usize % PRIORITIES].on_start(start.nanos);
+            limits[urgency as usize].on_start(start.nanos);
         }
         Some(Started {
             packet,
@@ -363,7 +366,7 @@ impl<P, F> EgressQueue<P, F> {
 
     /// Returns the time of the next start and the position of its packet: the most urgent one enqueued by then.
     fn next_start(&self) -> Option<(ExactTime, usize)> {
-        if let (Some(limits), Discipline::Priorities) = (&self.limits, &self.discipline) {
+        if let Some(limits) = &self.limits {
             return self.next_limited_start(limits);
         }
         let mut earliest: Option<(Nanos, usize)> = None;

@@ -463,3 +463,17 @@ fn priority_with_a_limited_rate_has_bmv2s_depth() {
     assert_eq!(accepted.count() as u64, DEFAULT_CLASS_DEPTH);
     assert!(queue.enqueue(0, 100, 1, 0).is_ok());
 }
+
+#[test]
+fn limits_of_priorities_do_not_apply_to_ranks() {
+    let config = LinkConfig::default();
+    let mut queue = EgressQueue::with_discipline(config, Discipline::Pifo, 0);
+    for priority in 0..PRIORITIES {
+        queue.limit_rate(priority, NonZeroU64::new(1));
+        queue.limit_depth(priority, 0);
+    }
+    for rank in 0..20 {
+        queue.enqueue(0, rank, 64, rank).unwrap();
+    }
+    assert_eq!(serve(&mut queue, 0).len(), 20);
+}
