@@ -38,7 +38,8 @@ pub(crate) fn int_annotation(annos: &[Annotation], name: &str) -> Option<(BigInt
     }
 }
 
-fn find<'a>(annos: &'a [Annotation], name: &str) -> Option<&'a Annotation> {
+/// Returns the annotation with this name.
+pub(crate) fn find<'a>(annos: &'a [Annotation], name: &str) -> Option<&'a Annotation> {
     annos.iter().find(|a| &*a.name.name == name)
 }
 

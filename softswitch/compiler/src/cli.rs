@@ -124,16 +124,14 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns the file for the program with another extension: `-o`, unless it is a folder, or for the driver a file in
-    /// the folder `-o`, or in the current one. `None` if no output was requested.
-    pub fn output_file(&self, as_driver: bool, extension: &str) -> Option<PathBuf> {
-        let program = self.program.as_deref().unwrap_or(Path::new(""));
-        let name = program.with_extension(extension);
-        let name = name.file_name().unwrap_or_default();
+    /// Returns the output file with this extension, or `None` if no output was requested. `-o` is the file, or a folder
+    /// for a file with the program's name. For the driver it is always a folder, by default the current one.
+    pub fn output_file(&self, program: &Path, as_driver: bool, extension: &str) -> Option<PathBuf> {
+        let name = file_name(program, extension);
         match &self.output {
             Some(output) if as_driver || output.is_dir() => Some(output.join(name)),
             Some(output) => Some(output.clone()),
-            None => as_driver.then(|| name.into()),
+            None => as_driver.then_some(name),
         }
     }
 
@@ -169,6 +167,12 @@ impl Cli {
             .chain(more.iter().map(named))
             .collect()
     }
+}
+
+/// Returns the program's file name with another extension.
+pub fn file_name(program: &Path, extension: &str) -> PathBuf {
+    let path = program.with_extension(extension);
+    path.file_name().unwrap_or_default().into()
 }
 
 /// Returns the policy for warnings; the last option for a kind wins.

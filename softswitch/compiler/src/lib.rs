@@ -37,9 +37,8 @@
 //! # How to add an extern
 //!
 //! 1. Declare it in `p4include/v1model.p4`.
-//! 2. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs`, those of
-//!    packets in `lower/packet.rs`, usually to one primitive of
-//!    the target.
+//! 2. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs`, methods of packets in
+//!    `lower/packet.rs`, usually to one primitive of the target.
 //! 3. If it has instances, emit them in `bmv2/objects.rs`, and add its name to the list of known externs there. If
 //!    controllers access it, add it to `p4info/object.rs`.
 //! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/program/op.rs` defines its step, `load/action.rs` loads

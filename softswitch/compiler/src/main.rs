@@ -58,18 +58,18 @@ fn run(cli: &Cli, as_driver: bool, policy: Policy) -> Result<()> {
     };
     let bytes = std::fs::read(program)
         .map_err(|e| format!("error: cannot read {}: {e}", program.display()))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     let job = Job {
         cli,
         as_driver,
         program,
-        text: String::from_utf8_lossy(&bytes).into_owned(),
         sources: SourceMap::default(),
         diags: Diagnostics::new(policy),
     };
     if cli.preprocess_only || cli.dependencies.only {
-        return job.preprocess();
+        return job.preprocess(text);
     }
-    job.compile()
+    job.compile(text)
 }
 
 /// One run of the compiler.
@@ -77,7 +77,6 @@ struct Job<'a> {
     cli: &'a Cli,
     as_driver: bool,
     program: &'a Path,
-    text: String,
     sources: SourceMap,
     diags: Diagnostics,
 }
@@ -98,9 +97,9 @@ impl Job<'_> {
     }
 
     /// Writes the preprocessed program, or the make rule of its dependencies.
-    fn preprocess(self) -> Result<()> {
+    fn preprocess(self, text: String) -> Result<()> {
         let name = self.program.display().to_string();
-        let (text, options) = (self.text.clone(), self.options(true));
+        let options = self.options(true);
         let preprocessed = preprocess(&name, text, &options, &self.sources, &self.diags);
         let dependencies = &self.cli.dependencies;
         if !dependencies.accept_missing {
@@ -113,12 +112,12 @@ impl Job<'_> {
                 None => print(&rule),
             };
         }
-        let text = preprocessed.ok_or_else(|| {
-            let errors = self.diags.error_count();
-            format!("{errors} error(s); no files were written")
-        })?;
-        match self.cli.output_file(self.as_driver, "p4i") {
-            Some(path) => write(&path, text.as_bytes()),
+        let text = preprocessed.ok_or_else(|| self.failure("no files were written"))?;
+        match self.cli.output_file(self.program, self.as_driver, "p4i") {
+            Some(path) => {
+                self.create_folder()?;
+                write(&path, text.as_bytes())
+            }
             None => print(&text),
         }
     }
@@ -134,22 +133,33 @@ impl Job<'_> {
         self.cli.dependencies.rule(self.program, &included)
     }
 
-    fn compile(self) -> Result<()> {
+    /// Creates the output folder of p4c's driver.
+    fn create_folder(&self) -> Result<()> {
+        let Some(folder) = self.cli.output.as_ref().filter(|_| self.as_driver) else {
+            return Ok(());
+        };
+        std::fs::create_dir_all(folder)
+            .map_err(|e| format!("error: cannot create {}: {e}", folder.display()))
+    }
+
+    /// Returns the last message of a run with errors.
+    fn failure(&self, what: &str) -> String {
+        format!("{} error(s); {what}", self.diags.error_count())
+    }
+
+    fn compile(self, text: String) -> Result<()> {
         let cli = self.cli;
         let error = |e| format!("error: {e}");
         let p4info_files = cli.p4info_files().map_err(error)?;
         let entries_files = cli.entries_files().map_err(error)?;
         let options = self.options(p4info_files.is_empty() && entries_files.is_empty());
         let name = self.program.display().to_string();
-        let text = self.text.clone();
         let result = compile(&name, text, &options, &self.sources, &self.diags);
         eprint!("{}", self.diags.render(&self.sources));
-        let failed = |what: &str| Err(format!("{} error(s); {what}", self.diags.error_count()));
-        let Some(output) = result else {
-            return failed("no files were written");
-        };
+        let output = result.ok_or_else(|| self.failure("no files were written"))?;
         let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-        if let (Some(path), Some(json)) = (cli.output_file(self.as_driver, "json"), &output.json) {
+        let json_file = cli.output_file(self.program, self.as_driver, "json");
+        if let (Some(path), Some(json)) = (json_file, &output.json) {
             files.push((path, format!("{json:#}\n").into_bytes()));
         }
         for (path, format) in p4info_files {
@@ -161,21 +171,16 @@ impl Job<'_> {
             files.push((path.into(), bytes));
         }
         if cli.dependencies.also {
-            let default = self.program.with_extension("d");
-            let default = default.file_name().unwrap_or_default();
             let path = cli.dependencies.file.clone();
-            let path = path.unwrap_or_else(|| default.into());
+            let path = path.unwrap_or_else(|| cli::file_name(self.program, "d"));
             files.push((path, self.rule().into_bytes()));
         }
-        if let Some(folder) = cli.output.as_ref().filter(|_| self.as_driver) {
-            std::fs::create_dir_all(folder)
-                .map_err(|e| format!("error: cannot create {}: {e}", folder.display()))?;
-        }
+        self.create_folder()?;
         for (path, bytes) in files {
             write(&path, &bytes)?;
         }
         if output.json.is_none() {
-            return failed("no BMv2 JSON was written");
+            return Err(self.failure("no BMv2 JSON was written"));
         }
         Ok(())
     }

@@ -333,6 +333,17 @@ fn options_without_effect_are_reported_once() {
 }
 
 #[test]
+fn driver_creates_the_folder_of_the_preprocessed_program() {
+    let dir = folder("preprocess-into");
+    std::fs::write(dir.join("main.p4"), "const bit<8> X = 1;\n").expect("it can be written");
+    let out = run_as("p4c", &dir, &["-E", "-o", "new/folder", "main.p4"]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let written = std::fs::read_to_string(dir.join("new/folder/main.p4i"));
+    assert!(written.expect("it was written").contains("const"));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn preprocessed_program_compiles_to_the_same_result() {
     let dir = folder("preprocess");
     let source = common::tests_dir().join("programs/router.p4");

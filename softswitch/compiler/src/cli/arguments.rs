@@ -42,13 +42,12 @@ pub fn read(
     }
     let mut out: Vec<OsString> = Vec::new();
     for arg in all {
-        let is_value = as_driver && is_value(out.last(), &arg);
-        match out.last_mut().filter(|_| is_value) {
-            Some(option) => {
+        match out.last_mut() {
+            Some(option) if as_driver && is_value(option, &arg) => {
                 option.push("=");
                 option.push(arg);
             }
-            None => out.push(long_form(arg)),
+            _ => out.push(long_form(arg)),
         }
     }
     Ok(out)
@@ -56,13 +55,15 @@ pub fn read(
 
 /// Returns the argument with two hyphens if it is an option of several letters. The level of `-O` may follow it directly.
 fn long_form(arg: OsString) -> OsString {
-    match arg.to_str() {
-        Some(text) if LONG.contains(&text) => format!("-{text}").into(),
-        Some("-O") => "--O".into(),
-        Some(text) => match text.strip_prefix("-O") {
-            Some(level) => format!("--O={level}").into(),
-            None => arg,
-        },
+    let Some(text) = arg.to_str() else {
+        return arg;
+    };
+    if LONG.contains(&text) {
+        return format!("-{text}").into();
+    }
+    match text.strip_prefix("-O") {
+        Some("") => "--O".into(),
+        Some(level) => format!("--O={level}").into(),
         None => arg,
     }
 }
@@ -78,8 +79,8 @@ const SEPARATED: &[&str] = &[
 ];
 
 /// Returns true if an argument is the value of the option before it.
-fn is_value(option: Option<&OsString>, arg: &OsString) -> bool {
-    let takes_value = option.is_some_and(|o| SEPARATED.iter().any(|s| o == s));
+fn is_value(option: &OsString, arg: &OsString) -> bool {
+    let takes_value = SEPARATED.iter().any(|s| option == s);
     let is_program = Path::new(arg)
         .extension()
         .is_some_and(|e| e == "p4" || e == "p4i");

@@ -45,8 +45,7 @@ impl Dependencies {
         let quoted = self.quoted_rule_target.iter().map(|t| quote(t));
         let mut targets: Vec<String> = self.rule_target.iter().cloned().chain(quoted).collect();
         if targets.is_empty() {
-            let object = program.with_extension("o");
-            let name = object.file_name().unwrap_or_default();
+            let name = super::file_name(program, "o");
             targets.push(quote(&name.to_string_lossy()));
         }
         let mut rule = format!(
@@ -55,7 +54,7 @@ impl Dependencies {
             quote(&program.to_string_lossy())
         );
         for file in included {
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(rule, " \\\n {}", quote(file));
         }
         rule.push('\n');

@@ -27,7 +27,7 @@ pub struct Unused {
     /// the preprocessor is built in
     #[arg(long = "Xpreprocessor", value_name = "ARG", allow_hyphen_values = true)]
     _to_preprocessor: Vec<String>,
-    /// the compiler is built in
+    /// there is no separate compiler
     #[arg(long = "Xp4c", value_name = "ARG", allow_hyphen_values = true)]
     _to_compiler: Vec<String>,
     /// there is no assembler
@@ -43,13 +43,13 @@ pub struct Unused {
     #[arg(long = "disable-annotations", aliases = ["disable-annotation", "disable-pragmas", "disable-pragma"],
           value_name = "NAME,...", num_args = 0..=1, require_equals = true)]
     _annotations: Option<Option<String>>,
-    /// this compiler has no such representation
+    /// this compiler does not have p4c's intermediate representation
     #[arg(long = "toJSON", alias = "toJson", value_name = "FILE")]
     _to_json: Option<OsString>,
-    /// this compiler has no such representation
+    /// this compiler does not have p4c's intermediate representation
     #[arg(long = "fromJSON", value_name = "FILE")]
     _from_json: Option<OsString>,
-    /// this compiler has no such representation
+    /// this compiler does not have p4c's intermediate representation
     #[arg(long = "testJson")]
     _test_json: bool,
     /// this compiler does not print programs
@@ -82,7 +82,7 @@ pub struct Unused {
     /// this compiler has no log
     #[arg(short = 'v', long = "debug", action = clap::ArgAction::Count)]
     _verbose: u8,
-    /// this compiler counts nothing
+    /// this compiler does not measure programs
     #[arg(long = "metrics", value_name = "METRIC,...")]
     _metrics: Option<String>,
     /// the JSON contains all source positions
@@ -100,10 +100,10 @@ pub struct Unused {
     /// each call of a parser has its own states
     #[arg(long = "parser-inline-opt")]
     _inline: bool,
-    /// it belongs to another target
+    /// only other targets have this file
     #[arg(long = "bf-rt-schema", value_name = "FILE")]
     _schema: Option<OsString>,
-    /// it belongs to another target
+    /// only other targets have this file
     #[arg(long = "context", value_name = "FILE")]
     _context: Option<OsString>,
     /// run the program in the debugger

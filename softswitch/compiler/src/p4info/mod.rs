@@ -155,7 +155,7 @@ impl<'a> Emitter<'a> {
             self.add_symbol(Kind::Digest, &d.name, &[]);
         }
         for d in &self.t.program.decls {
-            if d.annos.iter().any(|a| &*a.name.name == "controller_header")
+            if crate::annotation::find(&d.annos, "controller_header").is_some()
                 && matches!(d.kind, DeclKind::Composite { .. })
             {
                 let name = self.declared_name(d);
@@ -357,7 +357,7 @@ impl<'a> Emitter<'a> {
 }
 
 pub(crate) fn hidden(annos: &[Annotation]) -> bool {
-    annos.iter().any(|a| &*a.name.name == "hidden")
+    crate::annotation::find(annos, "hidden").is_some()
 }
 
 fn string_of(e: &crate::ast::Expr) -> Option<String> {

@@ -177,7 +177,7 @@ impl<'a> Emitter<'a> {
             return m;
         };
         self.annotations(&mut m, &written.annos, &[]);
-        let has = |name: &str| written.annos.iter().any(|a| &*a.name.name == name);
+        let has = |name: &str| crate::annotation::find(&written.annos, name).is_some();
         if has("tableonly") {
             m.raw("scope", "TABLE_ONLY");
         } else if has("defaultonly") {

@@ -138,7 +138,7 @@ impl Preprocessor<'_> {
     }
 
     fn directive(&mut self, line: &[Token], branches: &mut Vec<Branch>) {
-        // Like p4c, take other lines for comments or line markers.
+        // Like p4c, treat other lines as comments or line markers.
         let Some(Tok::Ident(word)) = line.get(1).map(|t| &t.tok) else {
             return;
         };

@@ -24,7 +24,7 @@ pub fn print(tokens: &[Token], sources: &SourceMap) -> String {
             Some(n) => (0..n).for_each(|_| text.push('\n')),
             None => {
                 let separator = if text.is_empty() { "" } else { "\n" };
-                // A String takes everything.
+                // Writing to a String cannot fail.
                 let _ = writeln!(text, "{separator}# {} {:?}", at.line, at.file);
             }
         }
