@@ -70,21 +70,21 @@ class Compiler:
 
     def compile(self, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
         """Compile a sample; return the result and the paths of JSON and P4Info, which may not exist."""
-        return _compile(self.binary, self.include, sample, into)
+        return _compile_once(self, sample, into)
 
     def compile_now(self, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
         """Compile like `compile`, also if the file was compiled before."""
-        return _compile.__wrapped__(self.binary, self.include, sample, into)
+        stem = f"{sample.source.parent.name}__{sample.source.stem}"
+        json, p4info = into / f"{stem}.json", into / f"{stem}.p4info.txtpb"
+        including = ["-I", str(self.include)] if self.include else []
+        command: list[str | Path] = [self.binary, *including, "-o", json, "--p4runtime-files", p4info, sample.source.name]
+        # In the program's folder, so that messages contain its bare name.
+        return run(*command, folder=sample.source.parent), json, p4info
 
 
 @cache
-def _compile(binary: Path, include: Path | None, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
-    stem = f"{sample.source.parent.name}__{sample.source.stem}"
-    json, p4info = into / f"{stem}.json", into / f"{stem}.p4info.txtpb"
-    including = ["-I", str(include)] if include else []
-    command: list[str | Path] = [binary, *including, "-o", json, "--p4runtime-files", p4info, sample.source.name]
-    # In the program's folder, so that messages contain its bare name.
-    return run(*command, folder=sample.source.parent), json, p4info
+def _compile_once(compiler: Compiler, sample: Sample, into: Path) -> tuple[Done, Path, Path]:
+    return compiler.compile_now(sample, into)
 
 
 def version(binary: Path) -> str:

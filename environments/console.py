@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from outputs import last_line
 from rows import RowError
 
 PROMPT = "mininet> "
@@ -54,14 +55,14 @@ class Console:
         while not seen.endswith(self._prompt):
             left = end - time.monotonic()
             if left <= 0 or not select.select([reader], [], [], left)[0]:
-                raise RowError(f"{_subject(command)} took more than {timeout:.0f} s: {_last(seen)}")
+                raise RowError(f"{_subject(command)} took more than {timeout:.0f} s: {last_line(_text(seen))}")
             piece = os.read(reader, 65536)
             if not piece:
-                raise RowError(f"{_subject(command)} ended the program: {_last(seen)}")
+                raise RowError(f"{_subject(command)} ended the program: {last_line(_text(seen))}")
             self._log.write(piece)
             self._log.flush()
             seen += piece
-        return seen.removesuffix(self._prompt).decode(errors="replace")
+        return _text(seen.removesuffix(self._prompt))
 
     def __enter__(self) -> Console:
         return self
@@ -80,7 +81,5 @@ def _subject(command: str) -> str:
     return f"`{command}`" if command else "the start"
 
 
-def _last(seen: bytes) -> str:
-    """Return the last line of output, for a message of one line."""
-    lines = [line.strip() for line in seen.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")

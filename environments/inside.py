@@ -17,7 +17,7 @@ SUDOERS = "root ALL=(ALL:ALL) NOPASSWD: ALL\n"
 
 
 def prepare() -> None:
-    """Give this row an own /tmp, an own sudo configuration, and a loopback interface."""
+    """Give this row its own /tmp and sudo configuration, and a loopback interface."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
     rules = Path("/tmp/.sudoers")
     rules.write_text(SUDOERS)

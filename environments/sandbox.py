@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a row in own namespaces, so that scripts which bind fixed ports or end programs by name meet only their own."""
+"""Runs each row in namespaces of its own, so that scripts which bind fixed ports or end programs by name affect only that row."""
 
 from __future__ import annotations
 

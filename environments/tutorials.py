@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from outputs import connected, last_line, loss, packet_field, ptf_failures
@@ -23,9 +23,9 @@ def network(stage: Stage) -> Iterator[Net]:
 
 
 def ping(net: Net, host: str, address: str, count: int = 3) -> None:
-    output = net.run(host, f"ping -c {count} -W 2 {address}", 10 + 4 * count)
-    if loss(output):
-        raise RowError(f"{host} pings {address}: {loss(output):.0f}% loss")
+    lost = loss(net.run(host, f"ping -c {count} -W 2 {address}", 10 + 4 * count))
+    if lost:
+        raise RowError(f"{host} pings {address}: {lost:.0f}% loss")
 
 
 def basic(stage: Stage) -> None:
@@ -195,8 +195,7 @@ def ptf(stage: Stage) -> None:
         raise RowError("; ".join(failures))
 
 
-def _row(exercise: str, check: str, play: object, part: str = "") -> Row:
-    assert callable(play)
+def _row(exercise: str, check: str, play: Callable[[Stage], None], part: str = "") -> Row:
     return Row(f"tutorials/{exercise}{part}", (f"exercises/{exercise}", "utils", "bin"), check, play)
 
 

@@ -42,7 +42,7 @@ impl Nodes {
                     node.ports = ports;
                     true
                 }
-                // A node without ports has no replicas.
+                // A node without ports adds nothing to the group.
                 None => {
                     let exists = groups.iter().any(|g| g.multicast_group_id == group);
                     exists && node.ports.is_empty()

@@ -3,12 +3,11 @@
 
 mod common;
 
+use common::ENGINES;
 use common::source::{Source, ingress};
 use softswitch_pipeline::{
     ActionCall, Engine, Entry, EntryAction, EntryKey, MatchField, Options, Pipeline, Program, Value,
 };
-
-const ENGINES: [Engine; 2] = [Engine::Native, Engine::Interpreter];
 
 fn pipeline(program: &Program, engine: Engine) -> Pipeline {
     let options = Options {

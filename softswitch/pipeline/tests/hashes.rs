@@ -5,16 +5,14 @@ mod common;
 
 use std::path::Path;
 
-use common::{compile, through};
-use softswitch_pipeline::{
-    CalculationId, CrcConfig, Engine, HashKind, Options, Pipeline, StateError,
-};
+use common::{ENGINES, compile, through};
+use softswitch_pipeline::{CalculationId, CrcConfig, HashKind, Options, Pipeline, StateError};
 
 /// Returns a pipeline of each engine.
 fn pipelines() -> [Pipeline; 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let program = compile(&folder.join("hashes.p4"), &folder).expect("it compiles");
-    [Engine::Native, Engine::Interpreter].map(|engine| {
+    ENGINES.map(|engine| {
         let options = Options {
             engine,
             ..Options::default()

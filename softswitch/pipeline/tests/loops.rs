@@ -3,12 +3,11 @@
 
 mod common;
 
+use common::ENGINES;
 use common::source::{Source, ingress};
 use softswitch_pipeline::{
     EgressOutcome, EgressOutput, Engine, IngressOutcome, Options, Pipeline, Program, QueueInfo,
 };
-
-const ENGINES: [Engine; 2] = [Engine::Native, Engine::Interpreter];
 
 /// A table whose default action increments `h.h.b`.
 const TABLE: &str = "

@@ -5,10 +5,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{compile, key, through};
+use common::{ENGINES, compile, key, through};
 use softswitch_pipeline::{
-    ActionCall, CounterValue, Engine, Entry, EntryAction, MatchField, MeterConfig, Options,
-    Pipeline, StateError, TableId,
+    ActionCall, CounterValue, Entry, EntryAction, MatchField, MeterConfig, Options, Pipeline,
+    StateError, TableId,
 };
 
 /// The initial colour in the program, which no meter produces.
@@ -30,7 +30,7 @@ fn pipelines() -> [(Pipeline, [TableId; 2]); 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let program = compile(&folder.join("misses.p4"), &folder).expect("it compiles");
     let tables = ["I.known", "I.any"].map(|t| program.info().table(t).expect("it is there"));
-    [Engine::Native, Engine::Interpreter].map(|engine| {
+    ENGINES.map(|engine| {
         let options = Options {
             engine,
             ..Options::default()

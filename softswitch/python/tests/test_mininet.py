@@ -27,7 +27,7 @@ def times(net, count=5, size=56):
 
 
 def isolated(*command: str, folder: Path) -> str:
-    """Run a command in own namespaces; return its output. Fails if the command does.
+    """Run a command in new namespaces; return its output. Fails if the command does.
 
     After a failure, mininet ends programs by name and removes files from /tmp: here, it finds only its own.
     """

@@ -28,10 +28,10 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
         "-o",
     ]);
     let output = cc.arg(&program).arg(library()).output();
-    if !require(output.is_ok(), "cc", "apt install gcc") {
+    let Ok(output) = output else {
+        require(false, "cc", "apt install gcc");
         return None;
-    }
-    let output = output.unwrap();
+    };
     assert!(
         output.status.success(),
         "{}",

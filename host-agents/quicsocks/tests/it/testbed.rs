@@ -58,10 +58,10 @@ impl Resolver {
             .arg(folder.join("conf"))
             .stderr(Stdio::null())
             .spawn();
-        if !require(child.is_ok(), "unbound", "apt install unbound") {
+        let Ok(child) = child else {
+            require(false, "unbound", "apt install unbound");
             return None;
-        }
-        let child = child.unwrap();
+        };
         let resolver = Self {
             child,
             folder,

@@ -70,10 +70,10 @@ async fn ngtcp2_accepts_retry_answered_by_proxy() {
         .await
         .expect("gtlsclient exits")
         .unwrap();
-    if !require(output.is_ok(), "gtlsclient", "apt install ngtcp2-client") {
+    let Ok(output) = output else {
+        require(false, "gtlsclient", "apt install ngtcp2-client");
         return;
-    }
-    let output = output.unwrap();
+    };
     socks_client.abort();
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(

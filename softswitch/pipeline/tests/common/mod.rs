@@ -99,6 +99,9 @@ pub fn compile(path: &Path, include: &Path) -> Option<Program> {
     Program::load(&output.json?.to_string()).ok()
 }
 
+/// All engines.
+pub const ENGINES: [Engine; 2] = [Engine::Native, Engine::Interpreter];
+
 /// Returns the engine under test.
 fn engine() -> Engine {
     if module_path!().starts_with("interpreter::") {

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +11,8 @@ use pcap_file::pcap::{PcapHeader, PcapPacket};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use softswitch_pipeline::MAX_FRAME;
 
-use super::{Flushed, PortError, Receive, Transmit};
+use super::observed::{self, Observer};
+use super::{Receive, Transmit};
 
 /// Also writes received frames to `NAME_in.pcap` in a directory, which is created if necessary. Time stamps are the
 /// wall-clock times, in nanoseconds, at which frames are taken. After a write error, which is logged, the capture ends
@@ -25,8 +25,8 @@ pub fn received(
     dir: &Path,
     name: &str,
 ) -> io::Result<Box<dyn Receive>> {
-    let dump = Dump::begin(dir, &format!("{name}_in.pcap"))?;
-    Ok(Box::new(Received { receiver, dump }))
+    let file = CaptureFile::begin(dir, &format!("{name}_in.pcap"))?;
+    Ok(observed::received(receiver, file))
 }
 
 /// Also writes sent frames to `NAME_out.pcap`, in the same way, when a frame is passed to the interface.
@@ -38,68 +38,18 @@ pub fn sent(
     dir: &Path,
     name: &str,
 ) -> io::Result<Box<dyn Transmit>> {
-    let dump = Dump::begin(dir, &format!("{name}_out.pcap"))?;
-    Ok(Box::new(Sent { transmitter, dump }))
+    let file = CaptureFile::begin(dir, &format!("{name}_out.pcap"))?;
+    Ok(observed::sent(transmitter, file))
 }
 
-struct Received {
-    receiver: Box<dyn Receive>,
-    dump: Dump,
-}
-
-impl Receive for Received {
-    fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.receiver.poll_fd()
-    }
-
-    fn fill(&mut self) -> bool {
-        self.receiver.fill()
-    }
-
-    fn frames(&mut self, each: &mut dyn FnMut(&[u8])) {
-        let dump = &mut self.dump;
-        self.receiver.frames(&mut |frame| {
-            dump.add(frame);
-            each(frame);
-        });
-        dump.flush();
-    }
-
-    fn failure(&mut self) -> Option<PortError> {
-        self.receiver.failure()
-    }
-
-    fn drops(&mut self) -> u64 {
-        self.receiver.drops()
-    }
-}
-
-struct Sent {
-    transmitter: Box<dyn Transmit>,
-    dump: Dump,
-}
-
-impl Transmit for Sent {
-    fn send(&mut self, frame: &[u8]) {
-        self.dump.add(frame);
-        self.transmitter.send(frame);
-    }
-
-    fn flush(&mut self) -> Flushed {
-        self.dump.flush();
-        self.transmitter.flush()
-    }
-}
-
-/// A capture file.
-struct Dump {
+struct CaptureFile {
     path: PathBuf,
     /// `None` after a write error.
     file: Option<File>,
     pending: Vec<u8>,
 }
 
-impl Dump {
+impl CaptureFile {
     fn begin(dir: &Path, file: &str) -> io::Result<Self> {
         let named = |e: io::Error, path: &Path| {
             io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display()))
@@ -119,17 +69,34 @@ impl Dump {
         };
         let mut pending = Vec::new();
         header.write_to(&mut pending).map_err(io::Error::other)?;
-        let mut dump = Self {
+        let mut capture = Self {
             file: Some(File::create(&path)?),
             path,
             pending,
         };
         // Flushed, so that a reader finds the file header before the first frame.
-        dump.write()?;
-        Ok(dump)
+        capture.write()?;
+        Ok(capture)
     }
 
-    fn add(&mut self, frame: &[u8]) {
+    fn write(&mut self) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.pending)?;
+        }
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn give_up(&mut self, error: &dyn std::error::Error) {
+        let path = self.path.display();
+        tracing::error!("cannot write {path}: {error}: the capture ends, the port continues");
+        self.file = None;
+        self.pending = Vec::new();
+    }
+}
+
+impl Observer for CaptureFile {
+    fn record(&mut self, frame: &[u8]) {
         if self.file.is_none() {
             return;
         }
@@ -144,24 +111,9 @@ impl Dump {
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        if let Some(file) = &mut self.file {
-            file.write_all(&self.pending)?;
-        }
-        self.pending.clear();
-        Ok(())
-    }
-
-    fn flush(&mut self) {
+    fn end_batch(&mut self) {
         if let Err(e) = self.write() {
             self.give_up(&e);
         }
-    }
-
-    fn give_up(&mut self, error: &dyn std::error::Error) {
-        let path = self.path.display();
-        tracing::error!("cannot write {path}: {error}: the capture ends, the port continues");
-        self.file = None;
-        self.pending = Vec::new();
     }
 }

@@ -2,10 +2,10 @@
 //! The first bytes of received and sent frames in the log (`--dump-packet-data`).
 
 use std::fmt::{self, Display, Formatter};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{Flushed, PortError, Receive, Transmit};
+use super::observed::{self, Observer};
+use super::{Receive, Transmit};
 use crate::cli::LogLevel;
 use crate::log::Log;
 
@@ -32,18 +32,14 @@ impl Dump {
 
     /// Also logs received frames.
     pub fn received(self, receiver: Box<dyn Receive>) -> Box<dyn Receive> {
-        Box::new(Received {
-            receiver,
-            dump: self,
-        })
+        let event = "Received";
+        observed::received(receiver, Direction { dump: self, event })
     }
 
     /// Also logs sent frames.
     pub fn sent(self, transmitter: Box<dyn Transmit>) -> Box<dyn Transmit> {
-        Box::new(Sent {
-            transmitter,
-            dump: self,
-        })
+        let event = "Sending";
+        observed::sent(transmitter, Direction { dump: self, event })
     }
 }
 
@@ -55,50 +51,15 @@ impl Display for Hex<'_> {
     }
 }
 
-struct Received {
-    receiver: Box<dyn Receive>,
+/// Logs the frames of one direction.
+struct Direction {
     dump: Dump,
+    event: &'static str,
 }
 
-impl Receive for Received {
-    fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.receiver.poll_fd()
-    }
-
-    fn fill(&mut self) -> bool {
-        self.receiver.fill()
-    }
-
-    fn frames(&mut self, each: &mut dyn FnMut(&[u8])) {
-        let dump = &self.dump;
-        self.receiver.frames(&mut |frame| {
-            dump.add("Received", frame);
-            each(frame);
-        });
-    }
-
-    fn failure(&mut self) -> Option<PortError> {
-        self.receiver.failure()
-    }
-
-    fn drops(&mut self) -> u64 {
-        self.receiver.drops()
-    }
-}
-
-struct Sent {
-    transmitter: Box<dyn Transmit>,
-    dump: Dump,
-}
-
-impl Transmit for Sent {
-    fn send(&mut self, frame: &[u8]) {
-        self.dump.add("Sending", frame);
-        self.transmitter.send(frame);
-    }
-
-    fn flush(&mut self) -> Flushed {
-        self.transmitter.flush()
+impl Observer for Direction {
+    fn record(&mut self, frame: &[u8]) {
+        self.dump.add(self.event, frame);
     }
 }
 

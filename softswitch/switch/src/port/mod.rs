@@ -5,6 +5,7 @@ pub mod capture;
 pub mod dump;
 pub mod files;
 mod loopback;
+mod observed;
 mod offload;
 mod receiver;
 mod ring;

@@ -18,8 +18,7 @@ use test_requirements::{privileged, require};
 /// Starts a switch that forwards frames to address 2 to port 2.
 async fn forwarding(configure: impl FnOnce(Config) -> Config) -> (TestSwitch, Controller) {
     let switch = TestSwitch::start_with(2, &[], configure).await;
-    let mut controller = switch.controller().await;
-    controller.set_pipeline(features::config()).await.unwrap();
+    let mut controller = switch.controller_with(features::config()).await;
     controller.insert(l2(1, 2, "forward", &[2])).await.unwrap();
     (switch, controller)
 }

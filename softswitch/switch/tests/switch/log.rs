@@ -22,8 +22,7 @@ async fn log(level: LogLevel) -> String {
         ..config
     };
     let switch = TestSwitch::start_with(2, &[], configure).await;
-    let mut controller = switch.controller().await;
-    controller.set_pipeline(features::config()).await.unwrap();
+    let mut controller = switch.controller_with(features::config()).await;
     controller.insert(l2(1, 2, "forward", &[2])).await.unwrap();
     controller.insert(l2(1, 3, "drop", &[])).await.unwrap();
     // The third packet shows that the second one has been dropped.

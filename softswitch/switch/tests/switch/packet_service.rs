@@ -24,8 +24,7 @@ async fn start() -> (TestSwitch, Controller, Client) {
         ..config
     };
     let switch = TestSwitch::start_with(0, &[], configure).await;
-    let mut controller = switch.controller().await;
-    controller.set_pipeline(features::config()).await.unwrap();
+    let mut controller = switch.controller_with(features::config()).await;
     controller.insert(l2(5, 2, "forward", &[7])).await.unwrap();
     let address = switch.switch.packets_address.as_ref().unwrap();
     let client = Client::connect(format!("http://{address}")).await.unwrap();

@@ -115,9 +115,8 @@ fn table(alias: &str) -> p4::TableEntry {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_outside_role_are_refused_with_role_and_object() {
     let switch = TestSwitch::start(0, &[]).await;
-    let mut default = switch.controller().await;
     let roles = [("l2", "a"), ("routes", "b"), ("spread", "b")];
-    default.set_pipeline(config(&roles)).await.unwrap();
+    let mut default = switch.controller_with(config(&roles)).await;
     let (mut a, _) = join(&switch, "a", None).await;
     let (mut b, _) = join(&switch, "b", None).await;
     let updates = vec![
@@ -161,11 +160,8 @@ async fn writes_outside_role_are_refused_with_role_and_object() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_with_role_are_restricted_to_its_objects() {
     let switch = TestSwitch::start(0, &[]).await;
-    let mut controller = switch.controller().await;
-    controller
-        .set_pipeline(config(&[("l2", "a"), ("routes", "b")]))
-        .await
-        .unwrap();
+    let program = config(&[("l2", "a"), ("routes", "b")]);
+    let mut controller = switch.controller_with(program).await;
     controller.insert(l2(1, 2, "drop", &[])).await.unwrap();
     controller
         .insert(features::route(0x0a00_0000, 8, 2))
@@ -187,9 +183,8 @@ async fn reads_with_role_are_restricted_to_its_objects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_and_digests_reach_only_their_roles() {
     let switch = TestSwitch::start(1, &[]).await;
-    let mut default = switch.controller().await;
     let roles = [("packet_in", "a"), ("packet_out", "a"), ("learn_t", "a")];
-    default.set_pipeline(config(&roles)).await.unwrap();
+    let mut default = switch.controller_with(config(&roles)).await;
     default.insert(l2(1, 2, "to_cpu", &[])).await.unwrap();
     let digest = p4::DigestEntry {
         digest_id: features::digest("learn_t"),

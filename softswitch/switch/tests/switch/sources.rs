@@ -46,8 +46,7 @@ pub fn compile(
 
 pub async fn start(config: p4::ForwardingPipelineConfig) -> (TestSwitch, Controller) {
     let switch = TestSwitch::start(3, &[]).await;
-    let mut controller = switch.controller().await;
-    controller.set_pipeline(config).await.unwrap();
+    let controller = switch.controller_with(config).await;
     (switch, controller)
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::features::{self, frame, l2};
 use crate::common::network::with_veths;
-use crate::common::{Controller, DEVICE, IntoEntity, TEST_TIMEOUT, update};
+use crate::common::{Controller, IntoEntity, TEST_TIMEOUT, update};
 use p4::update::Type;
 use softswitch::address::Address;
 use softswitch::dataplane::PortSetup;
@@ -41,25 +41,11 @@ async fn start(links: &[&str]) -> (Switch, Controller) {
     let name = format!("swthreads{}n{number}.sock", std::process::id());
     let address = format!("unix:{}", std::env::temp_dir().join(name).display());
     let config = Config {
-        device_id: DEVICE,
-        program: None,
         ports: ports.collect(),
         threads: NonZeroUsize::new(PORTS as usize).unwrap(),
         cpu_port: None,
-        options: softswitch_pipeline::Options {
-            seed: 1,
-            ..Default::default()
-        },
-        keeps_program: false,
-        seed: 1,
         grpc: address.parse::<Address>().unwrap(),
-        packets: None,
-        tls: None,
-        metrics: None,
-        thrift: None,
-        notifications: None,
-        trace: None,
-        log: None,
+        ..crate::common::config()
     };
     let switch = Switch::start(config).await.unwrap();
     let client = P4RuntimeClient::connect(address).await.unwrap();

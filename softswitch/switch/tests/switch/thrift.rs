@@ -646,8 +646,7 @@ async fn multicast_and_mirroring_copy_packets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_interfaces_see_the_same_state() {
     let (switch, mut client) = start(2).await;
-    let mut controller = switch.controller().await;
-    controller.set_pipeline(features::config()).await.unwrap();
+    let mut controller = switch.controller_with(features::config()).await;
     controller.insert(l2(1, 20, "forward", &[2])).await.unwrap();
     assert_eq!(forward_to(&mut client, 21, 1).unwrap(), 1);
     let entries = client.bm_mt_get_entries(0, L2.into()).unwrap();

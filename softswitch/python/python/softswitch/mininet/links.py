@@ -12,6 +12,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import fields
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from .settings import UNSUPPORTED, LinkError, Settings
 __all__ = ["LinkError", "SoftLink"]
 
 _wires = count(1)
-_FIELDS = ("bw", "delay", "loss", "max_queue_size")
+_FIELDS = tuple(field.name for field in fields(Settings))
 
 
 def shapes(node: Any) -> bool:

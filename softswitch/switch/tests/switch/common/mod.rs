@@ -65,25 +65,8 @@ impl TestSwitch {
             }
         });
         let config = Config {
-            device_id: DEVICE,
-            program: None,
             ports: setups.collect(),
-            threads: NonZeroUsize::new(2).unwrap(),
-            cpu_port: Some(CPU_PORT),
-            options: softswitch_pipeline::Options {
-                seed: 1,
-                ..Default::default()
-            },
-            keeps_program: false,
-            seed: 1,
-            grpc: Address::Tcp("127.0.0.1:0".into()),
-            packets: None,
-            tls: None,
-            metrics: None,
-            thrift: None,
-            notifications: None,
-            trace: None,
-            log: None,
+            ..config()
         };
         let switch = Switch::start(configure(config)).await.unwrap();
         Self { switch, wires }
@@ -102,12 +85,43 @@ impl TestSwitch {
         controller
     }
 
+    /// Connects a primary controller and sets a program.
+    pub async fn controller_with(&self, program: p4::ForwardingPipelineConfig) -> Controller {
+        let mut controller = self.controller().await;
+        controller.set_pipeline(program).await.unwrap();
+        controller
+    }
+
     /// Connects a primary controller and sets the program `features.p4`.
     pub async fn with_features(ports: u32, links: &[&str]) -> (Self, Controller) {
         let switch = Self::start(ports, links).await;
-        let mut controller = switch.controller().await;
-        controller.set_pipeline(features::config()).await.unwrap();
+        let controller = switch.controller_with(features::config()).await;
         (switch, controller)
+    }
+}
+
+/// Returns the configuration of a switch without ports.
+pub fn config() -> Config {
+    Config {
+        device_id: DEVICE,
+        program: None,
+        ports: vec![],
+        threads: NonZeroUsize::new(2).unwrap(),
+        cpu_port: Some(CPU_PORT),
+        options: softswitch_pipeline::Options {
+            seed: 1,
+            ..Default::default()
+        },
+        keeps_program: false,
+        seed: 1,
+        grpc: Address::Tcp("127.0.0.1:0".into()),
+        packets: None,
+        tls: None,
+        metrics: None,
+        thrift: None,
+        notifications: None,
+        trace: None,
+        log: None,
     }
 }
 
