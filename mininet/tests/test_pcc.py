@@ -16,7 +16,7 @@ from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=108)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=148)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
@@ -25,12 +25,12 @@ IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
 DOWNLOADS = 1000
 OPENING = 4.0
 """Seconds within which the downloads begin."""
-LENGTH = 100.0
+LENGTH = 140.0
 """Seconds of each download. On a busy machine, the actions take most of it."""
 ADD, DRAIN, RESTART = 5.0, 9.0, 25.0
 LAST = 31.0
 """Earliest times of the actions in seconds."""
-LATE = 90.0
+LATE = 135.0
 """End of the short requests that show the assignment of new connections."""
 
 
