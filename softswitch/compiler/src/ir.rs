@@ -271,7 +271,16 @@ pub struct ParserState {
     pub name: String,
     pub ops: Vec<St>,
     pub keys: Vec<Ex>,
-    pub cases: Vec<(Vec<KeySet>, Target)>,
+    pub cases: Vec<StateCase>,
+    pub span: Span,
+}
+
+/// A transition of a parser state.
+#[derive(Clone, Debug)]
+pub struct StateCase {
+    /// What the keys must match; empty for a direct transition.
+    pub sets: Vec<KeySet>,
+    pub target: Target,
     pub span: Span,
 }
 

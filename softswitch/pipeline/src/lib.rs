@@ -59,7 +59,7 @@
 //! function each for parser, ingress, egress and deparser. The code belongs to the [`Program`] and all its pipelines
 //! share it.
 //!
-//! The interpreter of the steps is the reference. It runs while tracing is on, and on hosts that Cranelift does not
+//! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift does not
 //! support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
 //! variable-length fields, computed headers, digests, clones, meters and the like. Both engines produce the same packets,
 //! state and random numbers; the tests compare them.
@@ -74,7 +74,7 @@
 //! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
 //! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
 //! | `load` | BMv2 JSON to `program` |
-//! | `packet`, `trace` | a packet in flight; the records of its steps |
+//! | `packet`, `trace`, `coverage` | a packet in flight; the records of its steps; counts by position in the program |
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |
@@ -96,6 +96,7 @@
 
 #![warn(missing_docs)]
 
+mod coverage;
 mod digest;
 mod entry;
 mod error;
@@ -114,6 +115,7 @@ mod v1model;
 mod value;
 mod word;
 
+pub use coverage::{Branch, Coverage, Function, Statement};
 pub use digest::Digest;
 pub use entry::{
     ActionCall, ColorCounters, CounterValue, CrcConfig, Entry, EntryAction, EntryKey, EntryState,

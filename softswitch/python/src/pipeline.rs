@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Python class `Pipeline`.
 
+use std::path::PathBuf;
+
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use softswitch_coverage::{Sources, save};
 use softswitch_pipeline as ss;
 use softswitch_pipeline::{
     ActionId, CloneSession, CounterValue, Entry, EntryAction, Group, GroupMember, Implementation,
@@ -407,6 +410,30 @@ impl Pipeline {
     /// Return the trace since the last call, or since tracing was turned on.
     fn take_trace(&mut self) -> Trace {
         Trace::new(self.inner.take_trace())
+    }
+
+    /// True if packets are counted for coverage. Setting it to True resets the counts.
+    #[getter]
+    fn coverage(&self) -> bool {
+        self.inner.has_coverage()
+    }
+
+    #[setter]
+    fn set_coverage(&mut self, on: bool) {
+        self.inner.set_coverage(on);
+    }
+
+    /// Add the counts since coverage was turned on to an LCOV file, and to a page beside it, and reset them. Return the source
+    /// files that have changed, whose earlier counts are dropped.
+    ///
+    /// Raises ValueError if coverage is off, and OSError if a file cannot be written.
+    fn save_coverage(&mut self, path: PathBuf) -> PyResult<Vec<String>> {
+        let counts = self.inner.coverage();
+        let counts =
+            counts.ok_or_else(|| error("coverage is off: set pipeline.coverage = True"))?;
+        let changed = save(&path, &counts, &Sources::of(None))?;
+        self.inner.set_coverage(true);
+        Ok(changed)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -96,6 +96,25 @@ def test_example_passes_on_two_switches(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("root")
+def test_coverage_of_all_switches_adds_up(tmp_path: Path) -> None:
+    coverage = tmp_path / "coverage.info"
+    done = ptf(WIRE / "ptf", "--load", "--jobs", "2", "--coverage", str(coverage), "--output", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = coverage.read_text().splitlines()
+    assert f"SF:{WIRE / 'wire.p4'}" in lines
+    # One switch forwards packets; the other one drops packets.
+    calls = {name: int(count) for count, name in (line[5:].split(",") for line in lines if line.startswith("FNDA:"))}
+    assert calls["I.send"] >= 2 and calls["I.drop"] >= 1
+    assert (tmp_path / "coverage.html").stat().st_size > 0
+
+
+def test_coverage_is_not_available_on_bmv2(tests: Path, tmp_path: Path) -> None:
+    done = ptf(tests, "--target", "bmv2", "--coverage", "coverage.info", "--output", str(tmp_path))
+    assert done.returncode == 2
+    assert "--coverage: not available on bmv2: remove it, or use --target softswitch" in done.stderr
+
+
+@pytest.mark.usefixtures("root")
 def test_each_outcome_is_reported(tests: Path, tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
     names = ["Passes", "Fails", "FailsInSubtest", "test_outcomes.Skips"]

@@ -149,6 +149,21 @@ def test_multicast_clones_digests_and_log(everything: softswitch.Pipeline) -> No
     assert everything.take_log()[0].startswith("hash ")
 
 
+def test_coverage_adds_up_in_a_file(router: softswitch.Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "coverage.info"
+    assert not router.coverage
+    with pytest.raises(ValueError, match="coverage is off: set pipeline.coverage = True"):
+        router.save_coverage(file)
+    router.coverage = True
+    for _ in range(2):
+        router.send(ipv4("10.1.2.3"), port=1)
+        assert router.save_coverage(file) == []
+    lines = file.read_text().splitlines()
+    assert f"SF:{PROGRAMS / 'router.p4'}" in lines
+    assert "FNDA:2,I.forward" in lines and "FNDA:0,I.drop" in lines
+    assert file.with_suffix(".html").exists()
+
+
 def test_trace_is_available_as_dictionaries_text_and_html(router: softswitch.Pipeline) -> None:
     assert not router.tracing
     router.tracing = True

@@ -14,5 +14,5 @@ mod script;
 
 pub use difference::Difference;
 pub use program::{Compiled, compile, load};
-pub use run::run;
+pub use run::{coverage, run};
 pub use script::{Line, parse};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use softswitch_stf::{Difference, load, parse, run};
+use softswitch_coverage::Sources;
+use softswitch_stf::{Difference, coverage, load, parse, run};
 
 /// Run an STF test on a P4 program, in process, without interfaces, and print the differences.
 ///
@@ -27,6 +28,10 @@ struct Cli {
     #[arg(long)]
     trace: bool,
 
+    /// Add to this LCOV file, and to a page beside it, which parts of the program packets reach
+    #[arg(long, value_name = "FILE")]
+    coverage: Option<PathBuf>,
+
     /// Search included files in this folder
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -46,7 +51,16 @@ fn differences(cli: &Cli) -> Result<Vec<Difference>, String> {
     let test = cli.test.display();
     let text = std::fs::read_to_string(&cli.test).map_err(|e| format!("{test}: {e}"))?;
     let script = parse(&text).map_err(|e| format!("{test}: {e}"))?;
-    run(&program, &script).map_err(|e| format!("{test}: {e}"))
+    let in_test = |e| format!("{test}: {e}");
+    if let Some(path) = &cli.coverage {
+        let counts = coverage(&program, &script).map_err(in_test)?;
+        let sources = Sources::of(Some(&cli.program));
+        let saved = softswitch_coverage::save(path, &counts, &sources);
+        for file in saved.map_err(|e| format!("--coverage: {e}"))? {
+            eprintln!("--coverage: {file} has changed: its earlier counts are dropped");
+        }
+    }
+    run(&program, &script).map_err(in_test)
 }
 
 fn main() -> ExitCode {

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use softswitch_pipeline::{
-    CloneSession, CounterValue, EntryAction, EntryKey, Info, MeterConfig, Nanos, Options, Pipeline,
-    Program, Replica, TableId, Trace, Value,
+    CloneSession, CounterValue, Coverage, EntryAction, EntryKey, Info, MeterConfig, Nanos, Options,
+    Pipeline, Program, Replica, TableId, Trace, Value,
 };
 
 use crate::difference::{Arrived, Difference, Expected};
@@ -27,6 +27,17 @@ pub fn run(program: &Program, script: &[Line]) -> Result<Vec<Difference>> {
     // Repeated with tracing, to explain the differences.
     let traced = Runner::run(program, script, true)?.differences();
     Ok(if traced.is_empty() { plain } else { traced })
+}
+
+/// Runs a script on a program and returns which parts of the program its packets reach.
+///
+/// # Errors
+/// A statement that cannot be executed, with its line.
+pub fn coverage(program: &Program, script: &[Line]) -> Result<Coverage> {
+    let mut pipeline = Pipeline::new(program.clone(), Options::default());
+    pipeline.set_coverage(true);
+    let runner = Runner::run_on(pipeline, script)?;
+    Ok(runner.pipeline.coverage().unwrap_or_default())
 }
 
 /// A pipeline under test.
@@ -56,6 +67,10 @@ impl Runner {
     fn run(program: &Program, script: &[Line], tracing: bool) -> Result<Self> {
         let mut pipeline = Pipeline::new(program.clone(), Options::default());
         pipeline.set_tracing(tracing);
+        Self::run_on(pipeline, script)
+    }
+
+    fn run_on(pipeline: Pipeline, script: &[Line]) -> Result<Self> {
         let mut runner = Self {
             pipeline,
             now: 1_000_000_000,

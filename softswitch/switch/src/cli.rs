@@ -137,6 +137,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub trace_file: Option<PathBuf>,
 
+    /// Add to this LCOV file, and to a page beside it, which parts of the program packets reach; slows the switch down
+    #[arg(long, value_name = "FILE")]
+    pub coverage: Option<PathBuf>,
+
     /// Capture the packets of each port to INTERFACE_in.pcap and INTERFACE_out.pcap in a directory
     /// [without DIR: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]

@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod cli;
+pub mod coverage;
 pub mod dataplane;
 mod grpc_unix;
 pub mod log;

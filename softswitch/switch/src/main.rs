@@ -13,6 +13,7 @@ use anyhow::Context;
 use ports::Ports;
 use softswitch::address::NanomsgAddress;
 use softswitch::cli::Options;
+use softswitch::coverage::CoverageFile;
 use softswitch::dataplane::PortSetup;
 use softswitch::log::{Log, PacketLog};
 use softswitch::notifications::Notifications;
@@ -117,6 +118,10 @@ fn configure(
             format!("--trace-file: cannot create {path}")
         })
     });
+    let coverage = options
+        .coverage
+        .clone()
+        .map(|path| CoverageFile::create(path, options.program.as_deref()).context("--coverage"));
     let pipeline = softswitch_pipeline::Options {
         seed: options.seed,
         drop_port: options.drop_port,
@@ -140,6 +145,7 @@ fn configure(
         notifications,
         trace: trace.transpose()?,
         log: log.map(|log| PacketLog::new(log, options.drop_port)),
+        coverage: coverage.transpose()?,
     })
 }
 

@@ -16,6 +16,7 @@ use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
+use crate::coverage::CoverageFile;
 use crate::dataplane::{Ends, Engine, Handle, Observers, PacketStream, PortSetup, Setup};
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
@@ -68,6 +69,8 @@ pub struct Config {
     pub trace: Option<TraceLog>,
     /// The log of packets, if enabled.
     pub log: Option<PacketLog>,
+    /// The file of coverage, if enabled.
+    pub coverage: Option<CoverageFile>,
 }
 
 /// A running switch.
@@ -117,6 +120,7 @@ impl Switch {
             observers: Observers {
                 trace: config.trace,
                 log: config.log,
+                coverage: config.coverage,
             },
             packet_stream: (!has_interfaces).then(PacketStream::default),
         })?;
@@ -207,6 +211,7 @@ impl Switch {
         self.server.abort();
         self.tasks.iter().for_each(JoinHandle::abort);
         let Self {
+            dataplane,
             mut dataplane_ends,
             grpc,
             metrics_address,
@@ -217,6 +222,7 @@ impl Switch {
         drop(thrift);
         // The results do not matter any more; all threads have ended when the channel is closed.
         while dataplane_ends.recv().await.is_some() {}
+        dataplane.save_coverage();
         grpc.clean_up();
         for address in [metrics_address, packets_address].into_iter().flatten() {
             address.clean_up();

@@ -43,8 +43,8 @@ impl Emitter<'_> {
             if i >= seen.len() || std::mem::replace(&mut seen[i], true) {
                 continue;
             }
-            for (_, t) in &self.ir.states[i].cases {
-                if let Target::State(j) = t {
+            for case in &self.ir.states[i].cases {
+                if let Target::State(j) = &case.target {
                     todo.push(*j);
                 }
             }
@@ -85,21 +85,30 @@ impl Emitter<'_> {
 
     fn transitions(&self, s: &ParserState) -> Vec<Value> {
         let mut out = Vec::new();
-        for (sets, target) in &s.cases {
-            let next = match target {
+        for case in &s.cases {
+            let (sets, source) = (&case.sets, self.source(case.span));
+            let next = match &case.target {
                 Target::State(i) => json!(self.ir.states[*i].name),
                 Target::Accept | Target::Reject => Value::Null,
             };
             if sets.iter().all(|k| matches!(k, KeySet::Any)) {
-                out.push(
-                    json!({"type": "default", "value": null, "mask": null, "next_state": next}),
-                );
+                out.push(json!({
+                    "type": "default",
+                    "value": null,
+                    "mask": null,
+                    "next_state": next,
+                    "source_info": source,
+                }));
                 break; // nothing after it can match
             }
             if let [KeySet::Set(name)] = &sets[..] {
-                out.push(
-                    json!({"type": "parse_vset", "value": name, "mask": null, "next_state": next}),
-                );
+                out.push(json!({
+                    "type": "parse_vset",
+                    "value": name,
+                    "mask": null,
+                    "next_state": next,
+                    "source_info": source,
+                }));
                 continue;
             }
             if sets.iter().any(|k| matches!(k, KeySet::Set(_))) {
@@ -130,13 +139,18 @@ impl Emitter<'_> {
                 }
             }
             for a in alternatives {
-                out.push(self.transition(&a, s, &next));
+                out.push(self.transition(&a, s, (&next, &source)));
             }
         }
         out
     }
 
-    fn transition(&self, parts: &[(BigInt, BigInt)], s: &ParserState, next: &Value) -> Value {
+    fn transition(
+        &self,
+        parts: &[(BigInt, BigInt)],
+        s: &ParserState,
+        (next, source): (&Value, &Value),
+    ) -> Value {
         let (mut value, mut mask, mut bits, mut exact) = (BigInt::zero(), BigInt::zero(), 0, true);
         for ((v, m), key) in parts.iter().zip(&s.keys) {
             let width = key.ty().width();
@@ -151,7 +165,13 @@ impl Emitter<'_> {
         } else {
             hexstr(&mask, bits)["value"].clone()
         };
-        json!({"type": "hexstr", "value": hexstr(&value, bits)["value"], "mask": mask, "next_state": next})
+        json!({
+            "type": "hexstr",
+            "value": hexstr(&value, bits)["value"],
+            "mask": mask,
+            "next_state": next,
+            "source_info": source,
+        })
     }
 }
 

@@ -8,13 +8,13 @@ use super::value::Val;
 use super::{Lower, Place};
 use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, State, Transition};
-use crate::diag::Warning;
-use crate::ir::{Ex, KeySet, Label, ParserState, Scalar, St, StKind, Target};
+use crate::diag::{Span, Warning};
+use crate::ir::{Ex, KeySet, Label, ParserState, Scalar, St, StKind, StateCase, Target};
 
 /// The end of a state: keys and cases.
 struct Exit {
     keys: Vec<Ex>,
-    cases: Vec<(Vec<KeySet>, Target)>,
+    cases: Vec<StateCase>,
 }
 
 impl<'a> Lower<'a> {
@@ -92,7 +92,7 @@ impl<'a> Lower<'a> {
                 self.ir.states.pop();
                 start
             } else {
-                self.fill_state(begin, stmts, direct(Target::State(start)));
+                self.fill_state(begin, stmts, direct(Target::State(start), self.span));
                 begin
             }
         } else {
@@ -126,8 +126,8 @@ impl<'a> Lower<'a> {
         };
         self.rejects(&state.transition);
         match &state.transition {
-            Transition::Missing => direct(Target::Reject),
-            Transition::Direct(t) => direct(target(&t.name)),
+            Transition::Missing => direct(Target::Reject, self.span),
+            Transition::Direct(t) => direct(target(&t.name), t.span),
             Transition::Select { keys, cases, span } => {
                 self.span = *span;
                 let values = self.eval_in_order(&keys.iter().collect::<Vec<_>>());
@@ -139,15 +139,18 @@ impl<'a> Lower<'a> {
                 let mut out = Vec::new();
                 for case in cases {
                     let sets = self.case_sets(&case.keyset, &parts);
-                    out.push((sets, target(&case.target.name)));
+                    out.push(StateCase {
+                        sets,
+                        target: target(&case.target.name),
+                        span: case.keyset.span.to(case.target.span),
+                    });
                 }
                 let keys: Vec<Ex> = parts.into_iter().map(|k| self.select_key(k)).collect();
                 if keys.is_empty() {
-                    return direct(
-                        cases
-                            .first()
-                            .map_or(Target::Reject, |c| target(&c.target.name)),
-                    );
+                    return match cases.first() {
+                        Some(case) => direct(target(&case.target.name), case.target.span),
+                        None => direct(Target::Reject, *span),
+                    };
                 }
                 Exit { keys, cases: out }
             }
@@ -254,13 +257,11 @@ impl<'a> Lower<'a> {
                         fresh.push(self.new_state(n));
                     }
                     self.ir.states[at].keys = vec![flag];
-                    self.ir.states[at].cases = vec![
-                        (vec![KeySet::Value(1.into())], Target::State(fresh[0])),
-                        (vec![KeySet::Any], Target::State(fresh[1])),
-                    ];
+                    self.ir.states[at].cases = alternatives([fresh[0], fresh[1]], s.span);
                     for (i, part) in [yes, no].into_iter().enumerate() {
                         if let Some(end) = self.fill(fresh[i], part, labels) {
-                            self.ir.states[end].cases = direct(Target::State(fresh[2])).cases;
+                            self.ir.states[end].cases =
+                                direct(Target::State(fresh[2]), s.span).cases;
                         }
                     }
                     at = fresh[2];
@@ -270,13 +271,13 @@ impl<'a> Lower<'a> {
                     let after = self.new_state(n);
                     labels.insert(label, after);
                     if let Some(end) = self.fill(at, body, labels) {
-                        self.ir.states[end].cases = direct(Target::State(after)).cases;
+                        self.ir.states[end].cases = direct(Target::State(after), s.span).cases;
                     }
                     at = after;
                 }
                 StKind::Leave(label) => {
                     if let Some(to) = labels.get(&label) {
-                        self.ir.states[at].cases = direct(Target::State(*to)).cases;
+                        self.ir.states[at].cases = direct(Target::State(*to), s.span).cases;
                     }
                     return None;
                 }
@@ -290,7 +291,7 @@ impl<'a> Lower<'a> {
                         let n = self.unique_state(&n);
                         fresh.push(self.new_state(n));
                     }
-                    self.ir.states[at].cases = direct(Target::State(fresh[0])).cases;
+                    self.ir.states[at].cases = direct(Target::State(fresh[0]), s.span).cases;
                     if let Some(end) = self.fill(fresh[0], head, labels) {
                         let flag = self.scalar_variable("cond", Scalar::Bit(1));
                         let value = super::fold::cast(cond, Scalar::Bit(1));
@@ -299,18 +300,15 @@ impl<'a> Lower<'a> {
                             span: s.span,
                         });
                         self.ir.states[end].keys = vec![flag];
-                        self.ir.states[end].cases = vec![
-                            (vec![KeySet::Value(1.into())], Target::State(fresh[1])),
-                            (vec![KeySet::Any], Target::State(fresh[2])),
-                        ];
+                        self.ir.states[end].cases = alternatives([fresh[1], fresh[2]], s.span);
                     }
                     if let Some(end) = self.fill(fresh[1], body, labels) {
-                        self.ir.states[end].cases = direct(Target::State(fresh[0])).cases;
+                        self.ir.states[end].cases = direct(Target::State(fresh[0]), s.span).cases;
                     }
                     at = fresh[2];
                 }
                 StKind::RunStates { start, resume } => {
-                    self.ir.states[at].cases = direct(Target::State(start)).cases;
+                    self.ir.states[at].cases = direct(Target::State(start), s.span).cases;
                     at = resume;
                 }
                 kind => self.ir.states[at].ops.push(St { kind, span: s.span }),
@@ -320,11 +318,22 @@ impl<'a> Lower<'a> {
     }
 }
 
-fn direct(target: Target) -> Exit {
+fn direct(target: Target, span: Span) -> Exit {
+    let sets = Vec::new();
     Exit {
         keys: Vec::new(),
-        cases: vec![(Vec::new(), target)],
+        cases: vec![StateCase { sets, target, span }],
     }
+}
+
+/// Returns the transitions of a key of one bit to the states for 1 and for 0.
+fn alternatives([one, zero]: [usize; 2], span: Span) -> Vec<StateCase> {
+    let case = |set, state| StateCase {
+        sets: vec![set],
+        target: Target::State(state),
+        span,
+    };
+    vec![case(KeySet::Value(1.into()), one), case(KeySet::Any, zero)]
 }
 
 /// Whether some state goes back to `start`.

@@ -29,6 +29,9 @@ impl State {
                     if let Some(trace) = &mut m.externs.trace {
                         trace.condition(c, node, holds);
                     }
+                    if let Some(coverage) = &mut m.externs.coverage {
+                        coverage.condition(node, holds);
+                    }
                     if holds { *then } else { *other }
                 }
                 ControlNode::Call { call, next } => {
@@ -36,7 +39,7 @@ impl State {
                     if let Some(trace) = &mut m.externs.trace {
                         trace.action(c, call.into());
                     }
-                    m.run(&c.actions[call.action as usize].ops, &call.args);
+                    m.call(&c.actions, call.into());
                     m.trace_changes(false);
                     *next
                 }
@@ -79,8 +82,12 @@ impl State {
                 (call, member),
             );
         }
+        if let Some(coverage) = &mut m.externs.coverage {
+            let entry = slot.map(|slot| table.handle(slot));
+            coverage.table(c, number, entry, call.map(|call| call.action));
+        }
         if let Some(call) = call {
-            m.run(&c.actions[call.action as usize].ops, call.args);
+            m.call(&c.actions, call);
         }
         m.trace_changes(false);
         fixed.next.after(slot.is_some(), call.map(|c| c.action))

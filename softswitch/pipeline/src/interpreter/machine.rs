@@ -6,11 +6,12 @@ use num_bigint::{BigInt, Sign};
 use super::eval::Env;
 use crate::packet::Packet;
 use crate::phv::Field;
-use crate::program::Compiled;
 use crate::program::calculation::Calculation;
+use crate::program::call::CallRef;
 use crate::program::expr::HeaderRef;
 use crate::program::layout::{HeaderId, Layout};
 use crate::program::op::{Op, Target};
+use crate::program::{Action, Compiled};
 use crate::state::Externs;
 use crate::{Nanos, phv};
 
@@ -103,20 +104,41 @@ impl Machine<'_> {
     }
 
     /// Runs an action to its end. `exit` takes effect after the action, as in BMv2.
+    pub(crate) fn call(&mut self, actions: &[Action], call: CallRef<'_>) {
+        if let Some(coverage) = &mut self.externs.coverage {
+            coverage.begin_action(call.action);
+        }
+        self.run(&actions[call.action as usize].ops, call.args);
+        if let Some(coverage) = &mut self.externs.coverage {
+            coverage.end_action();
+        }
+    }
+
+    /// Runs steps to their end.
     pub(crate) fn run(&mut self, ops: &[Op], args: &[u64]) {
-        if self.externs.trace.is_some() {
+        if self.externs.is_observed() {
             self.run_ops::<true>(ops, args);
         } else {
             self.run_ops::<false>(ops, args);
         }
     }
 
+    /// Records that a step runs.
+    fn observe(&mut self, step: usize) {
+        if let Some(trace) = &mut self.externs.trace {
+            trace.primitive(step);
+        }
+        if let Some(coverage) = &mut self.externs.coverage {
+            coverage.step(step);
+        }
+    }
+
     #[inline]
-    fn run_ops<const TRACED: bool>(&mut self, ops: &[Op], args: &[u64]) {
+    fn run_ops<const OBSERVED: bool>(&mut self, ops: &[Op], args: &[u64]) {
         let mut at = 0;
         while let Some(op) = ops.get(at) {
-            if TRACED && let Some(trace) = &mut self.externs.trace {
-                trace.primitive(at);
+            if OBSERVED {
+                self.observe(at);
             }
             at += 1;
             match op {
@@ -139,11 +161,16 @@ impl Machine<'_> {
                     }
                 }
                 Op::JumpUnless(c, to) => {
-                    if !c.eval(&self.env(args)) && !self.jump(&mut at, *to) {
-                        return;
+                    if !c.eval(&self.env(args)) {
+                        if OBSERVED && let Some(coverage) = &mut self.externs.coverage {
+                            coverage.jump(at - 1);
+                        }
+                        if !self.jump(&mut at, *to) {
+                            return;
+                        }
                     }
                 }
-                other if TRACED => self.traced_step(other, args),
+                other if OBSERVED && self.externs.trace.is_some() => self.traced_step(other, args),
                 other => self.step(other, args),
             }
         }

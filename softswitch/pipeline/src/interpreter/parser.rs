@@ -98,16 +98,26 @@ impl Parser {
             if let Some(trace) = &mut m.externs.trace {
                 trace.parser_state(s);
             }
-            for op in &s.ops {
+            if let Some(coverage) = &mut m.externs.coverage {
+                coverage.enter_state(state);
+            }
+            for (i, op) in s.ops.iter().enumerate() {
+                if let Some(coverage) = &mut m.externs.coverage {
+                    coverage.parser_step(state, i);
+                }
                 if let Err(Reject(code)) = self.step(op, m) {
                     return code;
                 }
             }
             m.trace_changes(true);
-            state = match self.select(s, m, value_sets, key) {
-                Ok(next) => next,
+            let case = match self.case(s, m, value_sets, key) {
+                Ok(case) => case,
                 Err(Reject(code)) => return code,
             };
+            if let Some(coverage) = &mut m.externs.coverage {
+                coverage.transition(state, case);
+            }
+            state = s.next(case);
             if m.externs.trace.is_some() {
                 m.trace_select(self, s, key, state);
             }
@@ -227,6 +237,7 @@ impl Parser {
         Ok(())
     }
 
+    /// Returns the next state.
     #[inline]
     pub(crate) fn select(
         &self,
@@ -235,8 +246,20 @@ impl Parser {
         value_sets: &[Vec<SetMember>],
         key: &mut Vec<u64>,
     ) -> Result<u32, Reject> {
+        self.case(s, m, value_sets, key).map(|case| s.next(case))
+    }
+
+    /// Returns the number of the first case that matches, or of the default transition.
+    #[inline]
+    fn case(
+        &self,
+        s: &ParserState,
+        m: &Machine,
+        value_sets: &[Vec<SetMember>],
+        key: &mut Vec<u64>,
+    ) -> Result<usize, Reject> {
         if s.cases.is_empty() {
-            return Ok(s.default);
+            return Ok(0);
         }
         key.clear();
         key.resize(s.words, 0);
@@ -246,35 +269,15 @@ impl Parser {
                 other => self.load_computed(other, m, key)?,
             }
         }
-        for case in &s.cases {
-            match case {
-                Case::Word { value, mask, next } => {
-                    if key[0] & mask == *value {
-                        return Ok(*next);
-                    }
-                }
-                Case::Words {
-                    values,
-                    masks,
-                    next,
-                } => {
-                    if key
-                        .iter()
-                        .zip(masks)
-                        .map(|(k, m)| k & m)
-                        .eq(values.iter().copied())
-                    {
-                        return Ok(*next);
-                    }
-                }
-                Case::ValueSet { set, next } => {
-                    if value_sets[*set as usize].iter().any(|v| v.matches(key)) {
-                        return Ok(*next);
-                    }
-                }
+        let matches = |case: &Case| match case {
+            Case::Word { value, mask, .. } => key[0] & mask == *value,
+            Case::Words { values, masks, .. } => {
+                let masked = key.iter().zip(masks).map(|(k, m)| k & m);
+                masked.eq(values.iter().copied())
             }
-        }
-        Ok(s.default)
+            Case::ValueSet { set, .. } => value_sets[*set as usize].iter().any(|v| v.matches(key)),
+        };
+        Ok(s.cases.iter().position(matches).unwrap_or(s.cases.len()))
     }
 
     fn load_computed(&self, part: &SelectPart, m: &Machine, key: &mut [u64]) -> Result<(), Reject> {

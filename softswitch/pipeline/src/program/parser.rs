@@ -87,6 +87,17 @@ pub(crate) enum Case {
     },
 }
 
+impl Case {
+    /// Returns the next state.
+    pub(crate) fn next(&self) -> u32 {
+        match self {
+            Self::Word { next, .. } | Self::Words { next, .. } | Self::ValueSet { next, .. } => {
+                *next
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct ParserState {
     pub(crate) name: String,
@@ -95,6 +106,13 @@ pub(crate) struct ParserState {
     pub(crate) words: usize,
     pub(crate) cases: Vec<Case>,
     pub(crate) default: u32,
+}
+
+impl ParserState {
+    /// Returns the next state of a case; the default transition has the number after the last case.
+    pub(crate) fn next(&self, case: usize) -> u32 {
+        self.cases.get(case).map_or(self.default, Case::next)
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -41,6 +41,19 @@ pub(crate) struct SourceMap {
     pub(crate) actions: Vec<Option<SourceLocation>>,
     /// Position of each primitive of each action.
     pub(crate) primitives: Vec<Arc<[Option<SourceLocation>]>>,
+    pub(crate) states: Vec<StateSource>,
+    /// Position of each entry that the program defines, by table.
+    pub(crate) entries: Vec<Vec<Option<SourceLocation>>>,
+}
+
+/// Positions in a parser state.
+#[derive(Debug, Default)]
+pub(crate) struct StateSource {
+    pub(crate) declaration: Option<SourceLocation>,
+    /// Positions of the statements of each step.
+    pub(crate) steps: Vec<Vec<Option<SourceLocation>>>,
+    /// Position of each case of the `select`; that of the default transition is last.
+    pub(crate) transitions: Vec<Option<SourceLocation>>,
 }
 
 #[cfg(test)]

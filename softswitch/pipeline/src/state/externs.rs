@@ -5,6 +5,7 @@ use softswitch_random::Rng;
 
 use super::Register;
 use super::meter::Meter;
+use crate::coverage::Counts;
 use crate::digest::Digest;
 use crate::entry::CounterValue;
 use crate::info::{Info, MeterUnit};
@@ -27,6 +28,8 @@ pub(crate) struct Externs {
     pub(crate) keep_log: bool,
     /// The recorder, while tracing is on.
     pub(crate) trace: Option<Box<Recorder>>,
+    /// The counts, while coverage is on.
+    pub(crate) coverage: Option<Box<Counts>>,
     /// Number of calls of round-robin hashes.
     pub(crate) round_robin: u64,
     /// Parameters of the named calculations.
@@ -61,12 +64,18 @@ impl Externs {
             log: Vec::new(),
             keep_log: options.keep_log,
             trace: None,
+            coverage: None,
             round_robin: 0,
             hash_parameters: vec![HashParameters::Default; info.calculations.len()],
             scratch: BitBuffer::default(),
             drop_port: options.drop_port,
             max_iterations: options.max_iterations,
         }
+    }
+
+    /// Returns whether only the interpreter can run packets, because it records their steps.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.trace.is_some() || self.coverage.is_some()
     }
 
     /// The hash of a calculation over a packet.

@@ -172,6 +172,9 @@ impl V1Model {
         if let Some(trace) = self.trace() {
             trace.mute(is_muted);
         }
+        if let Some(coverage) = &mut self.state.externs.coverage {
+            coverage.mute(is_muted);
+        }
     }
 
     /// Keeps the digest that the program asked for.

@@ -43,6 +43,7 @@ impl V1Model {
         std::mem::swap(&mut new.ports_down, &mut self.state.ports_down);
         let (new_externs, old) = (&mut new.externs, &mut self.state.externs);
         std::mem::swap(&mut new_externs.trace, &mut old.trace);
+        std::mem::swap(&mut new_externs.coverage, &mut old.coverage);
         std::mem::swap(&mut new_externs.hash_parameters, &mut old.hash_parameters);
         self.state = new;
     }
@@ -66,7 +67,7 @@ impl V1Model {
 
     /// Runs the parser and verifies checksums.
     fn parse(&mut self, c: &Compiled, pkt: &mut Packet, now: Nanos) {
-        let native = unless_tracing(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_deref(), &self.state);
         if !native.is_some_and(|n| n.parse(c, &mut self.state, pkt, now)) {
             self.state.parse(c, pkt, now);
         }
@@ -74,7 +75,7 @@ impl V1Model {
 
     /// Runs a control flow from node `first` to its end.
     fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut Packet, now: Nanos) {
-        let native = unless_tracing(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_deref(), &self.state);
         if !native.is_some_and(|n| n.apply(c, first, &mut self.state, pkt, now)) {
             self.state.apply(c, first, pkt, now);
         }
@@ -82,7 +83,7 @@ impl V1Model {
 
     /// Updates the checksums, writes the headers to the beginning of `frame` and returns their length in bytes.
     fn emit(&mut self, c: &Compiled, pkt: &mut Packet, now: Nanos, frame: &mut Vec<u8>) -> usize {
-        let native = unless_tracing(self.native.as_deref(), &self.state);
+        let native = unless_observed(self.native.as_deref(), &self.state);
         match native.and_then(|n| n.emit(c, &mut self.state, pkt, now, frame)) {
             Some(bytes) => bytes,
             None => self.state.emit(c, pkt, now, frame),
@@ -90,9 +91,9 @@ impl V1Model {
     }
 }
 
-/// Returns the native code, unless tracing is on.
-fn unless_tracing<'a>(native: Option<&'a Native>, state: &State) -> Option<&'a Native> {
-    native.filter(|_| state.externs.trace.is_none())
+/// Returns the native code, unless tracing or coverage is on.
+fn unless_observed<'a>(native: Option<&'a Native>, state: &State) -> Option<&'a Native> {
+    native.filter(|_| !state.externs.is_observed())
 }
 
 /// Buffers of finished packets, for reuse.

@@ -169,10 +169,22 @@ impl Handle {
     /// Sets the pipeline for packets that arrive from now on. Packets in queues leave through the pipeline
     /// through which they entered.
     pub fn set_pipeline(&self, pipeline: SharedPipeline) {
+        self.save_coverage();
+        if self.observers.coverage.is_some() {
+            pipeline.lock().set_coverage(true);
+        }
         *self.pipeline.lock() = Some(pipeline);
         self.version.fetch_add(1, Ordering::Release);
         self.counters.programs.add(1);
         self.wake();
+    }
+
+    /// Adds the counts of the current pipeline to the file of `--coverage`, if there is one.
+    pub fn save_coverage(&self) {
+        let pipeline = self.pipeline.lock().clone();
+        if let (Some(file), Some(pipeline)) = (&self.observers.coverage, pipeline) {
+            file.add(&mut pipeline.lock());
+        }
     }
 
     /// Sends a packet into the pipeline through the CPU port.

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The outputs for traces of packets.
+//! The outputs for traces of packets, and for coverage.
 
 use softswitch_pipeline::{Program, Trace};
 
+use crate::coverage::CoverageFile;
 use crate::log::PacketLog;
 use crate::trace::TraceLog;
 
-/// The outputs for traces of packets.
+/// The outputs for traces of packets, and for coverage.
 #[derive(Debug, Default)]
 pub struct Observers {
     /// The output of `--trace`.
     pub trace: Option<TraceLog>,
     /// The log.
     pub log: Option<PacketLog>,
+    /// The file of `--coverage`.
+    pub coverage: Option<CoverageFile>,
 }
 
 impl Observers {

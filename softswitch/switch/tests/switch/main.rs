@@ -7,6 +7,7 @@ mod arbitration;
 mod batches;
 mod config;
 mod constraints;
+mod coverage;
 mod default_entries;
 mod entities;
 mod inside;

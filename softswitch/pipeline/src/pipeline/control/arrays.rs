@@ -2,6 +2,7 @@
 //! Counters, meters, registers, value sets, packet replication, digests and log.
 
 use super::no_such;
+use crate::coverage::{Counts, Coverage};
 use crate::digest::Digest;
 use crate::entry::{CounterValue, EntryKey, MatchField, MeterConfig};
 use crate::error::StateError;
@@ -266,6 +267,23 @@ impl Pipeline {
     pub fn take_trace(&mut self) -> Vec<Trace> {
         let trace = self.architecture.state.externs.trace.as_mut();
         trace.map_or_else(Vec::new, |t| t.take())
+    }
+
+    /// Turns coverage on or off. While it is on, the interpreter runs all packets. Turning it on resets the counts.
+    pub fn set_coverage(&mut self, on: bool) {
+        let counts = || Box::new(Counts::new(self.program.compiled()));
+        self.architecture.state.externs.coverage = on.then(counts);
+    }
+
+    /// Returns true if coverage is on.
+    pub fn has_coverage(&self) -> bool {
+        self.architecture.state.externs.coverage.is_some()
+    }
+
+    /// Returns the counts since coverage was turned on; `None` if it is off.
+    pub fn coverage(&self) -> Option<Coverage> {
+        let counts = self.architecture.state.externs.coverage.as_ref()?;
+        Some(Coverage::new(self.program.compiled(), counts))
     }
 
     /// Returns the digests generated since the last call, oldest first.

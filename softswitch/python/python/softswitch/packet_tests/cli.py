@@ -21,6 +21,7 @@ The exit status is 0 if tests ran and none failed, 1 if a test failed or none ra
 Examples:
   softswitch-ptf --program router.p4 --tests ptf
   softswitch-ptf --program router.p4 --tests ptf --jobs 4 --junit results.xml test_routes LongestPrefixWins
+  softswitch-ptf --program router.p4 --tests ptf --coverage coverage.info
   softswitch-ptf --program router.p4 --tests ptf --target bmv2 --compiler p4c-bm2-ss
 """
 
@@ -83,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--jobs", type=positive, default=1, metavar="N", help="number of switches that share the tests (default: %(default)s)")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    add("--coverage", type=Path, metavar="FILE", help="add which parts of the program packets reach to an LCOV file and a page beside it")
     add("--output", type=Path, default=Path("ptf-output"), metavar="DIR", help="folder of logs and captures (default: %(default)s)")
     add(
         "--test-param",
@@ -119,13 +121,15 @@ def suite_of(options: argparse.Namespace) -> Suite:
     if not options.tests.is_dir():
         raise RunError(f"{options.tests}: no such folder: name the folder of the tests")
     switch = find_program(options.switch or SWITCHES[options.target], "install it, or name another one with --switch")
+    if options.coverage and options.target != "softswitch":
+        raise RunError(f"--coverage: not available on {options.target}: remove it, or use --target softswitch")
     options.output.mkdir(parents=True, exist_ok=True)
     ptf_options = ["--random-seed", str(options.seed), *(word for folder in options.pypath for word in ("--pypath", folder))]
     if options.test_timeout is not None:
         ptf_options += ["--test-case-timeout", str(options.test_timeout)]
     return Suite(
         tests=options.tests,
-        target=Target(options.target, switch, options.cpu_port, tuple(options.switch_option)),
+        target=Target(options.target, switch, options.cpu_port, tuple(options.switch_option), options.coverage),
         artifacts=artifacts_of(options),
         output=options.output,
         names=tuple(options.names),

@@ -29,11 +29,15 @@ class Target:
     cpu_port: int = 510
     options: tuple[str, ...] = ()
     """Further options, after `--`."""
+    coverage: Path | None = None
+    """File of the coverage of softswitch."""
 
     def start(self, ports: Iterable[int], json: Path | None, log: Path) -> subprocess.Popen[bytes]:
         """Start the switch with an interface for each port, and load a program if one is given. Its output goes to `log`."""
         command = [self.program, "--device-id", "0", "--no-p4" if json is None else str(json)]
         command += [word for port in ports for word in ("-i", f"{port}@{switch_link(port)}")]
+        if self.coverage is not None:
+            command += ["--coverage", str(self.coverage)]
         command += ["--", "--grpc-server-addr", GRPC, "--cpu-port", str(self.cpu_port), *self.options]
         with log.open("wb") as output:
             switch = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)

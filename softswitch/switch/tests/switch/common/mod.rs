@@ -122,6 +122,7 @@ pub fn config() -> Config {
         notifications: None,
         trace: None,
         log: None,
+        coverage: None,
     }
 }
 
