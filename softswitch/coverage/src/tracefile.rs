@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn counts_are_added() {
         let mut sum = Tracefile::parse(TEXT).expect("a valid file");
-        let other = TEXT.replace("-\n", "1\n").replace("DA:9,0", "DA:9,2");
+        let other = TEXT.replace("-\n", "1\n").replace("\nDA:9,0", "\nDA:9,2");
         let other = Tracefile::parse(&other).expect("a valid file");
         assert_eq!(sum.merge(other), [""; 0]);
         let file = &sum.files["a.p4"];

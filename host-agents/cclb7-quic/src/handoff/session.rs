@@ -182,6 +182,8 @@ impl Session {
                 event = events.recv(), if has_events => {
                     if event == Some(Event::Unreachable) {
                         counters.unreachable.fetch_add(1, Relaxed);
+                        let server = &servers.list()[self.server].name;
+                        tracing::warn!("{server}: its packets do not reach a client: delegation ended");
                     }
                     has_events = self.forward(&client, event, &mut addresses);
                 }

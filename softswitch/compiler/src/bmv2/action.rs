@@ -41,10 +41,13 @@ impl Code {
         self.ops.push(json!({"op": "_jump", "parameters": []}));
     }
 
-    fn jump_if_zero(&mut self, cond: Value, g: Goal) {
+    fn jump_if_zero(&mut self, cond: Value, g: Goal, source: Value) {
         self.jumps.push((self.ops.len(), g));
-        self.ops
-            .push(json!({"op": "_jump_if_zero", "parameters": [cond]}));
+        self.ops.push(json!({
+            "op": "_jump_if_zero",
+            "parameters": [cond],
+            "source_info": source,
+        }));
     }
 
     pub(super) fn finish(mut self) -> Vec<Value> {
@@ -89,7 +92,7 @@ impl Emitter<'_> {
             match &s.kind {
                 StKind::If(cond, yes, no) => {
                     let (otherwise, end) = (code.local(), code.local());
-                    code.jump_if_zero(self.parameter(cond), otherwise);
+                    code.jump_if_zero(self.parameter(cond), otherwise, self.source(s.span));
                     self.code(yes, code);
                     if !no.is_empty() {
                         code.jump(end);
@@ -106,7 +109,7 @@ impl Emitter<'_> {
                     let (again, end) = (code.local(), code.local());
                     code.mark(again);
                     self.code(head, code);
-                    code.jump_if_zero(self.parameter(cond), end);
+                    code.jump_if_zero(self.parameter(cond), end, self.source(s.span));
                     self.code(body, code);
                     code.jump(again);
                     code.mark(end);

@@ -20,7 +20,7 @@ use counts::{ActionCounts, StateCounts, TableCounts};
 /// Counts of a program's parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Actions and parser states.
+    /// Actions and parser states that the program declares.
     pub functions: Vec<Function>,
     /// Statements, transitions of the parser, tables, and table entries of the program.
     pub statements: Vec<Statement>,
@@ -69,7 +69,9 @@ impl Coverage {
     }
 
     fn function(&mut self, name: &str, source: Option<&SourceLocation>, count: u64) {
-        if let Some(source) = source {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        // The compiler makes further actions and states of statements.
+        if let Some(source) = source.filter(|source| source.text.contains(last)) {
             self.functions.push(Function {
                 name: name.to_owned(),
                 source: source.clone(),

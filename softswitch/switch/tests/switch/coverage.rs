@@ -33,7 +33,9 @@ fn counts(path: &Path) -> FileCounts {
     let text = std::fs::read_to_string(path).unwrap();
     let all = Tracefile::parse(&text).unwrap();
     let mut files = all.files.into_iter();
-    let (_, counts) = files.find(|(path, _)| path.ends_with("features.p4")).unwrap();
+    let (_, counts) = files
+        .find(|(path, _)| path.ends_with("features.p4"))
+        .unwrap();
     counts
 }
 
@@ -80,5 +82,8 @@ fn file_of_something_else_is_refused() {
     let path = dir.path().join("notes");
     std::fs::write(&path, "notes\n").unwrap();
     let error = CoverageFile::create(path, None).unwrap_err().to_string();
-    assert!(error.contains("notes: line 1: invalid record 'notes'"), "{error}");
+    assert!(
+        error.contains("notes: line 1: invalid record 'notes'"),
+        "{error}"
+    );
 }
