@@ -41,7 +41,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %s\n'
 
-.PHONY: help setup demo artemis quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -98,6 +98,10 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Packet tests (PTF)'
 	@$(PYTHON) ptf-tests/run
+
+coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
+	@rm -f $(BUILD)/coverage.info
+	@COVERAGE=$(BUILD)/coverage.info $(PYTHON) ptf-tests/run
 
 test-clients: $(STAMPS)/rust
 	$(say) 'P4Runtime clients'

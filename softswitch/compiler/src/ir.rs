@@ -278,7 +278,7 @@ pub struct ParserState {
 /// A transition of a parser state.
 #[derive(Clone, Debug)]
 pub struct StateCase {
-    /// What the keys must match; empty for a direct transition.
+    /// The keys must match these sets; empty for a direct transition.
     pub sets: Vec<KeySet>,
     pub target: Target,
     pub span: Span,

@@ -7,7 +7,6 @@ mod page;
 mod sources;
 mod tracefile;
 
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -60,13 +59,6 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Return a percentage with one digit; 100 % of nothing.
 fn percent(part: usize, whole: usize) -> String {
-    let mut text = String::new();
-    let permille = if whole == 0 {
-        1000
-    } else {
-        part * 1000 / whole
-    };
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{}.{} %", permille / 10, permille % 10);
-    text
+    let permille = (part * 1000).checked_div(whole).unwrap_or(1000);
+    format!("{}.{} %", permille / 10, permille % 10)
 }

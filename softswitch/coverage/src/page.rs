@@ -35,7 +35,7 @@ pub(crate) fn html(all: &Tracefile) -> String {
     }
     out.push_str("</table>\n");
     for (number, (path, file)) in all.files.iter().enumerate() {
-        let _ = write!(out, "<h2 id=\"file{number}\">{}</h2>\n", escape(path));
+        let _ = writeln!(out, "<h2 id=\"file{number}\">{}</h2>", escape(path));
         functions(&mut out, file);
         lines(&mut out, path, file);
     }
@@ -48,10 +48,7 @@ fn functions(out: &mut String, file: &FileCounts) {
     let unused: Vec<String> = unused.map(|(name, _)| escape(name)).collect();
     if !unused.is_empty() {
         let list = unused.join(", ");
-        let _ = write!(
-            out,
-            "<p>Actions and parser states without packets: {list}\n"
-        );
+        let _ = writeln!(out, "<p>Actions and parser states without packets: {list}");
     }
 }
 

@@ -47,6 +47,7 @@ impl TestSwitch {
             notifications: None,
             trace: None,
             log: None,
+            coverage: None,
         };
         let switch = runtime.block_on(Switch::start(config)).unwrap();
         Self {

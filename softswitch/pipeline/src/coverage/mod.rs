@@ -31,7 +31,7 @@ pub struct Coverage {
 /// An action or a parser state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the action or state.
     pub name: String,
     /// The position of its declaration.
     pub source: SourceLocation,
@@ -42,7 +42,7 @@ pub struct Function {
 /// A statement, or another part that packets reach as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Its position.
+    /// The position in the program.
     pub source: SourceLocation,
     /// Number of executions.
     pub count: u64,
@@ -51,7 +51,7 @@ pub struct Statement {
 /// A choice of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Its position.
+    /// The position in the program.
     pub source: SourceLocation,
     /// The outcomes, all different, and their counts: `true` and `false`; the next states; or `hit`, `miss` and the actions.
     pub outcomes: Vec<(String, u64)>,

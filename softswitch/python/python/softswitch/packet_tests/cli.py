@@ -84,7 +84,12 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--jobs", type=positive, default=1, metavar="N", help="number of switches that share the tests (default: %(default)s)")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    add("--coverage", type=Path, metavar="FILE", help="add which parts of the program packets reach to an LCOV file and a page beside it")
+    add(
+        "--coverage",
+        type=Path,
+        metavar="FILE",
+        help="add which parts of the program packets reach to an LCOV file and a page beside it",
+    )
     add("--output", type=Path, default=Path("ptf-output"), metavar="DIR", help="folder of logs and captures (default: %(default)s)")
     add(
         "--test-param",
