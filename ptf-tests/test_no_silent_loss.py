@@ -85,6 +85,7 @@ TCP_OPTIONS = [
     Case("option of length 1", lambda f: f.up("A", bytes([77, 1, 1, 1])), HASHED),
     Case("option beyond the header", lambda f: f.up("A", bytes([77, 40, 0, 0])), HASHED),
     Case("timestamps beyond the header", lambda f: f.up("A", cookie(f)[:8], cookie(f)[8:]), HASHED),
+    Case("values of timestamps beyond the header", lambda f: f.up("A", cookie(f)[:4], cookie(f)[4:]), HASHED),
     Case("timestamps in the payload", lambda f: f.up("A", b"", cookie(f)), HASHED),
     *sweep("data offset {}", range(5, 16), offset, HASHED),
     *sweep("data offset {}, cookie last", range(8, 16), lambda f, w: f.up("A", NOP * (4 * (w - 8)) + cookie(f)), COOKIE),

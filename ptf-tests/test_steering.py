@@ -187,6 +187,24 @@ class FurtherSitesGetCopies(TunnelTest):
         self.assertEqual(sorted(expected), sorted(found))
 
 
+class CopyWithoutTunnelIsDropped(TunnelTest):
+    """A copy to a site whose tunnel is not installed is dropped. The other copies leave."""
+
+    def runTest(self) -> None:
+        vip = self.make_service(QUIC6, 2, number=DECIDED)
+        self.deploy(DEPLOYED, DECIDED)
+        self.map(DEPLOYED, 2)
+        self.reach(6)
+        for n in (2, 4):
+            self.site.insert(self.copy_entries(n, 6, False))
+        self.site.modify(self.mapped(DEPLOYED, 2, session=self.session([3, 4])))
+        talk, frame = self.initial(vip)
+        self.send(1, frame)
+        self.sent += 1
+        expected = [self.to_site(n).out(frame, talk) for n in (2, 4)]
+        self.assertEqual(sorted(expected), sorted(self.receive_all(2)))
+
+
 class LocalSiteIsOneOfTheCopies(TunnelTest):
     """If this site is one of them, its own balancer gets the packet and the others get copies, also of packets
     dropped here."""

@@ -107,6 +107,12 @@ class UnknownPeersDrop(TunnelTest):
         self.site.delete(*self.site_entries(2, 6))
         self.drops(SITE_PORT, self.from_site(2, 2).into(frame), "TUNNEL_PEER")
 
+        vip = self.make_service(QUIC4, 1, number=1)
+        _, frame = self.initial(vip)
+        dip = vip.servers[0].dip.address
+        for source, port in ((ip_address("203.0.113.77"), 2), (vtep(2, 4), 3), (dip, SITE_PORT), (DISPATCHERS[4], SITE_PORT)):
+            self.drops(port, Tunnel(source, vtep(OWN, 4), 2).into(frame, port), "TUNNEL_PEER")
+
 
 class OtherPacketsToEndpointDrop(TunnelTest):
     """Packets to the local endpoint that are neither VXLAN nor GRE are dropped on every side."""

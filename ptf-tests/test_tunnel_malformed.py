@@ -30,7 +30,7 @@ class WrongSourcesDrop(TunnelTest):
 
     def runTest(self) -> None:
         own, other = self.make_service(QUIC6, 2, number=2), self.make_service(Endpoint(QUIC6.address + 1, 443), 3, number=3)
-        self.make_service(QUIC4, 1, number=1)
+        own4 = self.make_service(QUIC4, 1, number=1)
         client = self.new_conversation(own).client
         dip = own.servers[0].dip.address
         wrong = [
@@ -48,6 +48,8 @@ class WrongSourcesDrop(TunnelTest):
                 self.drops(SITE_PORT, self.from_site(2, OWN).into(back), "TUNNEL_SOURCE")
         tcp = Flow(Endpoint(client.address, client.port), own.at).down(own.at, "A")
         self.drops(3, Tunnel(dip, vtep(OWN, 6), OWN).into(tcp, 3), "TUNNEL_SOURCE")
+        back = self.new_conversation(own4).response(Endpoint(own4.at.address, 444), port=3)
+        self.drops(3, Tunnel(own4.servers[0].dip.address, vtep(OWN, 4), OWN).into(back, 3), "TUNNEL_SOURCE")
 
 
 class WrongHeadersDrop(TunnelTest):

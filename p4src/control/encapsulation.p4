@@ -97,7 +97,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
                 hdr.ethernet.ether_type = ETHERTYPE_IPV4;
                 hdr.outer_ipv4.total_length = length + 20;
                 hdr.outer_ipv4.protocol = protocol;
-            } else if (hdr.outer_ipv6.isValid()) {
+            } else {
                 hdr.ethernet.ether_type = ETHERTYPE_IPV6;
                 hdr.outer_ipv6.payload_length = length;
                 hdr.outer_ipv6.next_header = protocol;

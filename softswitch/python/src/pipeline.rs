@@ -426,7 +426,7 @@ impl Pipeline {
     /// Add the counts since coverage was turned on to an LCOV file, and to a page beside it, and reset them. Return the source
     /// files that have changed, whose earlier counts are dropped.
     ///
-    /// Raises ValueError if coverage is off, and OSError if a file cannot be written.
+    /// Raises Error if coverage is off, and OSError if a file cannot be written.
     fn save_coverage(&mut self, path: PathBuf) -> PyResult<Vec<String>> {
         let counts = self.inner.coverage();
         let counts =

@@ -152,7 +152,7 @@ def test_multicast_clones_digests_and_log(everything: softswitch.Pipeline) -> No
 def test_coverage_adds_up_in_a_file(router: softswitch.Pipeline, tmp_path: Path) -> None:
     file = tmp_path / "coverage.info"
     assert not router.coverage
-    with pytest.raises(ValueError, match="coverage is off"):
+    with pytest.raises(softswitch.Error, match="coverage is off"):
         router.save_coverage(file)
     router.coverage = True
     for _ in range(2):

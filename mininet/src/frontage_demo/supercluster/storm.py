@@ -125,16 +125,23 @@ class Storm:
 
     async def _whole(self) -> None:
         """Wait until every stream has all its servers, then for a quiet time."""
-        async with asyncio.timeout(RECOVERY_TIMEOUT):
-            for site in self._sites:
-                while True:
-                    try:
-                        if (await self._status(site)).settled:
-                            break
-                    except RecordError:
-                        pass
-                    await asyncio.sleep(0.2)
+        missing = ""
+        try:
+            async with asyncio.timeout(RECOVERY_TIMEOUT):
+                for site in self._sites:
+                    while missing := await self._missing(site):
+                        await asyncio.sleep(0.2)
+        except TimeoutError:
+            raise StormError(f"not recovered after {RECOVERY_TIMEOUT:.0f} s: {missing}") from None
         await self._hold()
+
+    async def _missing(self, site: int) -> str:
+        """Return what the stream of a site lacks; nothing if it is complete."""
+        try:
+            status = await self._status(site)
+        except RecordError as error:
+            return f"site {site}: {error}"
+        return "" if status.settled else f"site {site}: {status.description}"
 
     async def _class(self, home: int) -> PlacementGroup:
         guid = next(guid for guid, site in self.result.homes.items() if site == home)
