@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::proto::p4::config::v1 as info;
 use crate::proto::p4::v1::{Action, ActionProfileAction, TableAction, action, table_action::Type};
-use crate::schema::{Kind, Schema, name};
+use crate::schema::{Kind, Schema, id_of, name};
 use crate::value::{self, hex};
 
 /// The handle of a member or a group is its id minus 1, because P4Runtime's ids begin with 1.
@@ -70,7 +70,7 @@ pub fn parse(schema: &Schema, table: &info::Table, action: &str, data: &[&str]) 
         })
     });
     Ok(Action {
-        action_id: definition.preamble.as_ref().map_or(0, |p| p.id),
+        action_id: id_of(&definition.preamble),
         params: params.collect::<Result<_>>()?,
     })
 }

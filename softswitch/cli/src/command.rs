@@ -3,21 +3,16 @@
 
 use crate::error::Result;
 use crate::output::Answer;
+use crate::schema::Kind;
 use crate::session::Session;
 
-/// The kind of object that an argument names, for completion.
+/// The kind of name that an argument is, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
     /// A command.
     Command,
-    Table,
-    /// An action of the table or action profile in the argument before.
-    Action,
-    Profile,
-    Counter,
-    Meter,
-    Register,
-    ValueSet,
+    /// An object of the program; an action is one of the table or action profile in the argument before.
+    Object(Kind),
 }
 
 /// A command.

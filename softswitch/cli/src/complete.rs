@@ -34,13 +34,10 @@ fn arguments(schema: &Schema, command: &str, args: &[&str]) -> Vec<String> {
     let kind = match arg {
         None => return vec![],
         Some(Arg::Command) => return commands(),
-        Some(Arg::Action) => return args.last().map_or(vec![], |owner| actions(schema, owner)),
-        Some(Arg::Table) => Kind::Table,
-        Some(Arg::Profile) => Kind::Profile,
-        Some(Arg::Counter) => Kind::Counter,
-        Some(Arg::Meter) => Kind::Meter,
-        Some(Arg::Register) => Kind::Register,
-        Some(Arg::ValueSet) => Kind::ValueSet,
+        Some(Arg::Object(Kind::Action)) => {
+            return args.last().map_or(vec![], |owner| actions(schema, owner));
+        }
+        Some(Arg::Object(kind)) => *kind,
     };
     let names = schema.names(kind).map(|(full, _)| full);
     names.flat_map(|full| shorter(schema, kind, full)).collect()

@@ -21,7 +21,7 @@ pub struct Handles(HashMap<u32, Numbers>);
 struct Numbers {
     keys: BTreeMap<u64, TableEntry>,
     handles: HashMap<Vec<u8>, u64>,
-    /// Numbers below the length of `keys` plus this set, without an entry.
+    /// Numbers of removed entries, which new entries take.
     free: BTreeSet<u64>,
 }
 

@@ -121,7 +121,8 @@ fn pair<'a>(text: &'a str, separator: &str, form: &str) -> Result<(&'a str, &'a 
     pair.ok_or_else(|| Error::new(format!("invalid value {text:?}: use {form}")))
 }
 
-fn width(field: &info::MatchField) -> u32 {
+/// Returns the width of a field in bits; 0 for strings.
+pub fn width(field: &info::MatchField) -> u32 {
     u32::try_from(field.bitwidth).unwrap_or(0)
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands of BMv2's `simple_switch_CLI` for any P4Runtime server.
 //!
-//! [`registry::COMMANDS`] lists them. [`execute`] executes lines in a [`session::Session`], from a terminal ([`interactive`]) or a file
-//! ([`script`]).
+//! [`registry::COMMANDS`] lists them. [`execute`] executes lines in a [`session::Session`], from a terminal
+//! ([`interactive`]) or a file ([`script`]).
 
 mod action;
 pub mod client;

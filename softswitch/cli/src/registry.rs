@@ -10,6 +10,7 @@ use crate::commands::{
 };
 use crate::error::{Error, Result};
 use crate::output::Answer;
+use crate::schema::Kind;
 use crate::session::Session;
 
 /// Returns the command with this name.
@@ -31,7 +32,7 @@ macro_rules! commands {
             name: $name,
             args: $args,
             about: $about,
-            completes: &[$(Arg::$arg),*],
+            completes: &[$(Arg::Object(Kind::$arg)),*],
             is_offered: true,
             run: |session, call| $run(session, &call.args()),
         },)*]

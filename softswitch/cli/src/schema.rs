@@ -74,7 +74,7 @@ pub struct Schema {
     strings: BTreeSet<String>,
 }
 
-/// The definition of an object: its preamble is in P4Info of every program.
+/// Defines methods that return an object by its id.
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident, $list:ident, $type:ident;)*) => {
         impl Schema {$(
@@ -147,7 +147,7 @@ impl Schema {
         if self.names.is_empty() {
             return Err(Error::new(format!(
                 "unknown {noun} {name:?}: the switch has no program with P4Info; \
-                 load_new_config_file and swap_configs set one"
+                 set one with load_new_config_file and swap_configs"
             )));
         }
         let names = self.names.get(&kind);
@@ -170,7 +170,7 @@ impl Schema {
         names.flat_map(|names| names.full.iter().map(|(name, id)| (name.as_str(), *id)))
     }
 
-    /// Returns the actions of a table or an action profile by full name, sorted.
+    /// Returns the actions of a table, sorted by full name.
     pub(crate) fn actions_of(&self, table: &info::Table) -> Vec<&info::Action> {
         let refs = table.action_refs.iter();
         let mut actions: Vec<_> = refs.filter_map(|r| self.action(r.id)).collect();

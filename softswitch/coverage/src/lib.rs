@@ -9,7 +9,7 @@ mod tracefile;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use softswitch_pipeline::Coverage;
@@ -25,8 +25,7 @@ pub use tracefile::{FileCounts, Malformed, Tracefile};
 /// # Errors
 /// If a file cannot be read or written, or if the existing file is malformed; it then stays as it is.
 pub fn save(path: &Path, coverage: &Coverage, sources: &Sources) -> io::Result<Vec<String>> {
-    let in_file =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let in_file = |error| named(path, &error);
     let mut file = open(path).map_err(in_file)?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(in_file)?;
@@ -37,15 +36,14 @@ pub fn save(path: &Path, coverage: &Coverage, sources: &Sources) -> io::Result<V
     file.rewind().map_err(in_file)?;
     file.write_all(all.to_string().as_bytes())
         .map_err(in_file)?;
-    let page = page_path(path);
-    std::fs::write(&page, page::html(&all))
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", page.display())))?;
+    let page = path.with_extension("html");
+    std::fs::write(&page, page::html(&all)).map_err(|error| named(&page, &error))?;
     Ok(changed)
 }
 
-/// Return the path of the page next to a coverage file.
-pub fn page_path(path: &Path) -> PathBuf {
-    path.with_extension("html")
+/// Return an error that names its file.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Open a file, or create it, and lock it until it is closed.
@@ -55,10 +53,4 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
-}
-
-/// Return a percentage with one digit; 100 % of nothing.
-fn percent(part: usize, whole: usize) -> String {
-    let permille = (part * 1000).checked_div(whole).unwrap_or(1000);
-    format!("{}.{} %", permille / 10, permille % 10)
 }

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use crate::percent;
 use crate::tracefile::{FileCounts, Tracefile};
 
 const STYLE: &str = include_str!("page.css");
@@ -40,6 +39,12 @@ pub(crate) fn html(all: &Tracefile) -> String {
         lines(&mut out, path, file);
     }
     out
+}
+
+/// Return a percentage with one digit; 100 % of nothing.
+fn percent(part: usize, whole: usize) -> String {
+    let permille = (part * 1000).checked_div(whole).unwrap_or(1000);
+    format!("{}.{} %", permille / 10, permille % 10)
 }
 
 /// List the functions without calls.

@@ -58,7 +58,7 @@ impl Tracefile {
             all: Self::default(),
         };
         for function in &coverage.functions {
-            if let Some(file) = files.of(&function.source) {
+            if let Some(file) = files.named(&function.source.file) {
                 let calls = file.functions.entry(function.name.clone());
                 let (_, count) = calls.or_insert((function.source.line, 0));
                 *count += function.count;
@@ -265,19 +265,13 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn of(&mut self, source: &SourceLocation) -> Option<&mut FileCounts> {
-        self.named(&source.file)
-    }
-
+    /// Return the counts of a file by the program's name for it; `None` for a file of the compiler.
     fn named(&mut self, name: &str) -> Option<&mut FileCounts> {
-        if !self.paths.contains_key(name) {
-            let path = self.sources.locate(name);
-            self.paths.insert(name.to_owned(), path);
-        }
-        let path = self.paths.get(name)?.clone()?;
+        let path = self.paths.entry(name.to_owned());
+        let path = path.or_insert_with(|| self.sources.locate(name)).as_ref()?;
         let file = self.all.files.entry(path.clone());
         Some(file.or_insert_with(|| FileCounts {
-            version: version(&path),
+            version: version(path),
             ..FileCounts::default()
         }))
     }

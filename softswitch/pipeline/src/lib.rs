@@ -59,8 +59,8 @@
 //! function each for parser, ingress, egress and deparser. The code belongs to the [`Program`] and all its pipelines
 //! share it.
 //!
-//! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift does not
-//! support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
+//! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift
+//! does not support. Native code calls it for single steps that it does not implement: numbers of more than 128 bits,
 //! variable-length fields, computed headers, digests, clones, meters and the like. Both engines produce the same packets,
 //! state and random numbers; the tests compare them.
 //!

@@ -28,7 +28,7 @@ struct Cli {
     #[arg(long)]
     trace: bool,
 
-    /// Add to this LCOV file, and to a page beside it, which parts of the program packets reach
+    /// Count which parts of the program packets reach, in this LCOV file and an HTML page beside it
     #[arg(long, value_name = "FILE")]
     coverage: Option<PathBuf>,
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 pub use nanomsg::NanomsgAddress;
@@ -93,10 +93,16 @@ impl Address {
 }
 
 /// Removes a socket without a listener.
-async fn remove_stale(path: &Path) -> anyhow::Result<()> {
+///
+/// # Errors
+/// With kind `AddrInUse` if there is a listener, or if the file cannot be removed.
+pub(crate) async fn remove_stale(path: &Path) -> io::Result<()> {
     match UnixStream::connect(path).await {
-        Ok(_) => Err(anyhow!("another process listens there")),
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(std::fs::remove_file(path)?),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another process listens there",
+        )),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
         // bind will report any other error.
         Err(_) => Ok(()),
     }

@@ -137,7 +137,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub trace_file: Option<PathBuf>,
 
-    /// Add to this LCOV file, and to a page beside it, which parts of the program packets reach; slows the switch down
+    /// Count which parts of the program packets reach, in this LCOV file and an HTML page beside it; slows the switch
+    /// down
     #[arg(long, value_name = "FILE")]
     pub coverage: Option<PathBuf>,
 

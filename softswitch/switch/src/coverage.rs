@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use softswitch_coverage::{Sources, save};
-use softswitch_pipeline::{Coverage, Pipeline};
+use softswitch_pipeline::Coverage;
 
 /// A file that collects the coverage of all programs that the switch runs.
 #[derive(Debug)]
@@ -25,13 +25,9 @@ impl CoverageFile {
         Ok(Self { path, sources })
     }
 
-    /// Adds the counts of a pipeline, which begins to count anew. Does nothing if the pipeline does not count.
-    pub fn add(&self, pipeline: &mut Pipeline) {
-        let Some(coverage) = pipeline.coverage() else {
-            return;
-        };
-        pipeline.set_coverage(true);
-        match save(&self.path, &coverage, &self.sources) {
+    /// Adds counts.
+    pub fn add(&self, coverage: &Coverage) {
+        match save(&self.path, coverage, &self.sources) {
             Ok(changed) => {
                 for file in changed {
                     tracing::warn!(

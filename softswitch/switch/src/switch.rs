@@ -73,6 +73,34 @@ pub struct Config {
     pub coverage: Option<CoverageFile>,
 }
 
+impl Config {
+    /// A switch without ports, program and optional services, whose random numbers have the seed 1.
+    pub fn new(grpc: Address) -> Self {
+        Self {
+            device_id: 0,
+            program: None,
+            ports: Vec::new(),
+            threads: NonZeroUsize::MIN,
+            cpu_port: None,
+            options: Options {
+                seed: 1,
+                ..Options::default()
+            },
+            keeps_program: false,
+            seed: 1,
+            grpc,
+            packets: None,
+            tls: None,
+            metrics: None,
+            thrift: None,
+            notifications: None,
+            trace: None,
+            log: None,
+            coverage: None,
+        }
+    }
+}
+
 /// A running switch.
 pub struct Switch {
     /// Address of the P4Runtime server, with the actual port.
@@ -151,14 +179,13 @@ impl Switch {
             .map(|config| thrift::start(config, Arc::clone(&device), ports));
         let thrift = thrift.transpose().context("--thrift-port")?;
         let mut tasks = Vec::new();
-        if device.notifications.is_some() {
-            let device = Arc::clone(&device);
-            tasks.push(tokio::spawn(async move {
-                if let Some(notifications) = &device.notifications {
-                    notifications.serve(|| device.dataplane.now()).await;
-                }
-            }));
-        }
+        let learning_device = Arc::clone(&device);
+        tasks.push(tokio::spawn(async move {
+            let device = learning_device;
+            if let Some(notifications) = &device.notifications {
+                notifications.serve(|| device.dataplane.now()).await;
+            }
+        }));
         let event_device = Arc::clone(&device);
         tasks.push(tokio::spawn(async move {
             event_device.serve_events(events_rx).await

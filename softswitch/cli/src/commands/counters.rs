@@ -46,12 +46,7 @@ fn cell(
             data,
         }),
         Counter::Direct { table } => {
-            let table = session
-                .schema
-                .table(table)
-                .map_or("", |t| name(&t.preamble))
-                .to_owned();
-            let (_, key) = session.entry_key(&table, index)?;
+            let (_, key) = session.key_in(table, index)?;
             Entity::DirectCounterEntry(DirectCounterEntry {
                 table_entry: Some(key),
                 data,

@@ -12,12 +12,12 @@ use crate::proto::p4::v1::{
     MeterConfig, TableAction, TableEntry, entity::Entity, table_action::Type,
     update::Type as Update,
 };
-use crate::schema::{Kind, name};
+use crate::schema::{Kind, id_of, name};
 use crate::session::Session;
 use crate::value;
 
 /// Separates match fields from action parameters.
-pub const ARROW: &str = "=>";
+const ARROW: &str = "=>";
 
 impl Session {
     /// Returns a table by its name.
@@ -50,6 +50,11 @@ impl Session {
     /// Returns the key of the entry with a handle.
     pub(crate) fn entry_key(&mut self, table: &str, handle: &str) -> Result<(u64, TableEntry)> {
         let table = self.schema.id(Kind::Table, table)?;
+        self.key_in(table, handle)
+    }
+
+    /// Returns the key of the entry with a handle in the table with an id.
+    pub(crate) fn key_in(&mut self, table: u32, handle: &str) -> Result<(u64, TableEntry)> {
         self.number_entries(table)?;
         let handle = value::number(handle, "entry handle")?;
         Ok((handle, self.handles.key(table, handle)?))
@@ -102,6 +107,14 @@ pub fn split_priority<'a, 'b>(
     }
 }
 
+/// Returns action parameters without an arrow before them, which is optional in some commands.
+pub fn without_arrow<'a, 'b>(data: &'a [&'b str]) -> &'a [&'b str] {
+    match data {
+        [ARROW, data @ ..] => data,
+        _ => data,
+    }
+}
+
 /// Splits arguments at the arrow.
 pub fn split_arrow<'a, 'b>(args: &'a [&'b str]) -> (&'a [&'b str], &'a [&'b str]) {
     match args.iter().position(|arg| *arg == ARROW) {
@@ -118,7 +131,7 @@ pub fn add(session: &mut Session, args: &[&str]) -> Result<Answer> {
     let (rest, priority) = split_priority(table, rest)?;
     let (fields, data) = split_arrow(rest);
     let entry = TableEntry {
-        table_id: table.preamble.as_ref().map_or(0, |p| p.id),
+        table_id: id_of(&table.preamble),
         r#match: key::parse(&session.schema, table, fields)?,
         action: Some(TableAction {
             r#type: Some(Type::Action(action::parse(
@@ -139,11 +152,7 @@ pub fn modify(session: &mut Session, args: &[&str]) -> Result<Answer> {
         return Err(Error::Usage);
     };
     let definition = session.table(table)?;
-    let data = match data {
-        [ARROW, data @ ..] => data,
-        _ => data,
-    };
-    let action = action::parse(&session.schema, definition, action, data)?;
+    let action = action::parse(&session.schema, definition, action, without_arrow(data))?;
     change(session, table, handle, |entry| {
         entry.action = Some(TableAction {
             r#type: Some(Type::Action(action)),

@@ -18,7 +18,7 @@ impl Session {
         match profile.with_selector {
             true => Ok(id_of(&profile.preamble)),
             false => Err(Error::new(format!(
-                "action profile {} has no groups: use members, or an action_selector in the program",
+                "action profile {} cannot have groups: use members, or declare an action_selector in the program",
                 name(&profile.preamble)
             ))),
         }

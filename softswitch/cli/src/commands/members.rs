@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::entries::ARROW;
+use super::entries::without_arrow;
 use crate::action::{self, free_id, handle, parse_id};
 use crate::error::{Error, Result};
 use crate::output::Answer;
@@ -81,14 +81,10 @@ pub fn modify(session: &mut Session, args: &[&str]) -> Result<Answer> {
         return Err(Error::Usage);
     };
     let profile = session.profile(profile)?;
-    let data = match data {
-        [ARROW, data @ ..] => data,
-        _ => data,
-    };
     let member = ActionProfileMember {
         action_profile_id: id_of(&profile.preamble),
         member_id: parse_id(member, "member handle")?,
-        action: Some(parse_action(session, profile, action, data)?),
+        action: Some(parse_action(session, profile, action, without_arrow(data))?),
     };
     session
         .client

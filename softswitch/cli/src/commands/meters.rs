@@ -10,7 +10,7 @@ use crate::output::Answer;
 use crate::proto::p4::v1::{
     DirectMeterEntry, Index, MeterConfig, MeterEntry, entity::Entity, update::Type as Update,
 };
-use crate::schema::{Kind, name};
+use crate::schema::Kind;
 use crate::session::Session;
 use crate::value;
 
@@ -34,9 +34,8 @@ fn cell(
             counter_data: None,
         }));
     };
-    let table = session.schema.table(direct.direct_table_id);
-    let table = table.map_or("", |t| name(&t.preamble)).to_owned();
-    let (_, key) = session.entry_key(&table, index)?;
+    let table = direct.direct_table_id;
+    let (_, key) = session.key_in(table, index)?;
     Ok(Entity::DirectMeterEntry(DirectMeterEntry {
         table_entry: Some(key),
         config,

@@ -7,6 +7,7 @@ use num_bigint::BigUint;
 use serde_json::json;
 
 use crate::error::{Error, Result};
+use crate::key::{match_type, width};
 use crate::output::Answer;
 use crate::proto::p4::config::v1 as info;
 use crate::proto::p4::v1::field_match::{Exact, FieldMatchType, Optional, Ternary};
@@ -93,15 +94,11 @@ impl ValueSet {
     }
 }
 
-fn width(field: &info::MatchField) -> u32 {
-    u32::try_from(field.bitwidth).unwrap_or(0)
-}
-
 /// A value, in the kind of match that the field has.
 fn field_match(field: &info::MatchField, value: BigUint) -> FieldMatchType {
     use info::match_field::MatchType;
     let bytes = value.to_bytes_be();
-    match crate::key::match_type(field) {
+    match match_type(field) {
         MatchType::Ternary => FieldMatchType::Ternary(Ternary {
             value: bytes,
             mask: ones(width(field)).to_bytes_be(),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A switch in the test's process, and sessions with it.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -30,24 +29,10 @@ impl TestSwitch {
         let runtime = Runtime::new().unwrap();
         let address = || Address::Tcp("127.0.0.1:0".into());
         let config = Config {
-            device_id: 0,
-            program: None,
-            ports: vec![],
-            threads: NonZeroUsize::MIN,
-            cpu_port: None,
-            options: softswitch_pipeline::Options::default(),
-            keeps_program: false,
-            seed: 1,
-            grpc: address(),
             // Without interfaces, all port numbers are valid.
             packets: Some(address()),
             tls,
-            metrics: None,
-            thrift: None,
-            notifications: None,
-            trace: None,
-            log: None,
-            coverage: None,
+            ..Config::new(address())
         };
         let switch = runtime.block_on(Switch::start(config)).unwrap();
         Self {

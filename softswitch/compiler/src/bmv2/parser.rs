@@ -91,24 +91,21 @@ impl Emitter<'_> {
                 Target::State(i) => json!(self.ir.states[*i].name),
                 Target::Accept | Target::Reject => Value::Null,
             };
-            if sets.iter().all(|k| matches!(k, KeySet::Any)) {
-                out.push(json!({
-                    "type": "default",
-                    "value": null,
-                    "mask": null,
+            let transition = |kind: &str, value: Value, mask: Value| {
+                json!({
+                    "type": kind,
+                    "value": value,
+                    "mask": mask,
                     "next_state": next,
                     "source_info": source,
-                }));
+                })
+            };
+            if sets.iter().all(|k| matches!(k, KeySet::Any)) {
+                out.push(transition("default", Value::Null, Value::Null));
                 break; // nothing after it can match
             }
             if let [KeySet::Set(name)] = &sets[..] {
-                out.push(json!({
-                    "type": "parse_vset",
-                    "value": name,
-                    "mask": null,
-                    "next_state": next,
-                    "source_info": source,
-                }));
+                out.push(transition("parse_vset", json!(name), Value::Null));
                 continue;
             }
             if sets.iter().any(|k| matches!(k, KeySet::Set(_))) {
@@ -139,40 +136,28 @@ impl Emitter<'_> {
                 }
             }
             for a in alternatives {
-                out.push(self.transition(&a, s, (&next, &source)));
+                let (value, mask) = joined(&a, s);
+                out.push(transition("hexstr", value, mask));
             }
         }
         out
     }
+}
 
-    fn transition(
-        &self,
-        parts: &[(BigInt, BigInt)],
-        s: &ParserState,
-        (next, source): (&Value, &Value),
-    ) -> Value {
-        let (mut value, mut mask, mut bits, mut exact) = (BigInt::zero(), BigInt::zero(), 0, true);
-        for ((v, m), key) in parts.iter().zip(&s.keys) {
-            let width = key.ty().width();
-            let bytes = width.div_ceil(8) * 8;
-            value = (value << bytes) | v;
-            mask = (mask << bytes) | m;
-            bits += bytes;
-            exact &= *m == ones(width);
-        }
-        let mask = if exact {
-            Value::Null
-        } else {
-            hexstr(&mask, bits)["value"].clone()
-        };
-        json!({
-            "type": "hexstr",
-            "value": hexstr(&value, bits)["value"],
-            "mask": mask,
-            "next_state": next,
-            "source_info": source,
-        })
+/// Joins the values and masks of a case's keys; the mask is null if all bits must match.
+fn joined(parts: &[(BigInt, BigInt)], s: &ParserState) -> (Value, Value) {
+    let (mut value, mut mask, mut bits, mut exact) = (BigInt::zero(), BigInt::zero(), 0, true);
+    for ((v, m), key) in parts.iter().zip(&s.keys) {
+        let width = key.ty().width();
+        let bytes = width.div_ceil(8) * 8;
+        value = (value << bytes) | v;
+        mask = (mask << bytes) | m;
+        bits += bytes;
+        exact &= *m == ones(width);
     }
+    let digits = |n: &BigInt| hexstr(n, bits)["value"].clone();
+    let mask = if exact { Value::Null } else { digits(&mask) };
+    (digits(&value), mask)
 }
 
 fn ones(width: u32) -> BigInt {

@@ -218,6 +218,11 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// Lets a state lead to another one.
+    fn leads(&mut self, from: usize, to: usize, span: Span) {
+        self.ir.states[from].cases = direct(Target::State(to), span).cases;
+    }
+
     /// Puts statements into a state, opening further states where the target cannot do them in one.
     fn fill_state(&mut self, state: usize, stmts: Vec<St>, exit: Exit) {
         let mut labels = HashMap::new();
@@ -260,8 +265,7 @@ impl<'a> Lower<'a> {
                     self.ir.states[at].cases = alternatives([fresh[0], fresh[1]], s.span);
                     for (i, part) in [yes, no].into_iter().enumerate() {
                         if let Some(end) = self.fill(fresh[i], part, labels) {
-                            self.ir.states[end].cases =
-                                direct(Target::State(fresh[2]), s.span).cases;
+                            self.leads(end, fresh[2], s.span);
                         }
                     }
                     at = fresh[2];
@@ -271,13 +275,13 @@ impl<'a> Lower<'a> {
                     let after = self.new_state(n);
                     labels.insert(label, after);
                     if let Some(end) = self.fill(at, body, labels) {
-                        self.ir.states[end].cases = direct(Target::State(after), s.span).cases;
+                        self.leads(end, after, s.span);
                     }
                     at = after;
                 }
                 StKind::Leave(label) => {
                     if let Some(to) = labels.get(&label) {
-                        self.ir.states[at].cases = direct(Target::State(*to), s.span).cases;
+                        self.leads(at, *to, s.span);
                     }
                     return None;
                 }
@@ -291,7 +295,7 @@ impl<'a> Lower<'a> {
                         let n = self.unique_state(&n);
                         fresh.push(self.new_state(n));
                     }
-                    self.ir.states[at].cases = direct(Target::State(fresh[0]), s.span).cases;
+                    self.leads(at, fresh[0], s.span);
                     if let Some(end) = self.fill(fresh[0], head, labels) {
                         let flag = self.scalar_variable("cond", Scalar::Bit(1));
                         let value = super::fold::cast(cond, Scalar::Bit(1));
@@ -303,12 +307,12 @@ impl<'a> Lower<'a> {
                         self.ir.states[end].cases = alternatives([fresh[1], fresh[2]], s.span);
                     }
                     if let Some(end) = self.fill(fresh[1], body, labels) {
-                        self.ir.states[end].cases = direct(Target::State(fresh[0]), s.span).cases;
+                        self.leads(end, fresh[0], s.span);
                     }
                     at = fresh[2];
                 }
                 StKind::RunStates { start, resume } => {
-                    self.ir.states[at].cases = direct(Target::State(start), s.span).cases;
+                    self.leads(at, start, s.span);
                     at = resume;
                 }
                 kind => self.ir.states[at].ops.push(St { kind, span: s.span }),

@@ -17,7 +17,7 @@ pub(crate) struct Counts {
     is_muted: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct StateCounts {
     pub(super) entered: u64,
     pub(super) steps: Vec<u64>,
@@ -35,7 +35,7 @@ pub(super) struct TableCounts {
     pub(super) entries: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct ActionCounts {
     pub(super) calls: u64,
     /// Executions of each step.
@@ -127,11 +127,8 @@ impl Counts {
             }
             None => counts.misses += 1,
         }
-        let known = &c.info.tables[table as usize].actions;
-        let position = known
-            .iter()
-            .position(|(_, id)| Some(id.index()) == action.map(|a| a as usize));
-        if let Some(position) = position {
+        let mut known = c.info.tables[table as usize].actions.iter();
+        if let Some(position) = known.position(|(_, id)| Some(id.0) == action) {
             counts.actions[position] += 1;
         }
     }

@@ -53,7 +53,8 @@ pub struct Statement {
 pub struct Branch {
     /// The position in the program.
     pub source: SourceLocation,
-    /// The outcomes, all different, and their counts: `true` and `false`; the next states; or `hit`, `miss` and the actions.
+    /// The outcomes and their counts: `true` and `false`; the next state of each case, of which several may be equal; or
+    /// `hit`, `miss` and the actions.
     pub outcomes: Vec<(String, u64)>,
 }
 
@@ -185,19 +186,16 @@ impl Coverage {
     }
 }
 
-/// Returns the transitions of a parser state, by the next state. The cases of a range have one outcome.
+/// Returns the next states of a parser state's cases.
 fn transitions(c: &Compiled, number: usize, counts: &StateCounts) -> Vec<(String, u64)> {
     let state = &c.parser.states[number];
-    let mut outcomes: Vec<(String, u64)> = Vec::new();
-    for (case, count) in counts.transitions.iter().enumerate() {
+    let cases = counts.transitions.iter().enumerate();
+    let outcomes = cases.map(|(case, count)| {
         let name = match state.next(case) {
             ACCEPT => "=> accept".to_owned(),
             next => format!("=> {}", c.parser.states[next as usize].name),
         };
-        match outcomes.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, sum)) => *sum += count,
-            None => outcomes.push((name, *count)),
-        }
-    }
-    outcomes
+        (name, *count)
+    });
+    outcomes.collect()
 }

@@ -88,7 +88,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         calculations: &calculation_names,
         digests: &digest_ids,
     };
-    let parser = parser::load(&root, &objects, errors, &mut info.value_sets)?;
+    let (parser, states) = parser::load(&root, &objects, errors, &mut info.value_sets)?;
     let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
     let control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
     let checksums = checksums(&root, &objects)?;
@@ -110,7 +110,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         deparser_ops,
         field_lists,
         digests,
-        source: source::load(document),
+        source: source::load(document, states),
         layout: names.layout,
     })
 }

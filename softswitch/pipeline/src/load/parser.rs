@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::action::{self, Objects};
 use super::cursor::Cursor;
 use super::expr::{Scope, find};
+use super::source::location;
 use crate::entry::{EntryKey, MatchField};
 use crate::error::LoadError;
 use crate::info::{KeyInfo, MatchKind, ValueSetInfo};
@@ -17,24 +18,26 @@ use crate::program::op::Target;
 use crate::program::parser::{
     ACCEPT, Case, Destination, ErrorCodes, Parser, ParserOp, ParserState, SelectPart,
 };
+use crate::program::source::StateSource;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Loads the parser, and derives the field widths of value sets from their uses.
+/// Loads the parser and the source positions of its states, and derives the field widths of value sets from their uses.
 pub(crate) fn load(
     root: &Cursor,
     objects: &Objects,
     errors: ErrorCodes,
     sets: &mut [ValueSetInfo],
-) -> Result<Parser> {
+) -> Result<(Parser, Vec<StateSource>)> {
     let parsers = root.get("parsers").items()?;
     let Some(json) = parsers.first() else {
-        return Ok(Parser {
+        let parser = Parser {
             states: Vec::new(),
             start: ACCEPT,
             errors,
-        });
+        };
+        return Ok((parser, Vec::new()));
     };
     let states = json.get("parse_states").items()?;
     let mut index = HashMap::new();
@@ -49,15 +52,15 @@ pub(crate) fn load(
         Some(_) => find(&index, &json.get("init_state"), "parser state")?,
         None => ACCEPT,
     };
-    let states = states
-        .iter()
-        .map(|s| loader.state(s, sets))
-        .collect::<Result<_>>()?;
-    Ok(Parser {
+    let states = states.iter().map(|s| loader.state(s, sets));
+    let states: Vec<_> = states.collect::<Result<_>>()?;
+    let (states, sources) = states.into_iter().unzip();
+    let parser = Parser {
         states,
         start,
         errors,
-    })
+    };
+    Ok((parser, sources))
 }
 
 struct Loader<'a> {
@@ -74,26 +77,43 @@ impl Loader<'_> {
         }
     }
 
-    fn state(&self, json: &Cursor, sets: &mut [ValueSetInfo]) -> Result<ParserState> {
+    fn state(
+        &self,
+        json: &Cursor,
+        sets: &mut [ValueSetInfo],
+    ) -> Result<(ParserState, StateSource)> {
         let mut ops = Vec::new();
-        for op in json.get("parser_ops").items()? {
-            match (ops.last_mut(), self.op(&op)?) {
+        let mut steps = Vec::new();
+        for json in json.get("parser_ops").items()? {
+            let position = location(json.json);
+            match (ops.last_mut(), steps.last_mut(), self.op(&json)?) {
                 // None of them jumps, so they can run as one step.
-                (Some(ParserOp::Run(list)), ParserOp::Run(more)) => list.extend(more),
-                (_, op) => ops.push(op),
+                (Some(ParserOp::Run(list)), Some(step), ParserOp::Run(more)) => {
+                    list.extend(more);
+                    Vec::push(step, position);
+                }
+                (.., op) => {
+                    ops.push(op);
+                    steps.push(vec![position]);
+                }
             }
         }
         let (key, shape, widths) = self.key(&json.get("transition_key"))?;
         let mut cases = Vec::new();
         let mut default = ACCEPT;
+        let (mut transitions, mut default_transition) = (Vec::new(), None);
         for t in json.get("transitions").items()? {
             let next = match t.get("next_state").opt_str()? {
                 Some(_) => find(self.index, &t.get("next_state"), "parser state")?,
                 None => ACCEPT,
             };
-            match t.get("type").opt_str()?.unwrap_or("hexstr") {
-                "default" => default = next,
-                "hexstr" if t.get("value").json == "default" => default = next,
+            let kind = t.get("type").opt_str()?.unwrap_or("hexstr");
+            if kind == "default" || (kind == "hexstr" && t.get("value").json == "default") {
+                (default, default_transition) = (next, location(t.json));
+                continue;
+            }
+            transitions.push(location(t.json));
+            match kind {
                 "hexstr" => cases.push(hex_case(&t, &shape, &widths, next)?),
                 "parse_vset" => {
                     let name = t.get("value").str()?;
@@ -118,14 +138,21 @@ impl Loader<'_> {
                 other => return Err(t.get("type").error(format!("unknown transition {other}"))),
             }
         }
-        Ok(ParserState {
+        transitions.push(default_transition);
+        let source = StateSource {
+            declaration: location(json.json),
+            steps,
+            transitions,
+        };
+        let state = ParserState {
             name: json.get("name").str()?.to_owned(),
             ops,
             key,
             words: shape.words,
             cases,
             default,
-        })
+        };
+        Ok((state, source))
     }
 
     /// Loads the parts of a `select` key, their arrangement in words, and their widths.

@@ -179,11 +179,21 @@ impl Handle {
         self.wake();
     }
 
-    /// Adds the counts of the current pipeline to the file of `--coverage`, if there is one.
+    /// Adds the counts of the current pipeline, which begins to count anew, to the file of `--coverage`, if there is one.
     pub fn save_coverage(&self) {
         let pipeline = self.pipeline.lock().clone();
-        if let (Some(file), Some(pipeline)) = (&self.observers.coverage, pipeline) {
-            file.add(&mut pipeline.lock());
+        let (Some(file), Some(pipeline)) = (&self.observers.coverage, pipeline) else {
+            return;
+        };
+        // Packets do not wait for the file.
+        let coverage = {
+            let mut pipeline = pipeline.lock();
+            let coverage = pipeline.coverage();
+            pipeline.set_coverage(true);
+            coverage
+        };
+        if let Some(coverage) = coverage {
+            file.add(&coverage);
         }
     }
 

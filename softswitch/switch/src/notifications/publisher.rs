@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::task::JoinHandle;
 
-use crate::address::NanomsgAddress;
+use crate::address::{NanomsgAddress, remove_stale};
 
 /// Largest number of subscribers; further ones are closed.
 const MAX_SUBSCRIBERS: usize = 64;
@@ -36,6 +36,10 @@ const SUBSCRIBER_HEADER: [u8; 8] = [0, b'S', b'P', 0, 0, 33, 0, 0];
 
 /// The first byte of a message over a Unix socket.
 const IPC_MESSAGE: u8 = 1;
+
+/// The error for a socket that another switch uses.
+const IN_USE: &str =
+    "another switch uses this socket: choose another --notifications-addr or --device-id";
 
 type Payload = Arc<[u8]>;
 
@@ -66,7 +70,12 @@ impl Publisher {
                 (NanomsgAddress::Tcp(bound), task)
             }
             NanomsgAddress::Ipc(path) => {
-                remove_stale(&path).await?;
+                remove_stale(&path)
+                    .await
+                    .map_err(|error| match error.kind() {
+                        io::ErrorKind::AddrInUse => io::Error::new(error.kind(), IN_USE),
+                        _ => error,
+                    })?;
                 let listener = UnixListener::bind(&path)?;
                 let task = tokio::spawn(accept_ipc(listener, subscribers));
                 (NanomsgAddress::Ipc(path), task)
@@ -98,20 +107,6 @@ impl Drop for Publisher {
             // Another switch may have replaced the file.
             let _ = std::fs::remove_file(path);
         }
-    }
-}
-
-/// Removes the socket of a switch that was killed.
-async fn remove_stale(path: &std::path::Path) -> io::Result<()> {
-    match UnixStream::connect(path).await {
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "another switch uses this socket: choose another --notifications-addr or --device-id",
-        )),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-        }
-        Err(_) => Ok(()),
     }
 }
 
@@ -201,6 +196,8 @@ fn frame(message: &[u8], framing: Framing) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::UnixStream;
+
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(20);

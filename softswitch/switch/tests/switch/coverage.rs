@@ -7,25 +7,16 @@ use softswitch::coverage::CoverageFile;
 use softswitch::proto::p4::v1 as p4;
 use softswitch::switch::Config;
 use softswitch_coverage::{FileCounts, Tracefile};
-use softswitch_p4c::diag::{Diagnostics, SourceMap};
 
-use crate::common::features::{P4INFO, frame, l2};
+use crate::common::features::{frame, l2};
 use crate::common::{TEST_TIMEOUT, TestSwitch};
+use crate::sources::compile_text;
 
 /// Compiles `features.p4`.
 fn program() -> p4::ForwardingPipelineConfig {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/features.p4");
     let text = std::fs::read_to_string(&path).unwrap();
-    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
-    let options = softswitch_p4c::Options::default();
-    let name = path.display().to_string();
-    let output = softswitch_p4c::compile(&name, text, &options, &sources, &diags);
-    let json = output.and_then(|output| output.json).unwrap();
-    p4::ForwardingPipelineConfig {
-        p4info: Some(P4INFO.clone()),
-        p4_device_config: json.to_string().into(),
-        cookie: None,
-    }
+    compile_text(&path.display().to_string(), text)
 }
 
 /// Returns the counts of `features.p4`.

@@ -108,10 +108,10 @@ fn tcpdump(path: &Path) -> Option<Vec<String>> {
         .args(["-nn", "-t", "-xx", "-r"])
         .arg(path)
         .output();
-    if !require(output.is_ok(), "tcpdump", "apt install tcpdump") {
+    let Ok(output) = output else {
+        require(false, "tcpdump", "apt install tcpdump");
         return None;
-    }
-    let output = output.unwrap();
+    };
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut frames: Vec<String> = Vec::new();

@@ -31,17 +31,21 @@ pub fn compile(
         control D(packet_out p, in H h) {{ apply {{ p.emit(h); }} }}
         V1Switch(P(), V(), I(), E(), V(), D()) main;"
     );
+    let config = compile_text("small.p4", text);
+    (config.p4info.clone().unwrap(), config)
+}
+
+/// Compiles a program with this name.
+pub fn compile_text(name: &str, text: String) -> p4::ForwardingPipelineConfig {
     let (sources, diags) = (SourceMap::default(), Diagnostics::default());
     let options = softswitch_p4c::Options::default();
-    let output = softswitch_p4c::compile("small.p4", text, &options, &sources, &diags);
+    let output = softswitch_p4c::compile(name, text, &options, &sources, &diags);
     let output = output.unwrap_or_else(|| panic!("{}", diags.render(&sources)));
-    let info = p4info(&output.p4info);
-    let config = p4::ForwardingPipelineConfig {
-        p4info: Some(info.clone()),
+    p4::ForwardingPipelineConfig {
+        p4info: Some(p4info(&output.p4info)),
         p4_device_config: output.json.unwrap().to_string().into(),
         cookie: None,
-    };
-    (info, config)
+    }
 }
 
 pub async fn start(config: p4::ForwardingPipelineConfig) -> (TestSwitch, Controller) {

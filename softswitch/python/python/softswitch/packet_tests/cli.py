@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
         "--coverage",
         type=Path,
         metavar="FILE",
-        help="add which parts of the program packets reach to an LCOV file and a page beside it",
+        help="count which parts of the program packets reach, in this LCOV file and an HTML page beside it",
     )
     add("--output", type=Path, default=Path("ptf-output"), metavar="DIR", help="folder of logs and captures (default: %(default)s)")
     add(

@@ -104,25 +104,9 @@ impl TestSwitch {
 pub fn config() -> Config {
     Config {
         device_id: DEVICE,
-        program: None,
-        ports: vec![],
         threads: NonZeroUsize::new(2).unwrap(),
         cpu_port: Some(CPU_PORT),
-        options: softswitch_pipeline::Options {
-            seed: 1,
-            ..Default::default()
-        },
-        keeps_program: false,
-        seed: 1,
-        grpc: Address::Tcp("127.0.0.1:0".into()),
-        packets: None,
-        tls: None,
-        metrics: None,
-        thrift: None,
-        notifications: None,
-        trace: None,
-        log: None,
-        coverage: None,
+        ..Config::new(Address::Tcp("127.0.0.1:0".into()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sched::{CloneFlags, unshare};
 use test_requirements::privileged;
 
-/// Runs a test with a veth pair `pN` and `eN` per port, where N is 1, 2, ....
+/// Runs a test with a veth pair `pN` and `eN` per port, where N is 1, 2 and so on.
 pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
     if !privileged() {
         return;
