@@ -246,6 +246,11 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
         "Whether the link is established.",
         list().map(|server| (label(server), u64::from(server.link.is_up()))),
     )?;
+    families.counters(
+        "real_server_link_datagrams",
+        "Datagrams received since the link was established.",
+        list().map(|server| (label(server), server.link.received_datagrams())),
+    )?;
     families.gauges(
         "real_server_requests",
         "Active requests.",

@@ -202,7 +202,7 @@ impl Session {
         let delegator = &client.delegator;
         // A client that lacks the packets before the next number cannot decode it.
         let is_unreachable = self.unreachable_since().is_some();
-        if is_unreachable && next.is_some() {
+        if next.is_some() {
             self.streams.reject_pending();
         } else {
             // The exchanges reclaim their streams as lost.

@@ -69,6 +69,13 @@ impl Link {
         self.established.borrow().is_some()
     }
 
+    /// Return the number of datagrams received since the link was established; 0 while it is down.
+    pub fn received_datagrams(&self) -> u64 {
+        let established = self.established.borrow();
+        let connection = established.as_ref().map(|link| &link.connection);
+        connection.map_or(0, |connection| connection.stats().udp_rx.datagrams)
+    }
+
     /// Return the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -106,8 +113,9 @@ impl Dialler {
                     connection: connection.clone(),
                     writer: Writer::new(),
                 }));
-                connection.closed().await;
+                let cause = connection.closed().await;
                 established.send_replace(None);
+                tracing::warn!("{}: link lost: {cause}", self.name);
             } else {
                 self.counters.failed.fetch_add(1, Relaxed);
             }

@@ -79,6 +79,10 @@ class QdsrTestbed(QuicTestbed):
         """Return the number of real servers to which the balancer may delegate requests."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_real_server_up"))
 
+    def _link_datagrams(self) -> dict[str, int]:
+        """Return the datagrams that the balancer has received on each link, by real server; 0 without a link."""
+        return self.agent(self.balancer).by("server", "frontage_cclb7_quic_real_server_link_datagrams_total")
+
     def kept_requests(self) -> int:
         """Return the number of requests that the balancer answered itself because it could not delegate them."""
         return int(self.agent(self.balancer).total("frontage_cclb7_quic_handoff_local_total"))
@@ -107,10 +111,14 @@ class QdsrTestbed(QuicTestbed):
         self._processes[self.balancer.index] = self._spawn(self.balancer, self._server)
 
     def wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
-        """Wait until the balancer is also connected to its real servers."""
+        """Wait until the balancer is also connected to its real servers.
+
+        A link that lost packets while the switch restarted may still look connected, so each must have received a packet since.
+        """
         super().wait_until_ready(timeout)
         deadline = time.monotonic() + timeout
-        while self.connected_real_servers() < len(self.real_servers):
+        before = self._link_datagrams()
+        while any(count in (0, before.get(name)) for name, count in self._link_datagrams().items()):
             if time.monotonic() > deadline:
                 raise NodeError(f"not all real servers are connected within {timeout:g} s; logs are in {self._directory}")
             time.sleep(0.05)
