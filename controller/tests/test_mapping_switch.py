@@ -61,14 +61,13 @@ async def test_switch_follows_measurements_and_site_failure(folder: Path, switch
             await until(lambda: sites_for(mapping, 0) == (1, 2))
             sites[0].measure(CLIENT, 30_000)
             sites[1].measure(CLIENT, 10_000)
-            await until(lambda: sites_for(mapping, 1) is not None)
-            assert sites_for(mapping, 1) == (2, 1)
+            # The samples of the two sites may arrive in different rounds.
+            await until(lambda: sites_for(mapping, 1) == (2, 1))
             state = await installed(service)
             assert {key.table for key in state} == set(steering.MAPPED) - {region.CLIENT4}
             sites[1].stop()
-            await until(lambda: sites_for(mapping, 0) == (1,))
             # A region that equals the default has no entry.
-            assert mapping.choices == {(mapping.deployments[3], 0): (1,)}
+            await until(lambda: mapping.choices == {(mapping.deployments[3], 0): (1,)})
             assert steering.MAPPING not in {key.table for key in await installed(service)}
             assert service.endpoint is not None
             url = "http://{}:{}/metrics".format(*service.endpoint.address)
