@@ -460,6 +460,20 @@ async def test_failing_leaders_lose_nothing(three: Cluster, fault: str) -> None:
         await server.close()
 
 
+async def test_new_groups_are_created_while_servers_restart(three: Cluster) -> None:
+    """JetStream refuses to place a stream while it does not know yet that a server is back."""
+    server = await open_at(three, 1, replicas=3, sites=(1,))
+    guids = list({partition(f"guid-{i}"): f"guid-{i}" for i in range(500)}.values())[:15]
+    for node, first in zip(three.nodes, (0, 5, 10), strict=True):
+        three.kill(node)
+        three.start(node)
+        for guid in guids[first : first + 5]:
+            await server.put(guid, {})
+    for guid in guids:
+        assert (await server.get(guid)).value == {}
+    await server.close()
+
+
 async def test_minority_acknowledges_nothing_and_loses_nothing(three: Cluster) -> None:
     server = await open_at(three, 1, replicas=3, sites=(1,))
     before = (await server.put("guid", {"n": 1}, consistency=Consistency.TOTAL)).record

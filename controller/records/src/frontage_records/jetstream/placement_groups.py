@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+import nats.errors
 from nats.js import api
 from nats.js.errors import BadRequestError, NotFoundError
 
@@ -31,7 +32,10 @@ _PREFIX = "records-"
 CHANGES = "records-changes"
 """Prefix of the subjects under which streams republish stored messages to subscribers, before the record's token."""
 _Change: TypeAlias = Callable[[api.StreamConfig], Awaitable[object]]
+_NO_PEERS = 10005
 _NAME_IN_USE = 10058
+_OFFLINE = "peer offline"
+"""Part of JetStream's message for :data:`_NO_PEERS` if a server does not answer, unlike if there are too few."""
 _NAME = re.compile(r"records-(c(\d+)|p\d+)")
 
 
@@ -190,7 +194,7 @@ class PlacementGroups:
 
     async def _make(self, group: PlacementGroup) -> PlacementGroup:
         """Create a group. Raises _TakenError if the name exists with other sites."""
-        await self._change(self._connection.context.add_stream, self._config(group))
+        await self._change(self._add_stream, self._config(group))
         for site in group.sites[1:]:
             await self._make_mirror(group, site)
         self._known[group.name] = group
@@ -235,6 +239,15 @@ class PlacementGroups:
             allow_direct=False,
         )
 
+    async def _add_stream(self, config: api.StreamConfig) -> None:
+        """Create a stream. Raises _OfflineError, which is retried, while a server that restarts or is busy counts as offline."""
+        try:
+            await self._connection.context.add_stream(config)
+        except BadRequestError as error:
+            if error.err_code == _NO_PEERS and _OFFLINE in (error.description or ""):
+                raise _OfflineError(error.description) from None
+            raise
+
     async def _change(self, change: _Change, config: api.StreamConfig) -> None:
         """Apply an idempotent change. Raises EngineError, _TakenError."""
         try:
@@ -246,6 +259,10 @@ class PlacementGroups:
             raise EngineError(f"{config.name}: {error.description}: provide {need} in one cluster") from None
         except NotFoundError as error:
             raise EngineError(f"{config.name}: {error.description}") from None
+
+
+class _OfflineError(nats.errors.Error):
+    """A server counts as offline, perhaps for a moment only."""
 
 
 class _TakenError(Exception):
