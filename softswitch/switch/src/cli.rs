@@ -46,6 +46,9 @@ It ends with status 0 on SIGTERM or SIGINT, 1 if it fails, 2 if an option is wro
 /// must be able to run side by side.
 const FREE_PORT: &str = "127.0.0.1:0";
 
+/// The default port of BMv2's Thrift server, which `simple_switch_CLI` uses by default, too.
+const BMV2_THRIFT_PORT: u16 = 9090;
+
 /// A software P4 switch for v1model programs compiled to BMv2 JSON. It accepts the options of
 /// simple_switch and simple_switch_grpc; target options may follow `--`, as there.
 #[derive(Debug, Parser)]
@@ -163,12 +166,17 @@ pub struct Options {
     #[command(flatten)]
     pub tls: TlsOptions,
 
-    /// Serve BMv2's Thrift services on a TCP port (0 selects a free one)
+    /// Serve BMv2's Thrift services on a TCP port of all addresses (0 selects a free one); called simple_switch or
+    /// simple_switch_grpc, the program uses 127.0.0.1:9090 by default, if this port is free
     #[arg(long, value_name = "PORT")]
     pub thrift_port: Option<u16>,
 
+    /// The Thrift port without `--thrift-port`, if the program has a name of BMv2.
+    #[arg(skip)]
+    pub default_thrift_port: Option<u16>,
+
     /// Address at which nanomsg subscribers receive digests: ipc://PATH or tcp://HOST:PORT
-    /// [default with --thrift-port: ipc:///tmp/bmv2-DEVICE_ID-notifications.ipc]
+    /// [default with Thrift: ipc:///tmp/bmv2-DEVICE_ID-notifications.ipc]
     #[arg(long, value_name = "ADDRESS")]
     pub notifications_addr: Option<NanomsgAddress>,
 
@@ -223,7 +231,9 @@ impl Options {
             })
             .collect();
         let program = args.first().map(Path::new).and_then(Path::file_name);
-        let is_simple_switch = program.is_some_and(|name| name == "simple_switch");
+        let is_called = |name: &str| program.is_some_and(|program| program == name);
+        let is_simple_switch = is_called("simple_switch");
+        let is_bmv2 = is_simple_switch || is_called("simple_switch_grpc");
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(args)?;
         let mut options = Self::from_arg_matches(&matches)?;
@@ -233,6 +243,9 @@ impl Options {
         let grpc_source = matches.value_source("grpc_server_addr");
         if is_simple_switch && grpc_source == Some(ValueSource::DefaultValue) {
             options.grpc_server_addr = Address::Tcp(FREE_PORT.into());
+        }
+        if is_bmv2 && options.thrift_port.is_none() {
+            options.default_thrift_port = Some(BMV2_THRIFT_PORT);
         }
         options.notes = unused::notes(&command, &matches);
         options.notes.append(&mut options.tls.notes());
@@ -422,6 +435,20 @@ mod tests {
         let given = "simple_switch p.json --grpc-server-addr 0.0.0.0:9559";
         assert_eq!(address(given), "0.0.0.0:9559");
         assert_eq!(address("simple_switch_grpc p.json"), "0.0.0.0:9559");
+    }
+
+    #[test]
+    fn thrift_port_is_9090_by_default_under_names_of_bmv2() {
+        let ports = |line: &str| {
+            let options = Options::from_args(line.split(' ').map(OsString::from)).unwrap();
+            (options.thrift_port, options.default_thrift_port)
+        };
+        for program in ["bin/simple_switch", "simple_switch_grpc"] {
+            assert_eq!(ports(&format!("{program} p.json")), (None, Some(9090)));
+            let given = format!("{program} p.json --thrift-port 9095");
+            assert_eq!(ports(&given), (Some(9095), None));
+        }
+        assert_eq!(ports("softswitch p.json"), (None, None));
     }
 
     #[test]

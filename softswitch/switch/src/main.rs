@@ -4,7 +4,7 @@
 mod logging;
 mod ports;
 
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,8 +55,17 @@ fn run(options: Options) -> anyhow::Result<()> {
         .build()
         .context("starting the control plane's threads")?;
     runtime.block_on(async {
-        let notifications = notifications(&options).await?;
-        let config = configure(options, setups, log, notifications)?;
+        let thrift = thrift_listener(&options)?;
+        let notifications = notifications(&options, thrift.is_some()).await?;
+        let config = Config {
+            notifications,
+            thrift: thrift.map(|listener| thrift::Config {
+                listener,
+                enable_swap: !options.disable_swap,
+                priority_queues: options.unused.priority_queues.unwrap_or(1),
+            }),
+            ..configure(options, setups, log)?
+        };
         serve(config, feeds).await
     })
 }
@@ -103,7 +112,6 @@ fn configure(
     options: Options,
     ports: Vec<PortSetup>,
     log: Option<Arc<Log>>,
-    notifications: Option<Notifications>,
 ) -> anyhow::Result<Config> {
     let program = options.program.as_ref().map(|path| {
         let path_text = path.display();
@@ -127,7 +135,6 @@ fn configure(
         drop_port: options.drop_port,
         ..softswitch_pipeline::Options::default()
     };
-    let thrift = thrift_config(&options)?;
     Ok(Config {
         threads: options.threads(),
         device_id: options.device_id,
@@ -139,19 +146,20 @@ fn configure(
         seed: options.seed,
         packets: options.dp_grpc_server_addr,
         tls: tls::configure(&options.tls)?,
-        grpc: options.grpc_server_addr,
         metrics: options.metrics_addr,
-        thrift,
-        notifications,
         trace: trace.transpose()?,
         log: log.map(|log| PacketLog::new(log, options.drop_port)),
         coverage: coverage.transpose()?,
+        ..Config::new(options.grpc_server_addr)
     })
 }
 
 /// Binds the address of notifications. If BMv2's default address is not available, the switch starts without it, because
 /// few controllers need notifications.
-async fn notifications(options: &Options) -> anyhow::Result<Option<Notifications>> {
+async fn notifications(
+    options: &Options,
+    has_thrift: bool,
+) -> anyhow::Result<Option<Notifications>> {
     let device_id = options.device_id;
     let bind = |address| Notifications::bind(address, device_id);
     if let Some(address) = &options.notifications_addr {
@@ -160,7 +168,7 @@ async fn notifications(options: &Options) -> anyhow::Result<Option<Notifications
             bound.with_context(|| format!("--notifications-addr: cannot bind {address}"))?;
         return Ok(Some(bound));
     }
-    if options.thrift_port.is_none() {
+    if !has_thrift {
         return Ok(None);
     }
     let address = NanomsgAddress::of_device(device_id);
@@ -173,17 +181,29 @@ async fn notifications(options: &Options) -> anyhow::Result<Option<Notifications
     }
 }
 
-/// Binds the port of the Thrift server.
-fn thrift_config(options: &Options) -> anyhow::Result<Option<thrift::Config>> {
-    let Some(port) = options.thrift_port else {
-        return Ok(None);
-    };
-    let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-        .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
-    Ok(Some(thrift::Config {
-        listener: listener
-            .with_context(|| format!("--thrift-port: cannot listen on port {port}"))?,
-        enable_swap: !options.disable_swap,
-        priority_queues: options.unused.priority_queues.unwrap_or(1),
-    }))
+/// Binds the port of the Thrift server, if there is one.
+fn thrift_listener(options: &Options) -> anyhow::Result<Option<TcpListener>> {
+    if let Some(port) = options.thrift_port {
+        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+        let listener =
+            listener.with_context(|| format!("--thrift-port: cannot listen on port {port}"))?;
+        return Ok(Some(listener));
+    }
+    Ok(options
+        .default_thrift_port
+        .and_then(default_thrift_listener))
+}
+
+/// Binds the default port, for clients on this machine only. If another switch has it, this one starts without
+/// Thrift.
+fn default_thrift_listener(port: u16) -> Option<TcpListener> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listener = TcpListener::bind(address);
+    if let Err(error) = &listener {
+        eprintln!(
+            "softswitch: note: no Thrift server: cannot listen on {address}: {error}: choose a port with --thrift-port"
+        );
+    }
+    listener.ok()
 }

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -10,7 +11,11 @@ use nix::unistd::Pid;
 use softswitch_thrift::client::Client;
 
 fn program(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_softswitch"));
+    program_at(env!("CARGO_BIN_EXE_softswitch").as_ref(), args)
+}
+
+fn program_at(path: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(path);
     command
         .args(args)
         .stdin(Stdio::null())
@@ -27,7 +32,11 @@ struct Running {
 
 impl Running {
     fn start(args: &[&str]) -> Self {
-        let mut child = program(args).spawn().unwrap();
+        Self::spawn(program(args))
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.as_mut().unwrap());
         let mut lines = Vec::new();
         for line in stdout.lines() {
@@ -41,11 +50,15 @@ impl Running {
     }
 
     fn value(&self, key: &str) -> &str {
+        self.find(key).unwrap()
+    }
+
+    fn find(&self, key: &str) -> Option<&str> {
         let mut values = self
             .lines
             .iter()
             .filter_map(|l| l.strip_prefix(key)?.strip_prefix('='));
-        values.next().unwrap()
+        values.next()
     }
 
     fn signal(&self, signal: Signal) {
@@ -115,6 +128,51 @@ fn program_serves_metrics_and_prints_summary_on_signal() {
     running.signal(Signal::SIGTERM);
     let (status, _) = running.end();
     assert_eq!(status, Some(0));
+}
+
+#[test]
+fn names_of_bmv2_serve_thrift_at_9090_unless_it_is_taken() {
+    use crate::common::network::{ip, with_veths};
+
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("simple_switch_grpc");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_softswitch"), &link).unwrap();
+    let notifications = |name: &str| format!("ipc://{}", directory.path().join(name).display());
+    let start = |name: &str| {
+        let args = [
+            "--no-p4",
+            "--notifications-addr",
+            &notifications(name),
+            "--",
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+        ];
+        Running::spawn(program_at(&link, &args))
+    };
+    with_veths(0, || {
+        ip("link set lo up");
+        let first = start("first");
+        assert_eq!(first.find("thrift-addr"), Some("127.0.0.1:9090"));
+        let info = Client::connect("127.0.0.1:9090")
+            .unwrap()
+            .bm_mgmt_get_info()
+            .unwrap();
+        assert_eq!(info.thrift_port, 9090);
+        assert_eq!(info.notifications_socket, Some(notifications("first")));
+        let second = start("second");
+        assert_eq!(second.find("thrift-addr"), None);
+        second.signal(Signal::SIGTERM);
+        let (status, stderr) = second.end();
+        assert_eq!(status, Some(0), "{stderr}");
+        let note = stderr.lines().next().unwrap();
+        assert!(
+            note.contains("no Thrift server: cannot listen on 127.0.0.1:9090")
+                && note.contains("--thrift-port"),
+            "{stderr}"
+        );
+        first.signal(Signal::SIGTERM);
+        assert_eq!(first.end().0, Some(0));
+    });
 }
 
 #[test]
