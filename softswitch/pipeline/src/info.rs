@@ -148,6 +148,8 @@ pub enum Implementation {
 pub struct TableInfo {
     /// Fully qualified P4 name.
     pub name: String,
+    /// The table's id in the JSON; 0 if it has none.
+    pub id: u32,
     /// The key, in order; empty for a table that only has a default action.
     pub key: Vec<KeyInfo>,
     /// Maximum number of entries.

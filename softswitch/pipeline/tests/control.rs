@@ -266,7 +266,9 @@ fn idle_entry_is_reported_once_per_time_out() {
     };
     h.pipeline.insert_entry(t, e.clone(), 1000).unwrap();
     assert!(h.pipeline.poll_idle(1099).is_empty());
-    assert_eq!(h.pipeline.poll_idle(1100)[0].key, e.key);
+    let idle = h.pipeline.poll_idle(1100).remove(0);
+    assert_eq!((idle.table, &idle.key), (t, &e.key));
+    assert_eq!(h.pipeline.entry_of_handle(t, idle.handle).unwrap().entry, e);
     assert!(h.pipeline.poll_idle(1101).is_empty());
     h.send_at(
         &Command {

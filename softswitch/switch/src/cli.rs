@@ -175,7 +175,8 @@ pub struct Options {
     #[arg(skip)]
     pub default_thrift_port: Option<u16>,
 
-    /// Address at which nanomsg subscribers receive digests: ipc://PATH or tcp://HOST:PORT
+    /// Address at which nanomsg subscribers receive digests, idle entries and changes of ports: ipc://PATH or
+    /// tcp://HOST:PORT
     /// [default with Thrift: ipc:///tmp/bmv2-DEVICE_ID-notifications.ipc]
     #[arg(long, value_name = "ADDRESS")]
     pub notifications_addr: Option<NanomsgAddress>,

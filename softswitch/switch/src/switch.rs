@@ -17,7 +17,9 @@ use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
 use crate::coverage::CoverageFile;
-use crate::dataplane::{Ends, Engine, Handle, Observers, PacketStream, PortSetup, Setup};
+use crate::dataplane::{
+    Ends, Engine, Handle, Observers, PacketStream, PortControl, PortSetup, Setup,
+};
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
 use crate::metrics::Metrics;
@@ -174,18 +176,14 @@ impl Switch {
             let deployment = device.deployment_of(program);
             device.run(Arc::new(deployment));
         }
+        let mut tasks = Vec::new();
+        if device.notifications.is_some() {
+            tasks.push(tokio::spawn(notify(Arc::clone(&device), ports.clone())));
+        }
         let thrift = config
             .thrift
             .map(|config| thrift::start(config, Arc::clone(&device), ports));
         let thrift = thrift.transpose().context("--thrift-port")?;
-        let mut tasks = Vec::new();
-        let learning_device = Arc::clone(&device);
-        tasks.push(tokio::spawn(async move {
-            let device = learning_device;
-            if let Some(notifications) = &device.notifications {
-                notifications.serve(|| device.dataplane.now()).await;
-            }
-        }));
         let event_device = Arc::clone(&device);
         tasks.push(tokio::spawn(async move {
             event_device.serve_events(events_rx).await
@@ -254,6 +252,16 @@ impl Switch {
         for address in [metrics_address, packets_address].into_iter().flatten() {
             address.clean_up();
         }
+    }
+}
+
+/// Sends BMv2's notifications, if they are enabled.
+async fn notify(device: Arc<Device>, ports: PortControl) {
+    if let Some(notifications) = &device.notifications {
+        tokio::join!(
+            notifications.serve(|| device.dataplane.now()),
+            notifications.serve_ports(|| ports.list()),
+        );
     }
 }
 

@@ -242,7 +242,9 @@ impl Loader<'_> {
         };
         let (meter, meter_name) = self.direct_meter(t)?;
         let direct_counter_name = self.direct_counter(&name)?;
+        let id = t.get("id");
         let info = TableInfo {
+            id: if id.is_null() { 0 } else { id.u32()? },
             needs_priority: shape.needs_priority,
             key,
             size,

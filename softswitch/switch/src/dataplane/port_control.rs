@@ -11,7 +11,7 @@ use super::port_view::{PortStatus, PortView};
 use super::queue_limit::QueueLimit;
 use super::shared::{Change, Shared};
 use super::wake;
-use crate::port::{Receiver, Transmitter};
+use crate::port::{LinkStates, Receiver, Transmitter};
 use softswitch_queue::LinkConfig;
 
 /// The ports and queues of a running data plane.
@@ -40,7 +40,15 @@ impl PortControl {
 
     /// Returns the attached ports, by number.
     pub fn list(&self) -> Vec<PortStatus> {
-        self.shared.switching.lock().attached_ports()
+        let ports = self.shared.switching.lock().attached_ports();
+        let links = LinkStates::open();
+        let ports = ports.into_iter().map(|(mut port, works)| {
+            // The data plane learns only from the next packet that an interface is up again.
+            let link = links.as_ref().and_then(|links| links.is_up(&port.name));
+            port.up = works && link.unwrap_or(port.up);
+            port
+        });
+        ports.collect()
     }
 
     /// Attaches an interface as a port, whose link has no limits.

@@ -23,6 +23,6 @@ pub struct PortStatus {
     pub number: u32,
     /// The interface's name.
     pub name: String,
-    /// True unless the interface is known to be down.
+    /// True unless the interface is known to be down or without carrier.
     pub up: bool,
 }

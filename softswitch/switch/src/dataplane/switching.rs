@@ -161,19 +161,16 @@ impl Switching {
         self.slots.get(&number).copied()
     }
 
-    /// Returns the attached ports, by number.
-    pub(super) fn attached_ports(&self) -> Vec<PortStatus> {
-        let mut ports: Vec<_> = self
-            .slots
-            .values()
-            .map(|&slot| &self.ports[slot])
-            .map(|port| PortStatus {
-                number: port.number,
-                name: port.name.clone(),
-                up: port.up && port.attached,
-            })
-            .collect();
-        ports.sort_by_key(|port| port.number);
+    /// Returns the ports that were not detached, by number, and whether each still works: its failure was not final.
+    pub(super) fn attached_ports(&self) -> Vec<(PortStatus, bool)> {
+        let ports = self.slots.values().map(|&slot| &self.ports[slot]);
+        let status = |port: &PortState| PortStatus {
+            number: port.number,
+            name: port.name.clone(),
+            up: port.up && port.attached,
+        };
+        let mut ports: Vec<_> = ports.map(|port| (status(port), port.attached)).collect();
+        ports.sort_by_key(|(port, _)| port.number);
         ports
     }
 

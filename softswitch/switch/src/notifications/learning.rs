@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use softswitch_pipeline::{Nanos, Value};
 
+use super::header;
+
 /// Default number of samples that fill a buffer, as in BMv2.
 const DEFAULT_SIZE: usize = 1;
 
@@ -19,9 +21,6 @@ const MAX_SIZE: usize = 65_536;
 const MAX_UNACKNOWLEDGED: usize = 262_144;
 
 const NANOS_PER_MILLISECOND: Nanos = 1_000_000;
-
-/// Length of a message's header in bytes.
-const HEADER: usize = 32;
 
 /// A full buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +37,8 @@ impl Message {
     /// Encodes the message as BMv2 does: topic, device, context, list, buffer and number of samples in little-endian
     /// order without gaps, then the samples.
     pub fn encode(&self, device_id: u64) -> Vec<u8> {
-        let mut bytes =
-            Vec::with_capacity(HEADER + self.samples.iter().map(Vec::len).sum::<usize>());
-        bytes.extend(b"LEA|");
-        bytes.extend(device_id.to_le_bytes());
-        bytes.extend(0u32.to_le_bytes()); // the context: there is one
+        let mut bytes = header::begin(*b"LEA|", device_id);
+        bytes.extend(header::CONTEXT.to_le_bytes());
         bytes.extend(self.list_id.to_le_bytes());
         bytes.extend(self.buffer_id.to_le_bytes());
         bytes.extend((self.samples.len() as u32).to_le_bytes()); // at most MAX_SIZE

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! BMv2's notifications of digests, over the wire protocol of nanomsg (publish and subscribe).
+//! BMv2's notifications of digests, idle entries and ports, over the wire protocol of nanomsg (publish and subscribe).
 //!
 //! Controllers that use Thrift, such as those of p4-utils, receive digests in this way. The buffers follow BMv2: a learn list
 //! sends a message when its buffer is full or has waited long enough, and the same sample again only after the controller
 //! has acknowledged it.
 
+mod ageing;
+mod header;
 mod learning;
+mod ports;
 mod publisher;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use softswitch_pipeline::{Digest, Nanos, Pipeline};
+use softswitch_pipeline::{Digest, IdleEntry, Nanos, Pipeline};
 use tokio::sync::Notify;
 
 use crate::address::NanomsgAddress;
-use crate::dataplane::SharedPipeline;
+use crate::dataplane::{PortStatus, SharedPipeline};
 
 pub use learning::Lists;
 use publisher::Publisher;
+
+/// Interval at which the states of ports are compared, as in BMv2.
+const PORT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The notifications of a switch.
 #[derive(Debug)]
@@ -30,23 +36,24 @@ pub struct Notifications {
     changed: Notify,
 }
 
-/// The learn lists of the program that processes packets.
+/// The state of the program that processes packets.
 #[derive(Debug, Default)]
 struct State {
     of: Weak<Mutex<Pipeline>>,
     lists: Lists,
+    ageing: ageing::Buffers,
 }
 
 impl State {
-    /// Returns the lists of a program: empty ones if it is new.
-    fn lists(&mut self, pipeline: &SharedPipeline) -> &mut Lists {
+    /// Returns the state of a program: an empty one if it is new.
+    fn of(&mut self, pipeline: &SharedPipeline) -> &mut Self {
         if !std::ptr::eq(self.of.as_ptr(), Arc::as_ptr(pipeline)) {
             *self = Self {
                 of: Arc::downgrade(pipeline),
-                lists: Lists::default(),
+                ..Self::default()
             };
         }
-        &mut self.lists
+        self
     }
 }
 
@@ -74,7 +81,7 @@ impl Notifications {
         let program = pipeline.lock().program().clone();
         let infos = &program.info().digests;
         let mut state = self.state.lock();
-        let lists = state.lists(pipeline);
+        let lists = &mut state.of(pipeline).lists;
         for digest in digests {
             let Some(info) = infos.get(digest.id.index()) else {
                 continue;
@@ -89,9 +96,42 @@ impl Notifications {
 
     /// Changes the learn lists of a program.
     pub fn with_lists<R>(&self, pipeline: &SharedPipeline, f: impl FnOnce(&mut Lists) -> R) -> R {
-        let result = f(self.state.lock().lists(pipeline));
+        let result = f(&mut self.state.lock().of(pipeline).lists);
         self.changed.notify_one();
         result
+    }
+
+    /// Forgets what a program has sent; the settings of its learn lists stay.
+    pub fn reset(&self, pipeline: &SharedPipeline) {
+        let mut state = self.state.lock();
+        let state = state.of(pipeline);
+        state.lists.reset();
+        state.ageing = ageing::Buffers::default();
+    }
+
+    /// Sends the idle entries of a program.
+    pub fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry]) {
+        let program = pipeline.lock().program().clone();
+        let tables = &program.info().tables;
+        let idle = idle.iter().filter_map(|entry| {
+            let table = tables.get(entry.table.index())?;
+            Some((table.id, entry.handle))
+        });
+        for message in self.state.lock().of(pipeline).ageing.messages(idle) {
+            self.publisher.send(message.encode(self.device_id));
+        }
+    }
+
+    /// Sends the changes of the ports' states, which `ports` returns. It never ends.
+    pub async fn serve_ports(&self, ports: impl Fn() -> Vec<PortStatus>) {
+        let mut states = ports::States::default();
+        loop {
+            tokio::time::sleep(PORT_INTERVAL).await;
+            let changes = states.update(&ports());
+            if !changes.is_empty() {
+                self.publisher.send(ports::encode(&changes, self.device_id));
+            }
+        }
     }
 
     /// Sends the buffers that have waited long enough. It never ends. `now` is the clock of [`learn`](Self::learn).

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use softswitch_pipeline::{Digest, LoadError, Nanos, Options, Pipeline, Program};
+use softswitch_pipeline::{Digest, IdleEntry, LoadError, Nanos, Options, Pipeline, Program};
 
 use super::entity::{self, Context, View};
 use super::error::{P4Error, P4Result};
@@ -58,6 +58,7 @@ pub struct Deployment {
     pipeline: SharedPipeline,
     // Locked before the pipeline, and for a whole batch, which makes batches serializable.
     notes: Mutex<Notes>,
+    has_idle_timeouts: bool,
 }
 
 impl Deployment {
@@ -76,28 +77,33 @@ impl Deployment {
             Program::load(&json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
         let schema = Schema::link(p4info, program.info(), target.ports.clone());
         let schema = schema.map_err(invalid)?;
-        let pipeline = Pipeline::new(program, target.options.clone());
-        let pipeline = Arc::new(Mutex::new(pipeline));
-        Ok(Self {
-            config,
-            schema,
-            pipeline,
-            notes: Mutex::default(),
-        })
+        Ok(Self::with_schema(config, schema, program, target))
     }
 
     /// Returns the deployment of a program without P4Info, which P4Runtime cannot use.
     pub fn without_p4info(program: LoadedProgram, target: &Target) -> Self {
         let LoadedProgram { json, program } = program;
+        let config = ForwardingPipelineConfig {
+            p4_device_config: json.into(),
+            ..Default::default()
+        };
+        Self::with_schema(config, Schema::default(), program, target)
+    }
+
+    fn with_schema(
+        config: ForwardingPipelineConfig,
+        schema: Schema,
+        program: Program,
+        target: &Target,
+    ) -> Self {
+        let has_idle_timeouts = program.info().tables.iter().any(|t| t.idle_timeout);
         let pipeline = Pipeline::new(program, target.options.clone());
         Self {
-            config: ForwardingPipelineConfig {
-                p4_device_config: json.into(),
-                ..Default::default()
-            },
-            schema: Schema::default(),
+            config,
+            schema,
             pipeline: Arc::new(Mutex::new(pipeline)),
             notes: Mutex::default(),
+            has_idle_timeouts,
         }
     }
 
@@ -169,16 +175,12 @@ impl Deployment {
 
     /// Returns true if the entries of a table can time out.
     pub fn has_idle_timeouts(&self) -> bool {
-        self.schema
-            .tables
-            .iter()
-            .any(|(_, table)| table.idle_timeout)
+        self.has_idle_timeouts
     }
 
-    /// Returns the entries whose idle time-out has expired.
-    pub fn idle_entries(&self, now: Nanos) -> Vec<TableEntry> {
+    /// Returns idle entries for controllers, without those of tables whose time-outs P4Info does not announce.
+    pub fn encode_idle_entries(&self, idle: &[IdleEntry], now: Nanos) -> Vec<TableEntry> {
         let notes = self.notes.lock();
-        let idle = self.pipeline.lock().poll_idle(now);
         let view = self.view(&notes, now);
         let entries = idle
             .iter()

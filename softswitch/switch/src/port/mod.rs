@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod dump;
 pub mod files;
+mod link_state;
 mod loopback;
 mod observed;
 mod offload;
@@ -18,6 +19,7 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_arch = "x86_64")]
 const CACHE_LINE: usize = 64;
 
+pub use link_state::LinkStates;
 pub use loopback::loopback;
 pub use receiver::Receiver;
 pub use transmitter::Transmitter;

@@ -10,7 +10,6 @@ use softswitch_thrift::interface::{IdError, Programs, SwapError, SwitchInfo, res
 use softswitch_thrift::wire::Binary;
 
 use super::Services;
-use crate::notifications::Lists;
 use crate::p4rt::deployment::LoadedProgram;
 
 impl Services {
@@ -69,7 +68,7 @@ impl Programs for Services {
         if let Some(deployment) = self.deployment() {
             deployment.reset_state();
             if let Some(notifications) = &self.device.notifications {
-                notifications.with_lists(deployment.pipeline(), Lists::reset);
+                notifications.reset(deployment.pipeline());
             }
         }
         *self.replication.lock() = Default::default();

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Digests for nanomsg subscribers, as p4-utils' controllers receive them.
+//! Digests, idle entries and ports for nanomsg subscribers, such as p4-utils' controllers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use softswitch::notifications::Notifications;
 use softswitch::p4rt::deployment::LoadedProgram;
+use softswitch::proto::p4::v1 as p4;
 use softswitch::thrift::Config;
 use softswitch_thrift::client::Client;
+use softswitch_thrift::interface::{EntryOptions, MatchExact, MatchParam, match_kind, resource};
+use softswitch_thrift::wire::Binary;
 
 use crate::common::features::{self, frame};
+use crate::common::network::{ip, with_veths};
 use crate::common::{DEVICE, TEST_TIMEOUT, TestSwitch};
 
 /// Starts a switch with the program, without P4Info, a Thrift client and a subscriber.
@@ -49,17 +54,59 @@ fn read(stream: &mut TcpStream, n: usize) -> Vec<u8> {
     bytes
 }
 
-/// A received message: the id of its list, its buffer, and its samples.
+/// Receives the next message with a topic; returns the rest of its header, after the device, and its content.
+fn receive_topic(stream: &mut TcpStream, topic: &[u8; 4]) -> (Vec<u8>, Vec<u8>) {
+    loop {
+        let len = u64::from_be_bytes(read(stream, 8).try_into().unwrap());
+        let message = read(stream, len as usize);
+        assert_eq!(message[4..12], DEVICE.to_le_bytes());
+        if message[..4] == *topic {
+            return (message[12..32].to_vec(), message[32..].to_vec());
+        }
+    }
+}
+
+/// Receives samples: the id of their list, their buffer, and the samples.
 fn receive(stream: &mut TcpStream) -> (i32, i64, Vec<u8>) {
-    let len = u64::from_be_bytes(read(stream, 8).try_into().unwrap());
-    let message = read(stream, len as usize);
-    assert_eq!(message[..4], *b"LEA|");
-    assert_eq!(message[4..12], DEVICE.to_le_bytes());
-    let list = i32::from_le_bytes(message[16..20].try_into().unwrap());
-    let buffer = i64::from_le_bytes(message[20..28].try_into().unwrap());
-    let samples = u32::from_le_bytes(message[28..32].try_into().unwrap()) as usize;
-    assert_eq!(message.len(), 32 + 8 * samples);
-    (list, buffer, message[32..].to_vec())
+    let (header, samples) = receive_topic(stream, b"LEA|");
+    let list = i32::from_le_bytes(header[4..8].try_into().unwrap());
+    let buffer = i64::from_le_bytes(header[8..16].try_into().unwrap());
+    let count = u32::from_le_bytes(header[16..20].try_into().unwrap()) as usize;
+    assert_eq!(samples.len(), 8 * count);
+    (list, buffer, samples)
+}
+
+/// Decodes numbers of 32 bits.
+fn numbers(bytes: &[u8]) -> Vec<i32> {
+    let words = bytes.chunks_exact(4);
+    assert!(words.remainder().is_empty(), "{bytes:?}");
+    let number = |word: &[u8]| i32::from_le_bytes(word.try_into().unwrap());
+    words.map(number).collect()
+}
+
+/// Receives idle entries: the id of their table, their buffer, and their handles.
+fn receive_idle(stream: &mut TcpStream) -> (i32, i64, Vec<i32>) {
+    let (header, handles) = receive_topic(stream, b"AGE|");
+    let buffer = i64::from_le_bytes(header[4..12].try_into().unwrap());
+    let counts = numbers(&header[12..]);
+    let handles = numbers(&handles);
+    assert_eq!(handles.len() as i32, counts[1]);
+    (counts[0], buffer, handles)
+}
+
+/// Receives messages about ports until one is about this port; returns whether it is up.
+fn receive_port(stream: &mut TcpStream, port: i32) -> bool {
+    loop {
+        let (header, states) = receive_topic(stream, b"PRT|");
+        let states = numbers(&states);
+        let states: Vec<(i32, i32)> = states.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+        assert_eq!(header[..4], (states.len() as u32).to_le_bytes());
+        assert_eq!(header[4..], [0; 16]);
+        if let Some((_, state)) = states.iter().find(|(number, _)| *number == port) {
+            assert!([0, 1].contains(state), "{states:?}");
+            return *state == 1;
+        }
+    }
 }
 
 /// The sample of a packet on port 1 from this source.
@@ -115,4 +162,98 @@ async fn samples_wait_for_size_or_timeout() {
     ] {
         assert!(refused.is_err());
     }
+}
+
+const SEEN: &str = "FeaturesIngress.seen";
+
+/// Adds an entry of the table `seen`; returns its handle.
+fn add_seen(client: &mut Client, source: u8) -> i32 {
+    let key = MatchParam {
+        kind: match_kind::EXACT,
+        exact: Some(MatchExact {
+            key: Binary(vec![0, 0, 0, 0, 0, source]),
+        }),
+        ..Default::default()
+    };
+    let options = EntryOptions::default();
+    let (table, action) = (SEEN.into(), "NoAction".into());
+    let added = client.bm_mt_add_entry(0, table, vec![key], action, vec![], options);
+    added.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_entries_are_sent_until_they_are_hit() {
+    let (switch, mut client, mut subscriber) = start().await;
+    let table = client.bm_get_id_from_name(0, resource::TABLE, SEEN.into());
+    let table = table.unwrap();
+    let handles = [1, 2].map(|source| add_seen(&mut client, source));
+    let begin = Instant::now();
+    client
+        .bm_mt_set_entry_ttl(0, SEEN.into(), handles[1], 100)
+        .unwrap();
+    for buffer in 0..3 {
+        let expected = (table, buffer, vec![handles[1]]);
+        assert_eq!(receive_idle(&mut subscriber), expected);
+    }
+    assert!(begin.elapsed() >= Duration::from_millis(300));
+    client.bm_reset_state().unwrap();
+    let handle = add_seen(&mut client, 3);
+    client
+        .bm_mt_set_entry_ttl(0, SEEN.into(), handle, 100)
+        .unwrap();
+    while receive_idle(&mut subscriber) != (table, 0, vec![handle]) {
+        // Messages from before the reset.
+    }
+    drop(switch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_entry_is_reported_to_subscribers_and_controllers() {
+    let (switch, mut client, mut subscriber) = start().await;
+    let mut controller = switch.controller_with(features::config()).await;
+    let entry = p4::TableEntry {
+        idle_timeout_ns: 50_000_000,
+        ..features::entry(
+            "seen",
+            &[features::exact(7)],
+            features::direct("NoAction", &[]),
+        )
+    };
+    controller.insert(entry.clone()).await.unwrap();
+    let handle = client.bm_mt_get_entries(0, SEEN.into()).unwrap()[0].entry_handle;
+    let (_, buffer, handles) = receive_idle(&mut subscriber);
+    assert_eq!((buffer, handles), (0, vec![handle]));
+    match controller.receive().await.unwrap() {
+        p4::stream_message_response::Update::IdleTimeoutNotification(list) => {
+            assert_eq!(list.table_entry[0].r#match, entry.r#match);
+        }
+        other => panic!("expected a notification, not {other:?}"),
+    }
+}
+
+#[test]
+fn ports_that_go_up_or_down_are_sent() {
+    with_veths(1, || {
+        ip("link set lo up");
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let (switch, mut client, mut subscriber) = start().await;
+            client
+                .bm_dev_mgr_add_port("p1".into(), 7, String::new())
+                .unwrap();
+            assert!(receive_port(&mut subscriber, 7), "the port was added");
+            for (command, is_up) in [
+                ("p1 down", false),
+                ("p1 up", true),
+                ("e1 down", false),
+                ("e1 up", true),
+            ] {
+                ip(&format!("link set {command}"));
+                assert_eq!(receive_port(&mut subscriber, 7), is_up, "{command}");
+                let ports = client.bm_dev_mgr_show_ports().unwrap();
+                assert_eq!((ports[1].port_num, ports[1].is_up), (7, is_up), "{command}");
+            }
+            switch.switch.stop().await;
+        });
+    });
 }

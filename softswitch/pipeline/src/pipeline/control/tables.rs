@@ -23,6 +23,8 @@ pub struct IdleEntry {
     pub table: TableId,
     /// The entry's key.
     pub key: EntryKey,
+    /// The entry's number in its table ([`Pipeline::entry_of_handle`]).
+    pub handle: u32,
 }
 
 /// The match fields of a packet for one table, packed for repeated lookups.
@@ -330,6 +332,7 @@ impl Pipeline {
                 idle.push(IdleEntry {
                     table: TableId(i as u32),
                     key: t.key(slot),
+                    handle: t.handle(slot),
                 });
             }
         }

@@ -45,16 +45,14 @@ impl Device {
 
     /// Waits until a digest list or the search for idle entries is due.
     async fn next_deadline(&self, idle_scan: Instant) {
-        let Some(deployment) = self.committed() else {
-            return std::future::pending().await;
-        };
-        let configs = deployment.digest_configs();
+        let configs = self.committed().map(|d| d.digest_configs());
+        let configs = configs.unwrap_or_default();
         let digest = self.digests.lock().next_deadline(&configs);
         let digest = digest.map(|at| {
             let wait = at.saturating_sub(self.dataplane.now());
             Instant::now() + Duration::from_nanos(wait)
         });
-        let idle = deployment.has_idle_timeouts().then_some(idle_scan);
+        let idle = self.with_idle_timeouts().map(|_| idle_scan);
         match digest.into_iter().chain(idle).min() {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
@@ -95,15 +93,29 @@ impl Device {
         self.dataplane.counters().packet_in_dropped.add(full);
     }
 
-    /// Notifies the controllers of idle entries.
+    /// Returns the deployment whose idle entries are reported.
+    fn with_idle_timeouts(&self) -> Option<Arc<Deployment>> {
+        let deployment = match self.notifications {
+            Some(_) => self.running(),
+            None => self.committed(),
+        };
+        deployment.filter(|d| d.has_idle_timeouts())
+    }
+
+    /// Notifies the controllers and the subscribers of [`notifications`](crate::notifications) of idle entries.
     fn notify_idle(&self) {
-        let Some(deployment) = self.committed().filter(|d| d.has_idle_timeouts()) else {
+        let Some(deployment) = self.with_idle_timeouts() else {
             return;
         };
-        let table_entry = deployment.idle_entries(self.dataplane.now());
-        if table_entry.is_empty() {
+        let now = self.dataplane.now();
+        let idle = deployment.pipeline().lock().poll_idle(now);
+        if idle.is_empty() {
             return;
         }
+        if let Some(notifications) = &self.notifications {
+            notifications.age(deployment.pipeline(), &idle);
+        }
+        let table_entry = deployment.encode_idle_entries(&idle, now);
         let timestamp = epoch_nanos();
         self.send_to_primaries(|role| {
             let access = deployment.access(role);

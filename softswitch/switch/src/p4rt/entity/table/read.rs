@@ -273,9 +273,10 @@ fn clamp(nanos: Nanos) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-/// Encodes an entry for an idle time-out notification.
+/// Encodes an entry for an idle time-out notification; `None` if P4Info does not announce time-outs of its table.
 pub fn encode_idle_entry(view: View<'_>, idle: &IdleEntry) -> Option<TableEntry> {
-    let (id, table) = view.schema.table_of(idle.table)?;
+    let table = view.schema.table_of(idle.table);
+    let (id, table) = table.filter(|(_, table)| table.idle_timeout)?;
     let state = view.look(|p| p.entry(idle.table, &idle.key)).ok()?;
     let note = view.notes.entry(idle.table, &idle.key);
     Some(TableEntry {
