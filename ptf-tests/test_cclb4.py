@@ -137,6 +137,20 @@ class CurrentAndFuture(BalancerTest):
         self.doRunTest(0.5, 2)
 
 
+class ScoresOfOneLoadOnly(BalancerTest):
+    """A load without a score leaves the server's leaf as it is."""
+
+    def runTest(self) -> None:
+        self.add_class(0, 0.5)
+        vip = self.make_vip(2)
+        self.report(vip, vip.servers[0], 2, 2)
+        self.report(vip, vip.servers[1], 20, 20)
+        self.site.delete(*self.site.score_entries(0, "ff", 0.5))
+        del self.shares[0]
+        self.report(vip, vip.servers[0], 31, 31)
+        self.assertEqual(vip.servers[0], self.begin(vip)[1])
+
+
 class PolicyChangesAtRunTime(BalancerTest):
     """The new policy chooses from the next SYN on, with the scores that the tree already has."""
 

@@ -35,6 +35,18 @@ class SourceFollowsX(MaskingTest):
                     self.comes_from(shown, conversation.response(self.random_dynamic(server, 1, key)), "INSIGHT")
 
 
+class ServersWithoutCookieAddressAreMasked(MaskingTest):
+    """Without the static cookie of the packet's epoch, the source is the VIP: the server's signals stay inside."""
+
+    def runTest(self) -> None:
+        self.install_keys(OTHER)
+        vip = self.make_quic(2, keys=(KEY,))
+        for server in vip.servers:
+            for x in (0, 1):
+                source = self.random_dynamic(server, x, OTHER)
+                self.comes_from(vip.at, self.new_conversation(vip).response(source), "INSIGHT")
+
+
 class AtMostTwoAddresses(MaskingTest):
     """Over a connection whose every packet has other signals the client sees the VIP, then the cookie address. No
     other bit changes."""

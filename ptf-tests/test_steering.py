@@ -4,6 +4,7 @@
 from frontage_ptf.cookie import plain_cid
 from frontage_ptf.frame import Frame
 from frontage_ptf.packets import Endpoint, Flow
+from frontage_ptf.names import DROPS
 from frontage_ptf.quic import QUIC4, QUIC6, long, short
 from frontage_ptf.site import Vip
 from frontage_ptf.switch import KEY, to_server
@@ -188,7 +189,7 @@ class FurtherSitesGetCopies(TunnelTest):
 
 
 class CopyWithoutTunnelIsDropped(TunnelTest):
-    """A copy to a site whose tunnel is not installed is dropped. The other copies leave."""
+    """A copy to a site whose tunnel is not installed is dropped and counted. The other copies leave."""
 
     def runTest(self) -> None:
         vip = self.make_service(QUIC6, 2, number=DECIDED)
@@ -203,6 +204,8 @@ class CopyWithoutTunnelIsDropped(TunnelTest):
         self.sent += 1
         expected = [self.to_site(n).out(frame, talk) for n in (2, 4)]
         self.assertEqual(sorted(expected), sorted(self.receive_all(2)))
+        dropped = self.client.counter("FrontageEgress.copy_drops")
+        self.assertEqual({"NO_TUNNEL": 1}, {DROPS[reason]: count for reason, count in dropped.items()})
 
 
 class LocalSiteIsOneOfTheCopies(TunnelTest):

@@ -234,6 +234,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     Ecn() ecn;
     ChecksumUpdate() checksum_update;
     Departures() departures;
+    counter(DROP_REASONS, CounterType.packets_and_bytes) copy_drops;
 
     apply {
         if (standard_metadata.instance_type == INSTANCE_NORMAL) {
@@ -253,6 +254,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             copies.apply(hdr, meta, standard_metadata.egress_rid);
             checksum_update.apply(hdr, meta);
             if (meta.verdict != VERDICT_CONTINUE) {
+                copy_drops.count((bit<32>)meta.verdict);
                 mark_to_drop(standard_metadata);
             }
         } else { // a worker packet

@@ -220,12 +220,16 @@ class Site:
         self.modify(self.entry(LB + "fallback.timeout", None, "set_timeout", ticks=ticks))
 
     def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
-        entries = []
-        for code in range(256):
-            for table, share in (("score_af", a), ("score_ff", 1 - a)):
-                match = {"score_class": score_class, "n_" + table[-2:]: code}
-                entries.append(self.entry(f"{LB}insight.{table}", match, "add_score", score=score(share, weight, decode(code, 3))))
-        self.insert(entries)
+        shares = {"af": a, "ff": 1 - a}
+        self.insert(entry for load, share in shares.items() for entry in self.score_entries(score_class, load, share, weight))
+
+    def score_entries(self, score_class: int, load: str, share: float, weight: float = 1.0) -> list[fy.P4TableEntry]:
+        """Return the scores of all codes of one load, "af" or "ff"."""
+        table = f"{LB}insight.score_{load}"
+        scores = ((code, score(share, weight, decode(code, 3))) for code in range(256))
+        return [
+            self.entry(table, {"score_class": score_class, f"n_{load}": code}, "add_score", score=score) for code, score in scores
+        ]
 
     def key_entries(self, key: Key) -> list[fy.P4TableEntry]:
         """Return the entries of a key. Unsealing applies the rounds of sealing in reverse order."""

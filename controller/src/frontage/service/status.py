@@ -26,6 +26,7 @@ _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"
 _REFUSALS = "aifo.refusals"
 _DROPS = "drops"
+_COPY_DROPS = "copy_drops"
 _OUTCOMES = "outcomes"
 
 
@@ -40,6 +41,7 @@ class Counters:
     senders: dict[tuple[str, int], Count]
     """Packets to clients from ports of real servers, by port name and SID of the server on whose behalf they were sent."""
     drops: dict[str, Count]
+    """Dropped packets and copies of packets, by reason."""
     outcomes: dict[str, Count]
     claims: dict[str, Count]
     """Insertions into the TCP connection table, by result."""
@@ -55,7 +57,8 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
     down_tables = [schema.table(name) for name in vip_block.DIPS]
     tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    indexed = await session.read_counters([schema.counter(name) for name in (_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)])
+    names = (_DROPS, _COPY_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)
+    indexed = await session.read_counters([schema.counter(name) for name in names])
     vips = {vip.name: vip for vip in config.vips}
     ports = {port.name: port.id for port in config.ports}
 
@@ -70,6 +73,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
         return direct.get(Key(table, (server.sid,)), Count())
 
+    copies = by_reason(_COPY_DROPS, reasons.drops())
     return Counters(
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},
@@ -77,7 +81,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
             (port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count())
             for port, sid in senders(config.real_servers, config.servers)
         },
-        drops=by_reason(_DROPS, reasons.drops()),
+        drops={name: count + copies[name] for name, count in by_reason(_DROPS, reasons.drops()).items()},
         outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
         claims=by_reason(_CLAIMS, reasons.claims()),
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),
