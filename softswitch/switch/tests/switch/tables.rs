@@ -268,7 +268,7 @@ async fn invalid_entry_is_refused_with_specified_code_and_changes_nothing() {
             "time since last hit",
             p4::TableEntry {
                 time_since_last_hit: Some(Default::default()),
-                ..good()
+                ..entry("seen", &[exact(1)], direct("NoAction", &[]))
             },
             Invalid,
         ),

@@ -17,6 +17,11 @@ use crate::proto::p4::v1::{TableEntry, update::Type};
 
 pub use read::{encode_idle_entry, read, read_with};
 
+/// The messages of `simple_switch_grpc`. Tests of p4-guide compare them word by word.
+const LAST_HIT_IN_WRITE: &str = "has_time_since_last_hit must not be set in WriteRequest";
+const UNSUPPORTED_TIMEOUT: &str =
+    "idle_timeout_ns must be set to 0 for tables which do not support idle timeout";
+
 /// Returns the table that an entity names.
 pub fn find(schema: &Schema, id: u32) -> P4Result<&Table> {
     schema.tables.get(id).ok_or_else(|| unknown("table", id))
@@ -60,6 +65,9 @@ pub fn write(schema: &Schema, operation: Type, entry: &TableEntry) -> P4Result<O
     if entry.is_const {
         return Err(P4Error::invalid("is_const must not be set in a write"));
     }
+    if entry.time_since_last_hit.is_some() {
+        return Err(P4Error::invalid(LAST_HIT_IN_WRITE));
+    }
     match entry.is_default_action {
         true => default_entry::write(schema, table, operation, entry),
         false => entry::write(schema, table, operation, entry),
@@ -85,7 +93,10 @@ fn decode_idle_timeout(table: &Table, entry: &TableEntry) -> P4Result<Nanos> {
     let invalid = |reason: &str| P4Error::invalid(format!("table {}: {reason}", table.name));
     let timeout = Nanos::try_from(entry.idle_timeout_ns)
         .map_err(|_| invalid("the idle time-out is negative"))?;
-    if (timeout != 0 || entry.time_since_last_hit.is_some()) && !table.idle_timeout {
+    if timeout != 0 && !table.idle_timeout {
+        return Err(P4Error::invalid(UNSUPPORTED_TIMEOUT));
+    }
+    if entry.time_since_last_hit.is_some() && !table.idle_timeout {
         return Err(invalid(
             "it does not support idle time-outs: set support_timeout in the program",
         ));
