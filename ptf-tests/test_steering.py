@@ -3,8 +3,8 @@
 
 from frontage_ptf.cookie import plain_cid
 from frontage_ptf.frame import Frame
-from frontage_ptf.packets import Endpoint, Flow
 from frontage_ptf.names import DROPS
+from frontage_ptf.packets import Endpoint, Flow
 from frontage_ptf.quic import QUIC4, QUIC6, long, short
 from frontage_ptf.site import Vip
 from frontage_ptf.switch import KEY, to_server

@@ -114,6 +114,23 @@ net.stop()
     assert len(rtts) == 5 and 60 <= min(rtts) < 90
 
 
+def test_switches_add_their_coverage_to_one_file(tmp_path: Path) -> None:
+    program = (Path(__file__).parent.parent / "python/softswitch/mininet/programs/wire.p4").resolve()
+    script = f"""
+net = network(LinearTopo(2, sopts={{"program": "{program}", "coverage": "coverage.info"}}))
+net.start()
+print("received:", len(times(net, 2)))
+net.stop()
+"""
+    output = run(tmp_path, script)
+    assert "received: 2" in output
+    lines = (tmp_path / "coverage.info").read_text().splitlines()
+    assert f"SF:{program}" in lines
+    # Both switches pass two requests and two replies.
+    assert max(int(line.split(",")[1]) for line in lines if line.startswith("DA:")) >= 8
+    assert program.name in (tmp_path / "coverage.html").read_text()
+
+
 def test_mn_knows_switch_host_and_link(tmp_path: Path) -> None:
     custom = subprocess.run([sys.executable, "-m", "softswitch.mininet"], capture_output=True, text=True, check=True).stdout.strip()
     chosen = ["--custom", custom, "--switch", "soft", "--host", "soft", "--link", "soft,bw=100,delay=1ms"]

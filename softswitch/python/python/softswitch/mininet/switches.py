@@ -36,6 +36,8 @@ class SoftSwitch(Switch):  # type: ignore[misc]
     - `thrift_port`: TCP port of BMv2's Thrift services, for `simple_switch_CLI`; default: none.
     - `cpu_port`: number of the port to the controller; default: none.
     - `log`: file for the log of packets; default: no log of packets.
+    - `coverage`: LCOV file that gets counts of the parts of the program that packets reached, when the switch stops. Switches
+      can share one. Default: no counts.
     - `options`: further options of softswitch, as one string or a sequence of words.
 
     Ports have the numbers of the interfaces: `s1-eth2` is port 2. `SoftLink` gives them rate, delay and loss.
@@ -53,6 +55,7 @@ class SoftSwitch(Switch):  # type: ignore[misc]
         thrift_port: int | None = None,
         cpu_port: int | None = None,
         log: str | Path | None = None,
+        coverage: str | Path | None = None,
         options: str | Sequence[str] = (),
         **params: Any,
     ) -> None:
@@ -61,7 +64,7 @@ class SoftSwitch(Switch):  # type: ignore[misc]
         self.device_id = int(digits[0]) if device_id is None and digits else device_id or 0
         self.grpc_port = FIRST_GRPC_PORT + self.device_id if grpc_port is None else grpc_port
         self.thrift_port, self.cpu_port = thrift_port, cpu_port
-        self._program, self._log = program, log
+        self._program, self._log, self._coverage = program, log, coverage
         self._options = options.split() if isinstance(options, str) else list(options)
         self._process: Process | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -79,6 +82,8 @@ class SoftSwitch(Switch):  # type: ignore[misc]
                 words += ["--link", f"{port}:{link}"]
         if self._log is not None:
             words += ["--log-file", str(self._log), "--log-flush"]
+        if self._coverage is not None:
+            words += ["--coverage", str(self._coverage)]
         if self.thrift_port is not None:
             words += ["--thrift-port", str(self.thrift_port)]
         words += [*self._options, "--", "--grpc-server-addr", f"127.0.0.1:{self.grpc_port}"]
