@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet replication engine: multicast groups and clone sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::error::StateError;
@@ -55,15 +55,15 @@ pub const MAX_CLONE_SESSION: u32 = (1 << 15) - 1;
 pub const MAX_MULTICAST_GROUP: u32 = (1 << 16) - 1;
 
 fn check_replicas(what: &str, replicas: &[Replica]) -> Result<(), StateError> {
-    for (i, r) in replicas.iter().enumerate() {
-        if replicas[..i].contains(r) {
-            return Err(StateError::Invalid {
-                what: what.to_owned(),
-                reason: format!("port {} instance {} is listed twice", r.port, r.instance),
-            });
-        }
+    let mut seen = HashSet::with_capacity(replicas.len());
+    let mut copies = replicas.iter().map(|r| (r.port, r.instance));
+    match copies.find(|copy| !seen.insert(*copy)) {
+        None => Ok(()),
+        Some((port, instance)) => Err(StateError::Invalid {
+            what: what.to_owned(),
+            reason: format!("port {port} instance {instance} is listed twice"),
+        }),
     }
-    Ok(())
 }
 
 /// Returns each replica, or its first backup whose port is up while its own port is down.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Multicast groups, and the replicas of groups and mirroring sessions in the pipeline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use softswitch_pipeline::{CloneSession, Replica, StateError};
@@ -68,27 +68,42 @@ impl Owner {
         Ok(())
     }
 
-    /// Writes the replicas that differ, or none of them.
-    fn write(self, cx: &mut Context<'_>, old: &Replicas, new: &Replicas) -> Written {
-        let changed = new
-            .iter()
-            .filter(|(id, replicas)| old.get(id) != Some(replicas));
-        for (n, (&id, replicas)) in changed.clone().enumerate() {
-            let set = self.set(cx, id, replicas, old.contains_key(&id));
-            if set.is_err() {
-                for (&id, _) in changed.take(n) {
-                    // The earlier replicas were valid.
-                    let undone = match old.get(&id) {
-                        Some(replicas) => self.set(cx, id, replicas, true),
-                        None => self.delete(cx, id),
-                    };
-                    debug_assert!(undone.is_ok(), "undoing: {undone:?}");
-                }
-                return set;
-            }
+    /// Writes what differs from before. `current` are the replicas in the pipeline.
+    fn write(
+        self,
+        cx: &mut Context<'_>,
+        current: &Replicas,
+        before: &Replicas,
+        after: &Replicas,
+    ) -> Written {
+        for (&id, replicas) in changed(before, after) {
+            self.set(cx, id, replicas, current.contains_key(&id))?;
         }
-        let mut gone = old.keys().filter(|id| !new.contains_key(id));
+        let mut gone = before.keys().filter(|id| !after.contains_key(id));
         gone.try_for_each(|&id| self.delete(cx, id))
+    }
+}
+
+/// Returns the objects with other replicas than before.
+fn changed<'a>(
+    before: &'a Replicas,
+    after: &'a Replicas,
+) -> impl Iterator<Item = (&'a u32, &'a Vec<Replica>)> {
+    after
+        .iter()
+        .filter(|(id, replicas)| before.get(id) != Some(replicas))
+}
+
+/// Checks that no object makes the same copy twice.
+fn check_unique<'a>(mut objects: impl Iterator<Item = (&'a u32, &'a Vec<Replica>)>) -> Result<()> {
+    let is_unique = |replicas: &Vec<Replica>| {
+        let mut seen = HashSet::new();
+        let mut copies = replicas.iter().map(|r| (r.port, r.instance));
+        copies.all(|copy| seen.insert(copy))
+    };
+    match objects.all(|(_, replicas)| is_unique(replicas)) {
+        true => Ok(()),
+        false => Err(MulticastError::Error),
     }
 }
 
@@ -136,19 +151,19 @@ impl Services {
             };
         }
         deployment.with_context(self.device.dataplane.now(), |cx| {
-            let [groups, sessions] = current(cx);
+            let current = current(cx);
             let mut pre = replication.pre.clone();
-            pre.adopt(&groups, &sessions);
+            pre.adopt(&current[0], &current[1]);
+            // P4Runtime can write replicas that BMv2 cannot express, so those that the function leaves alone stay as they are.
+            let before = [pre.replicas(), pre.session_replicas()];
             let result = f(&mut pre)?;
-            let new = pre.replicas();
-            Owner::Group
-                .write(cx, &groups, &new)
-                .map_err(error::multicast)?;
-            let written = Owner::Session.write(cx, &sessions, &pre.session_replicas());
-            if let Err(error) = written {
-                let undone = Owner::Group.write(cx, &new, &groups);
-                debug_assert!(undone.is_ok(), "undoing: {undone:?}");
-                return Err(error::multicast(error));
+            let after = [pre.replicas(), pre.session_replicas()];
+            for (before, after) in before.iter().zip(&after) {
+                check_unique(changed(before, after))?;
+            }
+            for (i, owner) in [Owner::Group, Owner::Session].into_iter().enumerate() {
+                let written = owner.write(cx, &current[i], &before[i], &after[i]);
+                written.map_err(error::multicast)?;
             }
             replication.pre = pre;
             Ok(result)

@@ -57,6 +57,13 @@ pub fn decode_map(map: &str) -> Result<Numbers> {
     Ok(bits.into_iter().flatten().collect())
 }
 
+/// Returns replicas in the order of nodes.
+fn sorted(replicas: &[Replica]) -> Vec<Replica> {
+    let mut sorted = replicas.to_vec();
+    sorted.sort_by_key(|replica| (replica.instance, replica.port));
+    sorted
+}
+
 impl Pre {
     /// Creates a group. An existing one stays, as in BMv2.
     pub fn create_group(&mut self, group: u32) {
@@ -209,8 +216,15 @@ impl Pre {
         replicas.collect()
     }
 
-    /// Takes over what P4Runtime has changed: groups and sessions with other replicas than the pipeline's are replaced. A
-    /// group gets one node for each replication id.
+    /// Deletes a group and its nodes.
+    fn remove_group(&mut self, group: u32) {
+        for node in self.groups.remove(&group).unwrap_or_default() {
+            self.nodes.remove(&node);
+        }
+    }
+
+    /// Takes over what P4Runtime has changed: groups and sessions with other replicas than the pipeline's are replaced, with
+    /// the groups' nodes. A group gets one node for each replication id.
     pub fn adopt(
         &mut self,
         groups: &BTreeMap<u32, Vec<Replica>>,
@@ -218,13 +232,14 @@ impl Pre {
     ) {
         let own = self.replicas();
         for &group in own.keys().filter(|group| !groups.contains_key(group)) {
-            self.destroy_group(group);
+            self.remove_group(group);
         }
-        for (&group, replicas) in groups
-            .iter()
-            .filter(|(group, r)| own.get(group) != Some(*r))
-        {
-            self.destroy_group(group);
+        let is_own = |group: &u32, replicas: &[Replica]| {
+            own.get(group)
+                .is_some_and(|own| sorted(own) == sorted(replicas))
+        };
+        for (&group, replicas) in groups.iter().filter(|(group, r)| !is_own(group, r)) {
+            self.remove_group(group);
             self.create_group(group);
             let mut ports_by_rid = BTreeMap::<u16, Numbers>::new();
             for replica in replicas {
@@ -344,5 +359,12 @@ mod tests {
         let before = pre.to_json();
         pre.adopt(&groups, &sessions);
         assert_eq!(pre.to_json(), before);
+        let unsorted = BTreeMap::from([(2, vec![replica(1, 4), replica(2, 0), replica(1, 0)])]);
+        pre.adopt(&unsorted, &sessions);
+        assert_eq!(pre.to_json(), before);
+        pre.adopt(&BTreeMap::from([(2, vec![replica(3, 7)])]), &sessions);
+        assert_eq!(pre.nodes.len(), 1, "the group's nodes are replaced");
+        pre.adopt(&BTreeMap::new(), &sessions);
+        assert!(pre.nodes.is_empty());
     }
 }

@@ -15,8 +15,8 @@ use softswitch_thrift::server::{MAX_CONNECTIONS, MAX_ELEMENTS};
 use softswitch_thrift::wire::Binary;
 use tonic::Code;
 
-use crate::common::features::{self, frame, l2};
-use crate::common::{TEST_TIMEOUT, TestSwitch};
+use crate::common::features::{self, clone_session, frame, l2, multicast_group, replica};
+use crate::common::{IntoEntity, TEST_TIMEOUT, TestSwitch};
 
 const L2: &str = "FeaturesIngress.l2";
 const ROUTES: &str = "FeaturesIngress.routes";
@@ -681,6 +681,41 @@ async fn both_interfaces_see_the_same_state() {
     client.bm_mc_mgrp_create(0, 3).unwrap();
     let read = controller.read(p4::PacketReplicationEngineEntry::default());
     assert_eq!(read.await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_of_p4runtime_stay_until_thrift_changes_them() {
+    let (switch, mut client) = start(2).await;
+    let mut controller = switch.controller_with(features::config()).await;
+    // Thrift cannot express these: a mirroring session has one port, and replication id 0.
+    let backed_up = p4::Replica {
+        backup_replicas: vec![p4::BackupReplica {
+            port: vec![3].into(),
+            instance: 4,
+        }],
+        ..replica(1, 4)
+    };
+    let session = clone_session(5, vec![replica(2, 1), replica(1, 7)]);
+    let group = multicast_group(2, vec![backed_up, replica(2, 0), replica(1, 0)]);
+    controller.insert(session).await.unwrap();
+    controller.insert(group).await.unwrap();
+    let all = p4::PacketReplicationEngineEntry::default;
+    let written = controller.read(all()).await.unwrap();
+    for _ in 0..2 {
+        let entries = client.bm_mc_get_entries(0).unwrap();
+        let entries: serde_json::Value = serde_json::from_str(&entries).unwrap();
+        assert_eq!(entries["mgrps"][0]["l1_handles"], serde_json::json!([0, 1]));
+        assert_eq!(client.mirroring_mapping_get_egress_port(5).unwrap(), -1);
+        assert!(client.bm_mc_node_destroy(0, 9).is_err());
+        client.bm_mc_mgrp_create(0, 3).unwrap();
+        client.bm_mc_mgrp_destroy(0, 3).unwrap();
+        assert_eq!(controller.read(all()).await.unwrap(), written);
+    }
+    client.mirroring_mapping_add(5, 2).unwrap();
+    client.bm_mc_mgrp_destroy(0, 2).unwrap();
+    let expected = clone_session(5, vec![replica(2, 0)]);
+    let read = controller.read(all()).await.unwrap();
+    assert_eq!(read, [expected.entity()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
