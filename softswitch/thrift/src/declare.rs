@@ -69,6 +69,20 @@ macro_rules! functions {
             }
         }
 
+        impl dyn $name {
+            /// The functions.
+            pub const FUNCTIONS: &'static [$crate::function::Function] = &[
+                $($crate::function::Function {
+                    name: concat!($service, ":", stringify!($function)),
+                    arguments: &[$($crate::function::Argument {
+                        id: $id,
+                        name: stringify!($arg),
+                        kind: stringify!($type),
+                    }),*],
+                },)*
+            ];
+        }
+
         impl $crate::client::Client {
             $($(#[$fn_doc])*
             ///

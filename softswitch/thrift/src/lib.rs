@@ -3,6 +3,7 @@
 //!
 //! - [`interface`] declares the functions of the services `standard`, `simple_pre_lag` and `simple_switch`.
 //!   Each subject is a trait that a server implements.
+//! - [`calls`] reads the messages of a client, with limits, and replies.
 //! - [`server`] serves implementations of these traits to TCP clients, with limits for messages and connections.
 //! - [`client`] calls the functions of a server.
 //!
@@ -11,8 +12,10 @@
 
 #![warn(missing_docs)]
 
+pub mod calls;
 pub mod client;
 mod declare;
+mod function;
 pub mod interface;
 pub mod server;
 pub mod service;

@@ -2,7 +2,7 @@
 //! A server: one thread accepts connections, and each connection has its own thread.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,43 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use thrift::protocol::{
-    TBinaryInputProtocol, TBinaryOutputProtocol, TInputProtocol, TMessageIdentifier, TMessageType,
-    TOutputProtocol, TType,
-};
+use thrift::ApplicationErrorKind;
+use thrift::protocol::TBinaryOutputProtocol;
 use thrift::transport::TBufferedWriteTransport;
-use thrift::{ApplicationError, ApplicationErrorKind, TConfiguration};
 
-/// Maximum size in bytes of a message; the largest are programs.
-pub const MAX_MESSAGE: usize = 64 << 20;
-
-/// Maximum number of elements of a list or map.
-pub const MAX_ELEMENTS: usize = 1 << 16;
-
-/// Maximum nesting of records.
-const MAX_DEPTH: usize = 16;
+use crate::calls::{self, Calls, Dispatch};
 
 /// Maximum number of connections; further ones are closed at once.
 pub const MAX_CONNECTIONS: usize = 256;
 
 /// Pause after a failed accept, such as for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The functions of a switch, by service.
-pub trait Dispatch: Send + Sync + 'static {
-    /// Serves a call as [`interface`](crate::interface)'s traits do. Returns false if the function is unknown.
-    ///
-    /// # Errors
-    /// If the connection fails, or the arguments are malformed.
-    fn serve(
-        &self,
-        service: &str,
-        function: &str,
-        sequence: i32,
-        input: &mut dyn TInputProtocol,
-        output: &mut dyn TOutputProtocol,
-    ) -> thrift::Result<bool>;
-}
 
 /// A running server, which stops when it is dropped.
 #[derive(Debug)]
@@ -163,32 +137,13 @@ impl Drop for End {
 
 /// Serves the calls of a connection until it ends.
 fn serve(stream: TcpStream, functions: &dyn Dispatch) {
-    let Ok(reading) = stream.try_clone() else {
+    let reading = stream.try_clone().map(BufReader::new);
+    let Some(mut calls) = reading.ok().and_then(|reader| Calls::new(reader).ok()) else {
         return;
     };
-    let reader = Limited {
-        inner: BufReader::new(reading),
-        left: MAX_MESSAGE,
-    };
-    let limits = TConfiguration::builder()
-        .max_message_size(Some(MAX_MESSAGE))
-        .max_frame_size(Some(MAX_MESSAGE))
-        .max_string_size(Some(MAX_MESSAGE))
-        .max_container_size(Some(MAX_ELEMENTS))
-        .max_recursion_depth(Some(MAX_DEPTH))
-        .build();
-    let Ok(limits) = limits else {
-        return;
-    };
-    // BMv2's server accepts the old form of messages, too.
-    let mut input = TBinaryInputProtocol::with_config(reader, false, limits);
     let mut output = TBinaryOutputProtocol::new(TBufferedWriteTransport::new(&stream), true);
-    loop {
-        input.transport.left = MAX_MESSAGE;
-        let Ok(message) = input.read_message_begin() else {
-            return;
-        };
-        let mut call = || answer(&message, functions, &mut input, &mut output);
+    while let Some(message) = calls.next_message() {
+        let mut call = || calls.answer(&message, functions, &mut output);
         // A fault in a function must not end the switch.
         let end = match catch_unwind(AssertUnwindSafe(&mut call)) {
             Ok(Ok(())) => continue,
@@ -197,7 +152,7 @@ fn serve(stream: TcpStream, functions: &dyn Dispatch) {
         };
         tracing::debug!("thrift: {}: {end}", message.name);
         // After a malformed message, the beginning of the next one is unknown.
-        let _ = refuse(
+        let _ = calls::refuse(
             &message,
             ApplicationErrorKind::ProtocolError,
             &end.to_string(),
@@ -205,71 +160,5 @@ fn serve(stream: TcpStream, functions: &dyn Dispatch) {
         );
         let _ = stream.shutdown(Shutdown::Both);
         return;
-    }
-}
-
-/// Reads the rest of a message and replies.
-fn answer(
-    message: &TMessageIdentifier,
-    functions: &dyn Dispatch,
-    input: &mut dyn TInputProtocol,
-    output: &mut dyn TOutputProtocol,
-) -> thrift::Result<()> {
-    if !matches!(
-        message.message_type,
-        TMessageType::Call | TMessageType::OneWay
-    ) {
-        return Err("the message is not a call".into());
-    }
-    let (service, function) = message.name.split_once(':').unwrap_or(("", &message.name));
-    if functions.serve(service, function, message.sequence_number, input, output)? {
-        return Ok(());
-    }
-    input.skip(TType::Struct)?;
-    input.read_message_end()?;
-    let reason = format!("unknown function {}", message.name);
-    refuse(
-        message,
-        ApplicationErrorKind::UnknownMethod,
-        &reason,
-        output,
-    )
-}
-
-/// Replies with an application error.
-fn refuse(
-    message: &TMessageIdentifier,
-    kind: ApplicationErrorKind,
-    reason: &str,
-    output: &mut dyn TOutputProtocol,
-) -> thrift::Result<()> {
-    let (name, sequence) = (&message.name[..], message.sequence_number);
-    output.write_message_begin(&TMessageIdentifier::new(
-        name,
-        TMessageType::Exception,
-        sequence,
-    ))?;
-    let error = ApplicationError::new(kind, reason);
-    thrift::Error::write_application_error_to_out_protocol(&error, output)?;
-    output.write_message_end()?;
-    output.flush()
-}
-
-/// A reader that ends after a number of bytes.
-struct Limited<R> {
-    inner: R,
-    left: usize,
-}
-
-impl<R: Read> Read for Limited<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !buffer.is_empty() {
-            let reason = format!("the message is longer than {MAX_MESSAGE} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-        }
-        let max = buffer.len().min(self.left);
-        let read = self.inner.read(&mut buffer[..max])?;
-        self.left -= read;
-        Ok(read)
     }
 }

@@ -30,11 +30,12 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use softswitch_pipeline::Program;
+use softswitch_thrift::calls::Dispatch;
 use softswitch_thrift::interface::{
     Calculations, Clock, Counters, DirectResources, Learning, Meters, Mirroring, Multicast, Ports,
     Profiles, Programs, Queues, Registers, Tables, ValueSets,
 };
-use softswitch_thrift::server::{Dispatch, Server};
+use softswitch_thrift::server::Server;
 use thrift::protocol::{TInputProtocol, TOutputProtocol};
 
 use crate::dataplane::PortControl;
@@ -63,16 +64,13 @@ pub fn start(config: Config, device: Arc<Device>, ports: PortControl) -> std::io
         thrift_port: config.listener.local_addr()?.port(),
         enable_swap: config.enable_swap,
         priority_queues: config.priority_queues,
-        device,
-        ports,
-        loaded: Mutex::default(),
-        replication: Mutex::default(),
+        ..Services::new(device, ports)
     };
     Server::start(config.listener, Arc::new(services))
 }
 
 /// The implementation of the services.
-struct Services {
+pub struct Services {
     thrift_port: u16,
     enable_swap: bool,
     priority_queues: u32,
@@ -91,6 +89,19 @@ struct Replication {
 }
 
 impl Services {
+    /// Returns the services of a device without a port of their own. Clients may replace the program.
+    pub fn new(device: Arc<Device>, ports: PortControl) -> Self {
+        Self {
+            thrift_port: 0,
+            enable_swap: true,
+            priority_queues: 1,
+            device,
+            ports,
+            loaded: Mutex::default(),
+            replication: Mutex::default(),
+        }
+    }
+
     /// Returns the deployment to which the functions refer.
     fn deployment(&self) -> Option<Arc<Deployment>> {
         let loaded = self.loaded.lock().clone();

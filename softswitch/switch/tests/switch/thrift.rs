@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use softswitch::p4rt::deployment::LoadedProgram;
 use softswitch::proto::p4::v1::{self as p4, entity::Entity as Kind};
 use softswitch::thrift::Config;
+use softswitch_thrift::calls::MAX_ELEMENTS;
 use softswitch_thrift::client::{CallError, Client};
 use softswitch_thrift::interface::*;
-use softswitch_thrift::server::{MAX_CONNECTIONS, MAX_ELEMENTS};
+use softswitch_thrift::server::MAX_CONNECTIONS;
 use softswitch_thrift::wire::Binary;
 use tonic::Code;
 
