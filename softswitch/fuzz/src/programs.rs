@@ -9,7 +9,7 @@ use softswitch::proto::p4::config::v1::P4Info;
 use softswitch::proto::p4::v1::ForwardingPipelineConfig;
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_p4c::{Options, compile};
-use softswitch_pipeline::Program;
+use softswitch_pipeline::{Info, Program};
 
 /// Source of a program with every kind of table and extern.
 pub const EVERYTHING: &str = include_str!("../../pipeline/tests/programs/everything.p4");
@@ -41,6 +41,13 @@ pub static PROGRAMS: LazyLock<[Program; 3]> = LazyLock::new(|| {
         let (json, _) = compiled(source);
         Program::load(&json).expect("the compiler's programs load")
     })
+});
+
+/// The names, widths and sizes of [`FEATURES`].
+pub static FEATURES_INFO: LazyLock<Info> = LazyLock::new(|| {
+    let json = String::from_utf8_lossy(&FEATURES_CONFIG.p4_device_config);
+    let program = Program::load(&json).expect("the compiler's programs load");
+    program.info().clone()
 });
 
 /// [`FEATURES`] as a P4Runtime config.

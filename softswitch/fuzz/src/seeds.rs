@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! First inputs of the fuzzer: valid ones, made from the programs' P4Info, so that it starts behind the first checks.
 
+use arbitrary::Unstructured;
 use prost::Message;
 use prost::bytes::Bytes;
 use softswitch::proto::p4::config::v1::{self as info, P4Info, match_field};
@@ -10,7 +11,9 @@ use softswitch::proto::p4::v1::{
     set_forwarding_pipeline_config_request::Action, stream_message_request::Update as ToSwitch,
     table_action, update::Type,
 };
+use softswitch_thrift::interface::functions;
 
+use crate::calls::message;
 use crate::programs::{EVERYTHING, FEATURES, FEATURES_CONFIG, ROUTER, compiled};
 use crate::server::wildcards;
 
@@ -21,9 +24,8 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "compiler" => SOURCES.map(|source| source.into()).into(),
         "json" => SOURCES.map(|source| compiled(source).0.into()).into(),
-        "packets" => (0..16u8)
-            .map(|i| (0..=255u8).map(|b| b.wrapping_mul(2 * i + 1)).collect())
-            .collect(),
+        "packets" | "thrift_calls" => (0..16u8).map(mixed).collect(),
+        "thrift" => calls(),
         "write" => writes().iter().map(Message::encode_to_vec).collect(),
         "read" => reads().iter().map(Message::encode_to_vec).collect(),
         "config" => configs().iter().map(Message::encode_to_vec).collect(),
@@ -33,6 +35,21 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             .collect(),
         other => panic!("unknown target {other}"),
     }
+}
+
+/// Returns 256 different bytes in an order that depends on `i`.
+fn mixed(i: u8) -> Vec<u8> {
+    let factor = i.wrapping_mul(2).wrapping_add(1);
+    (0..=255u8).map(|b| b.wrapping_mul(factor)).collect()
+}
+
+/// Returns a call of each Thrift function.
+fn calls() -> Vec<Vec<u8>> {
+    let call = |(function, i)| {
+        let bytes = mixed(i);
+        message(function, &mut Unstructured::new(&bytes))
+    };
+    functions().zip((0..=255).cycle()).map(call).collect()
 }
 
 /// Returns a batch that inserts or modifies an entity of every kind.

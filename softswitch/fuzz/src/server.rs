@@ -14,6 +14,7 @@ use softswitch::proto::p4::v1::{
     packet_replication_engine_entry::Type as Replication,
     set_forwarding_pipeline_config_request::Action, stream_message_request::Update as ToSwitch,
 };
+use softswitch::thrift::Services;
 use softswitch_pipeline::Options;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -48,8 +49,9 @@ pub struct Server {
     pub to_switch: mpsc::Sender<p4::StreamMessageRequest>,
     /// The primary's stream from the switch, after the arbitration response.
     pub from_switch: Streaming<p4::StreamMessageResponse>,
+    device: Arc<Device>,
     // Packet-out and digests need the engine's descriptors; the worker threads are not started.
-    _engine: Engine,
+    engine: Engine,
 }
 
 /// Runs a future to completion.
@@ -95,7 +97,7 @@ impl Server {
             None,
         );
         let device = Arc::new(device);
-        let mut client = P4RuntimeClient::new(Service::server(device));
+        let mut client = P4RuntimeClient::new(Service::server(Arc::clone(&device)));
         let (to_switch, requests) = mpsc::channel(64);
         let update = p4::MasterArbitrationUpdate {
             device_id: DEVICE,
@@ -116,8 +118,14 @@ impl Server {
             client,
             to_switch,
             from_switch,
-            _engine: engine,
+            device,
+            engine,
         }
+    }
+
+    /// Returns BMv2's Thrift services of the same device.
+    pub fn thrift(&self) -> Services {
+        Services::new(Arc::clone(&self.device), self.engine.port_control())
     }
 
     /// Creates a server that runs [`FEATURES`](crate::programs::FEATURES), which has every kind of entity.

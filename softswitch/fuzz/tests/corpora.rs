@@ -29,7 +29,17 @@ macro_rules! replay {
     )*};
 }
 
-replay!(compiler, json, packets, write, read, config, stream);
+replay!(
+    compiler,
+    json,
+    packets,
+    write,
+    read,
+    config,
+    stream,
+    thrift,
+    thrift_calls
+);
 
 #[test]
 fn switch_accepts_batch_with_every_entity() {

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| softswitch_fuzz::thrift_calls::run(data));
