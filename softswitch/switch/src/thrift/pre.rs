@@ -16,6 +16,9 @@ const MAX_NODES: usize = 4096;
 /// Largest number of a link aggregation group.
 const MAX_LAG: u16 = 256;
 
+/// Maximum length of a map of ports or link aggregation groups.
+const MAX_MAP: usize = 1 << 16;
+
 /// The hash by which BMv2 selects the port of a link aggregation group.
 const LAG_HASH: usize = 0xff;
 
@@ -45,8 +48,11 @@ pub struct Pre {
 /// Decodes a map of ports or link aggregation groups: a string of `0` and `1`, whose last character is number 0.
 ///
 /// # Errors
-/// `ERROR` if it has other characters.
+/// `ERROR` if it has other characters, or too many.
 pub fn decode_map(map: &str) -> Result<Numbers> {
+    if map.len() > MAX_MAP {
+        return Err(MulticastError::Error);
+    }
     let bits = (0..).zip(map.bytes().rev());
     let bits = bits.map(|(number, bit)| match bit {
         b'0' => Ok(None),
@@ -305,6 +311,9 @@ mod tests {
         assert_eq!(map("1001"), [0, 3].into());
         assert_eq!(map(""), Numbers::new());
         assert_eq!(decode_map("12"), Err(MulticastError::Error));
+        assert_eq!(map(&"1".repeat(MAX_MAP)).len(), MAX_MAP);
+        let longer = "0".repeat(MAX_MAP + 1);
+        assert_eq!(decode_map(&longer), Err(MulticastError::Error));
     }
 
     #[test]
