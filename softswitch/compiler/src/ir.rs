@@ -213,6 +213,8 @@ pub struct DefaultEntry {
 pub struct Table<'a> {
     pub name: String,
     pub decl: &'a Decl,
+    /// True if the egress pipeline declares it, and not the ingress pipeline.
+    pub in_egress: bool,
     pub keys: Vec<Key>,
     pub actions: Vec<TableAction>,
     pub default: Option<DefaultEntry>,

@@ -307,3 +307,132 @@ fn quotients_by_constants_are_computed() {
     let mut p = small("", "apply { hdr.h.b = hdr.h.a % 7 + hdr.h.a / 10; }");
     assert_eq!(send(&mut p, &[100, 0]), Some(vec![100, 12]));
 }
+
+#[test]
+fn conditional_expression_may_be_part_of_a_condition() {
+    let condition = "((hdr.h.a < 4 ? hdr.h.b == 1 : hdr.h.b == 2) ? hdr.h.a != 3 : hdr.h.a == 9)
+                     ? hdr.h.a > 1 : hdr.h.b == 3";
+    let expected = |a: u8, b: u8| {
+        let inner = if a < 4 { b == 1 } else { b == 2 };
+        let outer = if inner { a != 3 } else { a == 9 };
+        if outer { a > 1 } else { b == 3 }
+    };
+    let branch = format!("if ({condition}) {{ hdr.h.b = 100; }} else {{ hdr.h.b = 200; }}");
+    let value = format!("bool c = {condition}; hdr.h.b = c ? 8w100 : 200;");
+    for statement in [&branch, &value] {
+        let in_control = format!("apply {{ {statement} }}");
+        let in_action = format!(
+            "action a() {{ {statement} }}
+             table t {{ actions = {{ a; }} default_action = a; }} apply {{ t.apply(); }}"
+        );
+        for ingress in [in_control, in_action] {
+            let mut p = small("", &ingress);
+            for (a, b) in (0..12).flat_map(|a| (0..4).map(move |b| (a, b))) {
+                let result = if expected(a, b) { 100 } else { 200 };
+                assert_eq!(
+                    send(&mut p, &[a, b]),
+                    Some(vec![a, result]),
+                    "{a} {b} {ingress}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn conditional_expression_in_parser_decides() {
+    let mut p = small(
+        "if ((hdr.h.a == 1 ? hdr.h.b == 2 : hdr.h.b == 3) ? hdr.h.a < 5 : false) { hdr.h.a = 77; }",
+        "apply { }",
+    );
+    assert_eq!(send(&mut p, &[1, 2]), Some(vec![77, 2]));
+    assert_eq!(send(&mut p, &[1, 3]), Some(vec![1, 3]));
+    assert_eq!(send(&mut p, &[4, 3]), Some(vec![77, 3]));
+    assert_eq!(send(&mut p, &[9, 3]), Some(vec![9, 3]));
+}
+
+#[test]
+fn outcome_of_table_decides_compound_conditions() {
+    type Decision = fn(hit: bool, b: u8) -> bool;
+    let cases: [(&str, Decision); 11] = [
+        ("true && t.apply().hit", |hit, _| hit),
+        ("t.apply().hit == false", |hit, _| !hit),
+        ("!(t.apply().hit ? false : true)", |hit, _| hit),
+        ("false ? hdr.h.isValid() : t.apply().miss", |hit, _| !hit),
+        ("t.apply().hit && hdr.h.b == 5", |hit, b| hit && b == 5),
+        ("hdr.h.b == 5 || t.apply().hit", |hit, b| b == 5 || hit),
+        ("hdr.h.b == 5 ? t.apply().hit : true", |hit, b| {
+            b != 5 || hit
+        }),
+        ("t.apply().hit ? hdr.h.b == 5 : hdr.h.b == 6", |hit, b| {
+            b == if hit { 5 } else { 6 }
+        }),
+        ("t.apply().hit && false", |_, _| false),
+        ("t.apply().miss || true", |_, _| true),
+        ("false && t.apply().hit", |_, _| false),
+    ];
+    for (condition, expected) in cases {
+        let ingress = format!(
+            "table t {{ key = {{ hdr.h.a: exact; }} actions = {{ NoAction; }} const entries = {{ 1: NoAction(); }} }}
+             apply {{ if ({condition}) {{ hdr.h.b = 100; }} else {{ hdr.h.b = 200; }} }}"
+        );
+        let mut p = small("", &ingress);
+        for (a, b) in [(1, 5), (1, 6), (2, 5), (2, 6)] {
+            let result = if expected(a == 1, b) { 100 } else { 200 };
+            assert_eq!(send(&mut p, &[a, b]), Some(vec![a, result]), "{condition}");
+        }
+    }
+}
+
+#[test]
+fn algebraic_identities_keep_values() {
+    type Value = fn(a: u8, b: u8) -> u8;
+    let cases: [(&str, Value); 22] = [
+        ("hdr.h.a - 3 + 5", |a, _| a.wrapping_add(2)),
+        ("5 + hdr.h.a + 255", |a, _| a.wrapping_add(4)),
+        ("hdr.h.a << 1 << 2", |a, _| a << 3),
+        ("hdr.h.a >> 3 >> 2", |a, _| a >> 5),
+        ("hdr.h.a << 4 << 5", |_, _| 0),
+        ("(bit<8>) ((int<8>) hdr.h.a >> 3 >> 2)", |a, _| {
+            (a as i8 >> 5) as u8
+        }),
+        ("hdr.h.a * 3 * 5", |a, _| a.wrapping_mul(15)),
+        ("hdr.h.a & 0x3c & 0x0f", |a, _| a & 0x0c),
+        ("hdr.h.a | 3 | 0x30", |a, _| a | 0x33),
+        ("hdr.h.a ^ 3 ^ 9", |a, _| a ^ 10),
+        ("~hdr.h.a | ~hdr.h.b", |a, b| !a | !b),
+        ("~hdr.h.a & ~hdr.h.b", |a, b| !a & !b),
+        ("0 - hdr.h.a", |a, _| a.wrapping_neg()),
+        ("8w0 |-| hdr.h.a", |_, _| 0),
+        ("(bit<8>) (8s0 |-| (int<8>) hdr.h.a)", |a, _| {
+            (a as i8).saturating_neg() as u8
+        }),
+        ("hdr.h.a |-| hdr.h.a", |_, _| 0),
+        ("hdr.h.a |+| 255", |_, _| 255),
+        ("hdr.h.a == 1 ? hdr.h.b : hdr.h.b", |_, b| b),
+        ("!(hdr.h.a < hdr.h.b) ? 8w1 : 0", |a, b| u8::from(a >= b)),
+        ("!(hdr.h.a > hdr.h.b) ? 8w1 : 0", |a, b| u8::from(a <= b)),
+        ("(int<8>) hdr.h.a > 127 ? 8w1 : 0", |_, _| 0),
+        ("(int<8>) hdr.h.a >= 127 ? 8w1 : 0", |a, _| {
+            u8::from(a == 127)
+        }),
+    ];
+    for (expression, expected) in cases {
+        let mut p = small("", &format!("apply {{ hdr.h.b = {expression}; }}"));
+        for (a, b) in [
+            (0, 0),
+            (1, 7),
+            (9, 9),
+            (127, 128),
+            (128, 127),
+            (200, 255),
+            (255, 1),
+        ] {
+            assert_eq!(
+                send(&mut p, &[a, b]),
+                Some(vec![a, expected(a, b)]),
+                "{expression} of {a} and {b}"
+            );
+        }
+    }
+}

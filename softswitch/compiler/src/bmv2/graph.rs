@@ -55,6 +55,7 @@ impl Emitter<'_> {
         for t in several {
             self.place_shared(&mut g, t);
         }
+        self.place_unreached(&mut g, id == 1);
         let mut tables = std::mem::take(&mut g.tables);
         tables.reverse();
         let mut conditionals = std::mem::take(&mut g.conditionals);
@@ -255,6 +256,21 @@ impl Emitter<'_> {
         let v = self.table_node(table, &after);
         g.tables.push(v);
         g.placed.insert(table, after);
+    }
+
+    /// Emits nodes for tables that never run, as the control plane may write their entries.
+    fn place_unreached(&mut self, g: &mut Graph, egress: bool) {
+        let tables = self.ir.tables.iter().enumerate();
+        let unreached: Vec<usize> = tables
+            .filter(|(i, t)| t.in_egress == egress && !g.placed.contains_key(i))
+            .map(|(i, _)| i)
+            .collect();
+        for table in unreached {
+            let after = After::Always(None);
+            let v = self.table_node(table, &after);
+            g.tables.push(v);
+            g.placed.insert(table, after);
+        }
     }
 
     fn dispatch(&mut self, g: &mut Graph, table: usize, ways: &[(usize, Next)]) -> Next {

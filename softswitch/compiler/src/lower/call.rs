@@ -141,7 +141,7 @@ impl<'a> Lower<'a> {
     /// Lowers a body whose `return` ends only the body.
     pub(super) fn body_with_return(&mut self, body: &'a Block, value: Option<Val>) {
         let label = self.label();
-        self.returns.push(Return { label, value });
+        self.returns.push(Return { label, value, body });
         let loops = std::mem::take(&mut self.loops);
         let stmts = self.collect(|s| s.stmts(&body.stmts));
         self.loops = loops;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Constructors of scalar expressions that fold constants on the way.
 
+mod identity;
+
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive, Zero};
 
@@ -17,8 +19,24 @@ pub fn not(e: Ex) -> Ex {
     match e {
         Ex::Const(v, Scalar::Bool) => Ex::bool(v.is_zero()),
         Ex::Unary(UnOp::Not, inner, _) => *inner,
+        Ex::Binary(op, a, b, _) if opposite(op).is_some() => {
+            Ex::Binary(opposite(op).unwrap_or(op), a, b, Scalar::Bool)
+        }
         e => Ex::Unary(UnOp::Not, Box::new(e), Scalar::Bool),
     }
+}
+
+/// Returns the comparison with the opposite result.
+fn opposite(op: BinOp) -> Option<BinOp> {
+    Some(match op {
+        BinOp::Eq => BinOp::Ne,
+        BinOp::Ne => BinOp::Eq,
+        BinOp::Lt => BinOp::Ge,
+        BinOp::Ge => BinOp::Lt,
+        BinOp::Gt => BinOp::Le,
+        BinOp::Le => BinOp::Gt,
+        _ => return None,
+    })
 }
 
 pub fn and(a: Ex, b: Ex) -> Ex {
@@ -38,10 +56,13 @@ pub fn or(a: Ex, b: Ex) -> Ex {
 }
 
 pub fn cond(c: Ex, a: Ex, b: Ex) -> Ex {
-    match c.as_bool() {
-        Some(true) => a,
-        Some(false) => b,
-        None => {
+    match (c.as_bool(), a.as_bool(), b.as_bool()) {
+        (Some(true), ..) => a,
+        (Some(false), ..) => b,
+        (None, Some(true), Some(false)) => c,
+        (None, Some(false), Some(true)) => not(c),
+        _ if a == b => a,
+        _ => {
             let ty = a.ty();
             Ex::Cond(Box::new(c), Box::new(a), Box::new(b), ty)
         }
@@ -55,6 +76,7 @@ pub fn unary(op: UnOp, e: Ex) -> Ex {
         (UnOp::Plus, e) => e,
         (UnOp::Neg, Ex::Const(v, _)) => constant(&-v, ty),
         (UnOp::BitNot, Ex::Const(v, _)) => constant(&(-v - BigInt::one()), ty),
+        (UnOp::BitNot, Ex::Unary(UnOp::BitNot, inner, _)) => *inner,
         (op, e) => Ex::Unary(op, Box::new(e), ty),
     }
 }
@@ -82,20 +104,10 @@ pub fn binary(op: BinOp, l: Ex, r: Ex) -> Ex {
             _ => {}
         }
     }
-    // No unsigned number is below zero, nor above the largest of its width.
-    let zero = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(_)) if v.is_zero());
-    let largest = |e: &Ex| matches!(e, Ex::Const(v, Scalar::Bit(w)) if *v == ones(*w));
-    match op {
-        BinOp::Lt if zero(&r) || largest(&l) => return Ex::bool(false),
-        BinOp::Gt if zero(&l) || largest(&r) => return Ex::bool(false),
-        BinOp::Ge if zero(&r) || largest(&l) => return Ex::bool(true),
-        BinOp::Le if zero(&l) || largest(&r) => return Ex::bool(true),
-        _ => {}
-    }
     match (op, power_of_two(&r)) {
         (BinOp::Div, Some(n)) => binary(BinOp::Shr, l, Ex::bit(n, 32)),
         (BinOp::Mod, Some(n)) => binary(BinOp::BitAnd, l, Ex::Const(ones(n), ty)),
-        _ => Ex::Binary(op, Box::new(l), Box::new(r), ty),
+        _ => identity::reduce(op, l, r, ty),
     }
 }
 
@@ -121,6 +133,7 @@ pub fn cast(e: Ex, to: Scalar) -> Ex {
 
 pub fn slice(e: Ex, hi: u32, lo: u32) -> Ex {
     match e {
+        e if lo == 0 && e.ty() == Scalar::Bit(hi + 1) => e,
         Ex::Const(v, ty) => {
             let unsigned = wrap(&v, &crate::types::Type::Bit(ty.width()));
             constant(&(unsigned >> lo), Scalar::Bit(hi - lo + 1))

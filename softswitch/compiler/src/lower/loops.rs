@@ -48,8 +48,8 @@ impl<'a> Lower<'a> {
         }
         let (leave, next) = (self.label(), self.label());
         let mut known = true;
+        let mut rounds = 0;
         let all = self.collect(|s| {
-            let mut rounds = 0;
             loop {
                 match s.scalar(cond).as_bool() {
                     Some(true) => {}
@@ -74,6 +74,9 @@ impl<'a> Lower<'a> {
             }
         });
         if known {
+            if rounds == 0 {
+                self.unreached(|s| s.stmt(body));
+            }
             self.emit_labelled(leave, all);
         } else {
             self.run_time_loop(&counters, init, cond, update, body);
@@ -193,6 +196,14 @@ impl<'a> Lower<'a> {
                 }
             },
         };
+        if values.is_empty() {
+            self.unreached(|s| {
+                let place = s.loop_variable(var, &ty);
+                s.frame.set(var.id, place);
+                s.stmt(body);
+            });
+            return;
+        }
         let by_value = !self.writes(body, var.id) && values.iter().all(Val::is_const);
         let place = if by_value {
             Val::Unit

@@ -24,6 +24,7 @@ mod operator;
 mod packet;
 mod parser;
 mod program;
+mod reach;
 mod stmt;
 mod storage;
 mod switch;
@@ -34,7 +35,7 @@ mod visible;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::ast::{Decl, NodeId};
+use crate::ast::{Block, Decl, NodeId};
 use crate::diag::{Diagnostics, SourceMap, Span};
 use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
 use crate::types::{Type, Typed};
@@ -96,9 +97,10 @@ pub(crate) enum Place {
 }
 
 /// The target of `return`, and the storage for its value.
-struct Return {
+struct Return<'a> {
     label: Label,
     value: Option<Val>,
+    body: &'a Block,
 }
 
 /// An instance of a control or parser.
@@ -126,7 +128,7 @@ pub(crate) struct Lower<'a> {
     header_types: HashMap<String, usize>,
     union_types: HashMap<String, usize>,
     next_label: Label,
-    returns: Vec<Return>,
+    returns: Vec<Return<'a>>,
     /// Labels of the enclosing loops: `(break, continue)`.
     loops: Vec<(Label, Label)>,
     blocks: Vec<BlockInstance<'a>>,

@@ -9,7 +9,7 @@ use super::{Lower, fold};
 use crate::ast::{BinOp, Expr};
 use crate::check::fold_binary;
 use crate::diag::{Span, Warning};
-use crate::ir::{Ex, Scalar};
+use crate::ir::{Ex, StKind};
 use crate::types::{Const, Type};
 
 impl<'a> Lower<'a> {
@@ -66,22 +66,32 @@ impl<'a> Lower<'a> {
         result
     }
 
-    /// `l && f(x)`: the right side only runs if it decides.
-    pub(super) fn short_circuit(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
-        let left = self.scalar(l);
-        let tmp = self.temp(Scalar::Bool);
-        self.emit(crate::ir::StKind::Assign(tmp.clone(), left));
-        let more = self.collect(|s| {
-            let right = s.scalar(r);
-            s.emit(crate::ir::StKind::Assign(tmp.clone(), right));
-        });
+    /// `l && f(x)`: the right side runs only if it decides.
+    fn short_circuit(&mut self, op: BinOp, l: &'a Expr, r: &'a Expr) -> Val {
+        let (left, ran) = self.condition(l);
+        if let Some(known) = left.as_bool() {
+            if known == (op == BinOp::And) {
+                return Val::Scalar(self.scalar(r));
+            }
+            self.never_runs(l, ran, |s| {
+                s.eval(r);
+            });
+            return Val::Scalar(left);
+        }
+        let mut right = Ex::bool(false);
+        let mut more = self.collect(|s| right = s.scalar(r));
+        if more.is_empty() {
+            return Val::Scalar(fold::binary(op, left, right));
+        }
+        let result = self.stored(left);
+        more.extend(self.collect(|s| s.emit(StKind::Assign(result.clone(), right))));
         let (yes, no) = if op == BinOp::And {
             (more, Vec::new())
         } else {
             (Vec::new(), more)
         };
-        self.emit(crate::ir::StKind::If(tmp.clone(), yes, no));
-        Val::Scalar(tmp)
+        self.emit(StKind::If(result.clone(), yes, no));
+        Val::Scalar(result)
     }
 
     pub(super) fn eval_ternary(
@@ -91,33 +101,35 @@ impl<'a> Lower<'a> {
         a: &'a Expr,
         b: &'a Expr,
     ) -> Val {
-        let cond = self.scalar(c);
+        let (cond, ran) = self.condition(c);
         if let Some(known) = cond.as_bool() {
-            return self.eval(if known { a } else { b });
+            let (chosen, other) = if known { (a, b) } else { (b, a) };
+            self.never_runs(c, ran, |s| {
+                s.eval(other);
+            });
+            return self.eval(chosen);
         }
-        if !self.has_effects(a) && !self.has_effects(b) {
-            let (va, vb) = (self.eval(a), self.eval(b));
-            if let (Val::Scalar(x), Val::Scalar(y)) = (&va, &vb) {
-                return Val::Scalar(fold::cond(cond, x.clone(), y.clone()));
-            }
+        let (mut va, mut vb) = (Val::Unit, Val::Unit);
+        let mut yes = self.collect(|s| va = s.eval(a));
+        let mut no = self.collect(|s| vb = s.eval(b));
+        if yes.is_empty()
+            && no.is_empty()
+            && let (Val::Scalar(x), Val::Scalar(y)) = (&va, &vb)
+        {
+            return Val::Scalar(fold::cond(cond, x.clone(), y.clone()));
         }
         let ty = self.type_of(e.id);
         let target = self.allocate(&ty, "tmp");
-        let yes = self.collect(|s| {
-            let v = s.eval(a);
-            s.assign(&target, v);
-        });
-        let no = self.collect(|s| {
-            let v = s.eval(b);
-            s.assign(&target, v);
-        });
-        self.emit(crate::ir::StKind::If(cond, yes, no));
+        yes.extend(self.collect(|s| s.assign(&target, va)));
+        no.extend(self.collect(|s| s.assign(&target, vb)));
+        self.branch(cond, yes, no);
         target
     }
 
     /// `a == b` for values of any type.
     pub(super) fn equal(&mut self, a: &Val, b: &Val) -> Ex {
         match (a, b) {
+            _ if a == b => Ex::bool(true),
             (Val::Scalar(x), Val::Scalar(y)) => {
                 fold::binary(BinOp::Eq, x.clone(), fold::cast(y.clone(), x.ty()))
             }

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Statements.
 
+use super::reach::After;
 use super::value::Val;
 use super::{Lower, MAX_SIZE, Place, fold};
 use crate::ast::{BinOp, Decl, DeclKind, Expr, ExprKind, Stmt, StmtKind, UnOp};
 use crate::ir::{Ex, Label, St, StKind, Then};
-use crate::types::Callee;
 
 impl<'a> Lower<'a> {
     pub(super) fn stmts(&mut self, stmts: &'a [Stmt]) {
         for (i, s) in stmts.iter().enumerate() {
             self.stmt(s);
-            // Code after an unconditional jump never runs.
-            match self.out.last().map(|s| &s.kind) {
-                Some(StKind::Leave(_)) => break,
-                // The control plane sees the tables and actions there all the same, as in p4c.
-                Some(StKind::Exit) => {
-                    self.collect(|d| d.stmts(&stmts[i + 1..]));
+            let rest = &stmts[i + 1..];
+            if rest.is_empty() {
+                break;
+            }
+            match self.after(s) {
+                After::Runs => {}
+                After::NeverRuns => {
+                    self.unreached(|d| d.stmts(rest));
                     break;
                 }
-                _ => {}
+                After::Nothing => break,
             }
         }
     }
@@ -172,56 +174,48 @@ impl<'a> Lower<'a> {
     }
 
     fn if_stmt(&mut self, cond: &'a Expr, then: &'a Stmt, otherwise: Option<&'a Stmt>) {
-        if let Some((callee, positive)) = self.applied_condition(cond) {
-            let yes = self.collect(|s| s.stmt(then));
-            let no = self.collect(|s| {
-                if let Some(o) = otherwise {
-                    s.stmt(o);
-                }
-            });
-            let then = if positive {
-                Then::HitMiss(yes, no)
-            } else {
-                Then::HitMiss(no, yes)
-            };
-            self.apply_table(callee, then);
-            return;
-        }
-        let c = self.scalar(cond);
+        let (c, ran) = self.condition(cond);
+        let lower = |s: &mut Self, stmt: Option<&'a Stmt>| {
+            if let Some(stmt) = stmt {
+                s.stmt(stmt);
+            }
+        };
         match c.as_bool() {
-            Some(true) => self.stmt(then),
-            Some(false) => {
-                if let Some(o) = otherwise {
-                    self.stmt(o);
-                }
+            Some(known) => {
+                let (taken, other) = if known {
+                    (Some(then), otherwise)
+                } else {
+                    (otherwise, Some(then))
+                };
+                self.never_runs(cond, ran, |s| lower(s, other));
+                lower(self, taken);
             }
             None => {
                 let yes = self.collect(|s| s.stmt(then));
-                let no = self.collect(|s| {
-                    if let Some(o) = otherwise {
-                        s.stmt(o);
-                    }
-                });
-                self.emit(StKind::If(c, yes, no));
+                let no = self.collect(|s| lower(s, otherwise));
+                self.branch(c, yes, no);
             }
         }
     }
 
-    /// `t.apply().hit`, or its negation: the callee, and whether it means a hit.
-    fn applied_condition(&self, e: &'a Expr) -> Option<(&'a Expr, bool)> {
-        match &e.kind {
-            ExprKind::Unary(UnOp::Not, x) => self.applied_condition(x).map(|(c, p)| (c, !p)),
-            ExprKind::Member(base, name) => {
-                let ExprKind::Call { callee, .. } = &base.kind else {
-                    return None;
-                };
-                if !matches!(self.t.calls.get(&base.id)?.callee, Callee::TableApply(_)) {
-                    return None;
-                }
-                Some((callee, &*name.name == "hit"))
-            }
-            _ => None,
+    /// Emits a branch. If the last statement applies a table only to store the condition, the table's outcome is the
+    /// branch.
+    pub(super) fn branch(&mut self, cond: Ex, yes: Vec<St>, no: Vec<St>) {
+        if let Some(StKind::Apply {
+            then: Then::HitMiss(hit, miss),
+            ..
+        }) = self.out.last_mut().map(|s| &mut s.kind)
+            && let Some(on_hit) = stored_condition(hit, &cond)
+            && stored_condition(miss, &cond) == Some(!on_hit)
+        {
+            hit.pop();
+            miss.pop();
+            let (after_hit, after_miss) = if on_hit { (yes, no) } else { (no, yes) };
+            hit.extend(after_hit);
+            miss.extend(after_miss);
+            return;
         }
+        self.emit(StKind::If(cond, yes, no));
     }
 
     /// Runs what the declarations of a block do when it is applied.
@@ -248,6 +242,17 @@ impl<'a> Lower<'a> {
 
     pub(super) fn in_action(&self) -> bool {
         self.place == Place::Action
+    }
+}
+
+/// Returns the value of the condition after the statements, if the last one stores it.
+fn stored_condition(stmts: &[St], cond: &Ex) -> Option<bool> {
+    if let Ex::Unary(UnOp::Not, inner, _) = cond {
+        return stored_condition(stmts, inner).map(|value| !value);
+    }
+    match &stmts.last()?.kind {
+        StKind::Assign(place, value) if place == cond => value.as_bool(),
+        _ => None,
     }
 }
 

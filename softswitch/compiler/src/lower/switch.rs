@@ -13,29 +13,31 @@ impl<'a> Lower<'a> {
             self.switch_on_action(subject, table, cases);
             return;
         }
-        let value = self.scalar(subject);
+        let (value, ran) = self.condition(subject);
         let value = if cases.len() > 1 {
             self.snapshot(value)
         } else {
             value
         };
         let groups = group_cases(cases);
-        self.switch_chain(&value, &groups);
+        let shows_all = ran || self.is_bound_here(subject);
+        self.switch_chain(&value, &groups, shows_all);
     }
 
-    fn switch_chain(
-        &mut self,
-        value: &Ex,
-        groups: &[(Vec<&'a SwitchCase>, Option<&'a crate::ast::Block>)],
-    ) {
+    /// Compares the value with one group of cases after the other. `shows_all`: the control plane sees cases that can
+    /// never match, too.
+    fn switch_chain(&mut self, value: &Ex, groups: &[Group<'a>], shows_all: bool) {
         let Some(((labels, body), rest)) = groups.split_first() else {
             return;
         };
+        let body = |s: &mut Self| {
+            if let Some(b) = body {
+                s.stmts(&b.stmts);
+            }
+        };
         if labels.iter().any(|c| c.label.is_none()) {
             // `default` is the last group, and takes whatever got here.
-            if let Some(b) = body {
-                self.stmts(&b.stmts);
-            }
+            body(self);
             return;
         }
         let mut cond = Ex::bool(false);
@@ -44,17 +46,22 @@ impl<'a> Lower<'a> {
             let same = self.equal(&Val::Scalar(value.clone()), &l);
             cond = fold::or(cond, same);
         }
-        let body = |s: &mut Self| {
-            if let Some(b) = body {
-                s.stmts(&b.stmts);
-            }
-        };
         match cond.as_bool() {
-            Some(true) => body(self),
-            Some(false) => self.switch_chain(value, rest),
+            Some(true) => {
+                if shows_all {
+                    self.unreached(|s| s.switch_chain(value, rest, true));
+                }
+                body(self);
+            }
+            Some(false) => {
+                if shows_all {
+                    self.unreached(body);
+                }
+                self.switch_chain(value, rest, shows_all);
+            }
             None => {
                 let yes = self.collect(body);
-                let no = self.collect(|s| s.switch_chain(value, rest));
+                let no = self.collect(|s| s.switch_chain(value, rest, shows_all));
                 self.emit(StKind::If(cond, yes, no));
             }
         }
@@ -103,8 +110,11 @@ impl<'a> Lower<'a> {
     }
 }
 
+/// Labels with the block that they share.
+type Group<'a> = (Vec<&'a SwitchCase>, Option<&'a Block>);
+
 /// Cases that fall through share the next block.
-fn group_cases(cases: &[SwitchCase]) -> Vec<(Vec<&SwitchCase>, Option<&Block>)> {
+fn group_cases(cases: &[SwitchCase]) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
     let mut labels = Vec::new();
     for c in cases {

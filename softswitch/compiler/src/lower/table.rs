@@ -98,6 +98,7 @@ impl<'a> Lower<'a> {
         self.ir.tables.push(Table {
             name,
             decl: d,
+            in_egress: self.in_egress,
             keys: Vec::new(),
             actions: Vec::new(),
             default: None,
