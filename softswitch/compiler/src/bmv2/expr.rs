@@ -42,6 +42,16 @@ fn op(op: &str, left: Value, right: Value) -> Value {
     ]))
 }
 
+/// Emits `cond ? yes : no`, of numbers or of Booleans.
+fn choice(cond: Value, yes: Value, no: Value) -> Value {
+    expression(object([
+        ("op", json!("?")),
+        ("left", yes),
+        ("right", no),
+        ("cond", cond),
+    ]))
+}
+
 fn masked(v: Value, width: u32) -> Value {
     op("&", v, hexstr(&((BigInt::one() << width) - 1), width))
 }
@@ -150,9 +160,7 @@ impl Emitter<'_> {
             ),
             Ex::Unary(UnOp::Plus, x, _) => self.data(x),
             Ex::Cond(c, a, b, ty) if *ty != Scalar::Bool => {
-                let mut v = op("?", self.data(a), self.data(b));
-                v["value"]["cond"] = self.boolean(c);
-                v
+                choice(self.boolean(c), self.data(a), self.data(b))
             }
             Ex::Binary(o, a, b, ty) if *ty != Scalar::Bool => self.arithmetic(*o, a, b, *ty),
             Ex::Cast(x, to) if *to != Scalar::Bool => self.cast(x, *to),
@@ -233,15 +241,7 @@ impl Emitter<'_> {
             ),
             Ex::Unary(UnOp::Not, x, _) => op("not", Value::Null, self.boolean(x)),
             Ex::Cast(x, _) => op("d2b", Value::Null, self.data(x)),
-            Ex::Cond(c, a, b, _) => {
-                let yes = op("and", self.boolean(c), self.boolean(a));
-                let no = op(
-                    "and",
-                    op("not", Value::Null, self.boolean(c)),
-                    self.boolean(b),
-                );
-                op("or", yes, no)
-            }
+            Ex::Cond(c, a, b, _) => choice(self.boolean(c), self.boolean(a), self.boolean(b)),
             Ex::Binary(o, a, b, _) => match o {
                 BinOp::And => op("and", self.boolean(a), self.boolean(b)),
                 BinOp::Or => op("or", self.boolean(a), self.boolean(b)),
