@@ -117,9 +117,13 @@ class Generator:
     def __init__(self, seed: int):
         self.random = Random(seed)
         self._names = 0
+        # For BMv2, p4c refuses loops over ranges (and runs other loops at most once), and several applications of a table.
+        self._has_loops = self.random.random() < 0.15
+        self._has_repeats = self.random.random() < 0.15
         self.tables: list[tuple[str, list[str]]] = []
         """Names of the tables, and of their actions. Odd tables tell their action, and others whether they hit: BMv2 cannot
         distinguish both in one table."""
+        self._unused: list[int] = []
 
     def program(self) -> Program:
         base, a, b = self._fields("base", 5), self._fields("a", 3), self._fields("b", 3)
@@ -151,8 +155,9 @@ class Generator:
 
     def _ingress(self, scope: Scope) -> list[str]:
         self._declarations = []
-        for number in range(self.random.randint(1, 4)):
+        for number in range(self.random.randint(1, 6)):
             self._table(number, scope)
+            self._unused.append(number)
         self._declarations.append("counter(16, CounterType.packets_and_bytes) count;")
         first = "std.egress_spec = (bit<9>) h.base.kind & 7;"
         return [first, *(self.statement(scope, 0, True) for _ in range(self.random.randint(3, 12)))]
@@ -207,6 +212,12 @@ class Generator:
 
     def _binary(self, kind: Type, scope: Scope, depth: int) -> str:
         operator = self.random.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
+        if self.random.random() < 0.15:
+            # Compilers may simplify an operation on equal operands, or on a special constant.
+            operand = self.expression(kind, scope, depth + 1)
+            pair = [operand, self.random.choice((operand, self.literal(kind)))]
+            self.random.shuffle(pair)
+            return f"({pair[0]} {operator} {pair[1]})"
         return f"({self._two(kind, scope, depth, f' {operator} ')})"
 
     def _shift(self, kind: Type, scope: Scope, depth: int) -> str:
@@ -238,11 +249,15 @@ class Generator:
 
     def condition(self, scope: Scope, depth: int = 0) -> str:
         choice = self.random.random()
-        if depth < DEPTH and choice < 0.2:
-            operator = self.random.choice(("&&", "||"))
-            return f"({self.condition(scope, depth + 1)} {operator} {self.condition(scope, depth + 1)})"
+        if depth < DEPTH and choice < 0.27:
+            parts = [self.condition(scope, depth + 1) for _ in range(3)]
+            if choice < 0.07:
+                return f"({parts[0]} ? {parts[1]} : {parts[2]})"
+            if self.random.random() < 0.15:
+                parts[self.random.randrange(2)] = self.random.choice(("true", "false"))
+            return f"({parts[0]} {self.random.choice(('&&', '||', '==', '!='))} {parts[1]})"
         if choice < 0.3:
-            return f"(!{self.condition(scope, depth + 1)})" if depth < DEPTH else "true"
+            return f"(!{self.condition(scope, depth + 1)})" if depth < DEPTH else self.random.choice(("true", "false"))
         if choice < 0.45:
             return f"h.{self.random.choice([*self._optional])}.isValid()"
         operator = self.random.choice(("==", "!=", "<", "<=", ">", ">="))
@@ -297,8 +312,9 @@ class Generator:
         return f"if (h.{header}.isValid()) {self.block(scope.plus(*self._optional[header]), depth, ingress)}"
 
     def _switch(self, scope: Scope, depth: int, ingress: bool) -> str:
-        if ingress and self.tables[1::2] and self.random.random() < 0.5:
-            table, actions = self.random.choice(self.tables[1::2])
+        number = self._next_table(lambda n: n % 2 == 1) if ingress and self.random.random() < 0.5 else None
+        if number is not None:
+            table, actions = self.tables[number]
             label, on = self.random.choice(actions), f"{table}.apply().action_run"
         else:
             kind = Type(self.random.choice((3, 8, 16)))
@@ -310,6 +326,8 @@ class Generator:
         return f"{self.random.choice(wide)}[{kind.width - 1}:0]"
 
     def _loop(self, scope: Scope, depth: int, ingress: bool) -> str:
+        if not self._has_loops:
+            return self._assignment(scope, depth, ingress)
         name = self._name("i")
         inner = scope.plus((name, Type(8)), constant=True)
         # Compilers unroll loops, so they are short.
@@ -325,10 +343,28 @@ class Generator:
         return f"{{ {kind} {name} = {self.expression(kind, scope)}; {self.block(inner, depth, ingress)} }}"
 
     def _apply(self, scope: Scope, depth: int, ingress: bool) -> str:
-        if depth < 3 and self.random.random() < 0.6:
-            table, _ = self.random.choice(self.tables[::2])
-            return f"if ({table}.apply().{self.random.choice(('hit', 'miss'))}) {self.block(scope, depth, ingress)}"
-        return f"{self.random.choice(self.tables)[0]}.apply();"
+        is_tested = depth < 3 and self.random.random() < 0.6
+        number = self._next_table(lambda n: not is_tested or n % 2 == 0)
+        if number is None:
+            return self._assignment(scope, depth, ingress)
+        table, _ = self.tables[number]
+        if not is_tested:
+            return f"{table}.apply();"
+        outcome = f"{table}.apply().{self.random.choice(('hit', 'miss'))}"
+        other = self.random.choice(("true", "false", self.condition(scope, 2)))
+        operator = self.random.choice(("&&", "||", "=="))
+        forms = (outcome, outcome, f"!{outcome}", f"{other} {operator} {outcome}", f"{outcome} {operator} {other}")
+        return f"if ({self.random.choice((*forms, f'{other} ? {outcome} : false'))}) {self.block(scope, depth, ingress)}"
+
+    def _next_table(self, usable: Callable[[int], bool]) -> int | None:
+        """Return the number of a table that may be applied, or None if all have been."""
+        numbers = [n for n in (range(len(self.tables)) if self._has_repeats else self._unused) if usable(n)]
+        if not numbers:
+            return None
+        number = self.random.choice(numbers)
+        if not self._has_repeats:
+            self._unused.remove(number)
+        return number
 
     def _leave(self, scope: Scope, _depth: int, _ingress: bool) -> str:
         return f"if ({self.condition(scope)}) {{ {self.random.choice(('exit', 'return', 'mark_to_drop(std)'))}; }}"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from corpus import Sample
+from checks import p4info_difference
+from corpus import Sample, read
 from frontage.p4.p4info import Pipeline, PipelineError
 from peers import bmv2, softswitch
 from random_programs import Program, generate
@@ -70,6 +71,10 @@ class Comparison:
         if self.ours.name not in compiled:
             # A program that p4c rejects, too, is the generator's fault.
             return None if self.p4c and self.p4c.name in refusals else Failure("compiler", refusals[self.ours.name])
+        if self.p4c and self.p4c.name in compiled:
+            theirs, ours = (read(compiled[each.name][1]) for each in (self.p4c, self.ours))
+            if difference := p4info_difference(theirs, ours):
+                return Failure("P4Info", difference)
         try:
             targets = list(self._targets(compiled))
             one = Round(name, compiled[self.ours.name], seed, PACKETS, restrictions=Restrictions(cut=False))
