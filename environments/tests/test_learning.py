@@ -13,7 +13,7 @@ def test_expected_output_passes() -> None:
 def test_loss_and_missing_output_fail() -> None:
     assert fault_in("3 packets transmitted, 0 received, 100% packet loss\n", PING) is not None
     assert fault_in("*** Results: 50% dropped (1/2 received)\n", PINGALL) is not None
-    assert fault_in("", PING) == r"the output lacks `\b0% packet loss`: no output"
+    assert fault_in("", PING) == r"the output lacks `\b3 received, 0% packet loss`: no output"
 
 
 def test_fault_of_a_tool_prevails() -> None:
