@@ -75,7 +75,7 @@ def options(name: str) -> list[Option] | None:
     if path is None or "softswitch" in path.name:
         return None
     done = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    found = sorted(set(read(done.stdout + done.stderr)), key=lambda option: option.names[-1].lstrip("-").lower())
+    found = sorted(set(read(done.stdout + done.stderr)), key=lambda option: (option.names[-1].lstrip("-").lower(), option.names))
     if not found:
         raise SystemExit(f"{path}: no options in the output of --help: {done.stderr.strip()[:200]}")
     return found
