@@ -81,23 +81,37 @@ class History:
 
 def linearizable(operations: Sequence[Operation], start: State = (0, None)) -> bool:
     """Return whether a total order of the operations, consistent with their starts and ends, explains all results."""
+    return unexplained(operations, start) is None
+
+
+def unexplained(operations: Sequence[Operation], start: State = (0, None)) -> str | None:
+    """Search for an order that makes the operations `linearizable`. Return None, or text on where the search ended."""
     # A read with unknown outcome constrains nothing.
     todo = sorted((one for one in operations if one.end != NEVER or one.kind != "read"), key=lambda one: one.begin)
     required = sum(1 << i for i, one in enumerate(todo) if one.end != NEVER)
     seen: set[tuple[int, State]] = set()
-    stack: list[tuple[int, State]] = [(0, start)]
+    furthest = 0, start
+    stack = [furthest]
     while stack:
         done, state = stack.pop()
         if done & required == required:
-            return True
+            return None
         if (done, state) in seen:
             continue
         seen.add((done, state))
+        if done.bit_count() > furthest[0].bit_count():
+            furthest = done, state
         for bit, one in _next(todo, done):
             after = one.after(state)
             if after is not None:
                 stack.append((done | bit, after))
-    return False
+    done, state = furthest
+    candidates = "".join(f"\n  {one}" for _, one in _next(todo, done))
+    around = "".join(f"\n  {one}" for one in todo if one.result is not None and abs(one.result[0] - state[0]) <= 2)
+    return (
+        f"after {done.bit_count()} of {len(todo)} operations, the state is {state}, and none of these can be next:{candidates}\n"
+        f"Operations with results near this state:{around}"
+    )
 
 
 def _next(todo: Sequence[Operation], done: int) -> list[tuple[int, Operation]]:

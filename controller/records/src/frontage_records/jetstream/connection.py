@@ -32,6 +32,8 @@ ATTEMPT_TIMEOUT = 2.0
 OPERATION_TIMEOUT = 15.0
 """Seconds for a whole operation. A Raft group that has lost its leader elects a new one after 4 to 9 (nats-server's election
 timeout), unless candidates split the votes."""
+REPEATS_WINDOW = 2 * OPERATION_TIMEOUT
+"""Seconds for which servers remember the ids of stored messages. A message is repeated for at most `OPERATION_TIMEOUT`."""
 LOCAL_READ_TIMEOUT = 1.0
 """Seconds to wait for a mirror at this site before the origin is read."""
 _RETRY_DELAY = 0.05
@@ -168,8 +170,11 @@ class Connection:
             raise TimeoutError(str(error)) from None
         return found.seq or 0, found.data or b""
 
-    async def publish(self, subject: str, data: bytes, after: int) -> int:
+    async def publish(self, subject: str, data: bytes, after: int, write: str) -> int:
         """Store a message, if ``after`` is the sequence number of the subject's last message, or 0 for the first message.
+
+        A server that has stored the message with the id ``write`` recently (`REPEATS_WINDOW`) does not store it again, and answers as
+        it would have then, even if later messages follow.
 
         Returns the sequence number of the message once a majority of the Raft group has it. Raises OvertakenError (another message
         is stored), InFlightError, EngineError or SizeError (not done), NoAnswerError.
@@ -179,7 +184,7 @@ class Connection:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + OPERATION_TIMEOUT
-        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(after)}
+        headers = {api.Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(after), api.Header.MSG_ID.value: write}
         while True:
             try:
                 return (await self.context.publish(subject, data, headers=dict(headers))).seq

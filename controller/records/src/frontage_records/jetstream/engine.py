@@ -82,9 +82,7 @@ class JetStream(Store):
         location = await self.locator.find(guid)
         if location is None:
             raise NotFoundError(f"no such record: {guid}")
-        # Another server may have moved the whole group.
-        self.groups.forget(location.group.name)
-        return (await self.groups.get(location.group.name) or location.group).sites
+        return (await self.groups.current(location.group)).sites
 
     async def place(self, guid: str, sites: Collection[int]) -> None:
         self._check_open()

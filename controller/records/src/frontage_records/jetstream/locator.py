@@ -138,9 +138,10 @@ class RecordLocator:
         while True:
             try:
                 # Repeating is safe: only the first entry that follows is valid, so the write takes effect once.
-                return await self._connection.publish(reader.subject, entry.encode(), last)
+                return await self._connection.publish(reader.subject, entry.encode(), last, entry.write)
             except OvertakenError:
-                if not repeated:
+                # A server that has stored this message accepts it again instead.
+                if not doubt:
                     raise
             except InFlightError:
                 pass
@@ -149,25 +150,18 @@ class RecordLocator:
             except EngineError as error:
                 raise _unknown(guid, error) if repeated else error from None
             repeated = True
-            try:
-                first, last_read = await find_successor(reader, guid, entry.after)
-            except TrimmedError:
-                if not doubt:
-                    # With so many concurrent writers, the message in flight was one of theirs.
-                    raise OvertakenError from None
-                raise _unknown(guid, "too many writes since") from None
-            except EngineError as error:
-                raise _unknown(guid, error) from None
-            if first is not None:
-                if first.write != entry.write:
-                    raise OvertakenError
-                return None
+            if doubt:
+                first, last_read = await _successor(reader, guid, entry.after)
+                if first is not None:
+                    if first.write != entry.write:
+                        raise OvertakenError
+                    return None
+                if last_read > last:
+                    # Invalid messages come in between.
+                    last = last_read
+                    entry = replace(entry, last=last)
             if loop.time() > deadline:
                 raise _unknown(guid, doubt or "refused without a newer message")
-            if last_read > last:
-                # Invalid messages come in between.
-                last = last_read
-                entry = replace(entry, last=last)
             await asyncio.sleep(RETRY_DELAY)
 
     async def move(self, guid: str, sites: Sequence[int]) -> None:
@@ -239,6 +233,16 @@ class RecordLocator:
         self._cached.move_to_end(guid)
         if len(self._cached) > _MAX_CACHED:
             self._cached.popitem(last=False)
+
+
+async def _successor(reader: LogReader, guid: str, after: int) -> tuple[Entry | None, int]:
+    """Call `find_successor` for a write that may be done: each error means that its outcome is unknown."""
+    try:
+        return await find_successor(reader, guid, after)
+    except TrimmedError:
+        raise _unknown(guid, "too many writes since") from None
+    except EngineError as error:
+        raise _unknown(guid, error) from None
 
 
 def _unknown(guid: str, why: object) -> OutcomeUnknownError:

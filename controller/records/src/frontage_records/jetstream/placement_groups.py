@@ -22,7 +22,7 @@ from nats.js import api
 from nats.js.errors import BadRequestError, NotFoundError
 
 from frontage_records.errors import EngineError, SiteError
-from frontage_records.jetstream.connection import Connection
+from frontage_records.jetstream.connection import REPEATS_WINDOW, Connection
 from frontage_records.jetstream.log import HISTORY
 from frontage_records.ring import Ring, partition
 
@@ -89,6 +89,11 @@ class PlacementGroups:
     def forget(self, name: str) -> None:
         """Remove a group from the cache."""
         self._known.pop(name, None)
+
+    async def current(self, group: PlacementGroup) -> PlacementGroup:
+        """Return the group as it is now, because another server may have moved it. Raises EngineError."""
+        self.forget(group.name)
+        return await self.get(group.name) or group
 
     async def get(self, name: str) -> PlacementGroup | None:
         """Return a group; None if it does not exist. Raises EngineError."""
@@ -235,6 +240,7 @@ class PlacementGroups:
             max_msgs_per_subject=HISTORY,
             placement=api.Placement(tags=[tag(group.sites[0])]),
             republish=api.RePublish(src=group.subject("*"), dest=f"{CHANGES}.{{{{wildcard(1)}}}}"),
+            duplicate_window=REPEATS_WINDOW,
             # Only the leader answers reads, because followers may not have the last write yet.
             allow_direct=False,
         )
