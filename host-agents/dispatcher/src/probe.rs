@@ -68,15 +68,15 @@ fn probe_family(addresses: &[IpAddr], echo: &EchoProtocol) -> io::Result<Vec<Rtt
     let id: u16 = rand::random();
     let mut sent = HashMap::default();
     for (number, address) in (0_u16..).zip(addresses) {
+        // Before the request is sent: a time after it would hide how long this thread waits for a core.
+        let began = Instant::now();
+        let destination = SocketAddr::new(*address, 0).into();
         // An address without a route only loses its own measurement.
         if socket
-            .send_to(
-                &encode_request(echo, id, number),
-                &SocketAddr::new(*address, 0).into(),
-            )
+            .send_to(&encode_request(echo, id, number), &destination)
             .is_ok()
         {
-            sent.insert(number, (*address, Instant::now()));
+            sent.insert(number, (*address, began));
         }
     }
     let end = Instant::now() + REPLY_TIMEOUT;
