@@ -200,15 +200,15 @@ impl Session {
         };
         self.begin_end();
         let delegator = &client.delegator;
-        // A client that lacks the packets before the next number cannot decode it.
-        let is_unreachable = self.unreachable_since().is_some();
         if next.is_some() {
+            // The real server has not begun these and never will, so the balancer can answer them itself.
             self.streams.reject_pending();
         } else {
             // The exchanges reclaim their streams as lost.
             self.streams.lose_all();
         }
-        let next = next.filter(|_| !is_unreachable);
+        // A client that lacks the packets before the next number cannot decode it.
+        let next = next.filter(|_| self.unreachable_since().is_none());
         match next.map(|next| delegator.return_path(self.delegation, next)) {
             Some(Ok(())) => _ = counters.returned.fetch_add(1, Relaxed),
             failed => {

@@ -96,6 +96,7 @@ impl Events {
                 return None;
             }
             self.wait().await;
+            self.feedback.rearm();
             self.check_address();
             self.feedback.pending().take(&mut self.queue);
         }

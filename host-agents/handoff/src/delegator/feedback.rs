@@ -61,7 +61,7 @@ pub(super) struct Pending {
     connection_id: Option<ConnectionId>,
     is_unreachable: bool,
     is_closed: bool,
-    /// True if the owner has been notified since it last took the feedback.
+    /// True if the owner has been notified and has not reacted yet.
     is_notified: bool,
 }
 
@@ -106,6 +106,12 @@ impl Feedback {
                 pending.ecn = ecn.or(pending.ecn);
             }
         });
+    }
+
+    /// Let the next addition notify the owner again. The owner calls this before it checks the client's address and takes
+    /// the feedback. Otherwise it would miss an address that changes between these two.
+    pub(super) fn rearm(&self) {
+        self.pending().is_notified = false;
     }
 
     /// Wake the owner to check the client's address.
@@ -217,7 +223,6 @@ impl Pending {
 
     /// Move everything to `events`, in the order in which the real server needs it.
     pub(super) fn take(&mut self, events: &mut VecDeque<Event>) {
-        self.is_notified = false;
         events.extend(self.keys.take().map(Event::Keys));
         events.extend(self.connection_id.take().map(Event::ConnectionId));
         let frames = self.take_frames();
@@ -230,5 +235,36 @@ impl Pending {
         if self.is_closed {
             events.push_back(Event::Closed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn is_ready(feedback: &Feedback) -> bool {
+        feedback.ready.notified().now_or_never().is_some()
+    }
+
+    #[test]
+    fn addition_while_owner_takes_feedback_notifies_again() {
+        let feedback = Feedback::default();
+        feedback.wake();
+        assert!(is_ready(&feedback));
+        feedback.rearm();
+        feedback.wake();
+        feedback.pending().take(&mut VecDeque::new());
+        assert!(is_ready(&feedback) && !is_ready(&feedback));
+    }
+
+    #[test]
+    fn additions_until_owner_reacts_notify_once() {
+        let feedback = Feedback::default();
+        feedback.wake();
+        assert!(is_ready(&feedback));
+        feedback.set_credit(1);
+        assert!(!is_ready(&feedback));
     }
 }

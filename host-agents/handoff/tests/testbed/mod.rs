@@ -13,7 +13,7 @@ use frontage_quic::session::{
 };
 use frontage_quic::socket::Socket;
 use frontage_quic_wire::parameters::Parameters;
-use frontage_testkit::Nat;
+use frontage_testkit::{Nat, TEST_TIMEOUT};
 use noq::crypto::rustls::QuicClientConfig;
 use noq::{
     Endpoint, EndpointConfig, OpenPath, PathStatus, Runtime as _, TokioRuntime, TransportConfig,
@@ -67,9 +67,6 @@ impl Observer for NonceRecorder {
         self.delegator.sealed_remotely(generation)
     }
 }
-
-/// Deadline of [`wait_for`].
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Both ends of a connection.
 pub struct Testbed {
