@@ -36,7 +36,7 @@ def moved(box: Sandbox, made_of: Programs) -> dict[str, Any]:
 
 
 @needs_root
-@pytest.mark.slow(seconds=55)
+@pytest.mark.slow(seconds=75)
 def test_service_follows_demand_without_failed_request(tmp_path: Path) -> None:
     made_of = programs()
     seen = Sandboxed(lambda box: moved(box, made_of), tmp_path).result()
@@ -48,7 +48,8 @@ def test_service_follows_demand_without_failed_request(tmp_path: Path) -> None:
     assert new["region"] > 0
     assert (seen["before"], seen["after"]) == ([1], [2])
     # These are the controller's epochs, which are long on a slow machine.
-    assert 1 <= seen["shown"] <= seen["decided"] <= seen["active"] <= EPOCHS
+    steps = [seen[step] for step in ("shown", "decided", "active")]
+    assert steps == sorted(steps) and steps[0] >= 1 and steps[-1] <= EPOCHS, steps
     # No measurement is below its distance, and the new site is nearer.
     assert min(seen["far"]) >= seen["rtt"]
     assert median(seen["near"]) < seen["rtt"] < median(seen["far"])

@@ -128,7 +128,7 @@ def test_downloads_keep_rate_during_flood(tmp_path: Path) -> None:
     assert all(len(done["sources"]) == 1 for done in result["downloads"]), "one connection each"
     assert not BROKEN & {name for name, count in result["drops"].items() if count}, result["drops"]
     for quiet, flooded in zip(*result["pace"], strict=True):
-        assert flooded > 0.9 * quiet, result["pace"]
+        assert flooded > 0.75 * quiet, result["pace"]
     assigned = sum(count for name, count in result["steering"].items() if name.startswith("assigned-"))
     hashed = result["steering"]["hashed-handshake"]
     # Above two thirds of the handshake table, many entries are taken: the switch then uses a hash, and counts that.

@@ -23,7 +23,7 @@ mod lossy;
 mod nat;
 
 /// Time after which [`wait_for`] gives up.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 static NAMESPACES: AtomicU32 = AtomicU32::new(0);
 
 /// A network namespace and the processes in it.

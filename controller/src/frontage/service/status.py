@@ -73,7 +73,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
         return direct.get(Key(table, (server.sid,)), Count())
 
-    copies = by_reason(_COPY_DROPS, reasons.drops())
+    dropped_copies = by_reason(_COPY_DROPS, reasons.drops())
     return Counters(
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},
@@ -81,7 +81,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
             (port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count())
             for port, sid in senders(config.real_servers, config.servers)
         },
-        drops={name: count + copies[name] for name, count in by_reason(_DROPS, reasons.drops()).items()},
+        drops={name: count + dropped_copies[name] for name, count in by_reason(_DROPS, reasons.drops()).items()},
         outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
         claims=by_reason(_CLAIMS, reasons.claims()),
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::{Said, read, said};
 use test_requirements::require;
 
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const PYTHON: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../build/quic-clients/bin/python"

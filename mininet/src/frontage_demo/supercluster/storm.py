@@ -145,10 +145,11 @@ class Storm:
 
     async def _class(self, home: int) -> PlacementGroup:
         guid = next(guid for guid, site in self.result.homes.items() if site == home)
-        found = await self._stores[home].groups.partition(guid, make=False)
-        if found is None:
+        groups = self._stores[home].groups
+        known = await groups.partition(guid, make=False)
+        if known is None:
             raise StormError(f"the class of {guid} is gone")
-        return found
+        return await groups.current(known)
 
     async def _status(self, home: int) -> moves.GroupStatus:
         # The home site is the least likely to be down.
