@@ -13,7 +13,7 @@ use softswitch_p4c::Format;
 use softswitch_p4c::diag::{Action, Policy};
 use unused::Unused;
 
-/// Compiles a P4_16 program (v1model) to BMv2 JSON and P4Info.
+/// Compiles a P4_16 program (v1model or PSA) to BMv2 JSON and P4Info.
 #[derive(Parser)]
 #[command(
     name = "softswitch-p4c",
@@ -24,7 +24,7 @@ use unused::Unused;
                   (the current one by default), which is created."
 )]
 pub struct Cli {
-    /// The program; core.p4 and v1model.p4 are built in.
+    /// The program; core.p4, v1model.p4 and psa.p4 are built in.
     #[arg(required_unless_present_any = ["help_pragmas", "help_targets", "list_frontend_passes", "list_midend_passes"])]
     pub program: Option<PathBuf>,
 
@@ -84,9 +84,9 @@ pub struct Cli {
     #[arg(long)]
     pub emit_externs: bool,
 
-    /// The architecture.
-    #[arg(long, short = 'a', default_value = "v1model", value_parser = ["v1model"])]
-    pub arch: String,
+    /// The architecture of the program; without this option, that of its package.
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = ["v1model", "psa"])]
+    pub arch: Option<String>,
 
     /// The target.
     #[arg(long, short = 'b', default_value = "bmv2", value_parser = ["bmv2"])]

@@ -27,6 +27,7 @@ pub enum Arg {
     Named(&'static str, String),
     Str(String),
     Vector(Vec<Ex>),
+    FieldList(Vec<Ex>),
 }
 
 pub type Label = u32;
@@ -110,6 +111,8 @@ pub struct Checksum {
 #[derive(Clone, Debug)]
 pub struct HeaderType {
     pub name: String,
+    /// True if its instances are metadata of the architecture.
+    pub is_metadata: bool,
     pub fields: Vec<(String, Scalar)>,
 }
 
@@ -157,6 +160,14 @@ pub struct Storage {
     pub union_types: Vec<UnionType>,
     pub unions: Vec<UnionInstance>,
     pub union_stacks: Vec<UnionStackInstance>,
+}
+
+impl Storage {
+    /// Returns true for a header instance that holds variables or the architecture's metadata.
+    pub fn is_metadata(&self, header: &str) -> bool {
+        let metadata = |h: &HeaderInstance| self.header_types[h.header_type].is_metadata;
+        header == SCALARS || self.headers.iter().any(|h| metadata(h) && h.name == header)
+    }
 }
 
 /// An action with its body, as one table (or several) uses it.
@@ -213,8 +224,8 @@ pub struct DefaultEntry {
 pub struct Table<'a> {
     pub name: String,
     pub decl: &'a Decl,
-    /// True if the egress pipeline declares it, and not the ingress pipeline.
-    pub in_egress: bool,
+    /// Index of the pipeline that declares it.
+    pub pipeline: usize,
     pub keys: Vec<Key>,
     pub actions: Vec<TableAction>,
     pub default: Option<DefaultEntry>,
@@ -229,8 +240,69 @@ pub struct Table<'a> {
     pub meter: Option<usize>,
 }
 
+/// An architecture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Architecture {
+    #[default]
+    V1Model,
+    Psa,
+}
+
+impl Architecture {
+    /// The name on the command line, in P4Info and of the include file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1Model => "v1model",
+            Self::Psa => "psa",
+        }
+    }
+
+    /// The kind of an extern type's instances, by the type's name.
+    pub fn object_kind(self, extern_name: &str) -> ObjectKind {
+        use ObjectKind as K;
+        match (self, extern_name) {
+            (Self::V1Model, "counter") | (Self::Psa, "Counter") => K::Counter,
+            (Self::V1Model, "direct_counter") | (Self::Psa, "DirectCounter") => K::DirectCounter,
+            (Self::V1Model, "meter") | (Self::Psa, "Meter") => K::Meter,
+            (Self::V1Model, "direct_meter") | (Self::Psa, "DirectMeter") => K::DirectMeter,
+            (Self::V1Model, "register") | (Self::Psa, "Register") => K::Register,
+            (Self::V1Model, "action_profile") | (Self::Psa, "ActionProfile") => K::ActionProfile,
+            (Self::V1Model, "action_selector") | (Self::Psa, "ActionSelector") => K::ActionSelector,
+            (Self::V1Model, "Checksum16") => K::Checksum16,
+            (Self::Psa, "Hash") => K::Hash,
+            (Self::Psa, "InternetChecksum") => K::InternetChecksum,
+            (Self::Psa, "Random") => K::Random,
+            (Self::Psa, "Digest") => K::Digest,
+            (Self::Psa, "PacketReplicationEngine" | "BufferingQueueingEngine") => K::Engine,
+            _ => K::Foreign,
+        }
+    }
+}
+
+/// The kind of an instance of an extern type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    Counter,
+    DirectCounter,
+    Meter,
+    DirectMeter,
+    Register,
+    ActionProfile,
+    ActionSelector,
+    Checksum16,
+    Hash,
+    InternetChecksum,
+    Random,
+    Digest,
+    /// A part of the package without methods.
+    Engine,
+    /// Any other.
+    Foreign,
+}
+
 /// An instance of an extern type.
 pub struct Object<'a> {
+    pub kind: ObjectKind,
     pub extern_name: String,
     pub name: String,
     /// Compile-time arguments: numbers, or names of enum members.
@@ -325,14 +397,15 @@ pub struct VisibleAction<'a> {
 
 #[derive(Default)]
 pub struct Lowered<'a> {
+    pub architecture: Architecture,
     /// The objects visible to the control plane, in program order: actions, and indices of the others.
     pub visible_actions: Vec<VisibleAction<'a>>,
     pub visible_tables: Vec<usize>,
     pub visible_objects: Vec<usize>,
     pub visible_value_sets: Vec<usize>,
     pub storage: Storage,
+    pub parsers: Vec<Parser>,
     pub states: Vec<ParserState>,
-    pub start_state: usize,
     pub value_sets: Vec<ValueSet<'a>>,
     pub tables: Vec<Table<'a>>,
     pub actions: Vec<Action<'a>>,
@@ -341,11 +414,13 @@ pub struct Lowered<'a> {
     pub digests: Vec<Digest>,
     pub calculations: Vec<Calculation>,
     pub verify: Vec<St>,
-    pub ingress: Vec<St>,
-    pub egress: Vec<St>,
+    /// The match-action pipelines, in the order in which packets pass them.
+    pub pipelines: Vec<Block>,
     pub update: Vec<St>,
-    pub deparser: Vec<St>,
+    pub deparsers: Vec<Block>,
     pub errors: Vec<String>,
+    /// Enumerations of the architecture, with their members.
+    pub enums: Vec<(String, Vec<String>)>,
     /// The target's names for fields of the standard metadata, `@alias`, with the fields.
     pub aliases: Vec<(String, String)>,
     /// Widths of declared scalar types (enums, `type`) that registers hold.
@@ -356,6 +431,20 @@ pub struct Lowered<'a> {
     pub has_type_info: bool,
     /// The instance `main`.
     pub package: Option<&'a Decl>,
-    /// Declarations of parser, verify, ingress, egress, update, deparser.
-    pub blocks: Vec<&'a Decl>,
+}
+
+/// A parser of the package.
+pub struct Parser {
+    /// The target's name for it.
+    pub name: &'static str,
+    pub start_state: usize,
+}
+
+/// A pipeline or a deparser of the package.
+pub struct Block {
+    /// The target's name for it.
+    pub name: &'static str,
+    pub body: Vec<St>,
+    /// Position of its declaration's name.
+    pub span: Span,
 }

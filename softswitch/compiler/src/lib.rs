@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A compiler for P4_16 programs of the v1model architecture.
+//! A compiler for P4_16 programs of the architectures v1model and PSA.
 //!
 //! It writes the JSON that BMv2's `simple_switch` loads, and the P4Info that P4Runtime controllers read. [`compile`] runs
 //! the stages in order:
@@ -36,13 +36,13 @@
 //!
 //! # How to add an extern
 //!
-//! 1. Declare it in `p4include/v1model.p4`.
-//! 2. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs`, methods of packets in
-//!    `lower/packet.rs`, usually to one primitive of the target.
-//! 3. If it has instances, emit them in `bmv2/objects.rs`, and add its name to the list of known externs there. If
-//!    controllers access it, add it to `p4info/object.rs`.
-//! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/program/op.rs` defines its step, `load/action.rs` loads
-//!    it, `interpreter/machine.rs` runs it, and `interpreter/trace.rs` shows it in traces. Native code leaves unknown steps
+//! 1. Declare it in `p4include/v1model.p4` or `psa.p4`.
+//! 2. If it has instances, add their kind to `ir::ObjectKind`, and emit them in `bmv2/objects.rs`. If controllers access
+//!    them, add the kind to `p4info/object.rs`.
+//! 3. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs` or `lower/psa_externs.rs`,
+//!    methods of packets in `lower/packet.rs`, usually to one primitive of the target.
+//! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/program/op.rs` defines its step, `load/action.rs` or
+//!    `load/externs.rs` loads it, `interpreter/machine.rs` runs it, and `interpreter/trace.rs` shows it in traces. Native code leaves unknown steps
 //!    to the interpreter.
 //! 5. Add a program to `tests/programs`, whose golden output `tests/golden` contains, and a test of its packets to the
 //!    pipeline.
@@ -79,7 +79,9 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// Predefined macros, in order; `None` undefines.
     pub defines: Vec<(String, Option<String>)>,
-    /// Pass externs that v1model does not declare to the target.
+    /// The name of the architecture that the program must have; `None` for that of its package.
+    pub architecture: Option<String>,
+    /// Pass externs that the architecture does not declare to the target.
     pub emit_externs: bool,
     /// Omit P4Info, and the checks that only P4Info needs (unique names, known widths).
     pub without_p4info: bool,
@@ -155,7 +157,7 @@ pub fn compile(
     if diags.is_invalid_program() {
         return None;
     }
-    let lowered = lower::lower(&typed, diags, sources, options.emit_externs);
+    let lowered = lower::lower(&typed, diags, sources, options);
     if diags.is_invalid_program() {
         return None;
     }

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, as_driver: bool, policy: Policy) -> Result<()> {
     if cli.help_targets {
         println!("bmv2-v1model: BMv2's simple_switch and softswitch");
+        println!("bmv2-psa: BMv2's psa_switch and softswitch");
     }
     if cli.help_pragmas {
         println!("The annotations of P4_16 and P4Runtime: see their specifications.");
@@ -89,6 +90,7 @@ impl Job<'_> {
         });
         let undefines = self.cli.undefine.iter().map(|name| (name.clone(), None));
         Options {
+            architecture: self.cli.arch.clone(),
             emit_externs: self.cli.emit_externs,
             without_p4info,
             include_dirs: self.cli.include.clone(),

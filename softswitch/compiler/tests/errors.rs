@@ -379,3 +379,43 @@ fn only_constructors_take_blocks() {
     let messages = common::compile_text("t.p4", &text("()(Type p)")).1;
     assert!(!messages.contains("a parameter cannot be"), "{messages}");
 }
+
+/// Returns the messages for a program of an architecture of its own, without that about the architecture itself.
+fn messages_without_architecture(declarations: &str) -> Vec<String> {
+    let text = format!("{declarations}\nMine(I()) main;\n");
+    let messages = common::compile_text("t.p4", &text).1;
+    let errors = messages.lines().filter(|l| l.contains(": error: "));
+    errors
+        .filter(|l| !l.contains("unsupported package Mine"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn block_may_leave_out_optional_parameters_of_its_type() {
+    let types = "control C<M>(inout M m, @optional in bit<8> a, @optional in bit<9> b); package Mine(C<bit<4>> c);";
+    for parameters in ["", ", in bit<8> a", ", in bit<8> a, in bit<9> b"] {
+        let block = format!("{types} control I(inout bit<4> m{parameters}) {{ apply {{}} }}");
+        assert_eq!(messages_without_architecture(&block), [""; 0], "{block}");
+    }
+    for parameters in [", in bit<9> b", ", out bit<8> a"] {
+        let block = format!("{types} control I(inout bit<4> m{parameters}) {{ apply {{}} }}");
+        let errors = messages_without_architecture(&block);
+        assert!(errors[0].contains("expected type C<"), "{errors:?}");
+    }
+}
+
+#[test]
+fn wildcard_of_a_parameter_stands_for_any_type() {
+    let types = "extern R<T> { R(); } extern User { User(R<_> r); void use(); } control C(); package Mine(C c);";
+    let block = |second: &str| {
+        format!(
+            "{types} control I() {{ R<bit<8>>() a; {second}() b; User(a) u; User(b) v; apply {{ u.use(); v.use(); }} }}"
+        )
+    };
+    assert_eq!(messages_without_architecture(&block("R<bit<16>>")), [""; 0]);
+    let errors = messages_without_architecture(
+        &block("User2").replace("control C();", "extern User2 { User2(); } control C();"),
+    );
+    assert!(errors[0].contains("expected type R<"), "{errors:?}");
+}

@@ -22,6 +22,17 @@ fn json_bytes(statement: &str, in_action: bool) -> usize {
         .len()
 }
 
+/// Checks that the JSON grows linearly with the number of levels or statements of which `statement` consists.
+fn check_growth(what: &str, statement: impl Fn(usize) -> String) {
+    for in_action in [false, true] {
+        let [few, more, most] = [5, 10, 15].map(|n| json_bytes(&statement(n), in_action));
+        assert!(
+            most - more < (more - few) * 5 / 4,
+            "{what}: {few}, {more} and {most} bytes for 5, 10 and 15"
+        );
+    }
+}
+
 /// Nests an expression `depth` times.
 fn nest(innermost: &str, depth: usize, outer: impl Fn(&str, usize) -> String) -> String {
     (0..depth).fold(innermost.to_owned(), |inner, level| outer(&inner, level))
@@ -74,13 +85,7 @@ fn nested_conditional_expressions_grow_linearly() {
         }),
     ];
     for (what, statement) in statements {
-        for in_action in [false, true] {
-            let [few, more, most] = [5, 10, 15].map(|n| json_bytes(&statement(n), in_action));
-            assert!(
-                most - more < (more - few) * 5 / 4,
-                "{what}: {few}, {more} and {most} bytes for 5, 10 and 15 levels"
-            );
-        }
+        check_growth(what, statement);
     }
 }
 
@@ -93,11 +98,5 @@ fn conditional_expressions_in_sequence_grow_linearly() {
             })
             .collect()
     };
-    for in_action in [false, true] {
-        let [few, more, most] = [5, 10, 15].map(|n| json_bytes(&statement(n), in_action));
-        assert!(
-            most - more < (more - few) * 5 / 4,
-            "{few}, {more} and {most} bytes for 5, 10 and 15 statements"
-        );
-    }
+    check_growth("in sequence", statement);
 }

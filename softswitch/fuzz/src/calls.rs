@@ -14,7 +14,7 @@ use thrift::protocol::{TBinaryOutputProtocol, TMessageIdentifier, TMessageType, 
 use crate::programs::{FEATURES_CONFIG, FEATURES_INFO};
 
 /// Maximum number of calls in one input.
-const MAX_CALLS: usize = 64;
+pub const MAX_CALLS: usize = 64;
 
 /// One of this number of values is arbitrary instead of valid.
 const ARBITRARY: u8 = 8;

@@ -5,7 +5,7 @@ use prost::Message;
 use softswitch::proto::p4::v1::ReadRequest;
 
 use crate::seeds;
-use crate::server::{Server, block_on, is_refusal};
+use crate::server::{block_on, is_refusal};
 
 /// Sends a Read request to a server that has an entity of every kind.
 pub fn run(data: &[u8]) {
@@ -13,11 +13,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     block_on(async {
-        let mut server = Server::with_features().await;
-        server
-            .write(seeds::batch_with_every_entity())
-            .await
-            .expect("the batch is valid");
+        let mut server = seeds::server_with_every_entity().await;
         if let Err(status) = server.read(request.entities).await {
             assert!(is_refusal(&status), "{status}");
         }

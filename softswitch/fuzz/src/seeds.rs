@@ -15,7 +15,7 @@ use softswitch_thrift::interface::functions;
 
 use crate::calls::message;
 use crate::programs::{EVERYTHING, FEATURES, FEATURES_CONFIG, ROUTER, compiled};
-use crate::server::wildcards;
+use crate::server::{Server, wildcards};
 
 const SOURCES: [&str; 3] = [EVERYTHING, FEATURES, ROUTER];
 
@@ -50,6 +50,16 @@ fn calls() -> Vec<Vec<u8>> {
         message(function, &mut Unstructured::new(&bytes))
     };
     functions().zip((0..=255).cycle()).map(call).collect()
+}
+
+/// Creates a server that runs [`FEATURES`](crate::programs::FEATURES) and has an entity of every kind.
+pub async fn server_with_every_entity() -> Server {
+    let mut server = Server::with_features().await;
+    server
+        .write(batch_with_every_entity())
+        .await
+        .expect("the batch is valid");
+    server
 }
 
 /// Returns a batch that inserts or modifies an entity of every kind.

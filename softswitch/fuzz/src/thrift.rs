@@ -9,11 +9,9 @@ use thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TInputProtocol, TMessageType, TOutputProtocol,
 };
 
+use crate::calls::MAX_CALLS;
 use crate::seeds;
 use crate::server::{Server, block_on};
-
-/// Maximum number of calls in one input.
-const MAX_CALLS: usize = 64;
 
 /// Sends the bytes of a connection to a server that has an entity of every kind. It must not panic, as it may in the switch,
 /// where a panic only ends the connection. A call that reads, or that is refused or malformed, must not change anything.
@@ -23,11 +21,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     block_on(async {
-        let mut server = Server::with_features().await;
-        server
-            .write(seeds::batch_with_every_entity())
-            .await
-            .expect("the batch is valid");
+        let mut server = seeds::server_with_every_entity().await;
         let functions = Isolated(server.thrift());
         let mut before = snapshot(&mut server, &functions).await;
         for _ in 0..MAX_CALLS {

@@ -43,12 +43,5 @@ replay!(
 
 #[test]
 fn switch_accepts_batch_with_every_entity() {
-    use softswitch_fuzz::server::{Server, block_on};
-    block_on(async {
-        let mut server = Server::with_features().await;
-        server
-            .write(seeds::batch_with_every_entity())
-            .await
-            .expect("the switch accepts the batch");
-    });
+    softswitch_fuzz::server::block_on(seeds::server_with_every_entity());
 }

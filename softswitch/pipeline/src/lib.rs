@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A P4 v1model pipeline as a library: it loads the JSON that `p4c-bm2-ss` writes for BMv2's `simple_switch` and
-//! processes packets.
+//! A P4 pipeline as a library: it loads the JSON that `p4c-bm2-ss` writes for BMv2's `simple_switch` (v1model), or
+//! `p4c-bm2-psa` for `psa_switch` (PSA), and processes packets.
 //!
 //! The crate has no sockets, no threads and no clock. The caller passes the time with every packet, and a seed for the
 //! `random` extern, so the same input always gives the same output.
@@ -56,7 +56,7 @@
 //!
 //! The loader resolves the JSON to fields at fixed offsets in one block of bytes per packet, and to steps over them.
 //! The first [`Pipeline`] with [`Engine::Native`], the default, compiles the steps to machine code with Cranelift: one
-//! function each for parser, ingress, egress and deparser. The code belongs to the [`Program`] and all its pipelines
+//! function for each parser, control and deparser. The code belongs to the [`Program`] and all its pipelines
 //! share it.
 //!
 //! The interpreter of the steps is the reference. It runs while tracing or coverage is on, and on hosts that Cranelift
@@ -78,7 +78,8 @@
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |
-//! | `v1model` | the architecture: the order of the blocks, standard metadata, resubmission, clones, multicast |
+//! | `core` | what architectures share: the state, the choice between both engines, buffers |
+//! | `v1model`, `psa` | an architecture: the order of its blocks, its metadata, resubmission, clones, multicast |
 //! | `pipeline` | the public interface |
 //!
 //! # Where it differs from BMv2
@@ -90,12 +91,14 @@
 //! - Division by zero gives zero.
 //! - Resubmissions and loops are bounded by [`Options`], because an endless one would stop the pipeline.
 //! - A failed `assert` drops the packet.
+//! - In PSA, deparsers also hand metadata to the parsers of resubmitted, recirculated and cloned packets.
 //!
 //! Meters are the three-colour markers of RFC 2698, and of RFC 2697 with excess bursts, in exact arithmetic. Clone sessions may truncate. Everything
 //! else follows `simple_switch`.
 
 #![warn(missing_docs)]
 
+mod core;
 mod coverage;
 mod digest;
 mod entry;
@@ -109,6 +112,7 @@ mod packet;
 mod phv;
 mod pipeline;
 mod program;
+mod psa;
 mod state;
 mod trace;
 mod v1model;
@@ -139,6 +143,8 @@ pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
 pub use state::meter::Color;
-pub use state::pre::{CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica};
+pub use state::pre::{
+    CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica, check_replicas,
+};
 pub use trace::{Call, Emitted, Enqueued, Hit, Named, Outcome, Paragraphs, Pass, Step, Trace};
 pub use value::Value;

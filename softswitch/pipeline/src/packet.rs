@@ -3,6 +3,7 @@
 
 use crate::Nanos;
 use crate::info::MeterUnit;
+use crate::program::layout::Layout;
 
 /// Maximum length in bytes of a received frame.
 pub const MAX_FRAME: usize = 1 << 16;
@@ -128,6 +129,14 @@ impl Packet {
         self.ingress_len = self.len;
         self.truncate_to = u32::MAX;
         self.clear_requests();
+    }
+
+    /// Resets this state to its frame, unparsed, with the metadata of `mem`.
+    pub(crate) fn begin_with_metadata(&mut self, layout: &Layout, mem: &[u8], ingress_len: u32) {
+        self.begin(&layout.blank);
+        let metadata = ..layout.metadata_bytes;
+        self.mem[metadata].copy_from_slice(&mem[metadata]);
+        self.ingress_len = ingress_len;
     }
 
     /// Turns this state into a copy of another packet, reusing its own buffers.

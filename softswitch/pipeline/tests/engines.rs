@@ -9,7 +9,7 @@ use common::damage::damage;
 use common::frames::random_frame;
 use common::furnish::{furnish, state};
 use common::packets::packet;
-use common::{compile, through};
+use common::{compile, ethernet, through};
 use serde_json::Value as Json;
 use softswitch_pipeline::{Engine, Options, Pipeline, Program};
 use softswitch_random::Rng;
@@ -98,6 +98,23 @@ fn engines_agree_on_misses() {
     let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
     let left: usize = (0..8).map(|seed| agree(&program, seed, 300, noise)).sum();
     assert!(left > 1000, "{left}");
+}
+
+#[test]
+fn engines_agree_on_psa() {
+    let path = repository("softswitch/pipeline/tests/programs/portable.p4");
+    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
+    let command = |rng: &mut Rng| {
+        let mut frame = ethernet(0x9003);
+        frame.push(rng.below(18) as u8);
+        frame.push(rng.below(5) as u8);
+        frame.extend((0..rng.below(40)).map(|_| rng.next() as u8));
+        frame
+    };
+    let left: usize = (0..3)
+        .map(|seed| agree(&program, seed, 2000, command))
+        .sum();
+    assert!(left > 2000, "{left}");
 }
 
 /// Random bytes with values that small test programs react to.

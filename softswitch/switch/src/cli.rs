@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::address::{Address, NanomsgAddress};
 use crate::trace::TraceFormat;
+use softswitch_pipeline::Engine;
 use softswitch_queue::PortLink;
 
 pub use limits::Limits;
@@ -93,6 +94,10 @@ pub struct Options {
     /// number of available processors]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+
+    /// Engine that runs the program; both give the same results
+    #[arg(long, value_enum, default_value = "native", value_name = "ENGINE")]
+    pub engine: ProgramEngine,
 
     /// Seed of link loss and of the program's random numbers
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -213,6 +218,24 @@ impl FromStr for Interface {
             port,
             name: name.into(),
         })
+    }
+}
+
+/// An engine that runs programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgramEngine {
+    /// Machine code, compiled when the program is set
+    Native,
+    /// The interpreter, which is many times slower
+    Interpreter,
+}
+
+impl From<ProgramEngine> for Engine {
+    fn from(engine: ProgramEngine) -> Self {
+        match engine {
+            ProgramEngine::Native => Self::Native,
+            ProgramEngine::Interpreter => Self::Interpreter,
+        }
     }
 }
 
@@ -353,6 +376,9 @@ mod tests {
         assert_eq!(options.trace, Some(TraceFormat::Json));
         let options = parse("prog.json --pcap -i 1@veth1").unwrap();
         assert_eq!(options.pcap, Some(".".into()));
+        assert_eq!(options.engine, ProgramEngine::Native);
+        let options = parse("prog.json --engine interpreter").unwrap();
+        assert_eq!(Engine::from(options.engine), Engine::Interpreter);
         let options = parse("--no-p4 --max-resubmits 3 --max-iterations 5 --max-parser-states 7");
         let limits = options.unwrap().limits.apply(PipelineOptions::default());
         assert_eq!(

@@ -131,6 +131,7 @@ fn configure(
         .clone()
         .map(|path| CoverageFile::create(path, options.program.as_deref()).context("--coverage"));
     let pipeline = softswitch_pipeline::Options {
+        engine: options.engine.into(),
         seed: options.seed,
         drop_port: options.drop_port,
         ..softswitch_pipeline::Options::default()

@@ -66,7 +66,7 @@ pub fn write_to_file(session: &mut Session, args: &[&str]) -> Result<Answer> {
 fn current(session: &mut Session) -> Result<ForwardingPipelineConfig> {
     let config = session.client.config()?;
     config.ok_or_else(|| {
-        Error::new("the switch has no program: set one with load_new_config_file and swap_configs")
+        Error::new("the switch runs no program: use load_new_config_file, then swap_configs")
     })
 }
 

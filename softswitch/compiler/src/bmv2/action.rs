@@ -76,15 +76,20 @@ impl Emitter<'_> {
             .iter()
             .map(|(n, t)| json!({"name": n, "bitwidth": t.width()}))
             .collect();
-        let mut code = Code::default();
-        self.code(body, &mut code);
         json!({
             "name": name,
             "id": id,
             "source_info": self.source(span),
             "runtime_data": runtime_data,
-            "primitives": code.finish(),
+            "primitives": self.primitives(body),
         })
+    }
+
+    /// Returns the operations for a list of statements.
+    pub(super) fn primitives(&self, body: &[St]) -> Vec<Value> {
+        let mut code = Code::default();
+        self.code(body, &mut code);
+        code.finish()
     }
 
     fn code(&self, body: &[St], code: &mut Code) {
@@ -208,6 +213,10 @@ impl Emitter<'_> {
             Arg::Vector(list) => {
                 let values: Vec<Value> = list.iter().map(|e| self.parameter(e)).collect();
                 json!({"type": "parameters_vector", "value": values})
+            }
+            Arg::FieldList(list) => {
+                let values: Vec<Value> = list.iter().map(|e| self.data(e)).collect();
+                json!({"type": "field_list", "value": values})
             }
         }
     }

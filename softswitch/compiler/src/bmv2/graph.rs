@@ -37,16 +37,11 @@ struct Graph {
 }
 
 impl Emitter<'_> {
-    pub(super) fn pipeline(
-        &mut self,
-        name: &str,
-        id: usize,
-        stmts: &[St],
-        span: Option<Span>,
-    ) -> Value {
+    pub(super) fn pipeline(&mut self, id: usize) -> Value {
+        let pipeline = &self.ir.pipelines[id];
         let mut g = Graph::default();
-        count_sites(stmts, &mut g.sites);
-        let init = self.sequence(&mut g, stmts, None);
+        count_sites(&pipeline.body, &mut g.sites);
+        let init = self.sequence(&mut g, &pipeline.body, None);
         let several: Vec<usize> = {
             let mut v: Vec<usize> = g.after.keys().copied().collect();
             v.sort_unstable();
@@ -55,7 +50,7 @@ impl Emitter<'_> {
         for t in several {
             self.place_shared(&mut g, t);
         }
-        self.place_unreached(&mut g, id == 1);
+        self.place_unreached(&mut g, id);
         let mut tables = std::mem::take(&mut g.tables);
         tables.reverse();
         let mut conditionals = std::mem::take(&mut g.conditionals);
@@ -70,15 +65,15 @@ impl Emitter<'_> {
             }
         }
         let profiles = self.action_profiles(&g.placed);
-        let mut p = json!({"name": name, "id": id});
-        if let Some(span) = span {
-            p["source_info"] = self.source(span);
-        }
-        p["init_table"] = json!(init);
-        p["tables"] = Value::Array(tables);
-        p["action_profiles"] = Value::Array(profiles);
-        p["conditionals"] = Value::Array(conditionals);
-        p
+        json!({
+            "name": pipeline.name,
+            "id": id,
+            "source_info": self.source(pipeline.span),
+            "init_table": init,
+            "tables": tables,
+            "action_profiles": profiles,
+            "conditionals": conditionals,
+        })
     }
 
     /// Builds the nodes for `stmts`, from the last to the first; returns the first one's name.
@@ -259,10 +254,10 @@ impl Emitter<'_> {
     }
 
     /// Emits nodes for tables that never run, as the control plane may write their entries.
-    fn place_unreached(&mut self, g: &mut Graph, egress: bool) {
+    fn place_unreached(&mut self, g: &mut Graph, pipeline: usize) {
         let tables = self.ir.tables.iter().enumerate();
         let unreached: Vec<usize> = tables
-            .filter(|(i, t)| t.in_egress == egress && !g.placed.contains_key(i))
+            .filter(|(i, t)| t.pipeline == pipeline && !g.placed.contains_key(i))
             .map(|(i, _)| i)
             .collect();
         for table in unreached {

@@ -15,7 +15,10 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::diag::{Diagnostics, SourceMap, Span};
-use crate::ir::{Ex, Lowered, ObjectArg, StKind};
+use crate::ir::{Architecture, Ex, Lowered, ObjectArg, St, StKind};
+
+/// Maximum number of characters of a source position's text, so that nested statements do not repeat whole programs.
+const MAX_FRAGMENT: usize = 80;
 
 /// Emits the JSON for a lowered program; reports errors to `diags`.
 pub fn emit(program: &str, ir: &Lowered, diags: &Diagnostics, sources: &SourceMap) -> Value {
@@ -60,20 +63,9 @@ impl Emitter<'_> {
             let action = self.action(&a.name, id, &a.params, &a.body, a.decl.name.span);
             self.actions.push(action);
         }
-        let parsers = self.parsers();
-        let deparsers = self.deparsers();
-        let ingress = self.pipeline(
-            "ingress",
-            0,
-            &ir.ingress,
-            ir.blocks.get(2).map(|d| d.name.span),
-        );
-        let egress = self.pipeline(
-            "egress",
-            1,
-            &ir.egress,
-            ir.blocks.get(3).map(|d| d.name.span),
-        );
+        let parsers: Vec<Value> = (0..ir.parsers.len()).map(|i| self.parser(i)).collect();
+        let deparsers: Vec<Value> = (0..ir.deparsers.len()).map(|i| self.deparser(i)).collect();
+        let pipelines: Vec<Value> = (0..ir.pipelines.len()).map(|i| self.pipeline(i)).collect();
         let (calculations, checksums) = self.checksums();
         let errors: Vec<Value> = ir
             .errors
@@ -106,7 +98,7 @@ impl Emitter<'_> {
             "header_union_stacks": self.header_union_stacks(),
             "field_lists": field_lists,
             "errors": errors,
-            "enums": [],
+            "enums": self.enums(),
             "parsers": parsers,
             "parse_vsets": self.value_sets(),
             "deparsers": deparsers,
@@ -116,7 +108,7 @@ impl Emitter<'_> {
             "calculations": calculations,
             "learn_lists": learn_lists,
             "actions": self.actions,
-            "pipelines": [ingress, egress],
+            "pipelines": pipelines,
             "checksums": checksums,
             "force_arith": [],
             "extern_instances": self.extern_instances(),
@@ -124,6 +116,18 @@ impl Emitter<'_> {
             "program": program,
             "__meta__": {"version": [2, 23], "compiler": concat!("softswitch-p4c ", env!("CARGO_PKG_VERSION"))},
         })
+    }
+
+    /// Emits the enumerations that PSA's metadata use.
+    fn enums(&self) -> Vec<Value> {
+        let enums = self.ir.enums.iter().map(|(name, members)| {
+            let entries: Vec<Value> = (0..)
+                .zip(members)
+                .map(|(i, m): (u32, _)| json!([m, i]))
+                .collect();
+            json!({"name": name, "entries": entries})
+        });
+        enums.collect()
     }
 
     /// Emits the names that the target uses for fields of the standard metadata.
@@ -134,16 +138,23 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Emits a source position, for the target's traces.
+    /// Emits a source position, for the target's traces. The text is the first line at most, without the final
+    /// semicolon.
     fn source(&self, span: Span) -> Value {
         let at = self.sources.line_col(span);
         let text = self.sources.snippet(span);
-        let fragment: String = text.lines().next().unwrap_or("").chars().take(80).collect();
+        let text = text.trim_end().trim_end_matches(';');
+        let first = text.lines().next().unwrap_or_default();
+        let mut fragment: String = first.chars().take(MAX_FRAGMENT).collect();
+        if fragment.len() < text.len() {
+            fragment.truncate(fragment.trim_end().len());
+            fragment.push_str(" ...");
+        }
         json!({
             "filename": at.file,
             "line": at.line,
             "column": at.col - 1,
-            "source_fragment": fragment.trim_end(),
+            "source_fragment": fragment,
         })
     }
 
@@ -164,34 +175,51 @@ impl Emitter<'_> {
         }
     }
 
-    fn deparsers(&mut self) -> Value {
-        let mut order = Vec::new();
-        let mut primitives = Vec::new();
-        let ir = self.ir;
-        for s in &ir.deparser {
-            match &s.kind {
-                StKind::Emit(h) => order.push(h.clone()),
-                StKind::If(..)
-                | StKind::Apply { .. }
-                | StKind::Labelled(..)
-                | StKind::Leave(_)
-                | StKind::Exit => {
-                    self.diags.unsupported_hint(
-                        s.span,
-                        "this cannot be used in a deparser on this target",
-                        "use emit calls only; remove headers in egress, with setInvalid()",
-                    );
+    fn deparser(&mut self, id: usize) -> Value {
+        let deparser = &self.ir.deparsers[id];
+        let is_psa = self.ir.architecture == Architecture::Psa;
+        let (mut order, mut others) = (Vec::new(), Vec::new());
+        for s in &deparser.body {
+            let is_allowed = match &s.kind {
+                StKind::Emit(h) => {
+                    order.push(h.clone());
+                    continue;
                 }
-                _ => primitives.extend(self.primitive(s)),
+                StKind::If(..) | StKind::Labelled(..) => is_psa && !emits(s),
+                StKind::Apply { .. } | StKind::Leave(_) | StKind::Exit => false,
+                _ => true,
+            };
+            if is_allowed {
+                others.push(s.clone());
+            } else {
+                self.diags.unsupported_hint(
+                    s.span,
+                    "this cannot be used in a deparser on this target",
+                    "use emit calls only; remove headers in egress, with setInvalid()",
+                );
             }
         }
-        let span = ir.blocks.get(5).map(|d| d.name.span).unwrap_or_default();
-        let mut d =
-            json!({"name": "deparser", "id": 0, "source_info": self.source(span), "order": order});
+        let primitives = self.primitives(&others);
+        let mut d = json!({
+            "name": deparser.name,
+            "id": id,
+            "source_info": self.source(deparser.span),
+            "order": order,
+        });
         if !primitives.is_empty() {
             d["primitives"] = Value::Array(primitives);
         }
-        json!([d])
+        d
+    }
+}
+
+/// Returns whether a statement emits headers.
+fn emits(s: &St) -> bool {
+    match &s.kind {
+        StKind::Emit(_) => true,
+        StKind::If(_, yes, no) => yes.iter().chain(no).any(emits),
+        StKind::Labelled(_, inner) => inner.iter().any(emits),
+        _ => false,
     }
 }
 
@@ -217,9 +245,22 @@ fn int(args: &[ObjectArg], i: usize) -> Value {
     }
 }
 
+/// Returns a unit among an instance's arguments, as BMv2 writes it.
 fn member(args: &[ObjectArg], i: usize) -> Value {
     match args.get(i) {
-        Some(ObjectArg::Enum(n)) => json!(n),
+        Some(ObjectArg::Enum(n)) => json!(n.to_ascii_lowercase()),
         _ => json!("packets"),
     }
+}
+
+/// Returns a hash algorithm among an instance's arguments, as BMv2 names it.
+fn algorithm(args: &[ObjectArg], i: usize) -> Value {
+    let Some(ObjectArg::Enum(name)) = args.get(i) else {
+        return json!("crc16");
+    };
+    json!(match name.as_str() {
+        "ONES_COMPLEMENT16" => "csum16".to_owned(),
+        "TARGET_DEFAULT" => "crc32".to_owned(),
+        other => other.to_ascii_lowercase(),
+    })
 }

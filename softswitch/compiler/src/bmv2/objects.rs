@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Emitter, both, int, member};
-use crate::ir::{Ex, ObjectArg, St, StKind};
+use super::{Emitter, algorithm, both, int, member};
+use crate::ir::{Architecture, Ex, Object, ObjectArg, ObjectKind, St, StKind};
 
 impl Emitter<'_> {
     /// Emits the calculations: first those of hashes, then those of checksums.
@@ -101,13 +101,13 @@ impl Emitter<'_> {
 
     pub(super) fn objects(
         &self,
-        name: &'static str,
+        kind: ObjectKind,
     ) -> impl Iterator<Item = (usize, &crate::ir::Object<'_>)> {
         self.ir
             .objects
             .iter()
             .enumerate()
-            .filter(move |(_, o)| o.extern_name == name && !o.name.is_empty())
+            .filter(move |(_, o)| o.kind == kind && !o.name.is_empty())
     }
 
     /// Returns the name of the table that uses a direct counter or meter.
@@ -121,7 +121,7 @@ impl Emitter<'_> {
 
     pub(super) fn counters(&self) -> Vec<Value> {
         let mut out = Vec::new();
-        for (_, o) in self.objects("counter") {
+        for (_, o) in self.objects(ObjectKind::Counter) {
             out.push(json!({
                 "name": o.name,
                 "id": out.len(),
@@ -130,7 +130,7 @@ impl Emitter<'_> {
                 "is_direct": false,
             }));
         }
-        for (i, o) in self.objects("direct_counter") {
+        for (i, o) in self.objects(ObjectKind::DirectCounter) {
             let Some(table) = self.bound_table(i) else {
                 continue;
             };
@@ -147,7 +147,9 @@ impl Emitter<'_> {
 
     pub(super) fn meters(&self) -> Vec<Value> {
         let mut out = Vec::new();
-        for (_, o) in self.objects("meter") {
+        // In PSA they are extern instances only.
+        let arrays = self.objects(ObjectKind::Meter);
+        for (_, o) in arrays.filter(|_| self.ir.architecture == Architecture::V1Model) {
             out.push(json!({
                 "name": o.name,
                 "id": out.len(),
@@ -158,7 +160,7 @@ impl Emitter<'_> {
                 "type": member(&o.args, 1),
             }));
         }
-        for (i, o) in self.objects("direct_meter") {
+        for (i, o) in self.objects(ObjectKind::DirectMeter) {
             let Some(table) = self.bound_table(i) else {
                 continue;
             };
@@ -188,37 +190,18 @@ impl Emitter<'_> {
         out
     }
 
-    /// Emits instances of externs that v1model does not declare.
+    /// Emits the instances that the target has as extern objects.
     pub(super) fn extern_instances(&self) -> Vec<Value> {
-        const KNOWN: [&str; 8] = [
-            "counter",
-            "direct_counter",
-            "meter",
-            "direct_meter",
-            "register",
-            "action_profile",
-            "action_selector",
-            "Checksum16",
-        ];
+        let attributes = |o: &Object| match (self.ir.architecture, o.kind) {
+            (_, ObjectKind::Foreign) => Some(constructor_arguments(o)),
+            (Architecture::Psa, kind) => psa_attributes(o, kind),
+            (Architecture::V1Model, _) => None,
+        };
         let mut out = Vec::new();
-        for o in self
-            .ir
-            .objects
-            .iter()
-            .filter(|o| !KNOWN.contains(&o.extern_name.as_str()))
-        {
-            let attributes: Vec<Value> = o
-                .params
-                .iter()
-                .zip(&o.args)
-                .filter_map(|(name, a)| match a {
-                    ObjectArg::Int(n) => {
-                        Some(json!({"name": name, "type": "hexstr", "value": format!("0x{}", n.to_str_radix(16))}))
-                    }
-                    ObjectArg::Enum(n) => Some(json!({"name": name, "type": "string", "value": n})),
-                    ObjectArg::Other => None,
-                })
-                .collect();
+        for o in &self.ir.objects {
+            let Some(attributes) = attributes(o) else {
+                continue;
+            };
             out.push(json!({
                 "name": o.name,
                 "id": out.len(),
@@ -229,4 +212,46 @@ impl Emitter<'_> {
         }
         out
     }
+}
+
+/// Returns the attributes that `psa_switch` expects; `None` for objects that are not its externs.
+fn psa_attributes(o: &Object, kind: ObjectKind) -> Option<Vec<Value>> {
+    let number = |name: &str, value: Value| json!({"name": name, "type": "hexstr", "value": value});
+    let text = |name: &str, value: Value| json!({"name": name, "type": "string", "value": value});
+    let size = |name: &str| {
+        let n = int(&o.args, 0).as_u64().unwrap_or(0);
+        number(name, json!(format!("{n:#x}")))
+    };
+    Some(match kind {
+        ObjectKind::Counter => {
+            let unit = match member(&o.args, 1).as_str() {
+                Some("packets") => "0x0",
+                Some("bytes") => "0x1",
+                _ => "0x2",
+            };
+            vec![size("n_counters"), number("type", json!(unit))]
+        }
+        ObjectKind::Meter => vec![
+            number("is_direct", json!("0x0")),
+            size("n_meters"),
+            number("rate_count", json!("0x2")),
+            text("type", member(&o.args, 1)),
+        ],
+        ObjectKind::Hash => vec![text("algo", algorithm(&o.args, 0))],
+        ObjectKind::InternetChecksum => Vec::new(),
+        _ => return None,
+    })
+}
+
+/// Returns the arguments of a constructor, by the names of its parameters.
+fn constructor_arguments(o: &Object) -> Vec<Value> {
+    let arguments = o.params.iter().zip(&o.args);
+    let values = arguments.filter_map(|(name, a)| match a {
+        ObjectArg::Int(n) => Some(
+            json!({"name": name, "type": "hexstr", "value": format!("0x{}", n.to_str_radix(16))}),
+        ),
+        ObjectArg::Enum(n) => Some(json!({"name": name, "type": "string", "value": n})),
+        ObjectArg::Other => None,
+    });
+    values.collect()
 }

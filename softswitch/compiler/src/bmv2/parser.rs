@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use super::Emitter;
 use super::expr::hexstr;
-use crate::ir::{Ex, HeaderRef, KeySet, ParserState, St, StKind, Target};
+use crate::ir::{Ex, HeaderRef, KeySet, Parser, ParserState, St, StKind, Target};
 
 /// Maximum number of transitions for the ranges of one case.
 const MAX_ALTERNATIVES: usize = 4096;
 
 impl Emitter<'_> {
-    pub(super) fn parsers(&self) -> Value {
+    pub(super) fn parser(&self, id: usize) -> Value {
         let ir = self.ir;
-        let reachable = self.reachable_states();
+        let parser = &ir.parsers[id];
+        let reachable = self.reachable_states(parser);
         let mut states = Vec::new();
         for (i, s) in ir.states.iter().enumerate() {
             if !reachable[i] {
@@ -32,13 +33,14 @@ impl Emitter<'_> {
                 "transition_key": keys,
             }));
         }
-        let init = ir.states.get(ir.start_state).map_or("start", |s| &s.name);
-        json!([{"name": "parser", "id": 0, "init_state": init, "parse_states": states}])
+        let init = ir.states.get(parser.start_state);
+        let init = init.map_or("start", |s| &s.name);
+        json!({"name": parser.name, "id": id, "init_state": init, "parse_states": states})
     }
 
-    fn reachable_states(&self) -> Vec<bool> {
+    fn reachable_states(&self, parser: &Parser) -> Vec<bool> {
         let mut seen = vec![false; self.ir.states.len()];
-        let mut todo = vec![self.ir.start_state];
+        let mut todo = vec![parser.start_state];
         while let Some(i) = todo.pop() {
             if i >= seen.len() || std::mem::replace(&mut seen[i], true) {
                 continue;

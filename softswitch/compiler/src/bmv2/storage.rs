@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Emitter;
-use crate::ir::{ObjectArg, SCALARS, Scalar};
+use crate::ir::{ObjectArg, ObjectKind, SCALARS, Scalar};
 use crate::types::Type;
 
 fn field(name: &str, ty: Scalar) -> Value {
@@ -46,7 +46,7 @@ impl Emitter<'_> {
                     }
                 })
                 .sum();
-            if t.name == crate::ir::STANDARD_METADATA {
+            if t.is_metadata {
                 fields = padded(fields, fixed);
             }
             let mut v = json!({"name": t.name, "id": out.len(), "fields": fields});
@@ -70,7 +70,7 @@ impl Emitter<'_> {
                 "name": h.name,
                 "id": out.len(),
                 "header_type": ty.name,
-                "metadata": ty.name == crate::ir::STANDARD_METADATA,
+                "metadata": ty.is_metadata,
                 "pi_omit": true,
             }));
         }
@@ -169,7 +169,7 @@ impl Emitter<'_> {
 
     pub(super) fn registers(&self) -> Vec<Value> {
         let mut out = Vec::new();
-        for (_, o) in self.objects("register") {
+        for (_, o) in self.objects(ObjectKind::Register) {
             let Some(width) = o.targs.first().and_then(|t| self.register_width(t)) else {
                 self.diags.unsupported_hint(
                     o.span,

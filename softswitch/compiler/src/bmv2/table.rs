@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::expr::hex;
 use super::graph::After;
-use super::{Emitter, int, member};
-use crate::ir::{Ex, KeyMatch, ObjectArg, Table};
+use super::{Emitter, algorithm, int};
+use crate::ir::{Ex, KeyMatch, ObjectArg, ObjectKind, Table};
 
 /// The match kinds in ascending order: a table has the highest kind of its keys.
 const KINDS: [&str; 4] = ["exact", "lpm", "ternary", "range"];
@@ -58,7 +58,7 @@ impl Emitter<'_> {
             "match_type": self.match_type(t),
             "type": match implementation {
                 None => "simple",
-                Some(o) if o.extern_name == "action_selector" => "indirect_ws",
+                Some(o) if o.kind == ObjectKind::ActionSelector => "indirect_ws",
                 Some(_) => "indirect",
             },
         });
@@ -210,10 +210,10 @@ impl Emitter<'_> {
             let object = &self.ir.objects[o];
             let mut p = json!({"name": object.name, "id": self.next_profile});
             self.next_profile += 1;
-            if object.extern_name == "action_selector" {
+            if object.kind == ObjectKind::ActionSelector {
                 p["max_size"] = int(&object.args, 1);
                 let input: Vec<Value> = t.selector_inputs.iter().map(|e| self.data(e)).collect();
-                p["selector"] = json!({"algo": member(&object.args, 0), "input": input});
+                p["selector"] = json!({"algo": algorithm(&object.args, 0), "input": input});
             } else {
                 p["max_size"] = match object.args.first() {
                     Some(ObjectArg::Int(_)) => int(&object.args, 0),

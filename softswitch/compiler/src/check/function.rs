@@ -15,7 +15,7 @@ impl<'a> Checker<'a> {
     pub(super) fn params(&mut self, params: &'a [Param]) {
         for p in params {
             self.annotations(&p.annos);
-            let t = self.type_ref(&p.ty);
+            let t = self.parameter_type(&p.ty);
             let rt = self.resolve(&t);
             if matches!(rt, Type::Void) {
                 self.error(p.ty.span, "a parameter cannot be void");

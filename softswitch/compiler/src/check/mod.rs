@@ -50,6 +50,7 @@ pub fn check<'a>(program: &'a Program, diags: &'a Diagnostics) -> Typed<'a> {
         match_kinds: Vec::new(),
         scopes: vec![HashMap::new()],
         infer: Vec::new(),
+        wildcards: false,
         context: Context::default(),
         used: HashSet::new(),
         consts: HashMap::new(),
@@ -97,6 +98,8 @@ pub(crate) struct Checker<'a> {
     scopes: Vec<HashMap<Name, Vec<NodeId>>>,
     /// Values of the inference variables.
     infer: Vec<Option<Type>>,
+    /// True while `_` stands for any type instead of an inferred one.
+    wildcards: bool,
     context: Context,
     used: HashSet<NodeId>,
     consts: HashMap<NodeId, Option<Const>>,

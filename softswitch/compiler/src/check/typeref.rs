@@ -26,6 +26,14 @@ impl<'a> Checker<'a> {
         self.type_arg(t)
     }
 
+    /// Resolves the type of a parameter, in which the type argument `_` stands for any type.
+    pub(super) fn parameter_type(&mut self, t: &'a TypeRef) -> Type {
+        let outer = std::mem::replace(&mut self.wildcards, true);
+        let ty = self.type_ref(t);
+        self.wildcards = outer;
+        ty
+    }
+
     /// Resolves a type argument, which may be `_`.
     pub(super) fn type_arg(&mut self, t: &'a TypeRef) -> Type {
         let ty = self.type_ref_inner(t);
@@ -58,6 +66,7 @@ impl<'a> Checker<'a> {
             TypeRefKind::Varbit(w) => self
                 .size(w, 0..=MAX_SIZE)
                 .map_or(Type::Unknown, Type::Varbit),
+            TypeRefKind::DontCare if self.wildcards => Type::Any,
             TypeRefKind::DontCare => self.fresh(),
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|i| self.type_arg(i)).collect();

@@ -79,7 +79,7 @@ impl Checker<'_> {
         let (Some(pa), Some(pb)) = (self.block_params(a), self.block_params(b)) else {
             return false;
         };
-        // A parameter with a default value may be missing on the other side.
+        // A parameter with a default value, or an optional one, may be missing on the other side.
         let common = pa.len().min(pb.len());
         pa[common..].iter().chain(&pb[common..]).all(|p| p.2)
             && pa
@@ -88,7 +88,7 @@ impl Checker<'_> {
                 .all(|((da, ta, _), (db, tb, _))| da == db && self.unify(ta, tb))
     }
 
-    /// Returns direction and type of each parameter, and true if it has a default value.
+    /// Returns direction and type of each parameter, and true if it may be missing.
     fn block_params(&mut self, ty: &Type) -> Option<Vec<(crate::ast::Direction, Type, bool)>> {
         let Type::Named(id, args) = ty else {
             return None;
@@ -114,7 +114,8 @@ impl Checker<'_> {
                 .iter()
                 .map(|p| {
                     let ty = self.type_of(p.ty.id).substitute(&map);
-                    (p.dir, ty, p.default.is_some())
+                    let may_be_missing = p.default.is_some() || super::call::is_optional(p);
+                    (p.dir, ty, may_be_missing)
                 })
                 .collect(),
         )

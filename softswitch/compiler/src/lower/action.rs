@@ -130,6 +130,7 @@ impl<'a> Lower<'a> {
         self.action_ids.insert(key, index);
 
         let outer_place = std::mem::replace(&mut self.place, Place::Action);
+        let outer_action = self.table_action.replace(index);
         let outer_pending = std::mem::take(&mut self.pending);
         let end = self.label();
         let by_flag = Self::has_pending(&outer_pending);
@@ -191,6 +192,7 @@ impl<'a> Lower<'a> {
         self.pending = outer_pending;
         self.exit_goal = outer_goal;
         self.place = outer_place;
+        self.table_action = outer_action;
         let stmts = if super::stmt::leaves(&stmts, end) {
             self.flagged_actions.insert(index);
             self.collect(|s| s.emit_labelled(end, stmts))

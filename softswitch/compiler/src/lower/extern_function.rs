@@ -7,7 +7,10 @@ use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Arg as AstArg, Decl, Expr, ExprKind};
 use crate::diag::Warning;
-use crate::ir::{Arg, Checksum, Digest, Ex, FieldList, HeaderRef, STANDARD_METADATA, StKind};
+use crate::ir::{
+    Architecture, Arg, Checksum, Digest, Ex, FieldList, HeaderRef, Object, STANDARD_METADATA,
+    StKind,
+};
 use crate::types::{CallInfo, Type};
 
 /// The port that means "drop" on simple_switch.
@@ -114,6 +117,11 @@ impl<'a> Lower<'a> {
                 let values = self.leaves(&data);
                 self.primitive("log_msg", vec![Arg::Str(text), Arg::Vector(values)]);
             }
+            name if self.ir.architecture == Architecture::Psa
+                && let Some(v) = self.psa_purpose(name, info, args) =>
+            {
+                return v;
+            }
             other if self.foreign_externs => self.foreign(other.to_string(), None, info, args),
             other => {
                 self.diags.unsupported_hint(
@@ -161,6 +169,33 @@ impl<'a> Lower<'a> {
             .targs
             .last()
             .map_or(Type::Unknown, |(_, t)| self.subst(t));
+        self.send_digest(e, receiver, &data, ty, None);
+    }
+
+    /// `Digest.pack` of PSA, for the instance with this name.
+    pub(super) fn pack(
+        &mut self,
+        e: &'a Expr,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+        object: usize,
+    ) {
+        let data = self.arg(info, args, 0).map_or(Val::Unit, |x| self.eval(x));
+        let Object { name, targs, .. } = &self.ir.objects[object];
+        let (name, ty) = (name.clone(), targs.first().cloned());
+        let ty = ty.map_or(Type::Unknown, |t| self.subst(&t));
+        self.send_digest(e, Ex::bit(0, 32), &data, ty, Some(name));
+    }
+
+    /// Sends a digest. Without a name, it is named after its type.
+    fn send_digest(
+        &mut self,
+        e: &'a Expr,
+        receiver: Ex,
+        data: &Val,
+        ty: Type,
+        name: Option<String>,
+    ) {
         if self.kind_of(&ty) == Some(crate::ast::CompositeKind::Header) {
             self.unsupported(
                 e.span,
@@ -169,7 +204,7 @@ impl<'a> Lower<'a> {
         }
         // The target reads the fields when the pipeline is done: keep what they are now.
         let elements = self
-            .leaves(&data)
+            .leaves(data)
             .into_iter()
             .map(|x| {
                 let tmp = self.scalar_variable("digest", x.ty());
@@ -178,13 +213,13 @@ impl<'a> Lower<'a> {
             })
             .collect();
         let id = self.ir.digests.len() as u32 + 1;
-        let name = match &ty {
+        let name = name.unwrap_or_else(|| match &ty {
             Type::Named(..) => self.type_name(&ty),
             _ => {
                 let unnamed = |d: &&Digest| !matches!(d.ty, Type::Named(..));
                 format!("digest_{}", self.ir.digests.iter().filter(unnamed).count())
             }
-        };
+        });
         self.ir.digests.push(Digest {
             id,
             name,

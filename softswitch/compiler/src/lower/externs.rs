@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 
+use super::v1model::EGRESS;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Arg as AstArg, Expr, ExprKind, NodeId};
-use crate::ir::{Arg, Calculation, Ex, SCALARS, STANDARD_METADATA, Scalar, StKind};
+use crate::ir::{Architecture, Arg, Calculation, Ex, Scalar, StKind};
 use crate::types::{CallInfo, Def};
 
 impl<'a> Lower<'a> {
@@ -96,7 +97,7 @@ impl<'a> Lower<'a> {
 
     /// Inputs of a hash: metadata and constants; all else goes through variables. The target cannot hash parameters of
     /// actions, and omits fields of invalid headers, which P4 reads like all fields.
-    fn calculation_inputs(&mut self, v: &Val) -> Vec<Ex> {
+    pub(super) fn calculation_inputs(&mut self, v: &Val) -> Vec<Ex> {
         let leaves = self.leaves(v);
         leaves
             .into_iter()
@@ -106,11 +107,7 @@ impl<'a> Lower<'a> {
                     ty: Scalar::Varbit(_),
                     ..
                 } => e,
-                Ex::Field { ref header, .. }
-                    if header == SCALARS || header == STANDARD_METADATA =>
-                {
-                    e
-                }
+                Ex::Field { ref header, .. } if self.ir.storage.is_metadata(header) => e,
                 e => self.stored(e),
             })
             .collect()
@@ -169,7 +166,7 @@ impl<'a> Lower<'a> {
 
     /// Refuses what belongs into the other of ingress and egress.
     pub(super) fn only_in_egress(&self, egress: bool, span: crate::diag::Span, what: &str) {
-        if self.in_egress != egress {
+        if (self.pipeline == EGRESS) != egress {
             let wanted = if egress { "egress" } else { "ingress" };
             self.unsupported(span, format!("this '{what}' is allowed only in {wanted}"));
         }
@@ -196,6 +193,12 @@ impl<'a> Lower<'a> {
         let name = object
             .map(|o| self.ir.objects[o].name.clone())
             .unwrap_or_default();
+        if self.ir.architecture == Architecture::Psa
+            && let Some(object) = object
+            && let Some(v) = self.psa_method(e, object, &m.name.name, info, args)
+        {
+            return v;
+        }
         match (&*owner.name.name, &*m.name.name) {
             ("packet_in", _) => return self.packet_in(e, &m.name.name, info, args),
             ("packet_out", _) => {

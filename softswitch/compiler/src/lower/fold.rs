@@ -15,13 +15,16 @@ pub fn constant(v: &BigInt, ty: Scalar) -> Ex {
     Ex::Const(wrap(v, &ty.as_type()), ty)
 }
 
-pub fn not(e: Ex) -> Ex {
+pub fn not(mut e: Ex) -> Ex {
+    if let Ex::Binary(op, ..) = &mut e
+        && let Some(opposite) = opposite(*op)
+    {
+        *op = opposite;
+        return e;
+    }
     match e {
         Ex::Const(v, Scalar::Bool) => Ex::bool(v.is_zero()),
         Ex::Unary(UnOp::Not, inner, _) => *inner,
-        Ex::Binary(op, a, b, _) if opposite(op).is_some() => {
-            Ex::Binary(opposite(op).unwrap_or(op), a, b, Scalar::Bool)
-        }
         e => Ex::Unary(UnOp::Not, Box::new(e), Scalar::Bool),
     }
 }

@@ -24,17 +24,21 @@ mod operator;
 mod packet;
 mod parser;
 mod program;
+mod psa;
+mod psa_externs;
 mod reach;
 mod stmt;
 mod storage;
 mod switch;
 mod table;
+mod v1model;
 mod value;
 mod visible;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use crate::Options;
 use crate::ast::{Block, Decl, NodeId};
 use crate::diag::{Diagnostics, SourceMap, Span};
 use crate::ir::{Ex, Label, Lowered, Scalar, St, StKind};
@@ -45,12 +49,12 @@ pub(crate) use fold::ones;
 use frame::{Frame, FrameRef};
 use value::Val;
 
-/// Lowers a program. `foreign_externs`: pass externs that v1model does not declare to the target.
+/// Lowers a program.
 pub fn lower<'a>(
     typed: &'a Typed<'a>,
     diags: &'a Diagnostics,
     sources: &'a SourceMap,
-    foreign_externs: bool,
+    options: &Options,
 ) -> Lowered<'a> {
     let mut l = Lower {
         t: typed,
@@ -76,13 +80,16 @@ pub fn lower<'a>(
         exit_flag: None,
         flagged_actions: HashSet::new(),
         inlined_actions: 0,
-        foreign_externs,
+        foreign_externs: options.emit_externs,
         place: Place::Control,
         depth: 0,
         size: 0,
-        in_egress: false,
+        table_action: None,
+        direct_calls: Vec::new(),
+        pipeline: v1model::INGRESS,
+        first_state: 0,
     };
-    l.program();
+    l.program(options.architecture.as_deref());
     l.ir
 }
 
@@ -151,8 +158,14 @@ pub(crate) struct Lower<'a> {
     place: Place,
     depth: usize,
     size: usize,
-    /// True while the egress pipeline is lowered.
-    in_egress: bool,
+    /// Index of the table's action that is being lowered.
+    table_action: Option<usize>,
+    /// Calls of direct counters and meters in PSA.
+    direct_calls: Vec<psa_externs::DirectCall>,
+    /// Index of the pipeline that is being lowered.
+    pipeline: usize,
+    /// The first state of the parser that is being lowered.
+    first_state: usize,
 }
 
 /// An action in use.

@@ -46,7 +46,7 @@ impl<'a> Lower<'a> {
                 let values = self.constructor_args(d, info, args);
                 Val::Block(self.new_block(d, targs, values, name))
             }
-            _ => Val::Package,
+            _ => Val::Package(self.argument_values(info, args)),
         }
     }
 
@@ -76,6 +76,15 @@ impl<'a> Lower<'a> {
             _ => &[],
         };
         self.values_for(params, info, args)
+    }
+
+    /// The values of a package's arguments.
+    pub(super) fn argument_values(&mut self, info: &CallInfo, args: &'a [Arg]) -> Vec<Val> {
+        let values = info.args.iter().map(|k| match k.and_then(|k| args.get(k)) {
+            Some(arg) => self.eval(&arg.expr),
+            None => Val::Unit,
+        });
+        values.collect()
     }
 
     fn values_for(&mut self, params: &'a [Param], info: &CallInfo, args: &'a [Arg]) -> Vec<Val> {
@@ -121,7 +130,7 @@ impl<'a> Lower<'a> {
                 let values = self.constructor_args(type_decl, info, args);
                 Val::Block(self.new_block(type_decl, targs, values, name))
             }
-            _ => Val::Package,
+            _ => Val::Package(self.argument_values(info, args)),
         };
         self.frame.set(d.id, v);
     }
@@ -158,6 +167,7 @@ impl<'a> Lower<'a> {
             }
         }
         self.ir.objects.push(Object {
+            kind: self.ir.architecture.object_kind(&d.name.name),
             extern_name: d.name.name.to_string(),
             name,
             args: list,

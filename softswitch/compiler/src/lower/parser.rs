@@ -32,7 +32,10 @@ impl<'a> Lower<'a> {
     fn unique_state(&self, base: &str) -> String {
         let mut name = base.to_string();
         let mut n = 0;
-        while self.ir.states.iter().any(|s| s.name == name) {
+        while self.ir.states[self.first_state..]
+            .iter()
+            .any(|s| s.name == name)
+        {
             name = format!("{base}_{n}");
             n += 1;
         }

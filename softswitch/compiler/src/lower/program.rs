@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole: `main` and the blocks of the architecture.
 
-use std::collections::BTreeMap;
-
-use num_traits::ToPrimitive;
-
 use super::value::Val;
 use super::{Lower, Place};
-use crate::annotation::string_annotation;
-use crate::ast::{AnnotationBody, Arg, CompositeKind, Decl, DeclKind, Field, Param};
-use crate::ir::{Ex, HeaderInstance, HeaderType, STANDARD_METADATA, Target};
+use crate::ast::{CompositeKind, Decl, DeclKind, Param};
+use crate::ir::{
+    Architecture, Block, Ex, HeaderInstance, HeaderType, ObjectKind, SCALARS, STANDARD_METADATA,
+    Scalar, St,
+};
 use crate::types::Type;
 
-/// Parameters of V1Switch, in order.
-const BLOCKS: [&str; 6] = ["p", "vr", "ig", "eg", "ck", "dep"];
-
 impl<'a> Lower<'a> {
-    pub(super) fn program(&mut self) {
+    /// Lowers the program, which must be for the architecture `wanted`, if any.
+    pub(super) fn program(&mut self, wanted: Option<&str>) {
         self.ir.errors = self.t.errors.iter().map(|n| n.to_string()).collect();
         let program = self.t.program;
         let Some(main) = program
@@ -31,73 +27,163 @@ impl<'a> Lower<'a> {
             return;
         };
         // The storage that all blocks share gets its plain names before anything else does.
-        self.names.insert(crate::ir::SCALARS.into());
+        self.names.insert(SCALARS.into());
         self.names.insert(STANDARD_METADATA.into());
-        let Type::Named(package, targs) = self.t.type_of(main.id) else {
+        let Type::Named(_, targs) = self.t.type_of(main.id) else {
             return;
         };
-        let package_name = self.t.defs.get_decl(package).map_or("", |d| &d.name.name);
-        if package_name != "V1Switch" || targs.len() != 2 {
-            self.diags.error_hint(
-                main.span,
-                format!("unsupported package {package_name} of 'main'"),
-                "this compiler supports the v1model architecture: V1Switch(...) main;",
-            );
+        let package_name = self.package_name(main);
+        let Some(architecture) = self.architecture(main, package_name, wanted) else {
             return;
-        }
+        };
+        self.ir.architecture = architecture;
         self.ir.package = Some(main);
         self.enum_values();
-        self.reserve_header_names(&targs[0]);
-        let meta = self.allocate(&targs[1], "userMetadata");
-        let headers = self.allocate_headers(&targs[0]);
-        let standard = self.standard_metadata();
-        self.annotated_field_lists(&targs[1], &meta);
-        for d in &program.decls {
+        match (architecture, targs.as_slice()) {
+            (Architecture::V1Model, [headers, meta]) => self.v1_switch(main, headers, meta),
+            (Architecture::Psa, [ih, im, eh, em, others @ ..]) => {
+                self.psa_switch(main, [ih, im, eh, em], others);
+            }
+            _ => self.error(main.span, "this is not the architecture's package"),
+        }
+    }
+
+    /// Returns the architecture of a package; `None`, after an error, if it is unknown or not the one `wanted`.
+    fn architecture(
+        &self,
+        main: &Decl,
+        package: &str,
+        wanted: Option<&str>,
+    ) -> Option<Architecture> {
+        let architecture = match package {
+            "V1Switch" => Architecture::V1Model,
+            "PSA_Switch" => Architecture::Psa,
+            _ => {
+                self.diags.error_hint(
+                    main.span,
+                    format!("unsupported package {package} of 'main'"),
+                    "this compiler supports v1model, V1Switch(...) main; and PSA, PSA_Switch(...) main;",
+                );
+                return None;
+            }
+        };
+        let name = architecture.name();
+        if let Some(wanted) = wanted.filter(|w| *w != name) {
+            self.diags.error_hint(
+                main.span,
+                format!("the program is for {name}, not for {wanted}"),
+                format!("use --arch {name}, or no such option"),
+            );
+            return None;
+        }
+        Some(architecture)
+    }
+
+    /// Creates the instances outside the package.
+    pub(super) fn other_instances(&mut self, main: &Decl) {
+        for d in &self.t.program.decls {
             if matches!(d.kind, DeclKind::Instance { .. }) && d.id != main.id {
                 self.instantiate_local(d);
             }
         }
-        let DeclKind::Instance { args, .. } = &main.kind else {
-            return;
-        };
-        let Some(info) = self.t.calls.get(&main.id) else {
-            return;
-        };
-        let mut blocks = Vec::new();
-        for (i, name) in BLOCKS.iter().enumerate() {
-            let e = info
-                .args
-                .get(i)
-                .copied()
-                .flatten()
-                .and_then(|k: usize| args.get(k))
-                .map(|a: &Arg| &a.expr);
-            match e.map(|e| self.eval(e)) {
-                Some(Val::Block(b)) => blocks.push(b),
+    }
+
+    /// Returns the blocks that the package gets as the parameters with these names; `None`, after an error, if one is
+    /// missing.
+    pub(super) fn package_blocks<const N: usize>(
+        &mut self,
+        main: &'a Decl,
+        names: &[&str; N],
+    ) -> Option<[usize; N]> {
+        let values = self.package_arguments(main)?;
+        let mut blocks = [0; N];
+        for (i, name) in names.iter().enumerate() {
+            match values.get(i) {
+                Some(Val::Block(b)) => blocks[i] = *b,
                 _ => {
-                    self.error(main.span, format!("block '{name}' of V1Switch is missing"));
-                    return;
+                    self.missing_block(main, name);
+                    return None;
                 }
             }
         }
-        self.ir.blocks = blocks.iter().map(|b| self.blocks[*b].decl).collect();
-        if !(self.kind_of(&targs[0]) == Some(CompositeKind::Struct)
-            && self.holds_headers(&targs[0]))
-        {
-            let at = match &self.blocks[blocks[0]].decl.kind {
-                DeclKind::Parser(p) => p.params.get(1).map(|p| p.ty.span),
-                _ => None,
-            };
-            self.unsupported(
-                at.unwrap_or(main.span),
-                "the headers must be a struct of headers, header unions and stacks",
-            );
+        Some(blocks)
+    }
+
+    /// Returns the arguments of `main`.
+    pub(super) fn package_arguments(&mut self, main: &'a Decl) -> Option<Vec<Val>> {
+        let DeclKind::Instance { args, .. } = &main.kind else {
+            return None;
+        };
+        let info = self.t.calls.get(&main.id)?;
+        Some(self.argument_values(info, args))
+    }
+
+    pub(super) fn missing_block(&self, main: &Decl, name: &str) {
+        let package = self.package_name(main);
+        self.error(main.span, format!("block '{name}' of {package} is missing"));
+    }
+
+    /// Returns the names of an enumeration's members.
+    pub(super) fn member_names(&self, name: &str) -> Vec<String> {
+        match self.declared(name).map(|d| &d.kind) {
+            Some(DeclKind::Enum { members, .. }) => {
+                members.iter().map(|m| m.name.name.to_string()).collect()
+            }
+            _ => Vec::new(),
         }
-        self.run_blocks(&blocks, &headers, &meta, &standard);
+    }
+
+    /// Creates an instance of a struct of the architecture, called `name`, in which packets carry metadata.
+    pub(super) fn metadata_struct(&mut self, type_name: &str, name: &str) -> Val {
+        let Some(d) = self.declared(type_name) else {
+            return Val::Unit;
+        };
+        let ty = Type::Named(d.id, Vec::new());
+        let mut fields = Vec::new();
+        self.flat_fields(&ty, "", &mut fields);
+        let members = self.fields_of(&ty).unwrap_or_default();
+        let place = |(field, ty): &(String, Scalar)| {
+            Val::Scalar(Ex::Field {
+                header: name.into(),
+                field: field.clone(),
+                ty: *ty,
+            })
+        };
+        let values = members.into_iter().zip(fields.iter().map(place));
+        let value = Val::Struct(values.map(|((n, _), v)| (n, v)).collect());
+        let storage = &mut self.ir.storage;
+        let type_name = match name {
+            STANDARD_METADATA => name,
+            _ => type_name,
+        };
+        storage.header_types.push(HeaderType {
+            name: type_name.into(),
+            is_metadata: true,
+            fields,
+        });
+        let header_type = storage.header_types.len() - 1;
+        storage.headers.push(HeaderInstance {
+            name: name.into(),
+            header_type,
+        });
+        value
+    }
+
+    /// Returns the first declaration of the program with this name.
+    pub(super) fn declared(&self, name: &str) -> Option<&'a Decl> {
+        let mut decls = self.t.program.decls.iter();
+        decls.find(|d| &*d.name.name == name)
+    }
+
+    fn package_name(&self, main: &Decl) -> &'a str {
+        let Type::Named(package, _) = self.t.type_of(main.id) else {
+            return "";
+        };
+        self.t.defs.get_decl(package).map_or("", |d| &d.name.name)
     }
 
     /// Returns true if the type consists only of headers.
-    fn holds_headers(&self, ty: &Type) -> bool {
+    pub(super) fn holds_headers(&self, ty: &Type) -> bool {
         match ty {
             Type::Stack(..) => true,
             _ => match self.kind_of(ty) {
@@ -131,29 +217,11 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn run_blocks(&mut self, blocks: &[usize], headers: &Val, meta: &Val, standard: &Val) {
-        let all = [headers.clone(), meta.clone(), standard.clone()];
-        let with_packet: Vec<Val> = std::iter::once(Val::Unit)
-            .chain(all.iter().cloned())
-            .collect();
-        self.bind_top(blocks[0], &with_packet);
-        self.ir.start_state = self.parser_states(blocks[0], "", Target::Accept);
-        self.ir.verify = self.control(blocks[1], &all[..2], Place::Checksum);
-        self.ir.ingress = self.control(blocks[2], &all, Place::Control);
-        self.in_egress = true;
-        self.ir.egress = self.control(blocks[3], &all, Place::Control);
-        self.in_egress = false;
-        self.ir.update = self.control(blocks[4], &all[..2], Place::Checksum);
-        self.ir.deparser = self.control(blocks[5], &with_packet[..2], Place::Deparser);
-        self.unattached_meters();
-        self.collect_visible(blocks);
-    }
-
     /// A direct meter that is read meters what matches its table's entries, and has one for each of them.
-    fn unattached_meters(&self) {
+    pub(super) fn unattached_meters(&self) {
         for (i, o) in self.ir.objects.iter().enumerate() {
             let attached = self.ir.tables.iter().any(|t| t.meter == Some(i));
-            if o.extern_name == "direct_meter" && o.meter_target.is_some() && !attached {
+            if o.kind == ObjectKind::DirectMeter && o.meter_target.is_some() && !attached {
                 self.diags.unsupported_hint(
                     o.span,
                     format!("direct meter '{}' does not belong to a table", o.name),
@@ -164,7 +232,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Gives the parameters of a top-level block the shared storage.
-    fn bind_top(&mut self, block: usize, values: &[Val]) {
+    pub(super) fn bind_top(&mut self, block: usize, values: &[Val]) {
         let d = self.blocks[block].decl;
         let frame = self.blocks[block].frame.clone();
         for (p, v) in params(d).iter().zip(values) {
@@ -172,7 +240,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn control(&mut self, block: usize, values: &[Val], place: Place) -> Vec<crate::ir::St> {
+    pub(super) fn control(&mut self, block: usize, values: &[Val], place: Place) -> Vec<St> {
         self.bind_top(block, values);
         let d = self.blocks[block].decl;
         let DeclKind::Control(c) = &d.kind else {
@@ -190,166 +258,38 @@ impl<'a> Lower<'a> {
         stmts
     }
 
+    /// Lowers a pipeline or a deparser that the target calls `name`.
+    pub(super) fn block(
+        &mut self,
+        name: &'static str,
+        block: usize,
+        values: &[Val],
+        place: Place,
+    ) -> Block {
+        Block {
+            name,
+            body: self.control(block, values, place),
+            span: self.blocks[block].decl.name.span,
+        }
+    }
+
     /// Headers are named as in the struct, without the parameter's name.
-    fn allocate_headers(&mut self, ty: &Type) -> Val {
+    pub(super) fn allocate_headers(&mut self, ty: &Type) -> Val {
         for (n, _) in self.fields_of(ty).unwrap_or_default() {
             self.names.remove(&*n);
         }
-        self.allocate(ty, "")
+        let name = match self.kind_of(ty) {
+            Some(CompositeKind::Struct) => "",
+            _ => "header",
+        };
+        self.allocate(ty, name)
     }
 
     /// Keeps the names of headers from being taken by metadata.
-    fn reserve_header_names(&mut self, ty: &Type) {
+    pub(super) fn reserve_header_names(&mut self, ty: &Type) {
         for (n, _) in self.fields_of(ty).unwrap_or_default() {
             self.names.insert(n.to_string());
         }
-    }
-
-    fn standard_metadata(&mut self) -> Val {
-        let decl = self
-            .t
-            .program
-            .decls
-            .iter()
-            .find(|d| &*d.name.name == "standard_metadata_t");
-        let Some(d) = decl else { return Val::Unit };
-        let ty = Type::Named(d.id, Vec::new());
-        let mut fields = Vec::new();
-        self.flat_fields(&ty, "", &mut fields);
-        let values = self
-            .fields_of(&ty)
-            .unwrap_or_default()
-            .into_iter()
-            .zip(&fields)
-            .map(|((n, _), (field, ty))| {
-                (
-                    n,
-                    Val::Scalar(Ex::Field {
-                        header: STANDARD_METADATA.into(),
-                        field: field.clone(),
-                        ty: *ty,
-                    }),
-                )
-            })
-            .collect();
-        if let DeclKind::Composite {
-            fields: declared, ..
-        } = &d.kind
-        {
-            let alias = |f: &Field| {
-                Some((
-                    string_annotation(&f.annos, "alias")?,
-                    f.name.name.to_string(),
-                ))
-            };
-            self.ir.aliases = declared.iter().filter_map(alias).collect();
-        }
-        let storage = &mut self.ir.storage;
-        storage.header_types.push(HeaderType {
-            name: STANDARD_METADATA.into(),
-            fields,
-        });
-        let header_type = storage.header_types.len() - 1;
-        storage.headers.push(HeaderInstance {
-            name: STANDARD_METADATA.into(),
-            header_type,
-        });
-        Val::Struct(values)
-    }
-
-    /// Fields of the user metadata that are annotated `@field_list(n, ...)`.
-    fn annotated_field_lists(&mut self, ty: &Type, meta: &Val) {
-        let mut lists: BTreeMap<u32, Vec<Ex>> = BTreeMap::new();
-        self.collect_field_lists(ty, meta, &[], &mut lists);
-        for (n, elements) in lists {
-            self.field_list(&format!("field_list{n}"), elements);
-        }
-    }
-
-    fn collect_field_lists(
-        &mut self,
-        ty: &Type,
-        v: &Val,
-        inherited: &[u32],
-        lists: &mut BTreeMap<u32, Vec<Ex>>,
-    ) {
-        let Type::Named(id, _) = ty else { return };
-        let Some(DeclKind::Composite { fields, .. }) = self.t.defs.get_decl(*id).map(|d| &d.kind)
-        else {
-            return;
-        };
-        let types = self.fields_of(ty).unwrap_or_default();
-        for (f, (_, t)) in fields.iter().zip(types) {
-            let mut numbers = inherited.to_vec();
-            numbers.extend(self.field_list_numbers(f));
-            match v.member(&f.name.name) {
-                Some(Val::Scalar(e)) => numbers
-                    .iter()
-                    .for_each(|n| lists.entry(*n).or_default().push(e.clone())),
-                Some(inner) => self.collect_field_lists(&t, &inner, &numbers, lists),
-                None => {}
-            }
-        }
-    }
-
-    fn field_list_numbers(&mut self, f: &'a Field) -> Vec<u32> {
-        let mut out = Vec::new();
-        for a in f.annos.iter().filter(|a| &*a.name.name == "field_list") {
-            let exprs = match &a.body {
-                AnnotationBody::Tokens { exprs, .. } => exprs,
-                AnnotationBody::List(exprs) => exprs,
-                _ => continue,
-            };
-            for e in exprs {
-                // Annotations are not type-checked: constants are looked up by name.
-                let n = match &e.kind {
-                    crate::ast::ExprKind::Int { value, .. } => value.to_u32(),
-                    crate::ast::ExprKind::Name { name, .. } => self.named_constant(name),
-                    crate::ast::ExprKind::Member(base, member) => match &base.kind {
-                        crate::ast::ExprKind::Name { name, .. } => {
-                            self.enum_constant(name, &member.name)
-                        }
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                match n {
-                    Some(n) => out.push(n),
-                    None => self.error(
-                        e.span,
-                        "the number of a field list must be known at compile time",
-                    ),
-                }
-            }
-        }
-        out
-    }
-
-    fn enum_constant(&self, name: &str, member: &str) -> Option<u32> {
-        let d = self
-            .t
-            .program
-            .decls
-            .iter()
-            .find(|d| &*d.name.name == name)?;
-        let DeclKind::Enum { members, .. } = &d.kind else {
-            return None;
-        };
-        let m = members.iter().find(|m| &*m.name.name == member)?;
-        self.ir.enum_values.get(&m.id)?.to_u32()
-    }
-
-    fn named_constant(&mut self, name: &str) -> Option<u32> {
-        let d = self
-            .t
-            .program
-            .decls
-            .iter()
-            .find(|d| &*d.name.name == name)?;
-        let DeclKind::Const { init, .. } = &d.kind else {
-            return None;
-        };
-        self.number(init)?.to_u32()
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) enum After {
     /// It never runs, but the control plane sees it.
     NeverRuns,
     /// It never runs, and the control plane does not see it.
-    Nothing,
+    Hidden,
 }
 
 impl<'a> Lower<'a> {
@@ -102,7 +102,7 @@ impl<'a> Lower<'a> {
             return After::Runs;
         }
         match self.returns.last().map(|r| r.body) {
-            Some(body) if self.ends(s) && self.has_return(&body.stmts) => After::Nothing,
+            Some(body) if self.ends(s) && self.has_return(&body.stmts) => After::Hidden,
             _ => After::NeverRuns,
         }
     }
@@ -120,8 +120,8 @@ impl<'a> Lower<'a> {
                 let then = self.ends(then);
                 let otherwise = otherwise.as_deref().is_some_and(|s| self.ends(s));
                 match self.folded(cond) {
-                    Some(value) if value => then,
-                    Some(_) => otherwise,
+                    Some(true) => then,
+                    Some(false) => otherwise,
                     None => then && otherwise || (then || otherwise) && !branches(&self.out),
                 }
             }

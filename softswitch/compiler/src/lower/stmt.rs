@@ -21,7 +21,7 @@ impl<'a> Lower<'a> {
                     self.unreached(|d| d.stmts(rest));
                     break;
                 }
-                After::Nothing => break,
+                After::Hidden => break,
             }
         }
     }
@@ -193,6 +193,8 @@ impl<'a> Lower<'a> {
             None => {
                 let yes = self.collect(|s| s.stmt(then));
                 let no = self.collect(|s| lower(s, otherwise));
+                // The target's logs show the text of the condition.
+                self.span = cond.span;
                 self.branch(c, yes, no);
             }
         }

@@ -58,6 +58,7 @@ impl<'a> Lower<'a> {
                 let fields = vec![("field".to_string(), ty)];
                 self.ir.storage.header_types.push(HeaderType {
                     name: type_name.clone(),
+                    is_metadata: false,
                     fields,
                 });
                 let i = self.ir.storage.header_types.len() - 1;
@@ -241,6 +242,7 @@ impl<'a> Lower<'a> {
         }
         self.ir.storage.header_types.push(HeaderType {
             name: name.clone(),
+            is_metadata: false,
             fields,
         });
         let index = self.ir.storage.header_types.len() - 1;

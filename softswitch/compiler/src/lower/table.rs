@@ -8,7 +8,7 @@ use super::value::Val;
 use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
 use crate::diag::Warning;
-use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
+use crate::ir::{DefaultEntry, Ex, Key, ObjectKind, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
@@ -98,7 +98,7 @@ impl<'a> Lower<'a> {
         self.ir.tables.push(Table {
             name,
             decl: d,
-            in_egress: self.in_egress,
+            pipeline: self.pipeline,
             keys: Vec::new(),
             actions: Vec::new(),
             default: None,
@@ -263,22 +263,28 @@ impl<'a> Lower<'a> {
                         "the size must be a number known at compile time",
                     ),
                 },
-                "implementation" | "counters" | "meters" => {
-                    let kinds: &[&str] = match &*p.name.name {
-                        "implementation" => &["action_profile", "action_selector"],
-                        "counters" => &["direct_counter"],
-                        _ => &["direct_meter"],
+                "implementation" | "counters" | "meters" | "psa_implementation"
+                | "psa_direct_counter" | "psa_direct_meter" => {
+                    let (kinds, names): (&[ObjectKind], &str) = match &*p.name.name {
+                        "implementation" => (
+                            &[ObjectKind::ActionProfile, ObjectKind::ActionSelector],
+                            "action_profile or action_selector",
+                        ),
+                        "psa_implementation" => (
+                            &[ObjectKind::ActionProfile, ObjectKind::ActionSelector],
+                            "ActionProfile or ActionSelector",
+                        ),
+                        "counters" => (&[ObjectKind::DirectCounter], "direct_counter"),
+                        "psa_direct_counter" => (&[ObjectKind::DirectCounter], "DirectCounter"),
+                        "meters" => (&[ObjectKind::DirectMeter], "direct_meter"),
+                        _ => (&[ObjectKind::DirectMeter], "DirectMeter"),
                     };
                     let o = match self.eval(&p.value) {
-                        Val::Object(o)
-                            if kinds.contains(&self.ir.objects[o].extern_name.as_str()) =>
-                        {
-                            o
-                        }
+                        Val::Object(o) if kinds.contains(&self.ir.objects[o].kind) => o,
                         _ => {
                             self.unsupported(
                                 p.value.span,
-                                format!("the {} must be of {}", p.name.name, kinds.join(" or ")),
+                                format!("the {} must be of {names}", p.name.name),
                             );
                             continue;
                         }
@@ -302,15 +308,23 @@ impl<'a> Lower<'a> {
                         }
                     }
                     let table = &mut self.ir.tables[index];
-                    match &*p.name.name {
-                        "implementation" => table.implementation = Some(o),
-                        "counters" => table.counter = Some(o),
+                    match kinds[0] {
+                        ObjectKind::ActionProfile => table.implementation = Some(o),
+                        ObjectKind::DirectCounter => table.counter = Some(o),
                         _ => table.meter = Some(o),
                     }
                 }
                 "support_timeout" | "idle_timeout_with_control" => {
                     if self.scalar(&p.value).as_bool() == Some(true) {
                         self.ir.tables[index].support_timeout = true;
+                    }
+                }
+                "psa_idle_timeout" => {
+                    let value = self.scalar(&p.value);
+                    let ty = self.type_of(p.value.id);
+                    if let Ex::Const(n, _) = value {
+                        self.ir.tables[index].support_timeout =
+                            self.enum_member(&ty, &n).as_deref() == Some("NOTIFY_CONTROL");
                     }
                 }
                 other
@@ -340,7 +354,7 @@ impl<'a> Lower<'a> {
                     "run the action after apply(), on a miss",
                 );
             }
-            let selector = self.ir.objects[o].extern_name == "action_selector";
+            let selector = self.ir.objects[o].kind == ObjectKind::ActionSelector;
             if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
                 self.diags.warn(
                     Warning::Invalid,

@@ -32,7 +32,8 @@ pub enum Val {
     /// Tables and actions, by declaration; they live in the frame that declares them.
     Table(NodeId),
     ValueSet(usize),
-    Package,
+    /// An instance of a package, with its arguments.
+    Package(Vec<Val>),
     /// `_`
     Ignore,
     /// Nothing: result of void calls, packets.

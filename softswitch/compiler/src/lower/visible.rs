@@ -54,13 +54,18 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Actions of the top level belong to the pipeline that uses them, before its own.
+    /// Actions of the top level belong to the pipeline that uses them, before its own; those of tables come first.
     fn global_actions(&mut self, block: usize) {
         let mut inner = Vec::new();
         self.inner_blocks(block, &mut inner);
-        for u in self.used_actions.clone() {
+        let (in_tables, others): (Vec<_>, Vec<_>) = self
+            .used_actions
+            .clone()
+            .into_iter()
+            .partition(|u| u.in_table);
+        for u in in_tables.iter().chain(&others) {
             if u.block.is_some_and(|b| inner.contains(&b)) && self.is_global(u.id) {
-                self.add_action(&u);
+                self.add_action(u);
             }
         }
     }

@@ -18,7 +18,7 @@ use num_bigint::BigInt;
 use crate::annotation::int_annotation;
 use crate::ast::{Annotation, AnnotationBody, DeclKind, ExprKind};
 use crate::diag::{Diagnostics, Warning};
-use crate::ir::{Lowered, Table};
+use crate::ir::{Lowered, ObjectKind, Table};
 use crate::types::{Type, Typed};
 
 pub use format::Format;
@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
             m.message("value_sets", self.value_set(*v));
         }
         for o in &ir.visible_objects {
-            if ir.objects[*o].extern_name == "register" {
+            if ir.objects[*o].kind == ObjectKind::Register {
                 m.message("registers", self.register(*o));
             }
         }
@@ -192,7 +192,7 @@ impl<'a> Emitter<'a> {
 
     fn package_info(&self) -> Message {
         let mut m = Message::default();
-        let mut arch = "v1model".to_string();
+        let mut arch = self.ir.architecture.name().to_string();
         let main = self.ir.package;
         let mut fields: BTreeMap<usize, (String, String)> = BTreeMap::new();
         const KNOWN: [&str; 6] = ["name", "version", "arch", "organization", "contact", "url"];

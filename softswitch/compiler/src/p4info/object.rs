@@ -8,13 +8,13 @@ use super::text::Message;
 use super::{Emitter, hidden};
 use crate::annotation::{int_annotation, name_annotation, string_annotation};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, Field};
-use crate::ir::{Object, ObjectArg};
+use crate::ir::{Architecture, Object, ObjectArg, ObjectKind};
 use crate::types::Type;
 
 fn unit(o: &Object, i: usize) -> &'static str {
     match o.args.get(i) {
-        Some(ObjectArg::Enum(n)) if n == "packets" => "PACKETS",
-        Some(ObjectArg::Enum(n)) if n == "bytes" => "BYTES",
+        Some(ObjectArg::Enum(n)) if n.eq_ignore_ascii_case("packets") => "PACKETS",
+        Some(ObjectArg::Enum(n)) if n.eq_ignore_ascii_case("bytes") => "BYTES",
         _ => "BOTH",
     }
 }
@@ -39,13 +39,13 @@ impl<'a> Emitter<'a> {
         let ir = self.ir;
         let mut out = Vec::new();
         for o in &ir.visible_objects {
-            let kind = match ir.objects[*o].extern_name.as_str() {
-                "counter" => Kind::Counter,
-                "meter" => Kind::Meter,
-                "register" => Kind::Register,
-                "action_profile" | "action_selector" => Kind::ActionProfile,
-                "direct_counter" => Kind::DirectCounter,
-                "direct_meter" => Kind::DirectMeter,
+            let kind = match ir.objects[*o].kind {
+                ObjectKind::Counter => Kind::Counter,
+                ObjectKind::Meter => Kind::Meter,
+                ObjectKind::Register => Kind::Register,
+                ObjectKind::ActionProfile | ObjectKind::ActionSelector => Kind::ActionProfile,
+                ObjectKind::DirectCounter => Kind::DirectCounter,
+                ObjectKind::DirectMeter => Kind::DirectMeter,
                 _ => continue,
             };
             out.push((*o, kind));
@@ -80,7 +80,9 @@ impl<'a> Emitter<'a> {
             let object = &ir.objects[o];
             let mut c = self.metered(Kind::Counter, object, unit(object, 1));
             c.number("size", size(object, 0));
-            self.index_type(&mut c, object.targs.first());
+            // PSA's counters have their width first.
+            let index = usize::from(ir.architecture == Architecture::Psa);
+            self.index_type(&mut c, object.targs.get(index));
             m.message("counters", c);
         }
         // Direct resources come in the order of their tables.
@@ -134,7 +136,7 @@ impl<'a> Emitter<'a> {
             "max_member_weight",
         ];
         let o = &self.ir.objects[index];
-        let selector = o.extern_name == "action_selector";
+        let selector = o.kind == ObjectKind::ActionSelector;
         let mut m = Message::default();
         let alias = self.symbols.alias(&o.name);
         let annos = self.profile_annotations(index);

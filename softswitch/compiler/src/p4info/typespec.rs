@@ -121,8 +121,34 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Writes a field of a header; the fields of a struct in it have names of their own.
+    fn header_members(&self, m: &mut Message, name: &str, ty: &Type) {
+        if let Type::Named(id, args) = ty
+            && let Some(DeclKind::Composite {
+                fields, tparams, ..
+            }) = self.t.defs.get_decl(*id).map(|d| &d.kind)
+        {
+            for f in fields {
+                let ty = self.t.type_of(f.ty.id).substitute(&|v| {
+                    let position = tparams.iter().position(|p| p.id == v)?;
+                    args.get(position).cloned()
+                });
+                self.header_members(m, &format!("{name}.{}", f.name.name), &ty);
+            }
+            return;
+        }
+        let mut x = Message::default();
+        x.string("name", name);
+        x.message("type_spec", self.bitstring(ty));
+        m.message("members", x);
+    }
+
     fn declared_type(&mut self, d: &'a Decl, args: &[Type]) -> Message {
-        let name = self.declared_name(d) + &Type::arguments_suffix(args, &self.t.defs);
+        let suffix = match name_annotation(&d.annos) {
+            Some(_) => String::new(),
+            None => Type::arguments_suffix(args, &self.t.defs),
+        };
+        let name = self.declared_name(d) + &suffix;
         match &d.kind {
             DeclKind::Composite {
                 kind,
@@ -144,6 +170,10 @@ impl<'a> Emitter<'a> {
                         let ty = self.t.type_of(f.ty.id).substitute(&argument);
                         let member =
                             name_annotation(&f.annos).unwrap_or_else(|| f.name.name.to_string());
+                        if *kind == CompositeKind::Header {
+                            self.header_members(&mut m, &member, &ty);
+                            continue;
+                        }
                         let mut x = Message::default();
                         x.string("name", &member);
                         match kind {
@@ -151,8 +181,7 @@ impl<'a> Emitter<'a> {
                                 let spec = self.type_spec(&ty);
                                 x.message("type_spec", spec);
                             }
-                            CompositeKind::Header => x.message("type_spec", self.bitstring(&ty)),
-                            CompositeKind::Union => {
+                            _ => {
                                 self.type_spec(&ty);
                                 let header = match &ty {
                                     Type::Named(id, _) => {

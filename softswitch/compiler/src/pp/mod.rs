@@ -27,6 +27,7 @@ const DIRECTIVES: [&str; 13] = [
 
 const CORE_P4: &str = include_str!("../../p4include/core.p4");
 const V1MODEL_P4: &str = include_str!("../../p4include/v1model.p4");
+const PSA_P4: &str = include_str!("../../p4include/psa.p4");
 
 /// Runs the preprocessor over `main_file`; returns its tokens, `Eof` last.
 pub fn preprocess(
@@ -323,6 +324,7 @@ impl Preprocessor<'_> {
         match name {
             "core.p4" => return Some(("core.p4".into(), CORE_P4.into())),
             "v1model.p4" => return Some(("v1model.p4".into(), V1MODEL_P4.into())),
+            "psa.p4" | "bmv2/psa.p4" => return Some((name.into(), PSA_P4.into())),
             _ => {}
         }
         let looked: Vec<String> = dirs
@@ -339,7 +341,7 @@ impl Preprocessor<'_> {
             span,
             format!("cannot find the included file '{name}'"),
             format!(
-                "looked in: {}; add its folder with -I (built in are core.p4 and v1model.p4)",
+                "looked in: {}; add its folder with -I (built in are core.p4, v1model.p4 and psa.p4)",
                 if looked.is_empty() {
                     "nowhere".into()
                 } else {

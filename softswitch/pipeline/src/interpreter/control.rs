@@ -6,17 +6,18 @@ use crate::Nanos;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::call::CallRef;
-use crate::program::control::{CompiledTable, ControlNode};
+use crate::program::control::{CompiledTable, ControlNode, DirectMeter};
 use crate::state::State;
+use crate::state::meter::Color;
 use crate::state::table::{Profile, Table, Target};
 
 impl State {
     /// Runs a control flow from node `first` to its end.
-    pub(crate) fn apply(&mut self, c: &Compiled, first: u32, pkt: &mut Packet, now: Nanos) {
+    pub(crate) fn apply(&mut self, c: &Compiled, control: usize, pkt: &mut Packet, now: Nanos) {
         if let Some(trace) = &mut self.externs.trace {
             trace.look(&pkt.mem);
         }
-        let mut node = first;
+        let mut node = c.controls[control];
         while let Some(n) = c.nodes.get(node as usize).filter(|_| !pkt.exit) {
             if c.loop_heads[node as usize] && !pkt.iterate(self.externs.max_iterations) {
                 return;
@@ -98,12 +99,13 @@ impl State {
 /// configuration a miss leaves the colour unchanged.
 #[inline]
 pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
-    if let Some((unit, to)) = &fixed.meter
+    if let Some(DirectMeter { unit, to, codes }) = &fixed.meter
         && let Some(meter) = table.meter_mut(slot)
         && (slot.is_some() || meter.config().is_some())
     {
-        let color = meter.execute(m.pkt.amount(*unit), m.pkt.ingress_len, m.now);
-        m.set64(to, &[], color as u64);
+        let (amount, bytes) = (m.pkt.amount(*unit), m.pkt.ingress_len);
+        let color = meter.execute(amount, bytes, m.now, Color::Green);
+        m.set64(to, &[], codes[color as usize].into());
     }
 }
 

@@ -7,10 +7,11 @@ use crate::program::Compiled;
 use crate::state::State;
 
 impl State {
-    /// Updates the checksums, writes the headers into `frame` and returns their length in bytes.
+    /// Updates the checksums, writes the headers of a deparser into `frame` and returns their length in bytes.
     pub(crate) fn emit(
         &mut self,
         c: &Compiled,
+        deparser: usize,
         pkt: &mut Packet,
         now: Nanos,
         frame: &mut Vec<u8>,
@@ -23,9 +24,10 @@ impl State {
                 sum.field.set64(&mut m.pkt.mem, v);
             }
         }
-        m.run(&c.deparser_ops, &[]);
+        let deparser = &c.deparsers[deparser];
+        m.run(&deparser.ops, &[]);
         frame.clear();
-        for &h in &c.deparser {
+        for &h in &deparser.headers {
             let header = &c.layout.headers[h as usize];
             if header.is_valid(&pkt.mem) {
                 header.emit(&pkt.mem, frame);

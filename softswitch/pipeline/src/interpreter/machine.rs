@@ -10,9 +10,10 @@ use crate::program::calculation::Calculation;
 use crate::program::call::CallRef;
 use crate::program::expr::HeaderRef;
 use crate::program::layout::{HeaderId, Layout};
-use crate::program::op::{Op, Target};
+use crate::program::op::{Op, SumStep, Target};
 use crate::program::{Action, Compiled};
 use crate::state::Externs;
+use crate::state::meter::Color;
 use crate::{Nanos, phv};
 
 /// The packet, the program and the state that an action works on.
@@ -286,12 +287,25 @@ impl Machine<'_> {
                     c.add(self.pkt.ingress_len);
                 }
             }
-            Op::ExecuteMeter { meter, index, to } => {
+            Op::ExecuteMeter {
+                meter,
+                index,
+                to,
+                before,
+                codes,
+            } => {
+                let before = before.as_ref().map(|node| node.eval(&self.env(args)));
+                let before = before.map_or(Color::Green, |code| Color::of_code(code, codes));
                 let index = index.eval(&self.env(args)) as usize;
                 let (unit, cells) = &mut self.externs.meters[*meter as usize];
                 if let Some(m) = cells.get_mut(index) {
-                    let color = m.execute(self.pkt.amount(*unit), self.pkt.ingress_len, self.now);
-                    self.set64(to, args, color as u64);
+                    let color = m.execute(
+                        self.pkt.amount(*unit),
+                        self.pkt.ingress_len,
+                        self.now,
+                        before,
+                    );
+                    self.set64(to, args, codes[color as usize].into());
                 }
             }
             Op::Digest(d) => self.pkt.digest = Some(*d),
@@ -309,12 +323,16 @@ impl Machine<'_> {
                 calculation,
                 range,
             } => {
-                let env = &self.env(args);
-                let (base, size) = (range[0].eval(env), range[1].eval(env).max(1));
                 let c = &self.calculations[*calculation as usize];
                 let hash = self.externs.hash(c, self.layout, self.pkt);
-                self.set64(to, args, base.wrapping_add(hash % size));
+                let in_range = range.as_deref().map_or(hash, |[base, size]| {
+                    let env = &self.env(args);
+                    let (base, size) = (base.eval(env), size.eval(env).max(1));
+                    base.wrapping_add(hash % size)
+                });
+                self.set64(to, args, in_range);
             }
+            Op::Sum(number, step) => self.sum(*number, step, args),
             Op::Clone(x) => {
                 let env = &self.env(args);
                 self.pkt.clone_to = Some((x[0].eval(env) as u32 & 0x7fff, x[1].eval(env) as u32));
@@ -352,6 +370,36 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+
+    /// Runs a method of an Internet checksum.
+    fn sum(&mut self, number: u32, step: &SumStep, args: &[u64]) {
+        let old = self.externs.sums[number as usize];
+        let input = |calculation: u32, externs: &mut Externs, pkt: &Packet| {
+            let c = &self.calculations[calculation as usize];
+            // The hash is the complement of the input's sum.
+            externs.hash(c, self.layout, pkt) as u16
+        };
+        let new = match step {
+            SumStep::Clear => 0,
+            SumStep::Add(c) => add16(old, !input(*c, self.externs, self.pkt)),
+            SumStep::Subtract(c) => add16(old, input(*c, self.externs, self.pkt)),
+            SumStep::SetState(v) => v.eval(&self.env(args)) as u16,
+            SumStep::Get(to) => {
+                self.set64(to, args, (!old).into());
+                old
+            }
+            SumStep::Verify(to, field) => {
+                let is_right = field.eval(&self.env(args)) == u64::from(!old);
+                self.set64(to, args, is_right.into());
+                old
+            }
+            SumStep::GetState(to) => {
+                self.set64(to, args, old.into());
+                old
+            }
+        };
+        self.externs.sums[number as usize] = new;
     }
 
     fn set_stack(&mut self, of_unions: bool, to: u32, from: u32) {
@@ -401,6 +449,12 @@ impl Machine<'_> {
             self.layout.set_valid(&mut self.pkt.mem, id, false);
         }
     }
+}
+
+/// Adds in ones' complement.
+fn add16(a: u16, b: u16) -> u16 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum + u16::from(carry)
 }
 
 /// Replaces each `{...}` by a value in decimal; `\{` is a brace.

@@ -10,8 +10,9 @@ use crate::phv::{copy_bits, mask64};
 use crate::program::Compiled;
 use crate::program::expr::Node;
 use crate::program::key_part::KeyPart;
-use crate::program::layout::set_if_present;
-use crate::program::parser::{Case, Destination, Parser, ParserOp, ParserState, SelectPart};
+use crate::program::parser::{
+    Case, Destination, Parsed, Parser, ParserOp, ParserState, SelectPart,
+};
 use crate::state::{SetMember, State};
 
 /// A parser error's code.
@@ -37,13 +38,20 @@ fn peek(frame: &[u8], at: usize, width: u32, into: &mut [u64]) {
 }
 
 impl State {
-    /// Runs the parser and verifies checksums.
-    pub(crate) fn parse(&mut self, c: &Compiled, pkt: &mut Packet, now: Nanos) {
+    /// Runs a parser and verifies checksums.
+    pub(crate) fn parse(
+        &mut self,
+        c: &Compiled,
+        parser: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+    ) -> Parsed {
         let mut m = Machine::new(c, &mut self.externs, pkt, now);
         if let Some(trace) = &mut m.externs.trace {
             trace.look(&m.pkt.mem);
         }
         let error = c.parser.parse(
+            c.parser.starts[parser],
             &mut m,
             &self.value_sets,
             self.max_parser_states,
@@ -69,26 +77,25 @@ impl State {
                 }
             }
         }
-        set_if_present(c.layout.standard.parser_error, &mut pkt.mem, error);
-        set_if_present(
-            c.layout.standard.checksum_error,
-            &mut pkt.mem,
-            u64::from(bad_checksum),
-        );
+        Parsed {
+            error,
+            bad_checksum,
+        }
     }
 }
 
 impl Parser {
-    /// Parses the packet's frame, and returns the error code.
+    /// Parses the packet's frame from state `start`, and returns the error code.
     fn parse(
         &self,
+        start: u32,
         m: &mut Machine,
         value_sets: &[Vec<SetMember>],
         max_states: u32,
         key: &mut Vec<u64>,
     ) -> u64 {
         m.pkt.start = 0;
-        let mut state = self.start;
+        let mut state = start;
         let mut visited = 0;
         while let Some(s) = self.states.get(state as usize) {
             visited += 1;

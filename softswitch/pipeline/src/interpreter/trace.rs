@@ -8,7 +8,7 @@ use crate::info::Info;
 use crate::phv::mask64;
 use crate::phv::{Field, Place, wrap};
 use crate::program::expr::Node;
-use crate::program::op::{Op, Target};
+use crate::program::op::{Op, SumStep, Target};
 use crate::program::parser::{ACCEPT, Parser, ParserState, SelectPart};
 use crate::trace::{Named, Step, field_name, field_value, value};
 use crate::value::Value;
@@ -69,11 +69,13 @@ impl Machine<'_> {
                 .get(n as usize)
                 .map_or_else(String::new, |s| s.name.clone()),
         };
+        let parsed = self.pkt.start;
         if let Some(trace) = &mut self.externs.trace {
             trace.push(Step::Select {
                 key: Named(key),
                 widths,
                 next,
+                parsed,
             });
         }
     }
@@ -164,12 +166,24 @@ impl Machine<'_> {
                 calculation, range, ..
             } => {
                 let hash = &self.calculations[*calculation as usize].hash;
-                let shown = vec![
-                    ("algorithm", hash.name()),
-                    ("base", number(&range[0])),
-                    ("size", number(&range[1])),
-                ];
+                let mut shown = vec![("algorithm", hash.name())];
+                if let Some(range) = range {
+                    shown.push(("base", number(&range[0])));
+                    shown.push(("size", number(&range[1])));
+                }
                 ("hash", shown)
+            }
+            Op::Sum(_, step) => {
+                let call = match step {
+                    SumStep::Clear => "checksum_clear",
+                    SumStep::Add(_) => "checksum_add",
+                    SumStep::Subtract(_) => "checksum_subtract",
+                    SumStep::Get(_) => "checksum_get",
+                    SumStep::Verify(..) => "checksum_verify",
+                    SumStep::GetState(_) => "checksum_get_state",
+                    SumStep::SetState(_) => "checksum_set_state",
+                };
+                (call, Vec::new())
             }
             Op::Clone(x) => {
                 let shown = vec![("session", number(&x[0])), ("field_list", number(&x[1]))];
@@ -220,7 +234,8 @@ fn result_of(op: &Op) -> Option<&Target> {
         Op::ReadRegister { to, .. }
         | Op::ExecuteMeter { to, .. }
         | Op::Random { to, .. }
-        | Op::Hash { to, .. } => Some(to),
+        | Op::Hash { to, .. }
+        | Op::Sum(_, SumStep::Get(to) | SumStep::GetState(to) | SumStep::Verify(to, _)) => Some(to),
         _ => None,
     }
 }

@@ -3,26 +3,15 @@
 
 use std::collections::HashMap;
 
+use super::call::{Call, Objects};
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
-use super::headers::Names;
+use super::externs;
 use crate::error::LoadError;
-use crate::phv::Place;
-use crate::program::op::{Op, Target};
+use crate::program::architecture::Architecture;
+use crate::program::op::Op;
 
 type Result<T> = std::result::Result<T, LoadError>;
-
-/// Indices of the objects that primitives refer to by name.
-pub(crate) struct Objects<'a> {
-    pub(crate) names: &'a Names,
-    /// Index and width.
-    pub(crate) registers: &'a HashMap<String, (u32, u32)>,
-    pub(crate) counters: &'a HashMap<String, u32>,
-    pub(crate) meters: &'a HashMap<String, u32>,
-    pub(crate) calculations: &'a HashMap<String, u32>,
-    /// Digest index by the learn list's id.
-    pub(crate) digests: &'a HashMap<u64, u32>,
-}
 
 /// Assigns consecutive limbs to an action's parameters.
 pub(crate) fn params(widths: impl IntoIterator<Item = u32>) -> Vec<Param> {
@@ -62,40 +51,7 @@ pub(crate) fn op(objects: &Objects, params: &[Param], p: &Cursor, count: usize) 
     call.compile()
 }
 
-struct Call<'a> {
-    objects: &'a Objects<'a>,
-    scope: Scope<'a>,
-    json: &'a Cursor<'a>,
-    args: Vec<Cursor<'a>>,
-    count: usize,
-}
-
-impl<'a> Call<'a> {
-    fn arity<const N: usize>(&self) -> Result<&[Cursor<'a>; N]> {
-        self.args.as_slice().try_into().map_err(|_| {
-            self.json.get("parameters").error(format!(
-                "expected {N} parameters, found {}",
-                self.args.len()
-            ))
-        })
-    }
-
-    fn target(&self, c: &Cursor) -> Result<(Target, u32)> {
-        let (place, shape) = self.scope.lvalue(c)?;
-        let target = match place {
-            Ok(f) => match f.place {
-                Place::Word(w) => Target::Word(w, crate::phv::mask64(f.width)),
-                _ => Target::Field(f),
-            },
-            Err(d) => Target::Dyn(Box::new(d)),
-        };
-        let width = match shape.place {
-            Place::Varbit { max, .. } => max * 8,
-            _ => shape.width,
-        };
-        Ok((target, width))
-    }
-
+impl Call<'_> {
     fn assign(&self, to: &Cursor, from: &Cursor) -> Result<Op> {
         let (target, width) = self.target(to)?;
         let v = self.scope.value(from, Some(width))?;
@@ -156,15 +112,21 @@ impl<'a> Call<'a> {
         })
     }
 
+    fn drop(&self) -> Result<Op> {
+        match self.objects.architecture {
+            Architecture::V1Model(s) => Ok(Op::MarkToDrop(s.egress_spec, s.mcast_grp)),
+            Architecture::Psa(_) => Err(self.json.error("this primitive belongs to v1model")),
+        }
+    }
+
     /// Compiles `mark_to_drop`. Its header may be a copy of the standard metadata, because compilers pass copies.
     fn mark_to_drop(&self) -> Result<Op> {
-        let layout = &self.objects.names.layout;
-        let standard = &layout.standard;
         let [h] = match self.args.as_slice() {
-            [] => return Ok(Op::MarkToDrop(standard.egress_spec, standard.mcast_grp)),
+            [] => return self.drop(),
             _ => self.arity()?,
         };
-        let header = &layout.headers[self.scope.header_id(&h.get("value"))? as usize];
+        let header =
+            &self.objects.names.layout.headers[self.scope.header_id(&h.get("value"))? as usize];
         let egress_spec = header.field("egress_spec");
         let egress_spec =
             egress_spec.ok_or_else(|| h.error(format!("{} has no egress_spec", header.name)))?;
@@ -287,6 +249,8 @@ impl<'a> Call<'a> {
                     meter,
                     index: s.index(index)?,
                     to: self.target(to)?.0,
+                    before: None,
+                    codes: o.architecture.color_codes(),
                 }
             }
             "generate_digest" => {
@@ -306,7 +270,7 @@ impl<'a> Call<'a> {
             "modify_field_with_hash_based_offset" => {
                 let [to, base, calculation, size] = self.arity()?;
                 let calculation = self.object(calculation, o.calculations, "calculation")?;
-                let range = Box::new([s.low64(base)?, s.low64(size)?]);
+                let range = Some(Box::new([s.low64(base)?, s.low64(size)?]));
                 Op::Hash {
                     to: self.target(to)?.0,
                     calculation,
@@ -330,10 +294,7 @@ impl<'a> Call<'a> {
                 Op::Truncate(s.index(len)?)
             }
             "mark_to_drop" => self.mark_to_drop()?,
-            "drop" => {
-                let standard = &o.names.layout.standard;
-                Op::MarkToDrop(standard.egress_spec, standard.mcast_grp)
-            }
+            "drop" => self.drop()?,
             "exit" => Op::Exit,
             "assert" | "assume" => {
                 let [c] = self.arity()?;
@@ -360,12 +321,10 @@ impl<'a> Call<'a> {
                 Op::JumpUnless(s.cond(c)?, self.jump_target(to)?)
             }
             "no_op" => Op::Nop,
-            other => {
-                return Err(self
-                    .json
-                    .get("op")
-                    .error(format!("unknown primitive {other}")));
-            }
+            other => externs::method(self, other)?.ok_or_else(|| {
+                let message = format!("unknown primitive {other}");
+                self.json.get("op").error(message)
+            })?,
         })
     }
 }

@@ -3,27 +3,24 @@
 
 use std::collections::HashMap;
 
-use super::action::Objects;
+use super::architecture::BlockNames;
+use super::call::Objects;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
 use crate::error::LoadError;
 use crate::info::{
-    ActionId, Implementation, Info, KeyInfo, MatchKind, MeterUnit, ProfileId, ProfileInfo,
-    TableInfo,
+    ActionId, Implementation, Info, KeyInfo, MatchKind, ProfileId, ProfileInfo, TableInfo,
 };
 use crate::phv::{Place, mask64};
 use crate::program::calculation::Calculation;
 use crate::program::call::Call;
-use crate::program::control::{CompiledTable, ControlNode, END, Next, order};
+use crate::program::control::{CompiledTable, ControlNode, DirectMeter, END, Next, order};
 use crate::program::key::KeyShape;
 use crate::program::key_part::{ComputedPart, KeyPart};
 use crate::program::op::Target;
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
-
-/// Unit of a direct meter, and the field for its colour.
-type DirectMeter = (MeterUnit, Target);
 
 /// The parts of a key: fields known at load time, and fields of headers computed at run time.
 type KeyParts = (Vec<KeyPart>, Vec<ComputedPart>);
@@ -34,8 +31,8 @@ const MAX_TABLE: usize = 1 << 30;
 #[derive(Default)]
 pub(crate) struct Control {
     pub(crate) nodes: Vec<ControlNode>,
-    pub(crate) ingress: u32,
-    pub(crate) egress: u32,
+    /// The first node of each control, in the architecture's order.
+    pub(crate) firsts: Vec<u32>,
     pub(crate) tables: Vec<CompiledTable>,
     pub(crate) selectors: Vec<Option<Calculation>>,
 }
@@ -44,8 +41,8 @@ impl Control {
     /// Returns for each node whether a loop begins there.
     pub(crate) fn loop_heads(&self) -> Vec<bool> {
         let mut heads = vec![false; self.nodes.len()];
-        for first in [self.ingress, self.egress] {
-            for head in order(&self.nodes, &self.tables, first).loop_heads {
+        for first in &self.firsts {
+            for head in order(&self.nodes, &self.tables, *first).loop_heads {
                 heads[head as usize] = true;
             }
         }
@@ -60,6 +57,7 @@ pub(crate) fn load(
     params: &[Vec<Param>],
     info: &mut Info,
 ) -> Result<Control> {
+    let names = BlockNames::of(objects.architecture);
     let mut l = Loader {
         root,
         objects,
@@ -68,22 +66,13 @@ pub(crate) fn load(
         info,
         profiles: HashMap::new(),
         control: Control {
-            ingress: END,
-            egress: END,
+            firsts: vec![END; names.controls.len()],
             ..Control::default()
         },
     };
     for p in root.get("pipelines").items()? {
-        let start = l.pipeline(&p)?;
-        match p.get("name").str()? {
-            "ingress" => l.control.ingress = start,
-            "egress" => l.control.egress = start,
-            other => {
-                return Err(p.get("name").error(format!(
-                    "unknown pipeline {other}: v1model has ingress and egress"
-                )));
-            }
-        }
+        let number = names.position(names.controls, &p, "pipeline")?;
+        l.control.firsts[number] = l.pipeline(&p)?;
     }
     Ok(l.control)
 }
@@ -255,7 +244,7 @@ impl Loader<'_> {
             const_default,
             direct_counter: t.get("with_counters").bool_or(false)?,
             direct_counter_name,
-            direct_meter: meter.as_ref().map(|m| m.0),
+            direct_meter: meter.as_ref().map(|m| m.unit),
             direct_meter_name: meter_name,
             idle_timeout: t.get("support_timeout").bool_or(false)?,
             actions,
@@ -394,10 +383,12 @@ impl Loader<'_> {
                     Place::Word(w) => Target::Word(w, mask64(f.width)),
                     _ => Target::Field(f),
                 };
-                return Ok((
-                    Some((super::meter_unit(&m)?, target)),
-                    Some(name.to_owned()),
-                ));
+                let meter = DirectMeter {
+                    unit: super::meter_unit(&m)?,
+                    to: target,
+                    codes: self.objects.architecture.color_codes(),
+                };
+                return Ok((Some(meter), Some(name.to_owned())));
             }
         }
         Err(t

@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use crate::error::LoadError;
 use crate::info::{HeaderTypeInfo, Info};
 use crate::phv::{Field, PADDING, Place, Word};
-use crate::program::layout::{Header, HeaderId, Layout, Stack, Standard, Union, UnionStack};
+use crate::program::layout::{Header, HeaderId, Layout, Stack, Union, UnionStack};
 
 /// Maximum depth of a header stack: its fill count is one byte.
 const MAX_DEPTH: usize = 255;
@@ -217,14 +217,12 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
     for h in headers.iter().filter(|h| h.metadata) {
         blank[h.valid as usize] = 1;
     }
-    let standard = standard(root, &headers, &names)?;
     Ok(Names {
         layout: Layout {
             headers,
             stacks,
             unions: unions.unions,
             union_stacks: unions.stacks,
-            standard,
             blank,
             metadata_bytes,
         },
@@ -318,58 +316,4 @@ fn unions(root: &Cursor, arena: &mut Arena, ids: &HashMap<u64, u32>) -> Result<U
         });
     }
     Ok(u)
-}
-
-/// Finds the architecture's fields by alias, by BMv2's names, or in v1model's struct.
-fn standard(
-    root: &Cursor,
-    headers: &[Header],
-    names: &HashMap<String, HeaderId>,
-) -> Result<Standard, LoadError> {
-    let mut aliases = HashMap::new();
-    for alias in root.get("field_aliases").items()? {
-        let [from, to] = alias.tuple()?;
-        let [header, field] = to.tuple()?;
-        let found = names
-            .get(header.str()?)
-            .and_then(|&h| headers[h as usize].field(field.str().unwrap_or("")))
-            .ok_or_else(|| to.error("unknown field"))?;
-        aliases.insert(from.str()?, found);
-    }
-    let find = |group: &str, field: &str| {
-        let full = format!("{group}.{field}");
-        let in_header = |name: &str| headers[*names.get(name)? as usize].field(field);
-        aliases
-            .get(full.as_str())
-            .copied()
-            .or_else(|| in_header(group))
-            .or_else(|| in_header("standard_metadata"))
-    };
-    let need = |field: &str| {
-        find("standard_metadata", field)
-            .filter(|f| f.width <= 64)
-            .ok_or_else(|| {
-                root.get("headers")
-                    .error(format!("standard_metadata.{field} is missing"))
-            })
-    };
-    Ok(Standard {
-        ingress_port: need("ingress_port")?,
-        egress_spec: need("egress_spec")?,
-        egress_port: need("egress_port")?,
-        instance_type: need("instance_type")?,
-        packet_length: need("packet_length")?,
-        mcast_grp: find("intrinsic_metadata", "mcast_grp"),
-        egress_rid: find("intrinsic_metadata", "egress_rid"),
-        parser_error: find("standard_metadata", "parser_error"),
-        checksum_error: find("standard_metadata", "checksum_error"),
-        priority: find("intrinsic_metadata", "priority"),
-        ingress_timestamp: find("intrinsic_metadata", "ingress_global_timestamp"),
-        egress_timestamp: find("intrinsic_metadata", "egress_global_timestamp"),
-        enq_timestamp: find("queueing_metadata", "enq_timestamp"),
-        enq_qdepth: find("queueing_metadata", "enq_qdepth"),
-        deq_timedelta: find("queueing_metadata", "deq_timedelta"),
-        deq_qdepth: find("queueing_metadata", "deq_qdepth"),
-        qid: find("queueing_metadata", "qid"),
-    })
 }

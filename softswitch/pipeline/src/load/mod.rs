@@ -2,11 +2,15 @@
 //! Loads BMv2 JSON into a [`Compiled`] program.
 
 mod action;
+pub(crate) mod architecture;
+mod call;
 mod control;
 mod cursor;
 pub(crate) mod document;
 mod entries;
 mod expr;
+mod extern_objects;
+mod externs;
 mod headers;
 mod parser;
 mod range;
@@ -26,10 +30,12 @@ use crate::phv::Field;
 use crate::program::calculation::{Calculation, Input};
 use crate::program::hash::Hash;
 use crate::program::parser::ErrorCodes;
-use crate::program::{Action, Checksum, Compiled};
-use action::Objects;
+use crate::program::{Action, Checksum, Compiled, Deparser};
+use architecture::BlockNames;
+use call::Objects;
 use cursor::Cursor;
 use expr::{Param, Scope, find};
+use extern_objects::ExternObjects;
 use headers::Names;
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -65,12 +71,13 @@ fn compile(document: &Json) -> Result<Compiled> {
     }
     let mut info = Info::default();
     let names = headers::load(&root, &mut info)?;
+    let architecture = architecture::load(&root, &names)?;
     let errors = errors(&root, &mut info)?;
     let counters = counters(&root, &mut info)?;
     let meters = meters(&root, &mut info)?;
     let registers = registers(&root, &mut info)?;
     let (digests, digest_ids) = digests(&root, &names, &mut info)?;
-    let (calculations, calculation_names) = calculations(&root, &names, &mut info)?;
+    let (mut calculations, calculation_names) = calculations(&root, &names, &mut info)?;
     for s in root.get("parse_vsets").items()? {
         let width = s.get("compressed_bitwidth").u32()?;
         let name = s.get("name").str()?.to_owned();
@@ -80,34 +87,39 @@ fn compile(document: &Json) -> Result<Compiled> {
             fields: Vec::new(),
         });
     }
+    let externs = ExternObjects::load(&root, &counters, calculations.len(), &mut info)?;
     let objects = Objects {
+        architecture: &architecture,
         names: &names,
         registers: &registers,
         counters: &counters,
         meters: &meters,
         calculations: &calculation_names,
         digests: &digest_ids,
+        externs: &externs,
     };
     let (parser, states) = parser::load(&root, &objects, errors, &mut info.value_sets)?;
     let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
     let control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
     let checksums = checksums(&root, &objects)?;
-    let (deparser, deparser_ops) = deparser(&root, &objects)?;
+    let deparsers = deparsers(&root, &objects)?;
     let field_lists = field_lists(&root, &names)?;
+    let sums = externs.sums;
+    calculations.extend(externs.into_inputs());
     Ok(Compiled {
         info: Arc::new(info),
+        architecture,
         parser,
         loop_heads: control.loop_heads(),
         nodes: control.nodes,
-        ingress: control.ingress,
-        egress: control.egress,
+        controls: control.firsts,
         tables: control.tables,
         selectors: control.selectors,
         actions,
         calculations,
+        sums,
         checksums,
-        deparser,
-        deparser_ops,
+        deparsers,
         field_lists,
         digests,
         source: source::load(document, states),
@@ -183,12 +195,14 @@ fn counters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
 }
 
 fn meter_unit(c: &Cursor) -> Result<MeterUnit> {
-    match c.get("type").str()? {
+    meter_unit_of(&c.get("type"))
+}
+
+fn meter_unit_of(name: &Cursor) -> Result<MeterUnit> {
+    match name.str()? {
         "packets" => Ok(MeterUnit::Packets),
         "bytes" => Ok(MeterUnit::Bytes),
-        other => Err(c
-            .get("type")
-            .error(format!("expected packets or bytes, found {other}"))),
+        other => Err(name.error(format!("expected packets or bytes, found {other}"))),
     }
 }
 
@@ -254,6 +268,11 @@ fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
     let hash = algo.str()?;
     let hash =
         Hash::by_name(hash).ok_or_else(|| algo.error(format!("unknown hash algorithm {hash}")))?;
+    calculation_over(hash, &c.get("input"), names)
+}
+
+/// Loads a list of inputs.
+fn calculation_over(hash: Hash, inputs: &Cursor, names: &Names) -> Result<Calculation> {
     let none = HashMap::new();
     let scope = name_scope(names, &none);
     let mut calculation = Calculation {
@@ -262,7 +281,12 @@ fn calculation(c: &Cursor, names: &Names) -> Result<Calculation> {
         payload: false,
         summable: false,
     };
-    for i in c.get("input").items()? {
+    // p4c does not put a single field or header into an array.
+    let inputs = match inputs.json {
+        Json::Object(_) => vec![inputs.clone()],
+        _ => inputs.items()?,
+    };
+    for i in inputs {
         let value = i.get("value");
         match i.get("type").str()? {
             "field" => calculation.push_field(scope.header_id(&value.at(0))?, scope.field(&value)?),
@@ -358,33 +382,38 @@ fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
     Ok(list)
 }
 
-fn deparser(root: &Cursor, objects: &Objects) -> Result<(Vec<u32>, Vec<crate::program::op::Op>)> {
-    let deparsers = root.get("deparsers").items()?;
-    let Some(d) = deparsers.first() else {
-        return Ok((Vec::new(), Vec::new()));
-    };
+fn deparsers(root: &Cursor, objects: &Objects) -> Result<Vec<Deparser>> {
+    let names = BlockNames::of(objects.architecture);
     let scope = scope(objects, &[]);
-    let order = d.get("order").items()?;
-    let order = order
-        .iter()
-        .map(|h| scope.header_id(h))
-        .collect::<Result<_>>()?;
-    Ok((order, action::ops(objects, &[], &d.get("primitives"))?))
+    let mut deparsers = vec![Deparser::default(); names.deparsers.len()];
+    for d in root.get("deparsers").items()? {
+        let order = d.get("order").items()?;
+        let headers = order.iter().map(|h| scope.header_id(h));
+        deparsers[names.position(names.deparsers, &d, "deparser")?] = Deparser {
+            ops: action::ops(objects, &[], &d.get("primitives"))?,
+            headers: headers.collect::<Result<_>>()?,
+        };
+    }
+    Ok(deparsers)
 }
 
 fn field_lists(root: &Cursor, names: &Names) -> Result<HashMap<u32, Vec<Field>>> {
     let mut lists = HashMap::new();
-    let none = HashMap::new();
-    let scope = name_scope(names, &none);
     for l in root.get("field_lists").items()? {
-        let mut fields = Vec::new();
-        for e in l.get("elements").items()? {
-            // Constants need not be preserved.
-            if e.get("type").str()? == "field" {
-                fields.push(scope.field(&e.get("value"))?);
-            }
-        }
-        lists.insert(l.get("id").u32()?, fields);
+        lists.insert(l.get("id").u32()?, field_list(&l, names)?);
     }
     Ok(lists)
+}
+
+fn field_list(list: &Cursor, names: &Names) -> Result<Vec<Field>> {
+    let none = HashMap::new();
+    let scope = name_scope(names, &none);
+    let mut fields = Vec::new();
+    for e in list.get("elements").items()? {
+        // Constants need not be preserved.
+        if e.get("type").str()? == "field" {
+            fields.push(scope.field(&e.get("value"))?);
+        }
+    }
+    Ok(fields)
 }

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::action::{self, Objects};
+use super::action;
+use super::architecture::BlockNames;
+use super::call::Objects;
 use super::cursor::Cursor;
 use super::expr::{Scope, find};
 use super::source::location;
@@ -23,43 +25,41 @@ use crate::value::Value;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
-/// Loads the parser and the source positions of its states, and derives the field widths of value sets from their uses.
+/// Loads the parsers and the source positions of their states, and derives the field widths of value sets from their uses.
 pub(crate) fn load(
     root: &Cursor,
     objects: &Objects,
     errors: ErrorCodes,
     sets: &mut [ValueSetInfo],
 ) -> Result<(Parser, Vec<StateSource>)> {
-    let parsers = root.get("parsers").items()?;
-    let Some(json) = parsers.first() else {
-        let parser = Parser {
-            states: Vec::new(),
-            start: ACCEPT,
-            errors,
-        };
-        return Ok((parser, Vec::new()));
-    };
-    let states = json.get("parse_states").items()?;
-    let mut index = HashMap::new();
-    for (i, s) in states.iter().enumerate() {
-        index.insert(s.get("name").str()?.to_owned(), i as u32);
-    }
-    let loader = Loader {
-        objects,
-        index: &index,
-    };
-    let start = match json.get("init_state").opt_str()? {
-        Some(_) => find(&index, &json.get("init_state"), "parser state")?,
-        None => ACCEPT,
-    };
-    let states = states.iter().map(|s| loader.state(s, sets));
-    let states: Vec<_> = states.collect::<Result<_>>()?;
-    let (states, sources) = states.into_iter().unzip();
-    let parser = Parser {
-        states,
-        start,
+    let names = BlockNames::of(objects.architecture);
+    let mut parser = Parser {
+        states: Vec::new(),
+        starts: vec![ACCEPT; names.parsers.len()],
         errors,
     };
+    let mut sources = Vec::new();
+    for json in root.get("parsers").items()? {
+        let number = names.position(names.parsers, &json, "parser")?;
+        let states = json.get("parse_states").items()?;
+        let first = parser.states.len() as u32;
+        let mut index = HashMap::new();
+        for (i, s) in (first..).zip(&states) {
+            index.insert(s.get("name").str()?.to_owned(), i);
+        }
+        let loader = Loader {
+            objects,
+            index: &index,
+        };
+        if json.get("init_state").opt_str()?.is_some() {
+            parser.starts[number] = find(&index, &json.get("init_state"), "parser state")?;
+        }
+        for json in &states {
+            let (state, source) = loader.state(json, sets)?;
+            parser.states.push(state);
+            sources.push(source);
+        }
+    }
     Ok((parser, sources))
 }
 

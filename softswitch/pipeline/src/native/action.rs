@@ -156,13 +156,15 @@ impl Gen<'_, '_> {
                 calculation,
                 range,
             } if self.writes(to) => {
-                let base = self.node(&range[0], a)?;
-                let size = self.node(&range[1], a)?;
-                let one = self.int(1);
-                let size = self.b.ins().umax(size, one);
-                let hash = self.calculation(*calculation)?;
-                let hash = self.b.ins().urem(hash, size);
-                let v = self.b.ins().iadd(base, hash);
+                let mut v = self.calculation(*calculation)?;
+                if let Some(range) = range {
+                    let base = self.node(&range[0], a)?;
+                    let size = self.node(&range[1], a)?;
+                    let one = self.int(1);
+                    let size = self.b.ins().umax(size, one);
+                    let hash = self.b.ins().urem(v, size);
+                    v = self.b.ins().iadd(base, hash);
+                }
                 self.set_target(to, v)?;
             }
             Op::MarkToDrop(spec, group) => {

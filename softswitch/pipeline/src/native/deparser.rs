@@ -13,14 +13,14 @@ use super::generator::{Args, Gen, Result, Unsupported};
 use super::memory::{kind, pieces};
 use super::runtime::Context;
 use crate::packet::MAX_FRAME;
-use crate::program::Compiled;
 use crate::program::layout::HeaderId;
 use crate::program::op::Target;
+use crate::program::{Compiled, Deparser};
 
-/// Returns the maximum number of bytes that the deparser emits before the payload.
-pub(super) fn most_emitted(c: &Compiled) -> usize {
+/// Returns the maximum number of bytes that a deparser emits before the payload.
+pub(super) fn most_emitted(c: &Compiled, deparser: &Deparser) -> usize {
     let bytes = |&h: &HeaderId| c.layout.headers[h as usize].fixed_bytes as usize;
-    c.deparser.iter().map(bytes).sum()
+    deparser.headers.iter().map(bytes).sum()
 }
 
 impl Gen<'_, '_> {
@@ -81,22 +81,22 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// Compiles all steps after the egress control; the result is the number of emitted bytes.
-    pub(super) fn deparser(&mut self) -> Result<()> {
+    /// Compiles the checksum update and a deparser; the result is the number of emitted bytes.
+    pub(super) fn deparser(&mut self, deparser: &Deparser) -> Result<()> {
         let c = self.c;
         let headers = |h: HeaderId| &c.layout.headers[h as usize];
         let simple = |&h: &HeaderId| headers(h).varbit.is_none() && !headers(h).metadata;
-        if !c.deparser.iter().all(simple) || most_emitted(c) > MAX_FRAME {
+        if !deparser.headers.iter().all(simple) || most_emitted(c, deparser) > MAX_FRAME {
             return Err(Unsupported);
         }
         self.update_checksums()?;
-        self.action(&c.deparser_ops, Args::Known(&[]))?;
+        self.action(&deparser.ops, Args::Known(&[]))?;
         let out = self.context(offset_of!(Context, out));
         let to = self.b.declare_var(I64);
         self.b.def_var(to, out);
         // The elements of a stack are adjacent, and often all invalid.
-        for group in c
-            .deparser
+        for group in deparser
+            .headers
             .chunk_by(|&a, &b| headers(a).type_name == headers(b).type_name)
         {
             let (some, next) = (self.b.create_block(), self.b.create_block());

@@ -32,18 +32,18 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use crate::Nanos;
 use crate::packet::Packet;
 use crate::program::Compiled;
+use crate::program::parser::Parsed;
 use crate::state::State;
 use generator::Gen;
 use runtime::{Code, Entry, enter};
 
 /// The native code of a program; it may run only with this program.
 pub(crate) struct Native {
-    parser: Option<Entry>,
-    ingress: Option<Entry>,
-    egress: Option<Entry>,
-    deparser: Option<Entry>,
-    /// Maximum number of bytes that the deparser emits.
-    most_emitted: usize,
+    /// Each block in the architecture's order; `None` if the interpreter must run it.
+    parsers: Vec<Option<Entry>>,
+    controls: Vec<Option<Entry>>,
+    /// With the maximum number of bytes that they emit.
+    deparsers: Vec<Option<(Entry, usize)>>,
     /// The memory of the functions.
     _code: Code,
 }
@@ -58,19 +58,33 @@ impl Native {
     /// Compiles a program, which must not move afterwards; `None` if Cranelift does not support the host.
     pub(crate) fn compile(c: &Compiled) -> Option<Self> {
         let mut module = module()?;
-        let parser = define(&mut module, c, "parser", |g| g.parser());
-        let ingress = define(&mut module, c, "ingress", |g| g.control(c.ingress));
-        let egress = define(&mut module, c, "egress", |g| g.control(c.egress));
-        let deparser = define(&mut module, c, "deparser", |g| g.deparser());
+        let parsers: Vec<_> = (0..c.parser.starts.len())
+            .map(|n| define(&mut module, c, &format!("parser {n}"), |g| g.parser(n)))
+            .collect();
+        let controls: Vec<_> = (0..)
+            .zip(&c.controls)
+            .map(|(n, &first)| {
+                define(&mut module, c, &format!("control {n}"), |g| {
+                    g.control(first)
+                })
+            })
+            .collect();
+        let deparsers: Vec<_> = (0..)
+            .zip(&c.deparsers)
+            .map(|(n, d)| define(&mut module, c, &format!("deparser {n}"), |g| g.deparser(d)))
+            .collect();
         module.finalize_definitions().ok()?;
         let code = Code::new(module);
         let entry = |id: Option<FuncId>| id.map(|id| code.entry(id));
+        let most = c.deparsers.iter().map(|d| deparser::most_emitted(c, d));
         Some(Self {
-            parser: entry(parser),
-            ingress: entry(ingress),
-            egress: entry(egress),
-            deparser: entry(deparser),
-            most_emitted: deparser::most_emitted(c),
+            parsers: parsers.into_iter().map(entry).collect(),
+            controls: controls.into_iter().map(entry).collect(),
+            deparsers: deparsers
+                .into_iter()
+                .zip(most)
+                .map(|(id, most)| entry(id).map(|entry| (entry, most)))
+                .collect(),
             _code: code,
         })
     }
@@ -134,53 +148,49 @@ fn define(
 }
 
 impl Native {
-    /// Parses and verifies checksums; returns false if the interpreter must do it.
+    /// Runs a parser and verifies checksums; `None` if the interpreter must do it.
     pub(crate) fn parse(
         &self,
         c: &Compiled,
+        parser: usize,
         state: &mut State,
         pkt: &mut Packet,
         now: Nanos,
-    ) -> bool {
-        if let Some(entry) = self.parser {
-            enter(entry, c, state, pkt, now, &mut []);
-        }
-        self.parser.is_some()
+    ) -> Option<Parsed> {
+        let result = enter(self.parsers[parser]?, c, state, pkt, now, &mut []);
+        Some(parser::parsed(result))
     }
 
-    /// Runs a control flow; returns false if the interpreter must do it.
+    /// Runs a control; returns false if the interpreter must do it.
     pub(crate) fn apply(
         &self,
         c: &Compiled,
-        first: u32,
+        control: usize,
         state: &mut State,
         pkt: &mut Packet,
         now: Nanos,
     ) -> bool {
-        let entry = if first == c.ingress {
-            self.ingress
-        } else {
-            self.egress
-        };
+        let entry = self.controls[control];
         if let Some(entry) = entry {
             enter(entry, c, state, pkt, now, &mut []);
         }
         entry.is_some()
     }
 
-    /// Updates checksums and emits headers to the beginning of `out`; returns their length in bytes, or `None` if the
-    /// interpreter must do it.
+    /// Updates checksums and emits a deparser's headers to the beginning of `out`; returns their length in bytes, or `None`
+    /// if the interpreter must do it.
     pub(crate) fn emit(
         &self,
         c: &Compiled,
+        deparser: usize,
         state: &mut State,
         pkt: &mut Packet,
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> Option<usize> {
-        let entry = self.deparser?;
-        if out.len() < self.most_emitted {
-            out.resize(self.most_emitted, 0);
+        let (entry, most) = self.deparsers[deparser]?;
+        if out.len() < most {
+            out.resize(most, 0);
         }
         Some(enter(entry, c, state, pkt, now, out) as usize)
     }

@@ -15,25 +15,35 @@ use super::memory::kind;
 use super::runtime::{Callout, Context, REJECTED};
 use crate::packet::Packet;
 use crate::program::layout::HeaderId;
-use crate::program::op::Target;
-use crate::program::parser::{Case, Destination, ParserOp, ParserState, SelectPart};
+use crate::program::parser::{Case, Destination, Parsed, ParserOp, ParserState, SelectPart};
 
 /// Maximum size in bytes of a header that is copied inline; larger ones take a call.
 const MAX_INLINE: u32 = 256;
+
+/// The bit of the result that is set if a checksum is wrong; the lower ones are the error code.
+const CHECKSUM_BIT: i64 = 63;
+
+/// Reads the result of the generated code.
+pub(super) fn parsed(result: u64) -> Parsed {
+    Parsed {
+        error: result & !(1 << CHECKSUM_BIT),
+        bad_checksum: result >> CHECKSUM_BIT != 0,
+    }
+}
 
 /// Values and blocks that all states use.
 pub(super) struct Walk {
     frame: Value,
     frame_bytes: Value,
     start: Variable,
-    states: Vec<Block>,
+    states: BTreeMap<u32, Block>,
     /// The final block; its parameter is the error code.
     end: Block,
 }
 
 impl Gen<'_, '_> {
-    /// Compiles the parser and the verification of checksums.
-    pub(super) fn parser(&mut self) -> Result<()> {
+    /// Compiles a parser and the verification of checksums; the result is as [`parsed`] reads it.
+    pub(super) fn parser(&mut self, number: usize) -> Result<()> {
         let parser = &self.c.parser;
         let frame = self.context(offset_of!(Context, frame));
         let frame_bytes = self.context(offset_of!(Context, frame_bytes));
@@ -45,10 +55,10 @@ impl Gen<'_, '_> {
         self.start = Some(start);
         let end = self.b.create_block();
         let code = self.b.append_block_param(end, I64);
-        let states = parser
-            .states
-            .iter()
-            .map(|_| self.b.create_block())
+        let reachable = parser.reachable(number);
+        let states = reachable
+            .into_iter()
+            .map(|state| (state, self.b.create_block()))
             .collect();
         let walk = Walk {
             frame,
@@ -57,8 +67,9 @@ impl Gen<'_, '_> {
             states,
             end,
         };
-        self.go(&walk, parser.start);
-        for (state, &block) in parser.states.iter().zip(&walk.states) {
+        self.go(&walk, parser.starts[number]);
+        for (&number, &block) in &walk.states {
+            let state = &parser.states[number as usize];
             self.enter_loop(block)?;
             let so_far = self.b.use_var(visited);
             let so_far = self.b.ins().iadd_imm(so_far, 1);
@@ -75,20 +86,15 @@ impl Gen<'_, '_> {
         self.store_state(start, offset_of!(Packet, start));
         self.start = None;
         let wrong = self.verify_checksums()?;
-        let s = &self.c.layout.standard;
-        for (field, v) in [(s.parser_error, code), (s.checksum_error, wrong)] {
-            if let Some(field) = field {
-                self.set_target(&Target::Field(field), v)?;
-            }
-        }
-        let zero = self.int(0);
-        self.b.ins().return_(&[zero]);
+        let wrong = self.b.ins().ishl_imm(wrong, CHECKSUM_BIT);
+        let result = self.b.ins().bor(code, wrong);
+        self.b.ins().return_(&[result]);
         Ok(())
     }
 
     /// Jumps to a state, or to the end.
     fn go(&mut self, walk: &Walk, state: u32) {
-        match walk.states.get(state as usize) {
+        match walk.states.get(&state) {
             Some(&block) => self.jump(block),
             None => {
                 let code = self.int(self.c.parser.errors.no_error);

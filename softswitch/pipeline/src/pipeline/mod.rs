@@ -6,10 +6,14 @@ mod program;
 mod unqueued;
 
 use crate::Nanos;
+use crate::core::Core;
 use crate::options::{Engine, Options};
 use crate::packet::{
-    Descriptor, EgressOutcome, EgressOutput, IngressOutcome, QueueInfo, Recirculated,
+    Descriptor, EgressOutcome, EgressOutput, IngressOutcome, MAX_FRAME, Packet, QueueInfo,
+    Recirculated,
 };
+use crate::program::architecture::Architecture;
+use crate::psa::Psa;
 use crate::v1model::V1Model;
 pub use control::{IdleEntry, LookupKey, MeterState};
 pub use program::Program;
@@ -18,7 +22,7 @@ pub use program::Program;
 #[derive(Debug)]
 pub struct Pipeline {
     program: Program,
-    architecture: V1Model,
+    core: Core,
 }
 
 impl Pipeline {
@@ -28,17 +32,14 @@ impl Pipeline {
             Engine::Native => program.native(),
             Engine::Interpreter => None,
         };
-        let architecture = V1Model::new(program.compiled(), native, options);
-        Self {
-            program,
-            architecture,
-        }
+        let core = Core::new(program.compiled(), native, options);
+        Self { program, core }
     }
 
     /// Resets all state to the program's initial state, except the parameters of hashes, whether ports are up, and whether
     /// tracing is on.
     pub fn reset_state(&mut self) {
-        self.architecture.reset_state(self.program.compiled());
+        self.core.reset_state(self.program.compiled());
     }
 
     /// Returns the program.
@@ -46,7 +47,7 @@ impl Pipeline {
         &self.program
     }
 
-    /// Runs parser, checksum verification and ingress for a frame received on `port` at time `now`.
+    /// Runs ingress, from the parser on, for a frame received on `port` at time `now`.
     /// Appends the packets to enqueue to `out`, clones first.
     pub fn ingress(
         &mut self,
@@ -55,8 +56,12 @@ impl Pipeline {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        self.architecture
-            .ingress(self.program.compiled(), port, frame, now, out)
+        if frame.len() > MAX_FRAME {
+            return IngressOutcome::TooLong;
+        }
+        let mut packet = self.core.pool.get();
+        packet.reset(&self.program.compiled().layout.blank, frame);
+        self.receive(port, packet, now, out)
     }
 
     /// Runs ingress without a copy of the frame: keeps its buffer, and replaces `frame` by another with arbitrary content.
@@ -67,11 +72,30 @@ impl Pipeline {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        self.architecture
-            .ingress_keeping(self.program.compiled(), port, frame, now, out)
+        if frame.len() > MAX_FRAME {
+            return IngressOutcome::TooLong;
+        }
+        let mut packet = self.core.pool.get();
+        std::mem::swap(&mut packet.frame, frame);
+        packet.begin(&self.program.compiled().layout.blank);
+        self.receive(port, packet, now, out)
     }
 
-    /// Runs ingress for a recirculated packet. As in BMv2, its metadata, including the ingress port, is zero
+    /// Runs ingress for an unparsed packet.
+    fn receive(
+        &mut self,
+        port: u32,
+        packet: Box<Packet>,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        match self.switch() {
+            Switch::V1Model(mut switch) => switch.receive(port, packet, now, out),
+            Switch::Psa(mut switch) => switch.receive(port, packet, now, out),
+        }
+    }
+
+    /// Runs ingress for a recirculated packet. As in BMv2, its metadata is zero, in v1model including the ingress port,
     /// except for the fields that the program preserved.
     pub fn ingress_recirculated(
         &mut self,
@@ -79,11 +103,13 @@ impl Pipeline {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        self.architecture
-            .ingress_recirculated(self.program.compiled(), packet, now, out)
+        match self.switch() {
+            Switch::V1Model(mut switch) => switch.ingress_recirculated(packet, now, out),
+            Switch::Psa(mut switch) => switch.ingress_recirculated(packet, now, out),
+        }
     }
 
-    /// Runs egress, checksum update and deparser for a packet that left its queue at time `now`.
+    /// Runs egress, up to the deparser, for a packet that left its queue at time `now`.
     /// Overwrites `out.frame` and appends to `out.clones`.
     pub fn egress(
         &mut self,
@@ -92,12 +118,28 @@ impl Pipeline {
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
-        self.architecture
-            .egress(self.program.compiled(), d, queue, now, out)
+        match self.switch() {
+            Switch::V1Model(mut switch) => switch.egress(d, queue, now, out),
+            Switch::Psa(mut switch) => switch.egress(d, now, out),
+        }
+    }
+
+    fn switch(&mut self) -> Switch<'_> {
+        let (c, core) = (self.program.compiled(), &mut self.core);
+        match &c.architecture {
+            Architecture::V1Model(standard) => Switch::V1Model(V1Model { core, c, standard }),
+            Architecture::Psa(metadata) => Switch::Psa(Psa { core, c, metadata }),
+        }
     }
 
     /// Takes back a packet that a queue dropped, for reuse of its buffers.
     pub fn recycle(&mut self, d: Descriptor) {
-        self.architecture.recycle(d);
+        self.core.recycle(d);
     }
+}
+
+/// A switch of the program's architecture.
+enum Switch<'a> {
+    V1Model(V1Model<'a>),
+    Psa(Psa<'a>),
 }

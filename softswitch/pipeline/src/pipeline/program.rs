@@ -22,7 +22,7 @@ struct Loaded {
 }
 
 impl Program {
-    /// Compiles BMv2 JSON (format 2.x, v1model).
+    /// Compiles BMv2 JSON (format 2.x) of v1model or PSA.
     pub fn load(json: &str) -> Result<Program, LoadError> {
         Ok(Program(Arc::new(Loaded {
             compiled: load::program(json)?,

@@ -16,7 +16,7 @@ impl Pipeline {
         let mut out = EgressOutput::default();
         self.ingress(port, frame, now, &mut made);
         let mut waiting: VecDeque<Descriptor> = made.drain(..).collect();
-        let most = self.architecture.options.max_recirculations;
+        let most = self.core.options.max_recirculations;
         let mut recirculations = 0;
         while let Some(d) = waiting.pop_front() {
             let queue = QueueInfo {

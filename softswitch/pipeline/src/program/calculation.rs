@@ -87,6 +87,20 @@ impl Calculation {
         }
     }
 
+    /// Fills the first byte with zeros in front, as PSA's hashes in BMv2 do, instead of the last one behind.
+    pub(crate) fn pad_in_front(&mut self) {
+        let bits = self.inputs.iter().map(|i| match i {
+            Input::Field(_, f) => f.width as usize,
+            Input::Span(_, _, bits) => *bits as usize,
+            Input::Const(_, bits) => *bits,
+        });
+        let excess = bits.sum::<usize>() % 8;
+        if excess != 0 {
+            self.inputs.insert(0, Input::Const(vec![0], 8 - excess));
+            self.summable = self.is_summable();
+        }
+    }
+
     /// Returns true if the input consists of whole 16-bit words in wire format, so that its Internet checksum can be
     /// summed in place.
     pub(crate) fn is_summable(&self) -> bool {

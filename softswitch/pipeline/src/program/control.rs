@@ -7,7 +7,7 @@ use super::call::Call;
 use super::expr::Cond;
 use super::key::KeyShape;
 use super::key_part::{ComputedPart, KeyPart};
-use super::op::Target;
+use super::op::{ColorCodes, Target};
 use crate::entry::Entry;
 use crate::info::MeterUnit;
 
@@ -104,6 +104,14 @@ impl ControlNode {
     }
 }
 
+/// A table's direct meter: its unit, and the field for the colour.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectMeter {
+    pub(crate) unit: MeterUnit,
+    pub(crate) to: Target,
+    pub(crate) codes: ColorCodes,
+}
+
 /// The fixed part of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledTable {
@@ -113,8 +121,7 @@ pub(crate) struct CompiledTable {
     pub(crate) computed_key: Vec<ComputedPart>,
     pub(crate) next: Next,
     pub(crate) profile: Option<u32>,
-    /// Unit of the direct meter, and the field for its colour.
-    pub(crate) meter: Option<(MeterUnit, Target)>,
+    pub(crate) meter: Option<DirectMeter>,
     /// Entries and default action that the program defines.
     pub(crate) entries: Vec<Entry>,
     pub(crate) default: Option<Call>,

@@ -173,28 +173,6 @@ pub(crate) struct UnionStack {
     pub(crate) next: u32,
 }
 
-/// Fields that the architecture reads and writes.
-#[derive(Debug, Clone)]
-pub(crate) struct Standard {
-    pub(crate) ingress_port: Field,
-    pub(crate) egress_spec: Field,
-    pub(crate) egress_port: Field,
-    pub(crate) instance_type: Field,
-    pub(crate) packet_length: Field,
-    pub(crate) mcast_grp: Option<Field>,
-    pub(crate) egress_rid: Option<Field>,
-    pub(crate) parser_error: Option<Field>,
-    pub(crate) checksum_error: Option<Field>,
-    pub(crate) priority: Option<Field>,
-    pub(crate) ingress_timestamp: Option<Field>,
-    pub(crate) egress_timestamp: Option<Field>,
-    pub(crate) enq_timestamp: Option<Field>,
-    pub(crate) enq_qdepth: Option<Field>,
-    pub(crate) deq_timedelta: Option<Field>,
-    pub(crate) deq_qdepth: Option<Field>,
-    pub(crate) qid: Option<Field>,
-}
-
 /// The layout of a packet's state: headers, stacks, unions and metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -202,7 +180,6 @@ pub(crate) struct Layout {
     pub(crate) stacks: Vec<Stack>,
     pub(crate) unions: Vec<Union>,
     pub(crate) union_stacks: Vec<UnionStack>,
-    pub(crate) standard: Standard,
     /// The state of an unparsed packet: all zero, only metadata is valid.
     pub(crate) blank: Vec<u8>,
     /// Number of bytes of metadata, at the beginning of the state.

@@ -2,6 +2,7 @@
 //! A loaded program, with all names resolved to indices and offsets. It never changes after loading; registers,
 //! counters and table entries are in [`crate::state`].
 
+pub(crate) mod architecture;
 pub(crate) mod calculation;
 pub(crate) mod call;
 pub(crate) mod control;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use crate::info::Info;
 use crate::phv::Field;
+use architecture::Architecture;
 use calculation::Calculation;
 use control::{CompiledTable, ControlNode};
 use expr::Cond;
@@ -46,27 +48,44 @@ pub(crate) struct Checksum {
     pub(crate) update: bool,
 }
 
+/// The steps before headers are emitted, and the headers in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deparser {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) headers: Vec<HeaderId>,
+}
+
 /// A program in executable form.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) info: Arc<Info>,
     pub(crate) layout: Layout,
+    pub(crate) architecture: Architecture,
     pub(crate) parser: Parser,
     pub(crate) nodes: Vec<ControlNode>,
     /// For each node, whether a loop of the control flow begins there.
     pub(crate) loop_heads: Vec<bool>,
-    pub(crate) ingress: u32,
-    pub(crate) egress: u32,
+    /// The first node of each control, in the architecture's order.
+    pub(crate) controls: Vec<u32>,
     pub(crate) tables: Vec<CompiledTable>,
     pub(crate) actions: Vec<Action>,
+    /// The calculations with names are first.
     pub(crate) calculations: Vec<Calculation>,
+    /// Number of Internet checksums.
+    pub(crate) sums: u32,
     /// The selector hash of each action profile.
     pub(crate) selectors: Vec<Option<Calculation>>,
     pub(crate) checksums: Vec<Checksum>,
-    /// Headers in the order in which they are emitted, and what runs before.
-    pub(crate) deparser: Vec<HeaderId>,
-    pub(crate) deparser_ops: Vec<Op>,
+    /// In the architecture's order.
+    pub(crate) deparsers: Vec<Deparser>,
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
     pub(crate) source: SourceMap,
+}
+
+impl Compiled {
+    /// Returns the fields of a list; none if it does not exist.
+    pub(crate) fn field_list(&self, id: u32) -> &[Field] {
+        self.field_lists.get(&id).map_or(&[], Vec::as_slice)
+    }
 }

@@ -15,6 +15,24 @@ pub(crate) enum Target {
     Dyn(Box<DynField>),
 }
 
+/// The numbers that an architecture gives to green, yellow and red.
+pub(crate) type ColorCodes = [u8; 3];
+
+/// One method of an Internet checksum (RFC 1624).
+#[derive(Debug, Clone)]
+pub(crate) enum SumStep {
+    Clear,
+    /// Adds the input of a calculation.
+    Add(u32),
+    Subtract(u32),
+    /// Writes the complement of the sum.
+    Get(Target),
+    GetState(Target),
+    /// Writes whether a field contains the complement of the sum.
+    Verify(Target, Node<u64>),
+    SetState(Node<u64>),
+}
+
 /// One step of an action.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
@@ -66,18 +84,23 @@ pub(crate) enum Op {
         meter: u32,
         index: Node<u64>,
         to: Target,
+        /// The packet's colour before, if it counts.
+        before: Option<Node<u64>>,
+        codes: ColorCodes,
     },
     Digest(u32),
     Random {
         to: Target,
         bounds: Box<[Node<u64>; 2]>,
     },
-    /// `base + hash % size`.
+    /// The hash, or `base + hash % size` with a range.
     Hash {
         to: Target,
         calculation: u32,
-        range: Box<[Node<u64>; 2]>,
+        range: Option<Box<[Node<u64>; 2]>>,
     },
+    /// A step of an Internet checksum, by its number.
+    Sum(u32, SumStep),
     /// Session and field list.
     Clone(Box<[Node<u64>; 2]>),
     Resubmit(Node<u64>),

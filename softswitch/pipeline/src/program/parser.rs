@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parser: a state machine over the frame.
 
+use std::collections::BTreeSet;
+
 use super::expr::{Cond, DynField, Node};
 use super::key_part::KeyPart;
 use super::layout::HeaderId;
@@ -115,9 +117,37 @@ impl ParserState {
     }
 }
 
+/// The result of a parser.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parsed {
+    /// The error code.
+    pub(crate) error: u64,
+    /// True if the verification found a wrong checksum.
+    pub(crate) bad_checksum: bool,
+}
+
+/// The states of all of an architecture's parsers.
 #[derive(Debug, Clone)]
 pub(crate) struct Parser {
     pub(crate) states: Vec<ParserState>,
-    pub(crate) start: u32,
+    /// The first state of each parser, in the architecture's order.
+    pub(crate) starts: Vec<u32>,
     pub(crate) errors: ErrorCodes,
+}
+
+impl Parser {
+    /// Returns the states that a parser can reach.
+    pub(crate) fn reachable(&self, parser: usize) -> BTreeSet<u32> {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![self.starts[parser]];
+        while let Some(number) = next.pop() {
+            if let Some(state) = self.states.get(number as usize)
+                && reached.insert(number)
+            {
+                next.extend(state.cases.iter().map(Case::next));
+                next.push(state.default);
+            }
+        }
+        reached
+    }
 }

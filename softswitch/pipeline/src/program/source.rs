@@ -16,23 +16,6 @@ pub struct SourceLocation {
     pub text: String,
 }
 
-impl SourceLocation {
-    /// Returns the text of a condition: some compilers store the whole line.
-    pub fn condition(&self) -> &str {
-        let Some(rest) = self.text.strip_prefix("if ") else {
-            return &self.text;
-        };
-        let rest = rest.trim_end_matches('{').trim();
-        let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
-        inner.unwrap_or(rest)
-    }
-
-    /// Returns the text of a statement without its semicolon.
-    pub fn statement(&self) -> &str {
-        self.text.trim_end_matches(';')
-    }
-}
-
 /// Names and source positions, by the loader's indices.
 #[derive(Debug, Default)]
 pub(crate) struct SourceMap {
@@ -54,24 +37,4 @@ pub(crate) struct StateSource {
     pub(crate) steps: Vec<Vec<Option<SourceLocation>>>,
     /// Position of each case of the `select`; that of the default transition is last.
     pub(crate) transitions: Vec<Option<SourceLocation>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_whole_lines_are_reduced() {
-        let at = |text: &str| SourceLocation {
-            file: "a.p4".into(),
-            line: 1,
-            text: text.into(),
-        };
-        for text in ["if (hdr.ipv4.isValid()) {", "hdr.ipv4.isValid()"] {
-            assert_eq!(at(text).condition(), "hdr.ipv4.isValid()");
-        }
-        for text in ["drop();", "drop()"] {
-            assert_eq!(at(text).statement(), "drop()");
-        }
-    }
 }

@@ -8,9 +8,10 @@ use super::meter::Meter;
 use crate::coverage::Counts;
 use crate::digest::Digest;
 use crate::entry::CounterValue;
-use crate::info::{Info, MeterUnit};
+use crate::info::MeterUnit;
 use crate::options::Options;
 use crate::packet::Packet;
+use crate::program::Compiled;
 use crate::program::calculation::{BitBuffer, Calculation};
 use crate::program::hash_parameters::HashParameters;
 use crate::program::layout::Layout;
@@ -22,6 +23,8 @@ pub(crate) struct Externs {
     pub(crate) registers: Vec<Register>,
     pub(crate) counters: Vec<Vec<CounterValue>>,
     pub(crate) meters: Vec<(MeterUnit, Vec<Meter>)>,
+    /// The Internet checksums' sums.
+    pub(crate) sums: Vec<u16>,
     pub(crate) rng: Rng,
     pub(crate) digests: Vec<Digest>,
     pub(crate) log: Vec<String>,
@@ -41,7 +44,8 @@ pub(crate) struct Externs {
 }
 
 impl Externs {
-    pub(super) fn new(info: &Info, options: &Options) -> Self {
+    pub(super) fn new(c: &Compiled, options: &Options) -> Self {
+        let info = &c.info;
         let meter = |size| vec![Meter::default(); size];
         Self {
             registers: info
@@ -59,6 +63,7 @@ impl Externs {
                 .iter()
                 .map(|i| (i.unit, meter(i.size)))
                 .collect(),
+            sums: vec![0; c.sums as usize],
             rng: Rng::new(options.seed),
             digests: Vec::new(),
             log: Vec::new(),

@@ -42,7 +42,7 @@ pub(crate) struct State {
 impl State {
     /// Creates the program's initial state, with const entries and default actions.
     pub(crate) fn new(c: &Compiled, options: &Options) -> Self {
-        let mut externs = Externs::new(&c.info, options);
+        let mut externs = Externs::new(c, options);
         Self {
             tables: tables(c),
             profiles: c

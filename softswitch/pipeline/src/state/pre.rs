@@ -54,7 +54,11 @@ pub const MAX_CLONE_SESSION: u32 = (1 << 15) - 1;
 /// Largest multicast group id: `mcast_grp` has 16 bits; 0 means no multicast.
 pub const MAX_MULTICAST_GROUP: u32 = (1 << 16) - 1;
 
-fn check_replicas(what: &str, replicas: &[Replica]) -> Result<(), StateError> {
+/// Checks that the replicas of `what`, a group or a session, are different.
+///
+/// # Errors
+/// [`StateError::Invalid`], which names a replica that is listed twice.
+pub fn check_replicas(what: &str, replicas: &[Replica]) -> Result<(), StateError> {
     let mut seen = HashSet::with_capacity(replicas.len());
     let mut copies = replicas.iter().map(|r| (r.port, r.instance));
     match copies.find(|copy| !seen.insert(*copy)) {

@@ -144,6 +144,9 @@ pub enum Step {
         widths: Vec<u32>,
         /// The next state, or `accept`.
         next: String,
+        /// Bytes of the packet that the parser has passed. Only logs contain it.
+        #[serde(skip)]
+        parsed: usize,
     },
     /// The parser stopped with an error.
     ParserError {

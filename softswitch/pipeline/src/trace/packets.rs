@@ -4,26 +4,7 @@
 use super::{Enqueued, Outcome, Pass, Recorder};
 use crate::Nanos;
 use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, InstanceType, Packet};
-use crate::program::layout::Layout;
-
-fn instance(layout: &Layout, mem: &[u8]) -> InstanceType {
-    use InstanceType::{
-        Coalesced, EgressClone, IngressClone, Normal, Recirculated, Replication, Resubmitted,
-    };
-    let all = [
-        Normal,
-        IngressClone,
-        EgressClone,
-        Coalesced,
-        Recirculated,
-        Replication,
-        Resubmitted,
-    ];
-    let number = layout.standard.instance_type.get64(mem);
-    all.into_iter()
-        .find(|&t| t as u64 == number)
-        .unwrap_or(Normal)
-}
+use crate::phv::Field;
 
 impl Recorder {
     /// Numbers the packets that a pass of a packet has made.
@@ -48,35 +29,36 @@ impl Recorder {
         self.muted = is_muted;
     }
 
-    /// Records the beginning of ingress; `number` is the number of a recirculated packet, or 0.
+    /// Records the beginning of ingress; `number` is the number of a recirculated packet, or 0. A change of field `fate`
+    /// may drop the packet.
     pub(crate) fn begin_ingress(
         &mut self,
-        layout: &Layout,
         pkt: &Packet,
         number: u64,
-        port: u32,
+        (port, instance): (u32, InstanceType),
         now: Nanos,
+        fate: Field,
     ) {
-        let instance = instance(layout, &pkt.mem);
         let packet = match number {
             0 if instance != InstanceType::Recirculated => (self.next_packet(), 0),
             known => (known, pkt.copy),
         };
         let length = pkt.frame.len() as u32;
         self.begin(packet, Pass::Ingress, port, instance, now, length);
+        self.fate = Some(fate);
     }
 
-    /// Records the end of ingress and the enqueued packets, `made`.
+    /// Records the end of ingress and the enqueued packets, `made`. The packet's multicast group is in field `group`.
     pub(crate) fn end_ingress(
         &mut self,
-        layout: &Layout,
         outcome: IngressOutcome,
+        group: Option<Field>,
         made: &mut [Descriptor],
     ) {
-        let group = layout.standard.mcast_grp;
         let group = group.map_or(0, |f| f.get64(&self.before)) as u32;
-        let port = layout.standard.egress_spec.get64(&self.before) as u32;
-        let by = self.egress_spec_by.take();
+        // Clones come first.
+        let port = made.last().map_or(0, |d| d.egress_port);
+        let by = self.fate_by.take();
         if let Some(mut current) = self.current.take() {
             current.enqueued = self.enqueued((current.packet, current.copy), made);
             current.outcome = match outcome {
@@ -93,8 +75,13 @@ impl Recorder {
         self.end();
     }
 
-    /// Records the beginning of egress.
-    pub(crate) fn begin_egress(&mut self, d: &Descriptor, now: Nanos) {
+    /// Records the beginning of egress. A change of field `fate` may drop the packet.
+    pub(crate) fn begin_egress(&mut self, d: &Descriptor, now: Nanos, fate: Field) {
+        self.dequeued(d, now);
+        self.fate = Some(fate);
+    }
+
+    fn dequeued(&mut self, d: &Descriptor, now: Nanos) {
         let (port, kind) = (d.egress_port, d.instance_type);
         let packet = (d.packet.number, d.packet.copy);
         self.begin(packet, Pass::Egress, port, kind, now, d.len);
@@ -102,7 +89,7 @@ impl Recorder {
 
     /// Records a tail drop, which happens at the end of the pass that enqueued the packet.
     pub(crate) fn tail_drop(&mut self, d: &Descriptor) {
-        self.begin_egress(d, self.time);
+        self.dequeued(d, self.time);
         if let Some(current) = &mut self.current {
             current.outcome = Outcome::TailDrop;
         }
@@ -116,7 +103,7 @@ impl Recorder {
         length: usize,
         clones: &mut [Descriptor],
     ) {
-        let by = self.egress_spec_by.take();
+        let by = self.fate_by.take();
         if let Some(mut current) = self.current.take() {
             current.enqueued = self.enqueued((current.packet, current.copy), clones);
             current.outcome = match outcome {

@@ -8,6 +8,7 @@ use super::{Named, Outcome, Pass, Step, Trace};
 use crate::Nanos;
 use crate::info::Info;
 use crate::packet::InstanceType;
+use crate::phv::Field;
 use crate::program::layout::Layout;
 use crate::program::source::SourceLocation;
 
@@ -28,8 +29,10 @@ pub(crate) struct Recorder {
     pub(super) before: Vec<u8>,
     /// The action that ran last.
     pub(super) action: Option<String>,
-    /// The action that last changed `egress_spec`.
-    pub(super) egress_spec_by: Option<String>,
+    /// The field whose changes may drop the packet.
+    pub(super) fate: Option<Field>,
+    /// The action that last changed it.
+    pub(super) fate_by: Option<String>,
     /// Positions of the primitives of the action that runs.
     pub(super) primitives: Option<Arc<[Option<SourceLocation>]>>,
     /// Packet numbers, and numbers of their latest copies, of the latest packets by their number.
@@ -48,7 +51,8 @@ impl Recorder {
             done: Vec::new(),
             before: Vec::new(),
             action: None,
-            egress_spec_by: None,
+            fate: None,
+            fate_by: None,
             primitives: None,
             copies: [(0, 0); COPIED_PACKETS],
             muted: false,
@@ -79,7 +83,7 @@ impl Recorder {
         time_ns: Nanos,
         length: u32,
     ) {
-        self.egress_spec_by = None;
+        self.fate_by = None;
         self.time = time_ns;
         self.current = Some(Trace {
             packet,
@@ -179,9 +183,10 @@ impl Recorder {
             steps.sort_by_key(|s| !matches!(s, Step::Extract { .. }));
         }
         steps.into_iter().for_each(|s| self.push(s));
-        let spec = &layout.standard.egress_spec;
-        if spec.get64(&before) != spec.get64(mem) {
-            self.egress_spec_by = self.action.clone();
+        if let Some(fate) = self.fate
+            && fate.get64(&before) != fate.get64(mem)
+        {
+            self.fate_by = self.action.clone();
         }
         self.before = before;
         self.before.clear();

@@ -9,7 +9,7 @@ use crate::program::call::CallRef;
 use crate::program::call::unpack;
 use crate::program::layout::{Header, Layout};
 use crate::program::parser::ParserState;
-use crate::program::{Checksum, Compiled};
+use crate::program::{Checksum, Compiled, Deparser};
 use crate::value::Value;
 
 impl Recorder {
@@ -98,12 +98,21 @@ impl Recorder {
         self.push(step);
     }
 
-    pub(crate) fn deparse(&mut self, c: &Compiled, pkt: &Packet, frame: &[u8]) {
+    pub(crate) fn deparse(
+        &mut self,
+        c: &Compiled,
+        deparser: &Deparser,
+        pkt: &Packet,
+        frame: &[u8],
+    ) {
         if self.before != pkt.mem {
             self.push(Step::UpdateChecksums);
             self.changes(&c.layout, &pkt.mem, false);
         }
-        let headers = c.deparser.iter().map(|&h| &c.layout.headers[h as usize]);
+        let headers = deparser
+            .headers
+            .iter()
+            .map(|&h| &c.layout.headers[h as usize]);
         let emitted = |h: &Header| Emitted {
             header: h.name.clone(),
             bytes: h.wire_bytes(&pkt.mem),
@@ -119,8 +128,9 @@ impl Recorder {
     }
 
     /// Records a resubmission with its field list.
-    pub(crate) fn resubmitted(&mut self, list: u32) {
-        self.push_extern("resubmit", vec![("field_list", list.to_string())]);
+    pub(crate) fn resubmitted(&mut self, list: Option<u32>) {
+        let list = list.map(|list| ("field_list", list.to_string()));
+        self.push_extern("resubmit", list.into_iter().collect());
     }
 
     /// Records a digest of these values.

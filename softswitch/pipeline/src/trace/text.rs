@@ -76,9 +76,7 @@ impl Display for Step {
                 source,
                 holds,
             } => {
-                let text = source
-                    .as_ref()
-                    .map_or(name.as_str(), SourceLocation::condition);
+                let text = source.as_ref().map_or(name, |s| &s.text);
                 write!(f, "  if {text}: {holds}{}", At(source))
             }
             Step::Table {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Copies: clones and multicast.
 
-use super::{V1Model, preserve};
+use super::V1Model;
+use crate::core::preserve;
 use crate::packet::{Descriptor, InstanceType, Packet};
-use crate::program::Compiled;
-use crate::program::layout::{Layout, set_if_present};
+use crate::program::architecture::Standard;
+use crate::program::layout::set_if_present;
 use crate::state::pre::{CloneSession, Replica};
 
-impl V1Model {
-    #[expect(clippy::too_many_arguments, reason = "the packet's context")]
+impl V1Model<'_> {
     pub(super) fn enqueue_clones(
         &mut self,
-        c: &Compiled,
         mut copy: Box<Packet>,
         original: &Packet,
         session: &CloneSession,
@@ -19,10 +18,9 @@ impl V1Model {
         kind: InstanceType,
         out: &mut Vec<Descriptor>,
     ) {
-        c.layout.clear_metadata(&mut copy.mem);
-        preserve(c.field_lists.get(&list), &original.mem, &mut copy.mem);
-        c.layout
-            .standard
+        self.c.layout.clear_metadata(&mut copy.mem);
+        preserve(self.c.field_list(list), &original.mem, &mut copy.mem);
+        self.standard
             .instance_type
             .set64(&mut copy.mem, kind as u64);
         if session.truncate_to != 0 {
@@ -30,7 +28,7 @@ impl V1Model {
             copy.len = copy.len.min(session.truncate_to);
         }
         let first = out.len();
-        self.replicate(c, copy, &session.replicas, kind, out);
+        self.replicate(copy, &session.replicas, kind, out);
         for d in &mut out[first..] {
             d.priority = session.class_of_service;
         }
@@ -38,56 +36,51 @@ impl V1Model {
 
     pub(super) fn multicast(
         &mut self,
-        c: &Compiled,
         mut pkt: Box<Packet>,
         group: u32,
         out: &mut Vec<Descriptor>,
     ) -> usize {
         let kind = InstanceType::Replication;
-        c.layout
-            .standard
-            .instance_type
-            .set64(&mut pkt.mem, kind as u64);
+        self.standard.instance_type.set64(&mut pkt.mem, kind as u64);
         pkt.clear_requests();
         let before = out.len();
-        let replicas = self.state.pre.group(group);
-        self.replicate(c, pkt, replicas.as_deref().unwrap_or(&[]), kind, out);
+        let replicas = self.core.state.pre.group(group);
+        self.replicate(pkt, replicas.as_deref().unwrap_or(&[]), kind, out);
         out.len() - before
     }
 
     /// Makes one descriptor per replica.
     pub(super) fn replicate(
         &mut self,
-        c: &Compiled,
         pkt: Box<Packet>,
         replicas: &[Replica],
         kind: InstanceType,
         out: &mut Vec<Descriptor>,
     ) {
         let Some((last, others)) = replicas.split_last() else {
-            self.pool.put(pkt);
+            self.core.pool.put(pkt);
             return;
         };
-        let rid = c.layout.standard.egress_rid;
+        let rid = self.standard.egress_rid;
         for r in others {
-            let mut copy = self.pool.get();
+            let mut copy = self.core.pool.get();
             copy.copy_from(&pkt);
             set_if_present(rid, &mut copy.mem, u64::from(r.instance));
-            out.push(descriptor(&c.layout, copy, r.port, kind));
+            out.push(descriptor(self.standard, copy, r.port, kind));
         }
         let mut pkt = pkt;
         set_if_present(rid, &mut pkt.mem, u64::from(last.instance));
-        out.push(descriptor(&c.layout, pkt, last.port, kind));
+        out.push(descriptor(self.standard, pkt, last.port, kind));
     }
 }
 
 pub(super) fn descriptor(
-    layout: &Layout,
+    standard: &Standard,
     packet: Box<Packet>,
     egress_port: u32,
     instance_type: InstanceType,
 ) -> Descriptor {
-    let priority = layout.standard.priority.map_or(0, |f| f.get64(&packet.mem)) as u8;
+    let priority = standard.priority.map_or(0, |f| f.get64(&packet.mem)) as u8;
     Descriptor {
         egress_port,
         priority,

@@ -104,7 +104,7 @@ pub const ENGINES: [Engine; 2] = [Engine::Native, Engine::Interpreter];
 
 /// Returns the engine under test.
 fn engine() -> Engine {
-    if module_path!().starts_with("interpreter::") {
+    if module_path!().starts_with("interpreter") {
         Engine::Interpreter
     } else {
         Engine::Native

@@ -151,7 +151,15 @@ impl<'b> PassWriter<'_, 'b> {
             Step::Extract { header, .. } => {
                 self.debug(format_args!("Extracting header '{header}'"));
             }
-            Step::Select { key, widths, .. } => self.select(key, widths),
+            Step::Select {
+                key,
+                widths,
+                parsed,
+                ..
+            } => {
+                self.select(key, widths);
+                self.trace(format_args!("Bytes parsed: {parsed}"));
+            }
             Step::ParserError { error } => {
                 self.log(
                     LogLevel::Error,
@@ -203,7 +211,7 @@ impl<'b> PassWriter<'_, 'b> {
     fn checksum(&mut self, field: &str, found: &str, computed: &str, correct: bool) {
         let (found, computed) = (digits(found, 0), digits(computed, 0));
         self.debug(format_args!(
-            "Checksum '{field}': computed {computed} - actual {found}"
+            "Checksum '{field}': computed 0x{computed} - actual 0x{found}"
         ));
         let result = if correct { "passed" } else { "failed" };
         self.debug(format_args!("Verified checksum '{field}': {result}"));
@@ -232,9 +240,7 @@ impl<'b> PassWriter<'_, 'b> {
                 source,
                 holds,
             } => {
-                let text = source
-                    .as_ref()
-                    .map_or(name.as_str(), SourceLocation::condition);
+                let text = source.as_ref().map_or(name, |s| &s.text);
                 let at = At(source);
                 self.trace(format_args!("{at}Condition \"{text}\" ({name}) is {holds}"));
             }
@@ -266,8 +272,7 @@ impl<'b> PassWriter<'_, 'b> {
             Step::Action(call) => self.action(call),
             Step::Primitive(source) => {
                 let at = At(source);
-                let text = source.as_ref();
-                let text = text.map_or("(no source info)", SourceLocation::statement);
+                let text = source.as_ref().map_or("(no source info)", |s| &s.text);
                 self.trace(format_args!("{at}Primitive {text}"));
             }
             Step::Extern { call, args } => self.external(call, args),

@@ -22,6 +22,8 @@ use crate::proto::p4::config::v1::meter_spec::Type as MeterType;
 pub struct Schema {
     /// Tables, by id.
     pub tables: Objects<Table>,
+    /// Names of the tables and action profiles that P4Info has, but the compiler removed from the program, by id.
+    pub removed: HashMap<u32, String>,
     /// Actions, by id.
     pub actions: HashMap<u32, Action>,
     /// Action profiles and selectors, by id.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether network interfaces can carry packets.
 
-use std::ffi::{c_char, c_int};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::ffi::c_int;
+use std::os::fd::OwnedFd;
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use super::ifreq;
 
 /// The flags of an interface that is up and whose link has a carrier, or of which no carrier is known.
 const RUNNING: c_int = libc::IFF_UP | libc::IFF_RUNNING;
@@ -27,23 +29,8 @@ impl LinkStates {
 
     /// Returns whether an interface is up; `None` if there is no interface with this name.
     pub fn is_up(&self, interface: &str) -> Option<bool> {
-        // SAFETY: zero is a valid value of each member.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        // The last byte stays zero.
-        if interface.len() >= request.ifr_name.len() {
-            return None;
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-            *to = from as c_char;
-        }
-        // SAFETY: the request has the type that SIOCGIFFLAGS reads and writes.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) };
-        if result != 0 {
-            return None;
-        }
-        // SAFETY: SIOCGIFFLAGS has written the flags.
-        let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
-        Some(flags & RUNNING == RUNNING)
+        let flags = ifreq::flags(&self.0, interface.as_bytes()).ok()?;
+        Some(c_int::from(flags) & RUNNING == RUNNING)
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod dump;
 pub mod files;
+mod ifreq;
 mod link_state;
 mod loopback;
 mod observed;

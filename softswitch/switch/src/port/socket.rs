@@ -9,8 +9,8 @@ use std::ptr;
 
 use anyhow::{Context, bail};
 
-use super::PortError;
 use super::offload::VnetHeader;
+use super::{PortError, ifreq};
 
 /// A network interface of the namespace in which it was looked up.
 #[derive(Debug, Clone)]
@@ -186,18 +186,7 @@ impl PacketSocket {
 
     /// Returns the interface's MTU: its maximum payload in bytes.
     pub fn mtu(&self, interface: &Interface) -> io::Result<usize> {
-        // SAFETY: all zeros are a valid `ifreq`.
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        let name = interface.name.as_bytes().iter();
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
-        // SAFETY: the request has the type that this call expects, and the call fills this field of the union.
-        let mtu = unsafe {
-            check(libc::ioctl(self.0.as_raw_fd(), libc::SIOCGIFMTU, &mut request) as isize)?;
-            request.ifr_ifru.ifru_mtu
-        };
-        usize::try_from(mtu).map_err(io::Error::other)
+        ifreq::mtu(&self.0, interface.name.as_bytes())
     }
 
     /// Sends one complete frame, bypassing any ring.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Multicast groups, and the replicas of groups and mirroring sessions in the pipeline.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use softswitch_pipeline::{CloneSession, Replica, StateError};
+use softswitch_pipeline::{CloneSession, Replica, StateError, check_replicas};
 use softswitch_thrift::interface::{Multicast, MulticastError};
 
 use super::pre::{Pre, decode_map};
@@ -94,19 +94,6 @@ fn changed<'a>(
         .filter(|(id, replicas)| before.get(id) != Some(replicas))
 }
 
-/// Checks that no object makes the same copy twice.
-fn check_unique<'a>(mut objects: impl Iterator<Item = (&'a u32, &'a Vec<Replica>)>) -> Result<()> {
-    let is_unique = |replicas: &Vec<Replica>| {
-        let mut seen = HashSet::new();
-        let mut copies = replicas.iter().map(|r| (r.port, r.instance));
-        copies.all(|copy| seen.insert(copy))
-    };
-    match objects.all(|(_, replicas)| is_unique(replicas)) {
-        true => Ok(()),
-        false => Err(MulticastError::Error),
-    }
-}
-
 fn set_group(cx: &mut Context<'_>, id: u32, replicas: Vec<Replica>, exists: bool) -> Written {
     let as_written = written(&replicas);
     match exists {
@@ -159,7 +146,9 @@ impl Services {
             let result = f(&mut pre)?;
             let after = [pre.replicas(), pre.session_replicas()];
             for (before, after) in before.iter().zip(&after) {
-                check_unique(changed(before, after))?;
+                changed(before, after)
+                    .try_for_each(|(id, replicas)| check_replicas(&id.to_string(), replicas))
+                    .map_err(error::multicast)?;
             }
             for (i, owner) in [Owner::Group, Owner::Session].into_iter().enumerate() {
                 let written = owner.write(cx, &current[i], &before[i], &after[i]);

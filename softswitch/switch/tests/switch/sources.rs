@@ -156,3 +156,72 @@ async fn translated_fields_of_unused_controller_header_are_accepted() {
     controller.send(out).await;
     assert_eq!(switch.wires[1].receive(), [0, 0, 0, 3, 4, 7]);
 }
+
+/// p4c removes tables that it finds unreachable after it has written P4Info.
+#[tokio::test(flavor = "multi_thread")]
+async fn table_that_the_compiler_removed_cannot_be_written() {
+    const KEPT: &str = "table kept { key = { h.h.a : exact; } actions = { NoAction; } }";
+    const GONE: &str = "action_profile(8) members;
+        table gone {
+            key = { h.h.a : exact @refers_to(kept, a); }
+            actions = { NoAction; }
+            implementation = members;
+        }";
+    let (p4info, whole) = compile(
+        "",
+        "",
+        &format!("{KEPT} {GONE} apply {{ kept.apply(); gone.apply(); }}"),
+    );
+    let (_, reduced) = compile("", "", &format!("{KEPT} apply {{ kept.apply(); }}"));
+    let (_, other) = compile(
+        "",
+        "",
+        "table another { key = { h.h.a : exact; } actions = { NoAction; } } apply { another.apply(); }",
+    );
+
+    let switch = TestSwitch::start(3, &[]).await;
+    let mut c = switch.controller().await;
+    for config in [&other, &whole] {
+        let mixed = p4::ForwardingPipelineConfig {
+            p4info: reduced.p4info.clone(),
+            ..config.clone()
+        };
+        // A program may have more tables than P4Info, but then it must have all of P4Info's.
+        let accepted = c.set_pipeline(mixed).await;
+        assert_eq!(
+            accepted.is_ok(),
+            std::ptr::eq(config, &whole),
+            "{accepted:?}"
+        );
+    }
+    let config = p4::ForwardingPipelineConfig {
+        p4info: whole.p4info.clone(),
+        ..reduced
+    };
+    c.set_pipeline(config).await.unwrap();
+
+    let entry = |table: &str| p4::TableEntry {
+        table_id: p4info
+            .tables
+            .iter()
+            .filter_map(|t| t.preamble.as_ref())
+            .find(|p| p.alias == table)
+            .unwrap()
+            .id,
+        ..Default::default()
+    };
+    let (code, message) = c.insert(entry("gone")).await.unwrap_err();
+    assert_eq!(code, Code::InvalidArgument);
+    assert_eq!(
+        message,
+        "table I.gone: the compiler removed it, since the program never applies it"
+    );
+    let member = p4::ActionProfileMember {
+        action_profile_id: p4info.action_profiles[0].preamble.as_ref().unwrap().id,
+        member_id: 1,
+        ..Default::default()
+    };
+    let (_, message) = c.insert(member).await.unwrap_err();
+    assert!(message.starts_with("action profile I.members: the compiler removed it"));
+    assert_eq!(c.read_table(p4::TableEntry::default()).await, []);
+}

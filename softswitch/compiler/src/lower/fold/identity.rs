@@ -101,32 +101,35 @@ fn difference(op: BinOp, l: Ex, r: Ex, ty: Scalar) -> Ex {
 
 /// `(x op a) op b` with constants is `x op (a op b)`; `(x - a) + b` is `x + (b - a)`; shifts add up.
 fn regroup(op: BinOp, l: Ex, r: Ex, ty: Scalar) -> Ex {
-    let Ex::Const(b, _) = &r else {
-        return plain(op, l, r, ty);
+    match l {
+        Ex::Binary(inner, x, a, inner_ty) => match joined(inner, &a, op, &r, ty) {
+            Some(joined) => super::binary(op, *x, joined),
+            None => plain(op, Ex::Binary(inner, x, a, inner_ty), r, ty),
+        },
+        l => plain(op, l, r, ty),
+    }
+}
+
+/// Returns the constant `c` for which `(x inner a) op b` is `x op c`, if `a` and `b` are constants and there is one.
+fn joined(inner: BinOp, a: &Ex, op: BinOp, b: &Ex, ty: Scalar) -> Option<Ex> {
+    let (Ex::Const(a, _), Ex::Const(b, _)) = (a, b) else {
+        return None;
     };
-    let Ex::Binary(inner, x, first, _) = l else {
-        return plain(op, l, r, ty);
-    };
-    let Ex::Const(a, _) = &*first else {
-        return plain(op, Ex::Binary(inner, x, first, ty), r, ty);
-    };
-    let joined = match (inner, op) {
-        (BinOp::Add, BinOp::Add) => Some(super::constant(&(a + b), ty)),
-        (BinOp::Sub, BinOp::Add) => Some(super::constant(&(b - a), ty)),
-        (BinOp::Mul, BinOp::Mul) => Some(super::constant(&(a * b), ty)),
-        (BinOp::BitAnd, BinOp::BitAnd) => Some(super::constant(&(a & b), ty)),
-        (BinOp::BitOr, BinOp::BitOr) => Some(super::constant(&(a | b), ty)),
-        (BinOp::BitXor, BinOp::BitXor) => Some(super::constant(&(a ^ b), ty)),
+    let value = match (inner, op) {
+        (BinOp::Add, BinOp::Add) => a + b,
+        (BinOp::Sub, BinOp::Add) => b - a,
+        (BinOp::Mul, BinOp::Mul) => a * b,
+        (BinOp::BitAnd, BinOp::BitAnd) => a & b,
+        (BinOp::BitOr, BinOp::BitOr) => a | b,
+        (BinOp::BitXor, BinOp::BitXor) => a ^ b,
         (BinOp::Shl, BinOp::Shl) | (BinOp::Shr, BinOp::Shr) => {
             let sum = a + b;
-            (!a.is_negative() && !b.is_negative() && sum.bits() <= 32).then(|| Ex::bit(sum, 32))
+            let is_valid = !a.is_negative() && !b.is_negative() && sum.bits() <= 32;
+            return is_valid.then(|| Ex::bit(sum, 32));
         }
-        _ => None,
+        _ => return None,
     };
-    match joined {
-        Some(joined) => super::binary(op, *x, joined),
-        None => plain(op, Ex::Binary(inner, x, first, ty), r, ty),
-    }
+    Some(super::constant(&value, ty))
 }
 
 fn plain(op: BinOp, l: Ex, r: Ex, ty: Scalar) -> Ex {

@@ -53,7 +53,7 @@ impl Pipeline {
             .counters
             .get(id.index())
             .ok_or_else(|| no_such("counter", id.0))?;
-        let cell = self.architecture.state.externs.counters[id.index()].get(index);
+        let cell = self.core.state.externs.counters[id.index()].get(index);
         cell.copied()
             .ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
     }
@@ -61,7 +61,7 @@ impl Pipeline {
     /// Writes a cell of an indirect counter.
     pub fn set_counter(&mut self, id: CounterId, index: usize, value: CounterValue) -> Result<()> {
         self.counter(id, index)?;
-        self.architecture.state.externs.counters[id.index()][index] = value;
+        self.core.state.externs.counters[id.index()][index] = value;
         Ok(())
     }
 
@@ -72,9 +72,7 @@ impl Pipeline {
             .meters
             .get(id.index())
             .ok_or_else(|| no_such("meter", id.0))?;
-        let cell = self.architecture.state.externs.meters[id.index()]
-            .1
-            .get(index);
+        let cell = self.core.state.externs.meters[id.index()].1.get(index);
         cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
     }
 
@@ -95,12 +93,12 @@ impl Pipeline {
             &format!("meter {}", self.program.info().meters[id.index()].name),
             config,
         )?;
-        self.architecture.state.externs.meters[id.index()].1[index].configure(config);
+        self.core.state.externs.meters[id.index()].1[index].configure(config);
         Ok(())
     }
 
     fn register_array(&self, id: RegisterId) -> Result<&Register> {
-        self.architecture
+        self.core
             .state
             .externs
             .registers
@@ -128,14 +126,14 @@ impl Pipeline {
             });
         }
         let v = num_bigint::BigUint::from_bytes_be(value.as_bytes());
-        self.architecture.state.externs.registers[id.index()].set_big(index, v);
+        self.core.state.externs.registers[id.index()].set_big(index, v);
         Ok(())
     }
 
     /// Sets all cells of a register to zero.
     pub fn reset_register(&mut self, id: RegisterId) -> Result<()> {
         self.register_array(id)?;
-        self.architecture.state.externs.registers[id.index()].reset();
+        self.core.state.externs.registers[id.index()].reset();
         Ok(())
     }
 
@@ -143,7 +141,7 @@ impl Pipeline {
     /// exact, ternary, LPM, range or optional.
     pub fn value_set(&self, id: ValueSetId) -> Result<Vec<Vec<MatchField>>> {
         let set = self
-            .architecture
+            .core
             .state
             .value_sets
             .get(id.index())
@@ -183,20 +181,20 @@ impl Pipeline {
             let criteria = shape.encode(&EntryKey { fields, priority })?;
             set.push(SetMember { shape, criteria });
         }
-        self.architecture.state.value_sets[id.index()] = set;
+        self.core.state.value_sets[id.index()] = set;
         Ok(())
     }
 
     /// Sets the replicas that replace each replica of a multicast group while its port is down, the preferred one first.
     /// Without a port that is up, the replica itself stays. A change of the group removes its backups.
     pub fn set_multicast_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
-        let state = &mut self.architecture.state;
+        let state = &mut self.core.state;
         state.pre.set_group_backups(id, backups, &state.ports_down)
     }
 
     /// Sets the backups of a clone session's replicas, as [`Self::set_multicast_backups`] does.
     pub fn set_clone_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
-        let state = &mut self.architecture.state;
+        let state = &mut self.core.state;
         state
             .pre
             .set_session_backups(id, backups, &state.ports_down)
@@ -204,22 +202,22 @@ impl Pipeline {
 
     /// Inserts a multicast group. Ids are 1..=65535.
     pub fn insert_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
-        self.architecture.state.pre.set_group(id, replicas, false)
+        self.core.state.pre.set_group(id, replicas, false)
     }
 
     /// Replaces a multicast group.
     pub fn modify_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
-        self.architecture.state.pre.set_group(id, replicas, true)
+        self.core.state.pre.set_group(id, replicas, true)
     }
 
     /// Deletes a multicast group.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<()> {
-        self.architecture.state.pre.delete_group(id)
+        self.core.state.pre.delete_group(id)
     }
 
     /// Returns all multicast groups, by id.
     pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
-        self.architecture
+        self.core
             .state
             .pre
             .groups()
@@ -229,22 +227,22 @@ impl Pipeline {
 
     /// Inserts a clone session. Ids are 0..=32767.
     pub fn insert_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
-        self.architecture.state.pre.set_session(id, session, false)
+        self.core.state.pre.set_session(id, session, false)
     }
 
     /// Replaces a clone session.
     pub fn modify_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
-        self.architecture.state.pre.set_session(id, session, true)
+        self.core.state.pre.set_session(id, session, true)
     }
 
     /// Deletes a clone session.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<()> {
-        self.architecture.state.pre.delete_session(id)
+        self.core.state.pre.delete_session(id)
     }
 
     /// Returns all clone sessions, by id.
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
-        self.architecture
+        self.core
             .state
             .pre
             .sessions()
@@ -255,45 +253,45 @@ impl Pipeline {
     /// Turns tracing on or off. While tracing is off, it costs one comparison per step.
     pub fn set_tracing(&mut self, on: bool) {
         let recorder = || Box::new(Recorder::new(self.program.compiled().info.clone()));
-        self.architecture.state.externs.trace = on.then(recorder);
+        self.core.state.externs.trace = on.then(recorder);
     }
 
     /// Returns true if tracing is on.
     pub fn is_tracing(&self) -> bool {
-        self.architecture.state.externs.trace.is_some()
+        self.core.state.externs.trace.is_some()
     }
 
     /// Returns the traces of the passes that ended since the last call, in order; none if tracing is off.
     pub fn take_trace(&mut self) -> Vec<Trace> {
-        let trace = self.architecture.state.externs.trace.as_mut();
+        let trace = self.core.state.externs.trace.as_mut();
         trace.map_or_else(Vec::new, |t| t.take())
     }
 
     /// Turns coverage on or off. While it is on, the interpreter runs all packets. Turning it on resets the counts.
     pub fn set_coverage(&mut self, on: bool) {
         let counts = || Box::new(Counts::new(self.program.compiled()));
-        self.architecture.state.externs.coverage = on.then(counts);
+        self.core.state.externs.coverage = on.then(counts);
     }
 
     /// Returns true if coverage is on.
     pub fn has_coverage(&self) -> bool {
-        self.architecture.state.externs.coverage.is_some()
+        self.core.state.externs.coverage.is_some()
     }
 
     /// Returns the counts since coverage was turned on; `None` if it is off.
     pub fn coverage(&self) -> Option<Coverage> {
-        let counts = self.architecture.state.externs.coverage.as_ref()?;
+        let counts = self.core.state.externs.coverage.as_ref()?;
         Some(Coverage::new(self.program.compiled(), counts))
     }
 
     /// Returns the digests generated since the last call, oldest first.
     pub fn take_digests(&mut self) -> Vec<Digest> {
-        std::mem::take(&mut self.architecture.state.externs.digests)
+        std::mem::take(&mut self.core.state.externs.digests)
     }
 
     /// Returns the lines of `log_msg` since the last call, if [`Options::keep_log`](crate::Options::keep_log) is set.
     pub fn take_log(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.architecture.state.externs.log)
+        std::mem::take(&mut self.core.state.externs.log)
     }
 }
 

@@ -53,6 +53,6 @@ impl Pipeline {
     }
 
     fn set_parameters(&mut self, id: CalculationId, parameters: HashParameters) {
-        self.architecture.state.externs.hash_parameters[id.index()] = parameters;
+        self.core.state.externs.hash_parameters[id.index()] = parameters;
     }
 }

@@ -17,7 +17,7 @@ impl Pipeline {
     /// Returns the state of a cell of an indirect meter.
     pub fn meter_state(&self, id: MeterId, index: usize) -> Result<MeterState> {
         self.meter(id, index)?;
-        let (_, cells) = &self.architecture.state.externs.meters[id.index()];
+        let (_, cells) = &self.core.state.externs.meters[id.index()];
         Ok(MeterState(cells[index].clone()))
     }
 
@@ -29,14 +29,14 @@ impl Pipeline {
     /// Resets the counters of a cell of an indirect meter.
     pub fn reset_meter_counters(&mut self, id: MeterId, index: usize) -> Result<()> {
         self.meter(id, index)?;
-        self.architecture.state.externs.meters[id.index()].1[index].reset_counters();
+        self.core.state.externs.meters[id.index()].1[index].reset_counters();
         Ok(())
     }
 
     /// Restores an earlier state of a cell of an indirect meter.
     pub fn restore_meter(&mut self, id: MeterId, index: usize, state: MeterState) -> Result<()> {
         self.meter(id, index)?;
-        self.architecture.state.externs.meters[id.index()].1[index] = state.0;
+        self.core.state.externs.meters[id.index()].1[index] = state.0;
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, StateError>;
 
 impl Pipeline {
     fn profile(&self, id: ProfileId) -> Result<&Profile> {
-        self.architecture
+        self.core
             .state
             .profiles
             .get(id.index())
@@ -21,7 +21,7 @@ impl Pipeline {
     }
 
     fn profile_mut(&mut self, id: ProfileId) -> Result<&mut Profile> {
-        self.architecture
+        self.core
             .state
             .profiles
             .get_mut(id.index())
@@ -97,7 +97,7 @@ impl Pipeline {
                 reason: "only action selectors have groups".to_owned(),
             });
         }
-        let state = &mut self.architecture.state;
+        let state = &mut self.core.state;
         let p = &mut state.profiles[profile.index()];
         p.set_group(
             id,
@@ -129,17 +129,17 @@ impl Pipeline {
 
     /// Sets whether a port is up, for watch ports of selectors and backups of replicas. Initially all ports are up.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
-        let down = &mut self.architecture.state.ports_down;
+        let down = &mut self.core.state.ports_down;
         let changed = if up {
             down.remove(&port)
         } else {
             down.insert(port)
         };
         if changed {
-            for p in &mut self.architecture.state.profiles {
-                p.reselect(&self.architecture.state.ports_down);
+            for p in &mut self.core.state.profiles {
+                p.reselect(&self.core.state.ports_down);
             }
-            let state = &mut self.architecture.state;
+            let state = &mut self.core.state;
             state.pre.reselect(&state.ports_down);
         }
     }

@@ -44,12 +44,12 @@ enum Checked {
 impl Pipeline {
     pub(super) fn table(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
         let info = self.program.info().tables.get(id.index());
-        let table = self.architecture.state.tables.get(id.index());
+        let table = self.core.state.tables.get(id.index());
         info.zip(table).ok_or_else(|| no_such("table", id.0))
     }
 
     pub(super) fn table_mut(&mut self, id: TableId) -> Result<&mut Table> {
-        self.architecture
+        self.core
             .state
             .tables
             .get_mut(id.index())
@@ -88,11 +88,11 @@ impl Pipeline {
             }
             (_, None) => bad("the table has no action profile: use an action"),
             (EntryAction::Member(id), Some(p)) => Ok(Checked::Target(Target::Member(
-                self.architecture.state.profiles[p].find_member(*id)?,
+                self.core.state.profiles[p].find_member(*id)?,
             ))),
             (_, Some(_)) if !selector => bad("the action profile has no selector: use a member"),
             (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
-                self.architecture.state.profiles[p].find_group(*id)?,
+                self.core.state.profiles[p].find_group(*id)?,
             ))),
             (EntryAction::OneShot(set) | EntryAction::RandomOneShot(set), Some(_)) => {
                 let mut calls = Vec::new();
@@ -113,7 +113,7 @@ impl Pipeline {
         let target = match checked {
             Checked::Target(t) => t,
             Checked::OneShot(calls, is_random) => {
-                let down = self.architecture.state.ports_down.clone();
+                let down = self.core.state.ports_down.clone();
                 let profile = self
                     .profile_of(table)
                     .expect("only profiles take action sets");
@@ -143,14 +143,14 @@ impl Pipeline {
     fn profile_of(&mut self, table: TableId) -> Option<&mut Profile> {
         match self.program.info().tables[table.index()].implementation {
             Implementation::Direct => None,
-            Implementation::Profile(p) => self.architecture.state.profiles.get_mut(p.index()),
+            Implementation::Profile(p) => self.core.state.profiles.get_mut(p.index()),
         }
     }
 
     fn describe(&self, info: &TableInfo, target: Target<CallRef>) -> EntryAction {
         let calls = self.program.info();
         let profile = match info.implementation {
-            Implementation::Profile(p) => self.architecture.state.profiles.get(p.index()),
+            Implementation::Profile(p) => self.core.state.profiles.get(p.index()),
             Implementation::Direct => None,
         };
         match (target, profile) {
@@ -278,7 +278,7 @@ impl Pipeline {
     /// Returns the position, as in [`entries_page`](Self::entries_page), of the entry that a packet with this key would
     /// hit. The lookup does not count.
     pub fn hit(&self, key: &LookupKey) -> Option<usize> {
-        let table = self.architecture.state.tables.get(key.table.index())?;
+        let table = self.core.state.tables.get(key.table.index())?;
         table.hit(&key.words).map(|slot| slot as usize)
     }
 
@@ -327,7 +327,7 @@ impl Pipeline {
     /// and again after each further time-out without a hit.
     pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
         let mut idle = Vec::new();
-        for (i, t) in self.architecture.state.tables.iter_mut().enumerate() {
+        for (i, t) in self.core.state.tables.iter_mut().enumerate() {
             for slot in t.poll_idle(now) {
                 idle.push(IdleEntry {
                     table: TableId(i as u32),

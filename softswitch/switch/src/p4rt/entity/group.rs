@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use prost::bytes::Bytes;
 use softswitch_pipeline::{Group, GroupMember};
 
-use super::{Op, View, selected, unknown, wrap};
+use super::{Op, View, missing, selected, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::Style;
 use crate::p4rt::schema::{Profile, Schema};
@@ -18,7 +18,8 @@ use crate::proto::p4::v1::{
 
 pub fn write(schema: &Schema, operation: Type, group: &ActionProfileGroup) -> P4Result<Op> {
     let profile = schema.profiles.get(group.action_profile_id);
-    let profile = profile.ok_or_else(|| unknown("action profile", group.action_profile_id))?;
+    let profile =
+        profile.ok_or_else(|| missing(schema, "action profile", group.action_profile_id))?;
     let (target, id) = (profile.target, group.group_id);
     let invalid = |reason: String| {
         Err(P4Error::invalid(format!(

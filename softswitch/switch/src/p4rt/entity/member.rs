@@ -2,7 +2,7 @@
 //! Members of action profiles (specification, section "Member Programming").
 
 use super::call::{self, Use};
-use super::{Op, View, selected, table, unknown, wrap};
+use super::{Op, View, missing, selected, table, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::Style;
 use crate::p4rt::schema::Schema;
@@ -10,7 +10,8 @@ use crate::proto::p4::v1::{ActionProfileMember, Entity, entity::Entity as Kind, 
 
 pub fn write(schema: &Schema, operation: Type, member: &ActionProfileMember) -> P4Result<Op> {
     let profile = schema.profiles.get(member.action_profile_id);
-    let profile = profile.ok_or_else(|| unknown("action profile", member.action_profile_id))?;
+    let profile =
+        profile.ok_or_else(|| missing(schema, "action profile", member.action_profile_id))?;
     let (target, id) = (profile.target, member.member_id);
     if id == 0 {
         return Err(P4Error::invalid(format!(

@@ -191,6 +191,16 @@ fn unknown(kind: &str, id: u32) -> P4Error {
     P4Error::invalid(format!("unknown {kind} id {id:#010x}: it is not in P4Info"))
 }
 
+/// The error for a table or action profile that the program lacks.
+fn missing(schema: &Schema, kind: &str, id: u32) -> P4Error {
+    match schema.removed.get(&id) {
+        Some(name) => P4Error::invalid(format!(
+            "{kind} {name}: the compiler removed it, since the program never applies it"
+        )),
+        None => unknown(kind, id),
+    }
+}
+
 fn only_modify(kind: &str, action: update::Type) -> P4Result<()> {
     if action == update::Type::Modify {
         return Ok(());

@@ -9,7 +9,7 @@ mod read;
 
 use softswitch_pipeline::{EntryKey, Nanos};
 
-use super::{Op, field_match, unknown};
+use super::{Op, field_match, missing};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::notes::EntryNote;
 use crate::p4rt::schema::{Schema, Table};
@@ -24,7 +24,8 @@ const UNSUPPORTED_TIMEOUT: &str =
 
 /// Returns the table that an entity names.
 pub fn find(schema: &Schema, id: u32) -> P4Result<&Table> {
-    schema.tables.get(id).ok_or_else(|| unknown("table", id))
+    let table = schema.tables.get(id);
+    table.ok_or_else(|| missing(schema, "table", id))
 }
 
 /// Decodes the fields that identify an entry.
@@ -93,15 +94,18 @@ fn decode_idle_timeout(table: &Table, entry: &TableEntry) -> P4Result<Nanos> {
     let invalid = |reason: &str| P4Error::invalid(format!("table {}: {reason}", table.name));
     let timeout = Nanos::try_from(entry.idle_timeout_ns)
         .map_err(|_| invalid("the idle time-out is negative"))?;
-    if timeout != 0 && !table.idle_timeout {
+    if table.idle_timeout {
+        return Ok(timeout);
+    }
+    if timeout != 0 {
         return Err(P4Error::invalid(UNSUPPORTED_TIMEOUT));
     }
-    if entry.time_since_last_hit.is_some() && !table.idle_timeout {
+    if entry.time_since_last_hit.is_some() {
         return Err(invalid(
             "it does not support idle time-outs: set support_timeout in the program",
         ));
     }
-    Ok(timeout)
+    Ok(0)
 }
 
 fn note(entry: &TableEntry) -> EntryNote {

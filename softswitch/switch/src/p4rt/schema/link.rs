@@ -5,7 +5,7 @@ mod externs;
 mod references;
 mod restrictions;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use softswitch_pipeline::{ActionInfo, Implementation, Info, MatchKind};
 
@@ -16,6 +16,11 @@ use crate::p4rt::translation::Translations;
 use crate::proto::p4::config::v1 as cfg;
 use cfg::action_ref::Scope;
 use cfg::match_field::{Match, MatchType};
+
+/// Returns whether compilers generate tables with this name, which P4Info does not have: for statements, and for `switch`.
+fn is_generated(table: &str) -> bool {
+    table.starts_with("tbl_") || table.starts_with("switch_") && table.ends_with("_table")
+}
 
 impl Schema {
     /// Links P4Info to a program, on a device with these ports.
@@ -39,9 +44,13 @@ impl Schema {
                 return Err(format!("P4Info has two actions with id {id:#010x}"));
             }
         }
+        schema.removed = removed_objects(p4info, info);
         for table in &p4info.tables {
-            let (id, table) = link_table(&schema, table, p4info, &translations, info)?;
-            schema.tables.insert(id, table)?;
+            let (id, _) = preamble(table.preamble.as_ref(), "table")?;
+            if !schema.removed.contains_key(&id) {
+                let table = link_table(&schema, table, p4info, &translations, info)?;
+                schema.tables.insert(id, table)?;
+            }
         }
         schema.references = references::link(p4info, &schema.tables)?;
         externs::link(&mut schema, p4info, &translations, info)?;
@@ -61,6 +70,29 @@ impl Schema {
         }
         Ok(schema)
     }
+}
+
+/// Returns the tables that the compiler removed after it had written P4Info, with the action profiles that only they use: p4c
+/// does so with tables that it finds unreachable late. Objects that are missing for another reason are not returned: if the
+/// program also has tables that P4Info lacks, the two are not of one compilation.
+fn removed_objects(p4info: &cfg::P4Info, info: &Info) -> HashMap<u32, String> {
+    let tables = || p4info.tables.iter().filter_map(|t| t.preamble.as_ref());
+    let in_p4info: HashSet<&str> = tables().map(|p| p.name.as_str()).collect();
+    let is_known = |name: &str| in_p4info.contains(name) || is_generated(name);
+    if !info.tables.iter().all(|t| is_known(&t.name)) {
+        return HashMap::new();
+    }
+    let tables = tables().filter(|p| info.table(&p.name).is_none());
+    let mut removed: HashMap<u32, String> = tables.map(|p| (p.id, p.name.clone())).collect();
+    for profile in &p4info.action_profiles {
+        if let Some(p) = &profile.preamble
+            && info.profile(&p.name).is_none()
+            && profile.table_ids.iter().all(|id| removed.contains_key(id))
+        {
+            removed.insert(p.id, p.name.clone());
+        }
+    }
+    removed
 }
 
 /// Links the actions. Actions that no table uses are not in the program, and cannot be used.
@@ -129,8 +161,8 @@ fn link_table(
     p4info: &cfg::P4Info,
     translations: &Translations,
     info: &Info,
-) -> Result<(u32, Table), String> {
-    let (id, name) = preamble(table.preamble.as_ref(), "table")?;
+) -> Result<Table, String> {
+    let (_, name) = preamble(table.preamble.as_ref(), "table")?;
     let target = info.table(&name).ok_or_else(|| missing("table", &name))?;
     let linked = &info.tables[target.index()];
     if linked.key.len() != table.match_fields.len() {
@@ -197,7 +229,7 @@ fn link_table(
         _ => return Err(missing("an action profile of table", &name)),
     };
     let restrictions = restrictions::of_table(table, &fields)?;
-    let table = Table {
+    Ok(Table {
         target,
         fields,
         restrictions,
@@ -212,8 +244,7 @@ fn link_table(
         direct_counter,
         direct_meter,
         name,
-    };
-    Ok((id, table))
+    })
 }
 
 fn check_params(action: &Action, linked: &ActionInfo) -> Result<(), String> {
@@ -273,5 +304,20 @@ fn match_kind(field: &cfg::MatchField, what: &str) -> Result<MatchKind, String> 
             _ => Err(format!("{what}: unknown match type {t}")),
         },
         other => Err(format!("{what}: match type {other:?} is not supported")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_generated;
+
+    #[test]
+    fn tables_for_statements_and_switches_are_generated() {
+        for name in ["tbl_act", "tbl_router47", "switch_0_table"] {
+            assert!(is_generated(name), "{name}");
+        }
+        for name in ["I.tbl", "I.switch_0_table", "switch_0", "table"] {
+            assert!(!is_generated(name), "{name}");
+        }
     }
 }

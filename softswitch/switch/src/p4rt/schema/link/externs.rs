@@ -16,8 +16,11 @@ pub(super) fn link(
     info: &Info,
 ) -> Result<(), String> {
     for profile in &p4info.action_profiles {
-        let (id, profile) = link_profile(schema, profile, info)?;
-        schema.profiles.insert(id, profile)?;
+        let (id, _) = preamble(profile.preamble.as_ref(), "action profile")?;
+        if !schema.removed.contains_key(&id) {
+            let profile = link_profile(schema, profile, info)?;
+            schema.profiles.insert(id, profile)?;
+        }
     }
     for counter in &p4info.counters {
         let (id, name) = preamble(counter.preamble.as_ref(), "counter")?;
@@ -88,8 +91,8 @@ fn link_profile(
     schema: &Schema,
     profile: &cfg::ActionProfile,
     info: &Info,
-) -> Result<(u32, Profile), String> {
-    let (id, name) = preamble(profile.preamble.as_ref(), "action profile")?;
+) -> Result<Profile, String> {
+    let (_, name) = preamble(profile.preamble.as_ref(), "action profile")?;
     let target = info.profile(&name);
     let target = target.ok_or_else(|| missing("action profile", &name))?;
     let mut tables = profile.table_ids.iter().copied();
@@ -99,7 +102,7 @@ fn link_profile(
         Some(SumOfMembers(s)) => (true, s.max_member_weight.try_into().unwrap_or(0)),
         _ => (false, 0),
     };
-    let linked = Profile {
+    Ok(Profile {
         target,
         table,
         selector: profile.with_selector,
@@ -109,8 +112,7 @@ fn link_profile(
         max_member_weight,
         weights_disallowed: profile.weights_disallowed,
         name,
-    };
-    Ok((id, linked))
+    })
 }
 
 fn link_value_set(

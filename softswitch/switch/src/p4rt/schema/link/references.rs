@@ -74,8 +74,11 @@ impl Groups {
         let mut found = false;
         for body in annotation::bodies(annotations, ANNOTATION) {
             let place = format!("{place}, @{ANNOTATION}({body})");
-            let (to, field) = resolve(body, p4info, tables).map_err(|e| format!("{place}: {e}"))?;
-            self.insert(to, (index, field));
+            let resolved = resolve(body, p4info, tables).map_err(|e| format!("{place}: {e}"))?;
+            // None of a table that the compiler removed: it has no entries.
+            if let Some((to, field)) = resolved {
+                self.insert(to, (index, field));
+            }
             found = true;
         }
         Ok(found)
@@ -116,15 +119,19 @@ impl Groups {
     }
 }
 
-/// Returns what an annotation's body names.
-fn resolve(body: &str, p4info: &P4Info, tables: &Objects<Table>) -> Result<(Place, usize), String> {
+/// Returns what an annotation's body names; `None` if that is a table which the program lacks.
+fn resolve(
+    body: &str,
+    p4info: &P4Info,
+    tables: &Objects<Table>,
+) -> Result<Option<(Place, usize)>, String> {
     let parts: Vec<String> = body.split(',').map(unspaced).collect();
     let [table, field] = &parts[..] else {
         return Err("expected a table and a field: write @refers_to(TABLE, FIELD)".into());
     };
     if table.starts_with("builtin") {
         return match (table.as_str(), field.as_str()) {
-            (MULTICAST_GROUPS, MULTICAST_GROUP_ID) => Ok((None, 0)),
+            (MULTICAST_GROUPS, MULTICAST_GROUP_ID) => Ok(Some((None, 0))),
             _ => Err(format!(
                 "unknown built-in table or field: use {MULTICAST_GROUPS}, {MULTICAST_GROUP_ID}"
             )),
@@ -136,9 +143,9 @@ fn resolve(body: &str, p4info: &P4Info, tables: &Objects<Table>) -> Result<(Plac
     });
     let named = named.ok_or_else(|| format!("unknown table {table}: use a table of P4Info"))?;
     let id = named.preamble.as_ref().map_or(0, |p| p.id);
-    let linked = tables
-        .get(id)
-        .ok_or_else(|| format!("unknown table {table}"))?;
+    let Some(linked) = tables.get(id) else {
+        return Ok(None);
+    };
     let index = named.match_fields.iter().position(|f| f.name == *field);
     let index = index.ok_or_else(|| {
         let names = named
@@ -155,7 +162,7 @@ fn resolve(body: &str, p4info: &P4Info, tables: &Objects<Table>) -> Result<(Plac
         index,
         &format!("table {table}, match field {field}"),
     )?;
-    Ok((Some(id), index))
+    Ok(Some((Some(id), index)))
 }
 
 /// Removes the spaces that p4c writes between tokens.

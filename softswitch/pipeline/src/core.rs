@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts that all architectures share: the state of a program, the engine that runs its blocks, and buffers for
+//! packets.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+use crate::digest::Digest;
+use crate::info::DigestId;
+use crate::native::Native;
+use crate::options::Options;
+use crate::packet::{Descriptor, Packet};
+use crate::phv::{Field, Place};
+use crate::program::Compiled;
+use crate::program::parser::Parsed;
+use crate::state::State;
+use crate::trace::Recorder;
+use crate::value::Value;
+
+/// The state of a program, without the program.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) state: State,
+    /// The program's native code, if packets run in native code.
+    native: Option<Arc<Native>>,
+    pub(crate) pool: Pool,
+}
+
+impl Core {
+    pub(crate) fn new(c: &Compiled, native: Option<Arc<Native>>, options: Options) -> Self {
+        Self {
+            state: State::new(c, &options),
+            options,
+            native,
+            pool: Pool::default(),
+        }
+    }
+
+    /// Resets the state of the program, except the parameters of hashes.
+    pub(crate) fn reset_state(&mut self, c: &Compiled) {
+        let mut new = State::new(c, &self.options);
+        std::mem::swap(&mut new.ports_down, &mut self.state.ports_down);
+        let (new_externs, old) = (&mut new.externs, &mut self.state.externs);
+        std::mem::swap(&mut new_externs.trace, &mut old.trace);
+        std::mem::swap(&mut new_externs.coverage, &mut old.coverage);
+        std::mem::swap(&mut new_externs.hash_parameters, &mut old.hash_parameters);
+        self.state = new;
+    }
+
+    /// Takes back a packet that a queue dropped.
+    pub(crate) fn recycle(&mut self, d: Descriptor) {
+        if let Some(trace) = self.trace() {
+            trace.tail_drop(&d);
+        }
+        self.pool.put(d.packet);
+    }
+
+    /// Returns true if the packet exceeded the number of loop iterations.
+    pub(crate) fn iterates_too_often(&self, pkt: &Packet) -> bool {
+        pkt.iterations > self.options.max_iterations
+    }
+
+    pub(crate) fn trace(&mut self) -> Option<&mut Recorder> {
+        self.state.externs.trace.as_deref_mut()
+    }
+
+    /// Stops or resumes the recording of steps and of coverage.
+    pub(crate) fn mute(&mut self, is_muted: bool) {
+        if let Some(trace) = self.trace() {
+            trace.mute(is_muted);
+        }
+        if let Some(coverage) = &mut self.state.externs.coverage {
+            coverage.mute(is_muted);
+        }
+    }
+
+    /// Runs a parser and verifies checksums.
+    pub(crate) fn parse(
+        &mut self,
+        c: &Compiled,
+        parser: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+    ) -> Parsed {
+        let native = unless_observed(self.native.as_deref(), &self.state);
+        match native.and_then(|n| n.parse(c, parser, &mut self.state, pkt, now)) {
+            Some(parsed) => parsed,
+            None => self.state.parse(c, parser, pkt, now),
+        }
+    }
+
+    /// Runs a control to its end.
+    pub(crate) fn apply(&mut self, c: &Compiled, control: usize, pkt: &mut Packet, now: Nanos) {
+        let native = unless_observed(self.native.as_deref(), &self.state);
+        if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now)) {
+            self.state.apply(c, control, pkt, now);
+        }
+    }
+
+    /// Keeps the digest that the program asked for.
+    pub(crate) fn digest(&mut self, c: &Compiled, pkt: &Packet) {
+        let Some(d) = pkt.digest else { return };
+        let list = c.digests[d as usize].iter();
+        let fields: Vec<Value> = list.map(|f| f.to_value(&pkt.mem)).collect();
+        if let Some(trace) = &mut self.state.externs.trace {
+            trace.digest(c, d, &fields);
+        }
+        self.state.externs.digests.push(Digest {
+            id: DigestId(d),
+            fields,
+        });
+    }
+
+    /// Updates the checksums, runs a deparser, and leaves the whole packet in `frame`. The contents of the packet's own
+    /// frame are undefined afterwards.
+    pub(crate) fn deparse(
+        &mut self,
+        c: &Compiled,
+        deparser: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+        frame: &mut Vec<u8>,
+    ) {
+        let bytes = self.emit(c, deparser, pkt, now, frame);
+        if bytes == pkt.start {
+            // If the headers' length has not changed, the payload can stay in place.
+            pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
+            std::mem::swap(&mut pkt.frame, frame);
+        } else {
+            frame.truncate(bytes);
+            frame.extend_from_slice(&pkt.frame[pkt.start..]);
+        }
+        frame.truncate(pkt.truncate_to as usize);
+        if let Some(trace) = &mut self.state.externs.trace {
+            trace.deparse(c, &c.deparsers[deparser], pkt, frame);
+        }
+    }
+
+    /// Runs only the steps of a deparser.
+    pub(crate) fn run_deparser(
+        &mut self,
+        c: &Compiled,
+        deparser: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+    ) {
+        let ops = &c.deparsers[deparser].ops;
+        self.state.machine(c, pkt, now).run(ops, &[]);
+    }
+
+    /// Updates the checksums, writes the headers to the beginning of `frame` and returns their length in bytes.
+    fn emit(
+        &mut self,
+        c: &Compiled,
+        deparser: usize,
+        pkt: &mut Packet,
+        now: Nanos,
+        frame: &mut Vec<u8>,
+    ) -> usize {
+        let native = unless_observed(self.native.as_deref(), &self.state);
+        match native.and_then(|n| n.emit(c, deparser, &mut self.state, pkt, now, frame)) {
+            Some(bytes) => bytes,
+            None => self.state.emit(c, deparser, pkt, now, frame),
+        }
+    }
+}
+
+/// Returns the native code, unless tracing or coverage is on.
+fn unless_observed<'a>(native: Option<&'a Native>, state: &State) -> Option<&'a Native> {
+    native.filter(|_| !state.externs.is_observed())
+}
+
+/// Buffers of finished packets, for reuse.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "descriptors take the boxes out and return them"
+)]
+pub(crate) struct Pool(Vec<Box<Packet>>);
+
+/// Maximum number of pooled buffers; further ones are freed.
+const MAX_POOL: usize = 1 << 14;
+
+impl Pool {
+    pub(crate) fn get(&mut self) -> Box<Packet> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put(&mut self, packet: Box<Packet>) {
+        if self.0.len() < MAX_POOL {
+            self.0.push(packet);
+        }
+    }
+}
+
+/// Nanoseconds per microsecond, the unit of timestamps in metadata.
+pub(crate) const MICRO: Nanos = 1000;
+
+/// Copies the metadata fields of a field list from one packet to another.
+pub(crate) fn preserve(list: &[Field], from: &[u8], to: &mut [u8]) {
+    for f in list {
+        match f.place {
+            Place::Word(w) => w.set(to, w.get(from)),
+            _ => f.set_big(to, &f.get_big(from)),
+        }
+    }
+}

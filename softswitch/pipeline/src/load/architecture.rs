@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finds out for which architecture a program was written, and resolves the architecture's fields.
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use super::headers::Names;
+use crate::error::LoadError;
+use crate::phv::Field;
+use crate::program::architecture::{
+    Architecture, PsaHanded, PsaIngressOutput, PsaInput, PsaMetadata, PsaOutput, PsaParserInput,
+    Standard,
+};
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// The names of an architecture's blocks in a document, in the architecture's order.
+pub(crate) struct BlockNames {
+    /// The architecture's name.
+    architecture: &'static str,
+    pub(crate) parsers: &'static [&'static str],
+    pub(crate) controls: &'static [&'static str],
+    pub(crate) deparsers: &'static [&'static str],
+}
+
+const V1MODEL: BlockNames = BlockNames {
+    architecture: "v1model",
+    parsers: &["parser"],
+    controls: &["ingress", "egress"],
+    deparsers: &["deparser"],
+};
+
+const PSA: BlockNames = BlockNames {
+    architecture: "PSA",
+    parsers: &["ingress_parser", "egress_parser"],
+    controls: &["ingress", "egress"],
+    deparsers: &["ingress_deparser", "egress_deparser"],
+};
+
+impl BlockNames {
+    pub(crate) fn of(architecture: &Architecture) -> &'static Self {
+        match architecture {
+            Architecture::V1Model(_) => &V1MODEL,
+            Architecture::Psa(_) => &PSA,
+        }
+    }
+
+    /// Returns the position of a block among `known`, by its name.
+    pub(crate) fn position(&self, known: &[&str], block: &Cursor, what: &str) -> Result<usize> {
+        let name = block.get("name").str()?;
+        known.iter().position(|k| *k == name).ok_or_else(|| {
+            block.get("name").error(format!(
+                "unknown {what} {name}: {} has {}",
+                self.architecture,
+                known.join(" and ")
+            ))
+        })
+    }
+}
+
+/// Determines a program's architecture by its metadata.
+pub(crate) fn load(root: &Cursor, names: &Names) -> Result<Architecture> {
+    if names.headers.contains_key(PSA_INGRESS_PARSER_INPUT) {
+        return Ok(Architecture::Psa(Box::new(psa(root, names)?)));
+    }
+    Ok(Architecture::V1Model(Box::new(standard(root, names)?)))
+}
+
+/// The metadata that tells a PSA program from a v1model program.
+const PSA_INGRESS_PARSER_INPUT: &str = "psa_ingress_parser_input_metadata";
+
+/// Finds PSA's fields, which the compiler names after their structs.
+fn psa(root: &Cursor, names: &Names) -> Result<PsaMetadata> {
+    let need = |header: &str, field: &str| {
+        let id = names.headers.get(header);
+        id.and_then(|&id| names.layout.headers[id as usize].field(field))
+            .filter(|f| f.width <= 64)
+            .ok_or_else(|| {
+                root.get("headers")
+                    .error(format!("{header}.{field} is missing"))
+            })
+    };
+    let output = |header: &str| {
+        Ok::<_, LoadError>(PsaOutput {
+            clone: need(header, "clone")?,
+            clone_session: need(header, "clone_session_id")?,
+            drop: need(header, "drop")?,
+        })
+    };
+    let gress = |gress: &str| {
+        let parser = format!("psa_{gress}_parser_input_metadata");
+        let input = format!("psa_{gress}_input_metadata");
+        let port = format!("{gress}_port");
+        let parser = PsaParserInput {
+            port: need(&parser, &port)?,
+            packet_path: need(&parser, "packet_path")?,
+        };
+        let input = PsaInput {
+            port: need(&input, &port)?,
+            packet_path: need(&input, "packet_path")?,
+            timestamp: need(&input, &format!("{gress}_timestamp"))?,
+            parser_error: need(&input, "parser_error")?,
+        };
+        Ok::<_, LoadError>((parser, input))
+    };
+    let mut handed = PsaHanded::default();
+    for list in root.get("field_lists").items()? {
+        let fields = match list.get("name").str()? {
+            "psa_clone_i2e" => &mut handed.clone_i2e,
+            "psa_clone_e2e" => &mut handed.clone_e2e,
+            "psa_resubmit" => &mut handed.resubmit,
+            "psa_recirculate" => &mut handed.recirculate,
+            _ => continue,
+        };
+        *fields = super::field_list(&list, names)?;
+    }
+    let (ingress_parser, ingress) = gress("ingress")?;
+    let (egress_parser, egress) = gress("egress")?;
+    let decisions = "psa_ingress_output_metadata";
+    Ok(PsaMetadata {
+        ingress_parser,
+        ingress,
+        ingress_output: PsaIngressOutput {
+            common: output(decisions)?,
+            class_of_service: need(decisions, "class_of_service")?,
+            resubmit: need(decisions, "resubmit")?,
+            multicast_group: need(decisions, "multicast_group")?,
+            egress_port: need(decisions, "egress_port")?,
+        },
+        egress_parser,
+        egress,
+        instance: need("psa_egress_input_metadata", "instance")?,
+        class_of_service: need("psa_egress_input_metadata", "class_of_service")?,
+        egress_output: output("psa_egress_output_metadata")?,
+        deparser_port: need("psa_egress_deparser_input_metadata", "egress_port")?,
+        handed,
+    })
+}
+
+/// Finds v1model's fields by alias, by BMv2's names, or in v1model's struct.
+fn standard(root: &Cursor, names: &Names) -> Result<Standard> {
+    let in_header = |header: &str, field: &str| {
+        let header = *names.headers.get(header)?;
+        names.layout.headers[header as usize].field(field)
+    };
+    let mut aliases = HashMap::new();
+    for alias in root.get("field_aliases").items()? {
+        let [from, to] = alias.tuple()?;
+        let [header, field] = to.tuple()?;
+        let found = in_header(header.str()?, field.str().unwrap_or(""));
+        aliases.insert(from.str()?, found.ok_or_else(|| to.error("unknown field"))?);
+    }
+    let find = |group: &str, field: &str| -> Option<Field> {
+        let full = format!("{group}.{field}");
+        aliases
+            .get(full.as_str())
+            .copied()
+            .or_else(|| in_header(group, field))
+            .or_else(|| in_header("standard_metadata", field))
+    };
+    let need = |field: &str| {
+        find("standard_metadata", field)
+            .filter(|f| f.width <= 64)
+            .ok_or_else(|| {
+                root.get("headers")
+                    .error(format!("standard_metadata.{field} is missing"))
+            })
+    };
+    Ok(Standard {
+        ingress_port: need("ingress_port")?,
+        egress_spec: need("egress_spec")?,
+        egress_port: need("egress_port")?,
+        instance_type: need("instance_type")?,
+        packet_length: need("packet_length")?,
+        mcast_grp: find("intrinsic_metadata", "mcast_grp"),
+        egress_rid: find("intrinsic_metadata", "egress_rid"),
+        parser_error: find("standard_metadata", "parser_error"),
+        checksum_error: find("standard_metadata", "checksum_error"),
+        priority: find("intrinsic_metadata", "priority"),
+        ingress_timestamp: find("intrinsic_metadata", "ingress_global_timestamp"),
+        egress_timestamp: find("intrinsic_metadata", "egress_global_timestamp"),
+        enq_timestamp: find("queueing_metadata", "enq_timestamp"),
+        enq_qdepth: find("queueing_metadata", "enq_qdepth"),
+        deq_timedelta: find("queueing_metadata", "deq_timedelta"),
+        deq_qdepth: find("queueing_metadata", "deq_qdepth"),
+        qid: find("queueing_metadata", "qid"),
+    })
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loads the calls of the methods of PSA's extern objects.
+
+use super::call::Call;
+use super::cursor::Cursor;
+use super::expr::find;
+use super::extern_objects::Object;
+use crate::error::LoadError;
+use crate::program::hash::Hash;
+use crate::program::op::{Op, SumStep};
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// Compiles the call of a method, `_TYPE_METHOD`; `None` for other primitives.
+pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
+    let externs = call.objects.externs;
+    let object = || {
+        let this = call.args.first();
+        let this = this.ok_or_else(|| call.json.get("parameters").error("expected an extern"))?;
+        find(&externs.by_name, &this.get("value"), "extern")
+    };
+    let mistyped = || {
+        call.json
+            .get("parameters")
+            .error("the method does not belong to this extern")
+    };
+    let s = &call.scope;
+    Ok(Some(match name {
+        "_Counter_count" => {
+            let [_, index] = call.arity()?;
+            let Object::Counter(counter) = object()? else {
+                return Err(mistyped());
+            };
+            let index = s.index(index)?;
+            Op::Count { counter, index }
+        }
+        "_Meter_execute" => {
+            let (index, to, before) = match call.args.len() {
+                4 => {
+                    let [_, index, to, before] = call.arity()?;
+                    (index, to, Some(s.low64(before)?))
+                }
+                _ => {
+                    let [_, index, to] = call.arity()?;
+                    (index, to, None)
+                }
+            };
+            let Object::Meter(meter) = object()? else {
+                return Err(mistyped());
+            };
+            Op::ExecuteMeter {
+                meter,
+                index: s.index(index)?,
+                to: call.target(to)?.0,
+                before,
+                codes: call.objects.architecture.color_codes(),
+            }
+        }
+        "_Hash_get_hash" | "_Hash_get_hash_mod" => {
+            let Object::Hash(hash) = object()? else {
+                return Err(mistyped());
+            };
+            let (to, list, range) = if name == "_Hash_get_hash" {
+                let [_, to, list] = call.arity()?;
+                (to, list, None)
+            } else {
+                let [_, to, base, list, size] = call.arity()?;
+                let range = Box::new([s.low64(base)?, s.low64(size)?]);
+                (to, list, Some(range))
+            };
+            Op::Hash {
+                to: call.target(to)?.0,
+                calculation: externs.input(call.objects.names, hash, list)?,
+                range,
+            }
+        }
+        _ => {
+            let Some(method) = name.strip_prefix("_InternetChecksum_") else {
+                return Ok(None);
+            };
+            let Object::Sum(number) = object()? else {
+                return Err(mistyped());
+            };
+            Op::Sum(number, sum_step(call, method)?)
+        }
+    }))
+}
+
+fn sum_step(call: &Call, method: &str) -> Result<SumStep> {
+    let input = |list: &Cursor| {
+        let objects = call.objects;
+        objects.externs.input(objects.names, Hash::Csum16, list)
+    };
+    if method == "clear" {
+        let [_] = call.arity()?;
+        return Ok(SumStep::Clear);
+    }
+    if method == "get_verify" {
+        let [_, to, field] = call.arity()?;
+        let (to, field) = (call.target(to)?.0, call.scope.low64(field)?);
+        return Ok(SumStep::Verify(to, field));
+    }
+    let [_, value] = call.arity()?;
+    Ok(match method {
+        "add" => SumStep::Add(input(value)?),
+        "subtract" => SumStep::Subtract(input(value)?),
+        "get" => SumStep::Get(call.target(value)?.0),
+        "get_state" => SumStep::GetState(call.target(value)?.0),
+        "set_state" => SumStep::SetState(call.scope.low64(value)?),
+        other => {
+            let message = format!("unknown method {other} of InternetChecksum");
+            return Err(call.json.get("op").error(message));
+        }
+    })
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fields through which a program and its architecture exchange metadata.
+
+use super::op::ColorCodes;
+use crate::phv::Field;
+
+/// The architecture that a program was written for.
+#[derive(Debug, Clone)]
+pub(crate) enum Architecture {
+    V1Model(Box<Standard>),
+    Psa(Box<PsaMetadata>),
+}
+
+impl Architecture {
+    /// Returns the numbers of colours in metadata.
+    pub(crate) fn color_codes(&self) -> ColorCodes {
+        match self {
+            Self::V1Model(_) => [0, 1, 2],
+            Self::Psa(_) => [1, 2, 0],
+        }
+    }
+}
+
+/// v1model's standard metadata.
+#[derive(Debug, Clone)]
+pub(crate) struct Standard {
+    pub(crate) ingress_port: Field,
+    pub(crate) egress_spec: Field,
+    pub(crate) egress_port: Field,
+    pub(crate) instance_type: Field,
+    pub(crate) packet_length: Field,
+    pub(crate) mcast_grp: Option<Field>,
+    pub(crate) egress_rid: Option<Field>,
+    pub(crate) parser_error: Option<Field>,
+    pub(crate) checksum_error: Option<Field>,
+    pub(crate) priority: Option<Field>,
+    pub(crate) ingress_timestamp: Option<Field>,
+    pub(crate) egress_timestamp: Option<Field>,
+    pub(crate) enq_timestamp: Option<Field>,
+    pub(crate) enq_qdepth: Option<Field>,
+    pub(crate) deq_timedelta: Option<Field>,
+    pub(crate) deq_qdepth: Option<Field>,
+    pub(crate) qid: Option<Field>,
+}
+
+/// PSA's metadata (PSA 1.2, section 4).
+#[derive(Debug, Clone)]
+pub(crate) struct PsaMetadata {
+    pub(crate) ingress_parser: PsaParserInput,
+    pub(crate) ingress: PsaInput,
+    pub(crate) ingress_output: PsaIngressOutput,
+    pub(crate) egress_parser: PsaParserInput,
+    pub(crate) egress: PsaInput,
+    pub(crate) instance: Field,
+    pub(crate) class_of_service: Field,
+    pub(crate) egress_output: PsaOutput,
+    /// The egress port, as the egress deparser sees it.
+    pub(crate) deparser_port: Field,
+    pub(crate) handed: PsaHanded,
+}
+
+/// Fields that a deparser hands to the next parser. The metadata of normal packets stay in place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PsaHanded {
+    pub(crate) clone_i2e: Vec<Field>,
+    pub(crate) clone_e2e: Vec<Field>,
+    pub(crate) resubmit: Vec<Field>,
+    pub(crate) recirculate: Vec<Field>,
+}
+
+/// Input of a parser.
+#[derive(Debug, Clone)]
+pub(crate) struct PsaParserInput {
+    pub(crate) port: Field,
+    pub(crate) packet_path: Field,
+}
+
+/// Input of a control.
+#[derive(Debug, Clone)]
+pub(crate) struct PsaInput {
+    pub(crate) port: Field,
+    pub(crate) packet_path: Field,
+    pub(crate) timestamp: Field,
+    pub(crate) parser_error: Field,
+}
+
+/// The decisions that both controls make.
+#[derive(Debug, Clone)]
+pub(crate) struct PsaOutput {
+    pub(crate) clone: Field,
+    pub(crate) clone_session: Field,
+    pub(crate) drop: Field,
+}
+
+/// The decisions of the ingress control.
+#[derive(Debug, Clone)]
+pub(crate) struct PsaIngressOutput {
+    pub(crate) common: PsaOutput,
+    pub(crate) class_of_service: Field,
+    pub(crate) resubmit: Field,
+    pub(crate) multicast_group: Field,
+    pub(crate) egress_port: Field,
+}
