@@ -8,7 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 # Settings of `make demo`; the module `settings` of frontage_demo has the defaults.
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # The peers of `make conformance` and `make differential`.
-export P4C P4C_BM2 BMV2
+export P4C P4C_BM2 P4C_PSA BMV2
 # Checkouts for `make environments`.
 export TUTORIALS P4UTILS P4LEARNING P4GUIDE BMV2_PYTHON
 # The http_client of lsquic, for `make clients`.
@@ -39,9 +39,9 @@ RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runn
 CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
-say = @printf '\033[1m==\033[0m %s\n'
+say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -119,11 +119,13 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 	$(say) 'Soak'
 	@$(MAKE) --no-print-directory soak
 
-conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2= and BMV2= compare with p4c and BMv2
+conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2=, P4C_PSA= and BMV2= compare with p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
 
+packet-log: $(STAMPS)/venv $(STAMPS)/rust ## compare the log of a packet with that of BMv2=, in docs/conformance.md
+	@$(PYTHON) conformance/packet_log.py
+
 differential: $(STAMPS)/venv $(STAMPS)/rust ## send random packets through softswitch and BMv2; P4C=, BMV2=, PACKETS=100000, SEED=1; PROGRAMS=random COUNT=100 runs random programs
-	@cargo build --release --locked --quiet -p frontage-conformance
 	@$(PYTHON) conformance/differential.py $(if $(PACKETS),--packets $(PACKETS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(COUNT),--count $(COUNT))
 
 environments: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/environments ## run the exercises of p4lang/tutorials and others; writes docs/environments.md; TUTORIALS=, P4LEARNING=, P4UTILS=, P4GUIDE= name checkouts; ONLY=row runs one

@@ -47,6 +47,10 @@ class CompiledProgram:
                     return [(target[0], target[1]) if isinstance(target, list) else None for target in targets]
         return []
 
+    def tables(self) -> set[str]:
+        """Return the names of the tables. P4Info may have more: p4c removes unreachable ones after it has written P4Info."""
+        return {table["name"] for pipeline in self.json["pipelines"] for table in pipeline["tables"]}
+
     def clone_sessions(self) -> set[int]:
         """Return constants that may be clone session ids: P4Runtime's ids start at 1, and BMv2's end at 32767."""
         return {value for value in self.constants if 0 < value < 1024}

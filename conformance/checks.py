@@ -70,6 +70,8 @@ class Checks:
             Check("stf", "stf_total", "stf_passed", Corpus.stf_pairs, self.stf_passes),
             Check("printed", "printed_total", "printed_passed", Corpus.printed, self.stf_passes),
             Check("p4info", "p4info_total", "p4info_equal", Corpus.with_p4info, self.p4info_equals),
+            Check("psa_stf", "psa_stf_total", "psa_stf_passed", Corpus.psa_stf_pairs, self.stf_passes),
+            Check("psa_p4info", "psa_p4info_total", "psa_p4info_equal", Corpus.psa_with_p4info, self.p4info_equals),
             Check("errors", "errors_total", "errors_refused", Corpus.invalid, self.is_refused),
             Check(
                 "right_line",

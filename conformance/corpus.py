@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 V1MODEL = re.compile(r'^\s*#\s*include\s*[<"](?:.*/)?v1model\.p4[>"]', re.MULTILINE)
+PSA = re.compile(r'^\s*#\s*include\s*[<"](?:.*/)?(?<!dpdk/)psa\.p4[>"]', re.MULTILINE)
+"""Programs for psa_switch. Those for DPDK have a psa.p4 of their own, with other externs."""
 POSITION = re.compile(r"^(?:.*/)?([^/\s(]+\.p4)\((\d+)\):(?! \[--W(?!error))", re.MULTILINE)
 """The position of a message of p4c that is not a warning. Positions to which a message only refers lack the colon."""
 NAMED_ACTION = re.compile(r'@name\("([^"]*)"\)(?: @\w+(?:\([^)]*\))?)* action ')
@@ -71,6 +73,16 @@ class Corpus:
         """Return the samples that include v1model.p4 directly."""
         return [sample for sample in self._folder("p4_16_samples") if V1MODEL.search(read(sample.source))]
 
+    def psa(self) -> list[Sample]:
+        """Return the samples that include psa.p4 directly."""
+        return [sample for sample in self._folder("p4_16_samples") if PSA.search(read(sample.source))]
+
+    def psa_stf_pairs(self) -> list[Sample]:
+        return [sample for sample in self.psa() if sample.stf.is_file()]
+
+    def psa_with_p4info(self) -> list[Sample]:
+        return [sample for sample in self.psa() if sample.p4info.is_file()]
+
     def stf_pairs(self) -> list[Sample]:
         return [sample for sample in self.v1model() if sample.stf.is_file()]
 
@@ -99,8 +111,9 @@ class Corpus:
         return [sample for sample in found if ERROR.search(read(sample.stderr))]
 
     def invalid_for_bmv2(self) -> list[Sample]:
-        """Return the samples that p4c's back end for BMv2 rejects; p4c does not store its output for them."""
-        return list(self._folder("p4_16_bmv_errors"))
+        """Return the samples that p4c's back ends for BMv2 reject; p4c does not store its output for them."""
+        psa = [sample for sample in self._folder("p4_16_psa_errors") if PSA.search(read(sample.source))]
+        return [*self._folder("p4_16_bmv_errors"), *psa]
 
 
 def error_lines(sample: Sample) -> frozenset[int]:

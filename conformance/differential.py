@@ -40,7 +40,7 @@ from frontage.p4.p4info import PipelineError
 from peers import NO_BMV2, bmv2, softswitch
 from rounds import Difference, Restrictions, Round
 from target import Target, TargetError
-from tools import ROOT, Compiler, ToolError, own, version
+from tools import ROOT, ToolError, own_compiler, version
 
 BUILD = ROOT / "build" / "conformance" / "differential"
 FRONTAGE = "frontage"
@@ -147,7 +147,7 @@ def compare(packets: int, seed: int, only: str | None, console: Console) -> int:
         console.print(NO_BMV2)
         return 0
     BUILD.mkdir(parents=True, exist_ok=True)
-    checks = Checks(Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c")), BUILD, BUILD)
+    checks = Checks(own_compiler(), BUILD, BUILD)
     chosen = samples(only)
     shares = _shares([sample.name for sample in chosen], packets)
     tallies: dict[str, Tally] = {}

@@ -47,9 +47,11 @@ class Entries:
             yield wire.insert(wire.clone_session(number, [self.random.choice(PORTS)]))
         members: dict[int, list[int]] = {}
         groups: dict[int, list[int]] = {}
+        tables = [table for table in self.info.tables if table.preamble.name in self.program.tables()]
         for profile in self.info.action_profiles:
-            yield from self.profile(profile, members, groups)
-        for table in self.info.tables:
+            if any(table.preamble.id in profile.table_ids for table in tables):
+                yield from self.profile(profile, members, groups)
+        for table in tables:
             if not table.is_const_table and table.preamble.name not in self.empty:
                 yield from self.table(table, members, groups)
 
@@ -140,7 +142,10 @@ class Entries:
             )
         if info.match_type == MatchType.RANGE:
             other = self.random.choice((value, self.values.any(width, ref)))
-            return Field(min(value, other), max(value, other))
+            low, high = min(value, other), max(value, other)
+            # BMv2 takes 0 to 255 for "any value", in wider fields too, and so on for more bytes.
+            is_any_in_bmv2 = high in {(1 << bits) - 1 for bits in range(8, width, 8)}
+            return Field(max(low, 1) if is_any_in_bmv2 else low, high)
         return Field(value)
 
     def choices(self, table: p4i.Table, but: p4i.ActionRef.Scope.ValueType) -> list[p4i.Action]:

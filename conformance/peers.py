@@ -20,37 +20,48 @@ from target import Target, TargetError
 from tools import Compiler, own, peer, run, version
 
 NO_P4C = "missing p4c-bm2-ss: set P4C_BM2 or PATH to run the STF tests with p4c, too"
+NO_P4C_PSA = "missing p4c-bm2-psa: set P4C_PSA or PATH to run the STF tests of PSA with p4c, too"
 NO_BMV2 = "missing simple_switch_grpc: set BMV2 or PATH to run the STF tests on BMv2, too"
+_BEFORE_SERVERS = ("--no-p4", "--")
 
 
 def softswitch() -> Target:
-    return Target("softswitch", own("SOFTSWITCH_DATAPLANE", "softswitch-dataplane"))
+    return Target("softswitch", own("SOFTSWITCH", "softswitch"), _BEFORE_SERVERS)
 
 
 def bmv2() -> Target | None:
     found = peer("BMV2", "simple_switch_grpc")
-    return Target("BMv2", found, ("--no-p4", "--")) if found else None
+    return Target("BMv2", found, _BEFORE_SERVERS) if found else None
 
 
 @dataclass(frozen=True)
 class Peers:
     ours: Checks
     p4c: Compiler | None
+    p4c_psa: Compiler | None
     bmv2: Target | None
     work: Path
 
     @classmethod
     def find(cls, corpus: Corpus, ours: Checks, work: Path) -> Peers:
-        p4c = peer("P4C_BM2", "p4c-bm2-ss")
-        return cls(ours, Compiler("p4c-bm2-ss", p4c, corpus.root / "p4include") if p4c else None, bmv2(), work)
+        def compiler(variable: str, name: str) -> Compiler | None:
+            found = peer(variable, name)
+            return Compiler(name, found, corpus.root / "p4include") if found else None
+
+        return cls(ours, compiler("P4C_BM2", "p4c-bm2-ss"), compiler("P4C_PSA", "p4c-bm2-psa"), bmv2(), work)
 
     def missing(self) -> list[str]:
-        return [text for found, text in ((self.p4c, NO_P4C), (self.bmv2, NO_BMV2)) if found is None]
+        peers = ((self.p4c, NO_P4C), (self.p4c_psa, NO_P4C_PSA), (self.bmv2, NO_BMV2))
+        return [text for found, text in peers if found is None]
 
     def checks(self) -> list[Check]:
         found = []
         if self.p4c:
             found.append(_check("stf_p4c_softswitch", partial(self.on_softswitch, self.p4c)))
+        if self.p4c_psa:
+            check = partial(self.on_softswitch, self.p4c_psa)
+            name = "psa_p4c_softswitch"
+            found.append(Check(name, f"{name}_total", f"{name}_passed", Corpus.psa_stf_pairs, check))
         if self.bmv2:
             found.append(_check("stf_own_bmv2", partial(self.on, self.bmv2, self.ours.compiler, self.ours.work)))
         if self.p4c and self.bmv2:
@@ -75,7 +86,7 @@ class Peers:
 
     def report(self, result: Mapping[str, int], failures: str) -> dict[str, str]:
         """Return the block of docs/conformance.md; none if both programs are missing, so that the last result remains."""
-        if self.p4c is None and self.bmv2 is None:
+        if not (self.p4c or self.p4c_psa or self.bmv2):
             return {}
 
         def cell(name: str) -> str:
@@ -89,6 +100,9 @@ class Peers:
                 cell("stf_p4c_bmv2"),
             ),
         ]
+        if self.p4c_psa:
+            rows.append(("softswitch-p4c, tests of PSA", cell("psa_stf"), "-"))
+            rows.append(("p4c-bm2-psa, tests of PSA", cell("psa_p4c_softswitch"), "-"))
         switch = f"BMv2 simple_switch_grpc {version(self.bmv2.binary)}" if self.bmv2 else "BMv2 simple_switch_grpc"
         return {"four-way": f"{report.table(('compiler', 'softswitch', switch), rows)}\n\n{failures}"}
 

@@ -21,7 +21,7 @@ from peers import bmv2, softswitch
 from random_programs import Program, generate
 from rounds import Restrictions, Round
 from target import Target, TargetError
-from tools import Compiler, own, peer
+from tools import Compiler, own_compiler, peer
 
 PACKETS = 100
 """Packets per program."""
@@ -45,7 +45,7 @@ class Comparison:
     @classmethod
     def find(cls, work: Path) -> Comparison:
         p4c = peer("P4C_BM2", "p4c-bm2-ss")
-        ours = Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c"))
+        ours = own_compiler()
         return cls(work, ours, Compiler("p4c", p4c) if p4c else None, bmv2())
 
     def names(self) -> str:
@@ -90,7 +90,7 @@ class Comparison:
             pipeline = Pipeline.load(p4info, json)
             for target in filter(None, (native, self.bmv2)):
                 targets.append(replace(target, name=f"{name}, {target.name}", pipeline=pipeline))
-        interpreter = replace(native, name=f"{self.ours.name}, interpreter", before=(*native.before, "--interpreter"))
+        interpreter = replace(native, name=f"{self.ours.name}, interpreter", before=("--engine", "interpreter", *native.before))
         return [*targets, interpreter]
 
 

@@ -49,6 +49,9 @@ TITLES = {
     "stf": "Failing STF tests",
     "printed": "Failing STF tests with programs printed by p4c",
     "p4info": "Different P4Info",
+    "psa_stf": "Failing STF tests of PSA",
+    "psa_p4info": "Different P4Info of PSA",
+    "psa_p4c_softswitch": "Failing STF tests of PSA with p4c on softswitch",
     "errors": "Invalid programs that are accepted",
     "right_line": "Invalid programs whose error is on another line",
     "bmv_errors": "Programs that p4c's back end for BMv2 rejects and the compiler accepts",
@@ -65,9 +68,11 @@ def conformance(
         ("STF tests that pass", "stf_passed", "stf_total"),
         ("STF tests that pass with programs printed by p4c", "printed_passed", "printed_total"),
         ("equal P4Info", "p4info_equal", "p4info_total"),
+        ("STF tests of PSA that pass", "psa_stf_passed", "psa_stf_total"),
+        ("equal P4Info of PSA", "psa_p4info_equal", "psa_p4info_total"),
         ("rejected invalid programs", "errors_refused", "errors_total"),
         ("error on the line that p4c names, if it names one", "errors_right_line", "errors_with_line"),
-        ("rejected programs of those that p4c's back end for BMv2 rejects", "bmv_errors_refused", "bmv_errors_total"),
+        ("rejected programs of those that p4c's back ends for BMv2 reject", "bmv_errors_refused", "bmv_errors_total"),
     ]
     counts = table(("check", "passed", "of"), [(check, str(result[part]), str(result[total])) for check, part, total in rows])
     return {"counts": f"With p4c {corpus.version}:\n\n{counts}", "rest": failures(finished, reasons)}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test the compiler and the switch with p4c's own samples, and give a reason for each failure.
 
-Needs P4C, a checkout of github.com/p4lang/p4c, which need not be built. If P4C_BM2 (p4c-bm2-ss) and BMV2
-(simple_switch_grpc) are set or on PATH, every STF test also runs with p4c's compiler and on BMv2. Writes counts to
+Needs P4C, a checkout of github.com/p4lang/p4c, which need not be built. If P4C_BM2 (p4c-bm2-ss), P4C_PSA (p4c-bm2-psa)
+and BMV2 (simple_switch_grpc) are set or on PATH, every STF test also runs with p4c's compilers and on BMv2. Writes counts to
 build/conformance/result.json and updates docs/conformance.md. Fails if a sample fails without a reason in
 explained.toml, or passes although it has one.
 
@@ -31,7 +31,7 @@ from checks import Check, Checks, Finished
 from corpus import Corpus, CorpusError
 from explained import ExplainedError
 from peers import Peers
-from tools import ROOT, Compiler, ToolError, own
+from tools import ROOT, ToolError, own, own_compiler
 
 BUILD = ROOT / "build" / "conformance"
 WORKERS = 2
@@ -82,7 +82,7 @@ def main() -> None:
 
 def measure(only: str | None, console: Console) -> int:
     corpus = Corpus.find(os.environ.get("P4C", ""))
-    compiler = Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c"), corpus.root / "p4include")
+    compiler = own_compiler(corpus.root / "p4include")
     (BUILD / "samples").mkdir(parents=True, exist_ok=True)
     (BUILD / "peers").mkdir(exist_ok=True)
     checks = Checks(compiler, own("SOFTSWITCH_STF", "softswitch-stf"), BUILD / "samples")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 import tempfile
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -20,9 +21,11 @@ from finsy.proto import p4r, p4r_grpc
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
+from tools import ROOT
 
-_PROTO = "proto/dataplane.proto"
-_messages, _services = grpc.protos_and_services(_PROTO)
+# grpc searches sys.path.
+sys.path.append(str(ROOT / "softswitch" / "switch" / "proto" / "p4" / "bm"))
+_messages, _services = grpc.protos_and_services("dataplane_interface.proto")
 
 _CONNECT = 20.0
 _TIMEOUT = 60.0
@@ -41,7 +44,7 @@ class TargetError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """A switch with P4Runtime and the packet service of proto/dataplane.proto."""
+    """A switch with P4Runtime and BMv2's packet service."""
 
     name: str
     binary: Path
@@ -49,6 +52,8 @@ class Target:
     """Arguments in front of the servers' addresses."""
     pipeline: Pipeline | None = None
     """The program to run instead of the round's, from another compiler."""
+    log: Path | None = None
+    """The file that gets the switch's output; without it, the output is in error messages only."""
 
     @contextlib.asynccontextmanager
     async def running(self, pipeline: Pipeline) -> AsyncIterator[Running]:
@@ -58,7 +63,7 @@ class Target:
         # BMv2 names files after the device, so each switch needs a unique id.
         command = [str(self.binary), "--device-id", str(control), *self.before, *servers]
         with tempfile.TemporaryDirectory(prefix="frontage-conformance-") as folder:
-            log = Path(folder) / "log"
+            log = self.log or Path(folder) / "log"
             with log.open("wb") as output:
                 process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=output, stderr=output, cwd=folder)
             try:

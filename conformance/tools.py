@@ -87,6 +87,11 @@ def _compile_once(compiler: Compiler, sample: Sample, into: Path) -> tuple[Done,
     return compiler.compile_now(sample, into)
 
 
+def own_compiler(include: Path | None = None) -> Compiler:
+    """Return softswitch-p4c. Raises ToolError."""
+    return Compiler("softswitch-p4c", own("SOFTSWITCH_P4C", "softswitch-p4c"), include)
+
+
 def version(binary: Path) -> str:
     """Return a program's version number."""
     words = run(binary, "--version").text.split()
