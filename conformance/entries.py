@@ -28,13 +28,17 @@ class Entries:
         values: Values,
         empty: Collection[str] = (),
         fixed_defaults: Collection[str] = (),
+        removed: Collection[str] = (),
     ):
-        """Tables in ``empty`` get no entries, and those in ``fixed_defaults`` keep the program's default action."""
+        """Tables in ``empty`` get no entries, those in ``fixed_defaults`` keep the program's default action, and to those in
+        ``removed`` nothing is written.
+        """
         self.program = program
         self.info = info
         self.values = values
         self.empty = empty
         self.fixed_defaults = fixed_defaults
+        self.removed = removed
         self.random: Random = values.random
         self.actions = {action.preamble.id: action for action in info.actions}
 
@@ -47,7 +51,8 @@ class Entries:
             yield wire.insert(wire.clone_session(number, [self.random.choice(PORTS)]))
         members: dict[int, list[int]] = {}
         groups: dict[int, list[int]] = {}
-        tables = [table for table in self.info.tables if table.preamble.name in self.program.tables()]
+        present = self.program.tables().difference(self.removed)
+        tables = [table for table in self.info.tables if table.preamble.name in present]
         for profile in self.info.action_profiles:
             if any(table.preamble.id in profile.table_ids for table in tables):
                 yield from self.profile(profile, members, groups)

@@ -8,12 +8,13 @@ entries and packets. A program that gives a difference is reduced, and saved wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
+from bmv2_json import CompiledProgram
 from checks import p4info_difference
 from corpus import Sample, read
 from frontage.p4.p4info import Pipeline, PipelineError
@@ -77,7 +78,8 @@ class Comparison:
                 return Failure("P4Info", difference)
         try:
             targets = list(self._targets(compiled))
-            one = Round(name, compiled[self.ours.name], seed, PACKETS, restrictions=Restrictions(cut=False))
+            restrictions = Restrictions(cut=False, removed_tables=_not_in_all(json for json, _ in compiled.values()))
+            one = Round(name, compiled[self.ours.name], seed, PACKETS, restrictions=restrictions)
             result = asyncio.run(one.run(targets, lambda _: None))
         except (TargetError, PipelineError) as error:
             return Failure("switch", str(error))
@@ -92,6 +94,12 @@ class Comparison:
                 targets.append(replace(target, name=f"{name}, {target.name}", pipeline=pipeline))
         interpreter = replace(native, name=f"{self.ours.name}, interpreter", before=("--engine", "interpreter", *native.before))
         return [*targets, interpreter]
+
+
+def _not_in_all(programs: Iterable[Path]) -> frozenset[str]:
+    """Return the tables that only some of the compiled programs contain."""
+    tables = [CompiledProgram(program).tables() for program in programs]
+    return frozenset[str]().union(*tables) - tables[0].intersection(*tables)
 
 
 def compare(programs: int, seed: int, work: Path, console: Console) -> int:

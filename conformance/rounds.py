@@ -55,6 +55,8 @@ class Restrictions:
     """Tables without entries."""
     fixed_defaults: tuple[str, ...] = ()
     """Tables that keep the program's default action."""
+    removed_tables: frozenset[str] = frozenset()
+    """Tables that P4Info contains, but that a compiler has removed from the program."""
     cut: bool = True
     """True if some packets are truncated."""
 
@@ -78,8 +80,14 @@ class Round:
         result = Result()
         async with contextlib.AsyncExitStack() as stack:
             running = {target.name: await stack.enter_async_context(target.running(pipeline)) for target in targets}
+            restrict = self.restrictions
             entries = Entries(
-                program, pipeline.schema.p4info, values, self.restrictions.empty_tables, self.restrictions.fixed_defaults
+                program,
+                pipeline.schema.p4info,
+                values,
+                restrict.empty_tables,
+                restrict.fixed_defaults,
+                restrict.removed_tables,
             )
             if self.site:
                 updates, first = self.site.updates_and_packets(pipeline.schema)
