@@ -60,8 +60,9 @@ class Target:
         """Start the switch with this program."""
         control, data = _free_port(), _free_port()
         servers = ["--grpc-server-addr", f"127.0.0.1:{control}", "--dp-grpc-server-addr", f"127.0.0.1:{data}"]
-        # BMv2 names files after the device, so each switch needs a unique id.
-        command = [str(self.binary), "--device-id", str(control), *self.before, *servers]
+        # BMv2 names files after the device, so each switch needs a unique id. It may also serve Thrift, at port 9090 by default.
+        own = ["--device-id", str(control), "--thrift-port", str(_free_port())]
+        command = [str(self.binary), *own, *self.before, *servers]
         with tempfile.TemporaryDirectory(prefix="frontage-conformance-") as folder:
             log = self.log or Path(folder) / "log"
             with log.open("wb") as output:
