@@ -21,6 +21,17 @@ pub(crate) fn string_annotation(annos: &[Annotation], which: &str) -> Option<Str
     }
 }
 
+/// Returns the arguments of `@which("...", "...")`.
+pub(crate) fn two_strings(annotation: &Annotation) -> Option<[String; 2]> {
+    let AnnotationBody::Tokens { raw, .. } = &annotation.body else {
+        return None;
+    };
+    match &raw[..] {
+        [a, _, b] if a.is_string && b.is_string => Some([a.text.clone(), b.text.clone()]),
+        _ => None,
+    }
+}
+
 /// Returns the argument of `@match(...)`, which a field of a value set's type may have.
 pub(crate) fn match_annotation(annos: &[Annotation]) -> Option<String> {
     match first_expression(find(annos, "match")?)? {

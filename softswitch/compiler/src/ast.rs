@@ -182,6 +182,8 @@ pub struct Method {
     pub name: Ident,
     pub sig: Signature,
     pub is_abstract: bool,
+    /// True if instances need not implement the abstract method.
+    pub is_optional: bool,
     pub is_constructor: bool,
 }
 

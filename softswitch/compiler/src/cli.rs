@@ -13,7 +13,7 @@ use softswitch_p4c::Format;
 use softswitch_p4c::diag::{Action, Policy};
 use unused::Unused;
 
-/// Compiles a P4_16 program (v1model or PSA) to BMv2 JSON and P4Info.
+/// Compiles a P4_16 program (v1model, PSA, TNA or T2NA) to BMv2 JSON and P4Info.
 #[derive(Parser)]
 #[command(
     name = "softswitch-p4c",
@@ -24,7 +24,7 @@ use unused::Unused;
                   (the current one by default), which is created."
 )]
 pub struct Cli {
-    /// The program; core.p4, v1model.p4 and psa.p4 are built in.
+    /// The program; core.p4, v1model.p4, psa.p4, tna.p4 and t2na.p4 are built in.
     #[arg(required_unless_present_any = ["help_pragmas", "help_targets", "list_frontend_passes", "list_midend_passes"])]
     pub program: Option<PathBuf>,
 
@@ -80,16 +80,22 @@ pub struct Cli {
     #[arg(long = "Werror", value_name = "KIND,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     error: Vec<String>,
 
+    /// Print the longest chain of dependent tables and registers of each gress, a lower bound on stages; only for Tofino.
+    #[arg(long)]
+    pub report: bool,
+
     /// Pass externs that v1model does not declare to the target.
     #[arg(long)]
     pub emit_externs: bool,
 
-    /// The architecture of the program; without this option, that of its package.
-    #[arg(long, short = 'a', value_name = "NAME", value_parser = ["v1model", "psa"])]
+    /// The architecture of the program; without this option, that of its package. `tna` and `t2na` define
+    /// __TARGET_TOFINO__ as 1 and 2.
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = ["v1model", "psa", "tna", "t2na"])]
     pub arch: Option<String>,
 
-    /// The target.
-    #[arg(long, short = 'b', default_value = "bmv2", value_parser = ["bmv2"])]
+    /// The target. `tofino` and `tofino2` define __TARGET_TOFINO__ as 1 and 2, whatever the architecture is; the output
+    /// is the same.
+    #[arg(long, short = 'b', default_value = "bmv2", value_parser = ["bmv2", "tofino", "tofino2"])]
     pub target: String,
 
     /// The language.
@@ -166,6 +172,15 @@ impl Cli {
             .into_iter()
             .chain(more.iter().map(named))
             .collect()
+    }
+}
+
+/// Returns the value of __TARGET_TOFINO__ for a target that defines it.
+pub fn chip(target: &str) -> Option<&'static str> {
+    match target {
+        "tofino" => Some("1"),
+        "tofino2" => Some("2"),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! The lowered program: flat storage, one block of statements per pipeline stage, states and
 //! tables. Everything generic, nested, inlined or compile-time is gone.
 
+mod architecture;
 mod expr;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use crate::ast::{Decl, NodeId};
 use crate::diag::Span;
 use crate::types::Type;
 
+pub use architecture::{Architecture, ObjectKind};
 pub use expr::{Ex, HeaderRef, Scalar};
 
 /// Name of the header instance that holds all local variables and user metadata.
@@ -63,6 +65,11 @@ pub enum StKind {
     Primitive {
         op: Cow<'static, str>,
         args: Vec<Arg>,
+    },
+    /// All that a packet does at once with a cell of a register, an object; see [`crate::tofino`].
+    Access {
+        register: usize,
+        body: Vec<St>,
     },
     Checksum(Checksum),
     /// Runs `head`, then `body` and so on again as long as the condition holds.
@@ -238,66 +245,8 @@ pub struct Table<'a> {
     pub selector_inputs: Vec<Ex>,
     pub counter: Option<usize>,
     pub meter: Option<usize>,
-}
-
-/// An architecture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Architecture {
-    #[default]
-    V1Model,
-    Psa,
-}
-
-impl Architecture {
-    /// The name on the command line, in P4Info and of the include file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V1Model => "v1model",
-            Self::Psa => "psa",
-        }
-    }
-
-    /// The kind of an extern type's instances, by the type's name.
-    pub fn object_kind(self, extern_name: &str) -> ObjectKind {
-        use ObjectKind as K;
-        match (self, extern_name) {
-            (Self::V1Model, "counter") | (Self::Psa, "Counter") => K::Counter,
-            (Self::V1Model, "direct_counter") | (Self::Psa, "DirectCounter") => K::DirectCounter,
-            (Self::V1Model, "meter") | (Self::Psa, "Meter") => K::Meter,
-            (Self::V1Model, "direct_meter") | (Self::Psa, "DirectMeter") => K::DirectMeter,
-            (Self::V1Model, "register") | (Self::Psa, "Register") => K::Register,
-            (Self::V1Model, "action_profile") | (Self::Psa, "ActionProfile") => K::ActionProfile,
-            (Self::V1Model, "action_selector") | (Self::Psa, "ActionSelector") => K::ActionSelector,
-            (Self::V1Model, "Checksum16") => K::Checksum16,
-            (Self::Psa, "Hash") => K::Hash,
-            (Self::Psa, "InternetChecksum") => K::InternetChecksum,
-            (Self::Psa, "Random") => K::Random,
-            (Self::Psa, "Digest") => K::Digest,
-            (Self::Psa, "PacketReplicationEngine" | "BufferingQueueingEngine") => K::Engine,
-            _ => K::Foreign,
-        }
-    }
-}
-
-/// The kind of an instance of an extern type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ObjectKind {
-    Counter,
-    DirectCounter,
-    Meter,
-    DirectMeter,
-    Register,
-    ActionProfile,
-    ActionSelector,
-    Checksum16,
-    Hash,
-    InternetChecksum,
-    Random,
-    Digest,
-    /// A part of the package without methods.
-    Engine,
-    /// Any other.
-    Foreign,
+    /// Other direct objects of TNA: a register, a low-pass filter or random early detection.
+    pub attached: Vec<usize>,
 }
 
 /// An instance of an extern type.
@@ -314,13 +263,51 @@ pub struct Object<'a> {
     pub span: Span,
     /// The field for a direct meter's colour.
     pub meter_target: Option<Ex>,
+    /// The cells of a register, one array for each field.
+    pub cells: Vec<RegisterCells>,
+}
+
+/// The array of a register, or of one field of its structs.
+#[derive(Clone, Debug)]
+pub struct RegisterCells {
+    pub name: String,
+    pub ty: Scalar,
+    /// The value of each cell at start.
+    pub initial: BigInt,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjectArg {
     Int(BigInt),
     Enum(String),
+    /// The numbers in a struct or a tuple.
+    List(Vec<BigInt>),
+    /// Index of another instance.
+    Object(usize),
     Other,
+}
+
+impl Table<'_> {
+    /// Returns true if the object has one element for each of the table's entries.
+    pub fn has_direct(&self, object: usize) -> bool {
+        [self.counter, self.meter].contains(&Some(object)) || self.attached.contains(&object)
+    }
+}
+
+impl Object<'_> {
+    /// Returns the constructor's argument for the parameter with this name.
+    pub fn argument(&self, parameter: &str) -> Option<&ObjectArg> {
+        let i = self.params.iter().position(|p| p == parameter)?;
+        self.args.get(i)
+    }
+
+    /// Returns the number among the constructor's arguments for the parameter with this name.
+    pub fn number(&self, parameter: &str) -> Option<&BigInt> {
+        match self.argument(parameter) {
+            Some(ObjectArg::Int(n)) => Some(n),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

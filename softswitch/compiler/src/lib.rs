@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A compiler for P4_16 programs of the architectures v1model and PSA.
+//! A compiler for P4_16 programs of the architectures v1model, PSA, TNA and T2NA.
 //!
 //! It writes the JSON that BMv2's `simple_switch` loads, and the P4Info that P4Runtime controllers read. [`compile`] runs
 //! the stages in order:
@@ -37,10 +37,10 @@
 //! # How to add an extern
 //!
 //! 1. Declare it in `p4include/v1model.p4` or `psa.p4`.
-//! 2. If it has instances, add their kind to `ir::ObjectKind`, and emit them in `bmv2/objects.rs`. If controllers access
-//!    them, add the kind to `p4info/object.rs`.
-//! 3. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs` or `lower/psa_externs.rs`,
-//!    methods of packets in `lower/packet.rs`, usually to one primitive of the target.
+//! 2. If it has instances, add their kind to `ir::ObjectKind`, and emit them in `bmv2/objects.rs` or `bmv2/externs.rs`. If
+//!    controllers access them, add the kind to `p4info/object.rs`.
+//! 3. Lower its calls: functions in `lower/extern_function.rs`, methods in `lower/externs.rs`, `lower/psa_externs.rs`
+//!    or `lower/tna_externs.rs`, methods of packets in `lower/packet.rs`, usually to one primitive of the target.
 //! 4. Implement the primitive in the pipeline: `softswitch/pipeline/src/program/op.rs` defines its step, `load/action.rs` or
 //!    `load/externs.rs` loads it, `interpreter/machine.rs` runs it, and `interpreter/trace.rs` shows it in traces. Native code leaves unknown steps
 //!    to the interpreter.
@@ -63,6 +63,7 @@ mod near;
 mod p4info;
 mod parse;
 mod pp;
+mod tofino;
 mod token;
 mod types;
 
@@ -77,7 +78,8 @@ pub use p4info::Format;
 pub struct Options {
     /// Folders of include files, searched after the including file's own folder.
     pub include_dirs: Vec<PathBuf>,
-    /// Predefined macros, in order; `None` undefines.
+    /// Predefined macros, in order; `None` undefines. They come after the macro of the architecture: `__TARGET_TOFINO__`
+    /// is 1 for `tna`, and 2 for `t2na`.
     pub defines: Vec<(String, Option<String>)>,
     /// The name of the architecture that the program must have; `None` for that of its package.
     pub architecture: Option<String>,
@@ -95,6 +97,8 @@ pub struct Output {
     pub p4info: String,
     /// The tables' entries, a P4Runtime `WriteRequest` in the same format.
     pub entries: String,
+    /// For Tofino, a lower bound on stages, with the steps that cause it; otherwise empty.
+    pub report: String,
 }
 
 /// Stack size in bytes for the recursion over deeply nested programs, which can exceed a main thread's stack.
@@ -123,8 +127,7 @@ pub fn preprocess(
     diags: &Diagnostics,
 ) -> Option<String> {
     let file = sources.add(name.to_string(), text);
-    let (dirs, defines) = (&options.include_dirs, &options.defines);
-    let tokens = pp::preprocess(sources, diags, file, dirs, defines);
+    let tokens = pp::preprocess(sources, diags, file, options);
     (!diags.has_errors()).then(|| pp::print(&tokens, sources))
 }
 
@@ -138,13 +141,7 @@ pub fn compile(
     diags: &Diagnostics,
 ) -> Option<Output> {
     let file = sources.add(name.to_string(), text);
-    let tokens = pp::preprocess(
-        sources,
-        diags,
-        file,
-        &options.include_dirs,
-        &options.defines,
-    );
+    let tokens = pp::preprocess(sources, diags, file, options);
     let program = parse::parse(tokens, diags);
     if diags.has_errors() {
         return None;
@@ -157,7 +154,8 @@ pub fn compile(
     if diags.is_invalid_program() {
         return None;
     }
-    let lowered = lower::lower(&typed, diags, sources, options);
+    let mut lowered = lower::lower(&typed, diags, sources, options);
+    let report = tofino::finish(&mut lowered, diags, sources);
     if diags.is_invalid_program() {
         return None;
     }
@@ -172,6 +170,7 @@ pub fn compile(
     }
     let json = json.filter(|_| !diags.has_errors());
     Some(Output {
+        report,
         json,
         p4info,
         entries,

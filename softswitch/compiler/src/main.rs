@@ -49,6 +49,7 @@ fn run(cli: &Cli, as_driver: bool, policy: Policy) -> Result<()> {
     if cli.help_targets {
         println!("bmv2-v1model: BMv2's simple_switch and softswitch");
         println!("bmv2-psa: BMv2's psa_switch and softswitch");
+        println!("bmv2-tna, bmv2-t2na, tofino-tna, tofino2-tna, tofino2-t2na: softswitch");
     }
     if cli.help_pragmas {
         println!("The annotations of P4_16 and P4Runtime: see their specifications.");
@@ -84,6 +85,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn options(&self, without_p4info: bool) -> Options {
+        let chip = cli::chip(&self.cli.target);
+        let chip = chip.map(|value| ("__TARGET_TOFINO__".to_string(), Some(value.to_string())));
         let defines = self.cli.define.iter().map(|d| match d.split_once('=') {
             Some((n, v)) => (n.to_string(), Some(v.to_string())),
             None => (d.clone(), Some("1".to_string())),
@@ -94,7 +97,7 @@ impl Job<'_> {
             emit_externs: self.cli.emit_externs,
             without_p4info,
             include_dirs: self.cli.include.clone(),
-            defines: defines.chain(undefines).collect(),
+            defines: chip.into_iter().chain(defines).chain(undefines).collect(),
         }
     }
 
@@ -180,6 +183,9 @@ impl Job<'_> {
         self.create_folder()?;
         for (path, bytes) in files {
             write(&path, &bytes)?;
+        }
+        if cli.report {
+            print(&output.report)?;
         }
         if output.json.is_none() {
             return Err(self.failure("no BMv2 JSON was written"));

@@ -4,11 +4,14 @@
 
 mod action;
 mod expr;
+mod externs;
 mod graph;
 mod objects;
 mod parser;
+mod register;
 mod storage;
 mod table;
+mod tofino;
 
 use std::collections::HashMap;
 
@@ -89,6 +92,10 @@ impl Emitter<'_> {
                 json!({"id": d.id, "name": d.name, "source_info": self.source(d.span), "elements": elements})
             })
             .collect();
+        let mut meta = json!({"version": [2, 23], "compiler": concat!("softswitch-p4c ", env!("CARGO_PKG_VERSION"))});
+        if ir.architecture.is_tofino() {
+            meta["architecture"] = json!(ir.architecture.name());
+        }
         json!({
             "header_types": self.header_types(),
             "headers": self.headers(),
@@ -114,7 +121,7 @@ impl Emitter<'_> {
             "extern_instances": self.extern_instances(),
             "field_aliases": self.field_aliases(),
             "program": program,
-            "__meta__": {"version": [2, 23], "compiler": concat!("softswitch-p4c ", env!("CARGO_PKG_VERSION"))},
+            "__meta__": meta,
         })
     }
 
@@ -177,7 +184,7 @@ impl Emitter<'_> {
 
     fn deparser(&mut self, id: usize) -> Value {
         let deparser = &self.ir.deparsers[id];
-        let is_psa = self.ir.architecture == Architecture::Psa;
+        let may_branch = self.ir.architecture != Architecture::V1Model;
         let (mut order, mut others) = (Vec::new(), Vec::new());
         for s in &deparser.body {
             let is_allowed = match &s.kind {
@@ -185,7 +192,7 @@ impl Emitter<'_> {
                     order.push(h.clone());
                     continue;
                 }
-                StKind::If(..) | StKind::Labelled(..) => is_psa && !emits(s),
+                StKind::If(..) | StKind::Labelled(..) => may_branch && !emits(s),
                 StKind::Apply { .. } | StKind::Leave(_) | StKind::Exit => false,
                 _ => true,
             };

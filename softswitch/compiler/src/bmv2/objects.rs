@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Emits checksums, counters, meters and foreign externs.
+//! Emits checksums, counters and meters.
 
 use serde_json::{Value, json};
 
-use super::{Emitter, algorithm, both, int, member};
-use crate::ir::{Architecture, Ex, Object, ObjectArg, ObjectKind, St, StKind};
+use super::{Emitter, both, int, member};
+use crate::ir::{Architecture, Ex, ObjectKind, St, StKind};
 
 impl Emitter<'_> {
     /// Emits the calculations: first those of hashes, then those of checksums.
@@ -110,12 +110,12 @@ impl Emitter<'_> {
             .filter(move |(_, o)| o.kind == kind && !o.name.is_empty())
     }
 
-    /// Returns the name of the table that uses a direct counter or meter.
+    /// Returns the name of the table that uses a direct counter, meter or the like.
     pub(super) fn bound_table(&self, object: usize) -> Option<&str> {
         self.ir
             .tables
             .iter()
-            .find(|t| t.counter == Some(object) || t.meter == Some(object))
+            .find(|t| t.has_direct(object))
             .map(|t| t.name.as_str())
     }
 
@@ -147,7 +147,7 @@ impl Emitter<'_> {
 
     pub(super) fn meters(&self) -> Vec<Value> {
         let mut out = Vec::new();
-        // In PSA they are extern instances only.
+        // In other architectures they are extern instances only.
         let arrays = self.objects(ObjectKind::Meter);
         for (_, o) in arrays.filter(|_| self.ir.architecture == Architecture::V1Model) {
             out.push(json!({
@@ -189,69 +189,4 @@ impl Emitter<'_> {
         }
         out
     }
-
-    /// Emits the instances that the target has as extern objects.
-    pub(super) fn extern_instances(&self) -> Vec<Value> {
-        let attributes = |o: &Object| match (self.ir.architecture, o.kind) {
-            (_, ObjectKind::Foreign) => Some(constructor_arguments(o)),
-            (Architecture::Psa, kind) => psa_attributes(o, kind),
-            (Architecture::V1Model, _) => None,
-        };
-        let mut out = Vec::new();
-        for o in &self.ir.objects {
-            let Some(attributes) = attributes(o) else {
-                continue;
-            };
-            out.push(json!({
-                "name": o.name,
-                "id": out.len(),
-                "type": o.extern_name,
-                "source_info": self.source(o.span),
-                "attribute_values": attributes,
-            }));
-        }
-        out
-    }
-}
-
-/// Returns the attributes that `psa_switch` expects; `None` for objects that are not its externs.
-fn psa_attributes(o: &Object, kind: ObjectKind) -> Option<Vec<Value>> {
-    let number = |name: &str, value: Value| json!({"name": name, "type": "hexstr", "value": value});
-    let text = |name: &str, value: Value| json!({"name": name, "type": "string", "value": value});
-    let size = |name: &str| {
-        let n = int(&o.args, 0).as_u64().unwrap_or(0);
-        number(name, json!(format!("{n:#x}")))
-    };
-    Some(match kind {
-        ObjectKind::Counter => {
-            let unit = match member(&o.args, 1).as_str() {
-                Some("packets") => "0x0",
-                Some("bytes") => "0x1",
-                _ => "0x2",
-            };
-            vec![size("n_counters"), number("type", json!(unit))]
-        }
-        ObjectKind::Meter => vec![
-            number("is_direct", json!("0x0")),
-            size("n_meters"),
-            number("rate_count", json!("0x2")),
-            text("type", member(&o.args, 1)),
-        ],
-        ObjectKind::Hash => vec![text("algo", algorithm(&o.args, 0))],
-        ObjectKind::InternetChecksum => Vec::new(),
-        _ => return None,
-    })
-}
-
-/// Returns the arguments of a constructor, by the names of its parameters.
-fn constructor_arguments(o: &Object) -> Vec<Value> {
-    let arguments = o.params.iter().zip(&o.args);
-    let values = arguments.filter_map(|(name, a)| match a {
-        ObjectArg::Int(n) => Some(
-            json!({"name": name, "type": "hexstr", "value": format!("0x{}", n.to_str_radix(16))}),
-        ),
-        ObjectArg::Enum(n) => Some(json!({"name": name, "type": "string", "value": n})),
-        ObjectArg::Other => None,
-    });
-    values.collect()
 }

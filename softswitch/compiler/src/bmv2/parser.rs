@@ -91,6 +91,7 @@ impl Emitter<'_> {
             let (sets, source) = (&case.sets, self.source(case.span));
             let next = match &case.target {
                 Target::State(i) => json!(self.ir.states[*i].name),
+                Target::Reject if self.ir.architecture.is_tofino() => json!("reject"),
                 Target::Accept | Target::Reject => Value::Null,
             };
             let transition = |kind: &str, value: Value, mask: Value| {

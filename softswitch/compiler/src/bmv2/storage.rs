@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Emits headers, stacks, unions, value sets and registers.
+//! Emits headers, stacks, unions and value sets.
 
 use serde_json::{Value, json};
 
 use super::Emitter;
-use crate::ir::{ObjectArg, ObjectKind, SCALARS, Scalar};
-use crate::types::Type;
+use crate::ir::{SCALARS, Scalar};
 
 fn field(name: &str, ty: Scalar) -> Value {
     match ty {
@@ -165,41 +164,5 @@ impl Emitter<'_> {
                 })
             })
             .collect()
-    }
-
-    pub(super) fn registers(&self) -> Vec<Value> {
-        let mut out = Vec::new();
-        for (_, o) in self.objects(ObjectKind::Register) {
-            let Some(width) = o.targs.first().and_then(|t| self.register_width(t)) else {
-                self.diags.unsupported_hint(
-                    o.span,
-                    format!("register '{}' does not hold numbers", o.name),
-                    "the target's registers hold bit<W>, int<W> or bool; use one register for each field",
-                );
-                continue;
-            };
-            let size = match o.args.first() {
-                Some(ObjectArg::Int(n)) => n.clone(),
-                _ => 0.into(),
-            };
-            out.push(json!({
-                "name": o.name,
-                "id": out.len(),
-                "source_info": self.source(o.span),
-                "size": num_traits::ToPrimitive::to_u64(&size).unwrap_or(0),
-                "bitwidth": width,
-            }));
-        }
-        out
-    }
-
-    fn register_width(&self, ty: &Type) -> Option<u32> {
-        match ty {
-            Type::Bool => Some(1),
-            Type::Bit(w) | Type::SInt(w) => Some(*w),
-            Type::Error => Some(32),
-            Type::Named(id, _) => self.ir.named_widths.get(id).copied(),
-            _ => None,
-        }
     }
 }

@@ -15,12 +15,13 @@ use crate::ir::{Ex, KeyMatch, ObjectArg, ObjectKind, Table};
 /// The match kinds in ascending order: a table has the highest kind of its keys.
 const KINDS: [&str; 4] = ["exact", "lpm", "ternary", "range"];
 
-/// Maps `optional`, which the target lacks, to a ternary match with an all-or-nothing mask.
+/// Maps match kinds that the target lacks: `optional` is a ternary match with an all-or-nothing mask, and the kinds of TNA
+/// that only choose a memory are exact.
 fn target_kind(match_kind: &str) -> &str {
-    if match_kind == "optional" {
-        "ternary"
-    } else {
-        match_kind
+    match match_kind {
+        "optional" => "ternary",
+        "atcam_partition_index" | "dleft_hash" => "exact",
+        kind => kind,
     }
 }
 
@@ -95,7 +96,7 @@ impl Emitter<'_> {
         };
         v["base_default_next"] = base;
         v["next_tables"] = Value::Object(next);
-        if implementation.is_none()
+        if (implementation.is_none() || self.ir.architecture.is_tofino())
             && let Some(d) = &t.default
         {
             v["default_entry"] = json!({
@@ -211,9 +212,15 @@ impl Emitter<'_> {
             let mut p = json!({"name": object.name, "id": self.next_profile});
             self.next_profile += 1;
             if object.kind == ObjectKind::ActionSelector {
-                p["max_size"] = int(&object.args, 1);
+                let (algorithm, members) = if self.ir.architecture.is_tofino() {
+                    let (algorithm, members) = self.tofino_selector(object);
+                    (json!(algorithm), members)
+                } else {
+                    (algorithm(&object.args, 0), int(&object.args, 1))
+                };
+                p["max_size"] = members;
                 let input: Vec<Value> = t.selector_inputs.iter().map(|e| self.data(e)).collect();
-                p["selector"] = json!({"algo": algorithm(&object.args, 0), "input": input});
+                p["selector"] = json!({"algo": algorithm, "input": input});
             } else {
                 p["max_size"] = match object.args.first() {
                     Some(ObjectArg::Int(_)) => int(&object.args, 0),

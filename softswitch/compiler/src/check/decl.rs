@@ -95,7 +95,10 @@ impl<'a> Checker<'a> {
                 }
                 self.instance(d, ty, args);
                 let methods = body.as_deref().unwrap_or_default();
-                self.scoped(|c| methods.iter().for_each(|m| c.top(m)));
+                self.scoped(|c| {
+                    c.declare_this(d);
+                    methods.iter().for_each(|m| c.top(m));
+                });
                 self.virtual_methods(d, &t, body.as_deref());
                 self.declare(&d.name, d.id);
             }

@@ -2,10 +2,18 @@
 //! Checks implementations of abstract methods of externs.
 
 use super::Checker;
+use super::call::is_optional;
 use crate::ast::{Decl, DeclKind};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
+    /// Declares `this`, by which implementations of abstract methods call methods of their instance.
+    pub(super) fn declare_this(&mut self, instance: &Decl) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert("this".into(), vec![instance.id]);
+        }
+    }
+
     /// Checks the body of `Type(args) name = { methods };`.
     pub(super) fn virtual_methods(&mut self, d: &'a Decl, ty: &Type, body: Option<&'a [Decl]>) {
         let Type::Named(id, targs) = self.resolve(ty) else {
@@ -43,7 +51,10 @@ impl<'a> Checker<'a> {
                 );
                 continue;
             };
-            let same = sig.params.len() == declared.sig.params.len()
+            // An implementation may leave out the last parameters if they are optional.
+            let count = sig.params.len();
+            let same = count <= declared.sig.params.len()
+                && declared.sig.params[count..].iter().all(is_optional)
                 && sig.params.iter().zip(&declared.sig.params).all(|(a, b)| {
                     let (x, y) = (
                         self.type_of(a.ty.id),
@@ -66,7 +77,7 @@ impl<'a> Checker<'a> {
                 );
             }
         }
-        for m in methods.iter().filter(|m| m.is_abstract) {
+        for m in methods.iter().filter(|m| m.is_abstract && !m.is_optional) {
             if !body.iter().any(|b| b.name.name == m.name.name) {
                 self.error(
                     d.name.span,

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use super::bind::Binding;
 use super::frame::{Frame, FrameRef};
 use super::value::Val;
-use super::{Lower, Place, UsedAction};
+use super::{Lower, Place, UsedAction, fold};
 use crate::annotation::name_annotation;
 use crate::ast::{Decl, DeclKind, Direction, Expr, ExprKind, NodeId};
-use crate::ir::{Action, Ex};
+use crate::ir::{Action, Ex, Scalar};
 use crate::types::{CallInfo, Type};
 
 impl<'a> Lower<'a> {
@@ -162,7 +162,8 @@ impl<'a> Lower<'a> {
             }
             for p in params.iter().filter(|p| p.dir == Direction::None) {
                 let ty = s.type_of(p.ty.id);
-                if matches!(ty, Type::Bool | Type::Error | Type::Varbit(_)) {
+                let is_flag = ty == Type::Bool && s.ir.architecture.is_tofino();
+                if matches!(ty, Type::Bool | Type::Error | Type::Varbit(_)) && !is_flag {
                     let message = format!(
                         "parameter '{}' of an action in a table must be a number",
                         p.name.name
@@ -181,7 +182,11 @@ impl<'a> Lower<'a> {
                     );
                     continue;
                 };
-                frame.set(p.id, Val::Scalar(Ex::Param(runtime.len(), scalar)));
+                let value = match is_flag {
+                    true => fold::cast(Ex::Param(runtime.len(), Scalar::Bit(1)), Scalar::Bool),
+                    false => Ex::Param(runtime.len(), scalar),
+                };
+                frame.set(p.id, Val::Scalar(value));
                 let name = name_annotation(&p.annos).unwrap_or_else(|| p.name.name.to_string());
                 runtime.push((name, scalar));
             }

@@ -120,6 +120,7 @@ impl<'a> Lower<'a> {
     }
 
     fn assign_scalar(&mut self, lhs: &Ex, rhs: Ex) {
+        self.note_selection(lhs);
         match lhs {
             Ex::Slice { base, hi, lo } => {
                 // A write to some bits is a read-modify-write of the whole.

@@ -265,10 +265,11 @@ impl<'a> Lower<'a> {
     pub(super) fn has_effects(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Call { callee, args, .. } => {
-                let pure = matches!(
-                    self.t.calls.get(&e.id).map(|c| &c.callee),
-                    Some(Callee::Builtin)
-                ) && matches!(&callee.kind, ExprKind::Member(..));
+                let pure = match self.t.calls.get(&e.id).map(|c| &c.callee) {
+                    Some(Callee::Builtin) => matches!(&callee.kind, ExprKind::Member(..)),
+                    Some(Callee::Method(id)) => self.is_parameter_read(*id),
+                    _ => false,
+                };
                 !pure || args.iter().any(|a| self.has_effects(&a.expr)) || self.has_effects(callee)
             }
             ExprKind::Member(b, _) | ExprKind::Unary(_, b) | ExprKind::Cast(_, b) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Extern functions of core.p4 and v1model.
+//! Extern functions of core.p4 and v1model, and calls of those of other architectures.
 
 use num_traits::ToPrimitive;
 
@@ -122,12 +122,17 @@ impl<'a> Lower<'a> {
             {
                 return v;
             }
+            name if self.ir.architecture.is_tofino()
+                && let Some(v) = self.tofino_function(e, name, info, args) =>
+            {
+                return v;
+            }
             other if self.foreign_externs => self.foreign(other.to_string(), None, info, args),
             other => {
                 self.diags.unsupported_hint(
                     d.name.span,
                     format!("unknown extern function {other}"),
-                    "use the externs of v1model.p4, or pass this one to the target with --emit-externs",
+                    self.extern_hint(),
                 );
             }
         }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::tna_externs::Call;
 use super::v1model::EGRESS;
 use super::value::Val;
 use super::{Lower, Place};
@@ -199,6 +200,18 @@ impl<'a> Lower<'a> {
         {
             return v;
         }
+        if self.ir.architecture.is_tofino()
+            && let Some(object) = object
+            && let Some(v) = self.tofino_method(&Call {
+                e,
+                object,
+                m,
+                info,
+                args,
+            })
+        {
+            return v;
+        }
         match (&*owner.name.name, &*m.name.name) {
             ("packet_in", _) => return self.packet_in(e, &m.name.name, info, args),
             ("packet_out", _) => {
@@ -296,15 +309,29 @@ impl<'a> Lower<'a> {
             (owner, method) if self.foreign_externs => {
                 self.foreign(format!("_{owner}_{method}"), Some(name), info, args);
             }
+            (owner, method) if self.ir.architecture.is_tofino() => {
+                // The definitions of TNA declare externs that the target lacks.
+                let message = format!("this target does not support {owner}.{method}");
+                let hint = self.tofino_hint(owner);
+                self.diags.unsupported_hint(e.span, message, hint);
+                let ty = self.type_of(e.id);
+                return self.default_value(&ty);
+            }
             (owner, method) => {
                 self.diags.unsupported_hint(
                     m.name.span,
                     format!("unknown method {method} of extern {owner}"),
-                    "use the externs of v1model.p4, or pass this one to the target with --emit-externs",
+                    self.extern_hint(),
                 );
             }
         }
         Val::Unit
+    }
+
+    /// Advice for the use of an unknown extern.
+    pub(super) fn extern_hint(&self) -> String {
+        let name = self.ir.architecture.name();
+        format!("use the externs of {name}.p4, or pass this one to the target with --emit-externs")
     }
 
     /// Name of a new calculation over the value.

@@ -24,6 +24,7 @@ mod operator;
 mod packet;
 mod parser;
 mod program;
+mod property;
 mod psa;
 mod psa_externs;
 mod reach;
@@ -31,6 +32,15 @@ mod stmt;
 mod storage;
 mod switch;
 mod table;
+mod tna;
+mod tna_actions;
+mod tna_checksum;
+mod tna_deparser;
+mod tna_externs;
+mod tna_extremes;
+mod tna_functions;
+mod tna_parser;
+mod tna_registers;
 mod v1model;
 mod value;
 mod visible;
@@ -88,6 +98,8 @@ pub fn lower<'a>(
         direct_calls: Vec::new(),
         pipeline: v1model::INGRESS,
         first_state: 0,
+        implementations: HashMap::new(),
+        tofino: tna::State::default(),
     };
     l.program(options.architecture.as_deref());
     l.ir
@@ -118,6 +130,14 @@ pub(crate) struct BlockInstance<'a> {
     /// Storage of the parameters, if several calls share the instance.
     pub bound: Option<Vec<Val>>,
     pub applied: bool,
+}
+
+/// The abstract methods that an instance of an extern implements.
+#[derive(Clone)]
+pub(crate) struct Implementation<'a> {
+    pub methods: &'a [Decl],
+    /// The environment of the instance.
+    pub frame: FrameRef,
 }
 
 pub(crate) struct Lower<'a> {
@@ -160,12 +180,15 @@ pub(crate) struct Lower<'a> {
     size: usize,
     /// Index of the table's action that is being lowered.
     table_action: Option<usize>,
-    /// Calls of direct counters and meters in PSA.
+    /// Calls of direct counters, meters and registers in PSA and TNA.
     direct_calls: Vec<psa_externs::DirectCall>,
     /// Index of the pipeline that is being lowered.
     pipeline: usize,
     /// The first state of the parser that is being lowered.
     first_state: usize,
+    /// Implementations of abstract methods, by the object.
+    implementations: HashMap<usize, Implementation<'a>>,
+    tofino: tna::State,
 }
 
 /// An action in use.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::frame::Frame;
 use super::value::Val;
-use super::{BlockInstance, Lower, MAX_INLINE_DEPTH};
+use super::{BlockInstance, Implementation, Lower, MAX_INLINE_DEPTH};
 use crate::annotation::{match_annotation, name_annotation};
 use crate::ast::{Annotation, Arg, Decl, DeclKind, Expr, NodeId, Param};
 use crate::diag::{Span, Warning};
@@ -112,7 +112,7 @@ impl<'a> Lower<'a> {
 
     /// A declaration `Type(args) name;`.
     pub(super) fn instantiate_local(&mut self, d: &'a Decl) {
-        let DeclKind::Instance { args, .. } = &d.kind else {
+        let DeclKind::Instance { args, body, .. } = &d.kind else {
             return;
         };
         let ty = self.type_of(d.id);
@@ -132,6 +132,11 @@ impl<'a> Lower<'a> {
             }
             _ => Val::Package(self.argument_values(info, args)),
         };
+        if let (Val::Object(object), Some(methods)) = (&v, body) {
+            let frame = self.frame.clone();
+            let implementation = Implementation { methods, frame };
+            self.implementations.insert(*object, implementation);
+        }
         self.frame.set(d.id, v);
     }
 
@@ -154,12 +159,18 @@ impl<'a> Lower<'a> {
             .filter(|m| m.is_constructor)
             .find(|m| m.sig.params.len() == info.args.len());
         let mut list = Vec::new();
+        let mut initial = None;
         if let Some(m) = ctor {
             let values = self.values_for(&m.sig.params, info, args);
             for (p, v) in m.sig.params.iter().zip(values) {
+                if &*p.name.name == "initial_value" {
+                    initial = Some(v.clone());
+                }
                 list.push(self.object_arg(p, v));
             }
         }
+        let kind = self.ir.architecture.object_kind(&d.name.name);
+        let cells = self.register_cells(kind, &name, &targs, initial, span);
         self.ir.has_type_info |= !name.is_empty();
         for t in &targs {
             if let (Type::Named(id, _), Some(s)) = (t, self.scalar_of(t)) {
@@ -167,7 +178,7 @@ impl<'a> Lower<'a> {
             }
         }
         self.ir.objects.push(Object {
-            kind: self.ir.architecture.object_kind(&d.name.name),
+            kind,
             extern_name: d.name.name.to_string(),
             name,
             args: list,
@@ -182,13 +193,23 @@ impl<'a> Lower<'a> {
             annos,
             span,
             meter_target: None,
+            cells,
         });
         Val::Object(self.ir.objects.len() - 1)
     }
 
-    fn object_arg(&self, p: &Param, v: Val) -> ObjectArg {
+    fn object_arg(&mut self, p: &Param, v: Val) -> ObjectArg {
         let n = match v {
             Val::Int(n) | Val::Scalar(Ex::Const(n, _)) => n,
+            Val::Object(o) => return ObjectArg::Object(o),
+            Val::Struct(_) | Val::Tuple(_) => {
+                let parts = self.leaves(&v).into_iter();
+                let numbers = parts.filter_map(|e| match e {
+                    Ex::Const(n, _) => Some(n),
+                    _ => None,
+                });
+                return ObjectArg::List(numbers.collect());
+            }
             _ => return ObjectArg::Other,
         };
         match self.enum_member(&self.t.type_of(p.ty.id), &n) {

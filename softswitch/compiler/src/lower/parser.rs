@@ -120,6 +120,7 @@ impl<'a> Lower<'a> {
         index: &HashMap<&str, usize>,
         accept: Target,
     ) -> Exit {
+        self.rejects(&state.transition);
         let target = |name: &str| match name {
             "accept" => accept,
             "reject" => Target::Reject,
@@ -127,7 +128,6 @@ impl<'a> Lower<'a> {
                 .get(other)
                 .map_or(Target::Reject, |i| Target::State(*i)),
         };
-        self.rejects(&state.transition);
         match &state.transition {
             Transition::Missing => direct(Target::Reject, self.span),
             Transition::Direct(t) => direct(target(&t.name), t.span),
@@ -155,6 +155,14 @@ impl<'a> Lower<'a> {
                         None => direct(Target::Reject, *span),
                     };
                 }
+                // Other architectures accept packets without a matching case.
+                if self.ir.architecture.is_tofino() {
+                    out.push(StateCase {
+                        sets: vec![KeySet::Any; keys.len()],
+                        target: Target::Reject,
+                        span: *span,
+                    });
+                }
                 Exit { keys, cases: out }
             }
         }
@@ -162,6 +170,9 @@ impl<'a> Lower<'a> {
 
     /// The target has no such end of a parser: the packet goes on to the ingress as if it were accepted.
     fn rejects(&self, transition: &Transition) {
+        if self.ir.architecture.is_tofino() {
+            return;
+        }
         let targets = match transition {
             Transition::Missing => Vec::new(),
             Transition::Direct(target) => vec![target],

@@ -44,6 +44,9 @@ impl<'a> Lower<'a> {
             (Architecture::Psa, [ih, im, eh, em, others @ ..]) => {
                 self.psa_switch(main, [ih, im, eh, em], others);
             }
+            (Architecture::Tna | Architecture::T2na, [ih, im, eh, em, ..]) => {
+                self.tofino_switch(main, [ih, im, eh, em]);
+            }
             _ => self.error(main.span, "this is not the architecture's package"),
         }
     }
@@ -58,11 +61,14 @@ impl<'a> Lower<'a> {
         let architecture = match package {
             "V1Switch" => Architecture::V1Model,
             "PSA_Switch" => Architecture::Psa,
+            "Switch" if self.declared(super::tna::GHOST.0).is_some() => Architecture::T2na,
+            "Switch" if self.declared(super::tna::MARKER).is_some() => Architecture::Tna,
             _ => {
                 self.diags.error_hint(
                     main.span,
                     format!("unsupported package {package} of 'main'"),
-                    "this compiler supports v1model, V1Switch(...) main; and PSA, PSA_Switch(...) main;",
+                    "this compiler supports v1model, V1Switch(...) main; PSA, PSA_Switch(...) main; \
+                     and TNA and T2NA with one pipeline, Switch(Pipeline(...)) main;",
                 );
                 return None;
             }
@@ -293,7 +299,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-fn params(d: &Decl) -> &[Param] {
+pub(super) fn params(d: &Decl) -> &[Param] {
     match &d.kind {
         DeclKind::Control(c) => &c.params,
         DeclKind::Parser(p) => &p.params,

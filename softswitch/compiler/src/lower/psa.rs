@@ -58,7 +58,7 @@ impl<'a> Lower<'a> {
         };
         self.psa_ingress(ingress, &ingress_headers, &ingress_meta, &handed);
         self.psa_egress(egress, &egress_headers, &egress_meta, &handed);
-        self.check_direct_calls();
+        self.check_direct_calls("psa_direct_counter or psa_direct_meter");
         self.unread_meters();
         self.unattached_meters();
         let [ip, ig, id] = ingress;
@@ -146,7 +146,7 @@ impl<'a> Lower<'a> {
             resubmit.clone(),
             recirculate,
         ];
-        self.psa_parser("ingress_parser", parser, &values);
+        self.gress_parser("ingress_parser", parser, &values);
         let values = [headers.clone(), meta.clone(), input, output.clone()];
         let block = self.block("ingress", control, &values, Place::Control);
         self.ir.pipelines.push(block);
@@ -178,7 +178,7 @@ impl<'a> Lower<'a> {
             handed.clone_i2e.clone(),
             clone.clone(),
         ];
-        self.psa_parser("egress_parser", parser, &values);
+        self.gress_parser("egress_parser", parser, &values);
         self.pipeline = 1;
         let values = [headers.clone(), meta.clone(), input, output.clone()];
         let block = self.block("egress", control, &values, Place::Control);
@@ -199,7 +199,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Direct meters whose colour the program does not read get a variable for it.
-    fn unread_meters(&mut self) {
+    pub(super) fn unread_meters(&mut self) {
         let attached: Vec<usize> = self.ir.tables.iter().filter_map(|t| t.meter).collect();
         for object in attached {
             if self.ir.objects[object].meter_target.is_none() {
@@ -208,7 +208,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn psa_parser(&mut self, name: &'static str, block: usize, values: &[Val]) {
+    /// Lowers the parser of ingress or egress.
+    pub(super) fn gress_parser(&mut self, name: &'static str, block: usize, values: &[Val]) {
         self.bind_top(block, values);
         self.first_state = self.ir.states.len();
         let start_state = self.parser_states(block, "", Target::Accept);

@@ -98,7 +98,7 @@ impl<'a> Lower<'a> {
         })
     }
 
-    fn note_direct_call(&mut self, e: &'a Expr, object: usize) {
+    pub(super) fn note_direct_call(&mut self, e: &'a Expr, object: usize) {
         self.direct_calls.push(DirectCall {
             object,
             action: self.table_action,
@@ -106,31 +106,32 @@ impl<'a> Lower<'a> {
         });
     }
 
-    /// Refuses calls of direct counters and meters outside the actions of their tables (PSA 1.2, section 7.8).
-    pub(super) fn check_direct_calls(&self) {
+    /// Refuses calls of direct counters, meters and the like outside the actions of their tables (PSA 1.2, section 7.8).
+    /// `property` is the table's property for them.
+    pub(super) fn check_direct_calls(&self, property: &str) {
         for call in &self.direct_calls {
             let uses = |t: &Table| t.actions.iter().any(|a| Some(a.action) == call.action);
-            let owns = |t: &Table| t.counter == Some(call.object) || t.meter == Some(call.object);
+            let owns = |t: &Table| t.has_direct(call.object);
             let tables = || self.ir.tables.iter().filter(|t| uses(t));
             if tables().next().is_none() || !tables().all(owns) {
                 let name = &self.ir.objects[call.object].name;
                 self.diags.error_hint(
                     call.span,
                     format!("'{name}' can be called only in actions of its table"),
-                    "name it in the property psa_direct_counter or psa_direct_meter of every table with the action",
+                    format!("name it in the property {property} of every table with the action"),
                 );
             }
         }
     }
 
     /// Returns a variable for the result of a call.
-    fn result(&mut self, e: &'a Expr) -> Ex {
+    pub(super) fn result(&mut self, e: &'a Expr) -> Ex {
         let ty = self.type_of(e.id);
         let scalar = self.scalar_of(&ty).unwrap_or(Scalar::Bit(32));
         self.temp(scalar)
     }
 
-    fn colour_blind(&self, e: &'a Expr) {
+    pub(super) fn colour_blind(&self, e: &'a Expr) {
         self.diags.unsupported_hint(
             e.span,
             "this target's direct meters ignore the colour of the packet",
@@ -139,7 +140,7 @@ impl<'a> Lower<'a> {
     }
 
     /// The field for a direct meter's colour, which the target sets whenever its table hits.
-    fn direct_color(&mut self, e: &'a Expr, object: usize) -> Ex {
+    pub(super) fn direct_color(&mut self, e: &'a Expr, object: usize) -> Ex {
         if let Some(known) = self.ir.objects[object].meter_target.clone() {
             return known;
         }
@@ -157,7 +158,13 @@ impl<'a> Lower<'a> {
         })
     }
 
-    fn get_hash(&mut self, e: &'a Expr, this: Arg, info: &'a CallInfo, args: &'a [AstArg]) -> Val {
+    pub(super) fn get_hash(
+        &mut self,
+        e: &'a Expr,
+        this: Arg,
+        info: &'a CallInfo,
+        args: &'a [AstArg],
+    ) -> Val {
         let result = self.result(e);
         if info.args.len() == 1 {
             let data = self.fields(info, args, 0);
@@ -175,14 +182,10 @@ impl<'a> Lower<'a> {
     }
 
     /// The fields that a hash or a checksum covers.
-    fn fields(&mut self, info: &'a CallInfo, args: &'a [AstArg], i: usize) -> Arg {
+    pub(super) fn fields(&mut self, info: &'a CallInfo, args: &'a [AstArg], i: usize) -> Arg {
         let data = self.arg(info, args, i).map_or(Val::Unit, |x| self.eval(x));
         let inputs = self.calculation_inputs(&data);
-        let stored = |e: Ex| match e {
-            Ex::Field { .. } => e,
-            e => self.stored(e),
-        };
-        Arg::FieldList(inputs.into_iter().map(stored).collect())
+        Arg::FieldList(inputs.into_iter().map(|e| self.in_field(e)).collect())
     }
 
     fn checksum_method(

@@ -228,6 +228,10 @@ impl<'a> Lower<'a> {
         }
         let mut fields = Vec::new();
         self.flat_fields(ty, "", &mut fields);
+        let padding = self.flexible_padding(ty);
+        if padding > 0 {
+            fields.push(("_padding".to_owned(), Scalar::Bit(padding)));
+        }
         let bits: u32 = fields.iter().map(|(_, t)| t.width()).sum();
         if !bits.is_multiple_of(8) {
             let span = match ty {

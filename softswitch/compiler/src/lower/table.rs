@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables.
 
-use num_traits::ToPrimitive;
-
 use super::Lower;
-use super::value::Val;
-use crate::annotation::name_annotation;
 use crate::ast::{DeclKind, Expr, ExprKind, NodeId, TableDecl};
-use crate::diag::Warning;
-use crate::ir::{DefaultEntry, Ex, Key, ObjectKind, St, StKind, Table, TableAction, Then};
+use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
@@ -110,6 +105,7 @@ impl<'a> Lower<'a> {
             selector_inputs: Vec::new(),
             counter: None,
             meter: None,
+            attached: Vec::new(),
         });
         self.keys(t, index);
         for a in t.actions.iter().flatten() {
@@ -250,131 +246,5 @@ impl<'a> Lower<'a> {
             .actions
             .push(TableAction { action, decl: d.id });
         Some(self.ir.tables[index].actions.len() - 1)
-    }
-
-    fn properties(&mut self, t: &'a TableDecl, index: usize) {
-        for p in &t.properties {
-            match &*p.name.name {
-                "size" => match self.number(&p.value).and_then(|n| n.to_u64()) {
-                    Some(0) => {}
-                    Some(n) => self.ir.tables[index].size = n,
-                    None => self.error(
-                        p.value.span,
-                        "the size must be a number known at compile time",
-                    ),
-                },
-                "implementation" | "counters" | "meters" | "psa_implementation"
-                | "psa_direct_counter" | "psa_direct_meter" => {
-                    let (kinds, names): (&[ObjectKind], &str) = match &*p.name.name {
-                        "implementation" => (
-                            &[ObjectKind::ActionProfile, ObjectKind::ActionSelector],
-                            "action_profile or action_selector",
-                        ),
-                        "psa_implementation" => (
-                            &[ObjectKind::ActionProfile, ObjectKind::ActionSelector],
-                            "ActionProfile or ActionSelector",
-                        ),
-                        "counters" => (&[ObjectKind::DirectCounter], "direct_counter"),
-                        "psa_direct_counter" => (&[ObjectKind::DirectCounter], "DirectCounter"),
-                        "meters" => (&[ObjectKind::DirectMeter], "direct_meter"),
-                        _ => (&[ObjectKind::DirectMeter], "DirectMeter"),
-                    };
-                    let o = match self.eval(&p.value) {
-                        Val::Object(o) if kinds.contains(&self.ir.objects[o].kind) => o,
-                        _ => {
-                            self.unsupported(
-                                p.value.span,
-                                format!("the {} must be of {names}", p.name.name),
-                            );
-                            continue;
-                        }
-                    };
-                    let others = &self.ir.tables[..index];
-                    if others
-                        .iter()
-                        .any(|t| t.counter == Some(o) || t.meter == Some(o))
-                    {
-                        self.error(p.value.span, "this already belongs to another table");
-                    }
-                    if self.ir.objects[o].name.is_empty() {
-                        // Written into the table: named after it.
-                        match name_annotation(&p.annos) {
-                            Some(name) => self.ir.objects[o].name = name,
-                            None => self.diags.error_hint(
-                                p.name.span,
-                                format!("the {} of the table needs a name", p.name.name),
-                                "write @name(\"...\") before it, for the control plane",
-                            ),
-                        }
-                    }
-                    let table = &mut self.ir.tables[index];
-                    match kinds[0] {
-                        ObjectKind::ActionProfile => table.implementation = Some(o),
-                        ObjectKind::DirectCounter => table.counter = Some(o),
-                        _ => table.meter = Some(o),
-                    }
-                }
-                "support_timeout" | "idle_timeout_with_control" => {
-                    if self.scalar(&p.value).as_bool() == Some(true) {
-                        self.ir.tables[index].support_timeout = true;
-                    }
-                }
-                "psa_idle_timeout" => {
-                    let value = self.scalar(&p.value);
-                    let ty = self.type_of(p.value.id);
-                    if let Ex::Const(n, _) = value {
-                        self.ir.tables[index].support_timeout =
-                            self.enum_member(&ty, &n).as_deref() == Some("NOTIFY_CONTROL");
-                    }
-                }
-                other
-                    if other.starts_with("psa_")
-                        || matches!(
-                            other,
-                            "largest_priority_wins"
-                                | "priority_delta"
-                                | "default_idle_timeout_for_data_plane_added_entries"
-                                | "add_on_miss"
-                                | "pna_idle_timeout"
-                        ) => {}
-                other => self.diags.warn(
-                    Warning::Ignored,
-                    p.name.span,
-                    format!("unknown table property '{other}' is ignored"),
-                ),
-            }
-        }
-        if let Some(o) = self.ir.tables[index].implementation {
-            let default = t.default_action.as_ref();
-            if default.is_some_and(|d| !is_no_action(&d.expr)) {
-                self.diags.warn_hint(
-                    Warning::Unsupported,
-                    self.ir.tables[index].decl.name.span,
-                    "the target does not run default actions in a table with an action profile",
-                    "run the action after apply(), on a miss",
-                );
-            }
-            let selector = self.ir.objects[o].kind == ObjectKind::ActionSelector;
-            if !selector && !self.ir.tables[index].selector_inputs.is_empty() {
-                self.diags.warn(
-                    Warning::Invalid,
-                    t.keys
-                        .iter()
-                        .flatten()
-                        .next()
-                        .map_or(self.span, |k| k.expr.span),
-                    "selector keys need an action_selector implementation",
-                );
-            }
-        }
-        self.priorities(t, index);
-    }
-}
-
-fn is_no_action(e: &Expr) -> bool {
-    match &e.kind {
-        ExprKind::Name { name, .. } => &**name == "NoAction",
-        ExprKind::Call { callee, .. } => is_no_action(callee),
-        _ => false,
     }
 }

@@ -39,6 +39,9 @@ impl<'a> Emitter<'a> {
         let ir = self.ir;
         let mut out = Vec::new();
         for o in &ir.visible_objects {
+            if self.is_part_of_selector(*o) {
+                continue;
+            }
             let kind = match ir.objects[*o].kind {
                 ObjectKind::Counter => Kind::Counter,
                 ObjectKind::Meter => Kind::Meter,
@@ -80,8 +83,8 @@ impl<'a> Emitter<'a> {
             let object = &ir.objects[o];
             let mut c = self.metered(Kind::Counter, object, unit(object, 1));
             c.number("size", size(object, 0));
-            // PSA's counters have their width first.
-            let index = usize::from(ir.architecture == Architecture::Psa);
+            // Outside v1model, counters have their width first.
+            let index = usize::from(ir.architecture != Architecture::V1Model);
             self.index_type(&mut c, object.targs.get(index));
             m.message("counters", c);
         }
@@ -159,12 +162,14 @@ impl<'a> Emitter<'a> {
         if selector {
             m.raw("with_selector", "true");
         }
-        let n = size(o, usize::from(selector));
+        let n = self.members(o);
         if n != 0 {
             m.number("size", n);
         }
         if selector {
-            if let Some((n, _)) = int_annotation(annos, "max_group_size") {
+            let largest = o.number("max_group_size").cloned();
+            let annotated = || int_annotation(annos, "max_group_size").map(|(n, _)| n);
+            if let Some(n) = largest.or_else(annotated) {
                 m.raw("max_group_size", &n.to_string());
             }
             let semantics = string_annotation(annos, "selector_size_semantics");
@@ -181,6 +186,26 @@ impl<'a> Emitter<'a> {
             }
         }
         m
+    }
+
+    /// Returns the number of members of an action profile or selector.
+    fn members(&self, o: &Object) -> u64 {
+        if let Some(ObjectArg::Object(profile)) = o.argument("action_profile") {
+            return size(&self.ir.objects[*profile], 0);
+        }
+        let is_selector = o.kind == ObjectKind::ActionSelector;
+        size(
+            o,
+            usize::from(is_selector && !self.ir.architecture.is_tofino()),
+        )
+    }
+
+    /// Returns true for the action profile of a selector of TNA, which the control plane sees under the selector's name.
+    fn is_part_of_selector(&self, object: usize) -> bool {
+        let ir = self.ir;
+        let is_own = |o: &Object| o.argument("action_profile") == Some(&ObjectArg::Object(object));
+        let uses = |t: &crate::ir::Table| t.implementation == Some(object);
+        ir.objects.iter().any(is_own) && !ir.tables.iter().any(uses)
     }
 
     /// Annotations of a profile: of its declaration, or of the property that constructs it.

@@ -198,7 +198,8 @@ impl Parser<'_> {
     }
 
     fn method(&mut self, owner: &Ident) -> PResult<Method> {
-        self.annotations()?;
+        let annos = self.annotations()?;
+        let is_optional = crate::annotation::find(&annos, "optional").is_some();
         let is_abstract = self.eat_word("abstract");
         self.scoped(|p| {
             if matches!(p.tok(), Tok::Ident(n) if *n == owner.name) && p.peek_at(1, "(") {
@@ -220,6 +221,7 @@ impl Parser<'_> {
                     name,
                     sig,
                     is_abstract,
+                    is_optional,
                     is_constructor: true,
                 });
             }
@@ -233,6 +235,7 @@ impl Parser<'_> {
                 name,
                 sig,
                 is_abstract,
+                is_optional,
                 is_constructor: false,
             })
         })

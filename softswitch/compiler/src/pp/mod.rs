@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A C-style preprocessor on tokens, so that every token keeps its source position.
 
+mod builtin;
 mod cond;
 mod macros;
 mod multiline;
@@ -10,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::Options;
 use crate::diag::{Diagnostics, SourceMap, Span, Warning};
 use crate::near::{did_you_mean, nearest};
 use crate::token::{Tok, Token, lex};
@@ -25,37 +27,34 @@ const DIRECTIVES: [&str; 13] = [
     "error", "warning", "pragma",
 ];
 
-const CORE_P4: &str = include_str!("../../p4include/core.p4");
-const V1MODEL_P4: &str = include_str!("../../p4include/v1model.p4");
-const PSA_P4: &str = include_str!("../../p4include/psa.p4");
-
 /// Runs the preprocessor over `main_file`; returns its tokens, `Eof` last.
 pub fn preprocess(
     sources: &SourceMap,
     diags: &Diagnostics,
     main_file: u32,
-    include_dirs: &[PathBuf],
-    defines: &[(String, Option<String>)],
+    options: &Options,
 ) -> Vec<Token> {
     let mut pp = Preprocessor {
         sources,
         diags,
-        include_dirs,
+        include_dirs: &options.include_dirs,
         macros: HashMap::new(),
         out: Vec::new(),
         depth: 0,
         included: HashSet::new(),
         expanded: 0,
     };
-    for (name, value) in defines {
-        let Some(value) = value else {
-            pp.macros.remove(name.as_str());
-            continue;
-        };
-        let file = sources.add("<command line>".into(), value.clone());
-        let mut body = lex(file, value);
-        body.pop();
-        pp.macros.insert(name.as_str().into(), Macro::object(body));
+    let architecture = options.architecture.as_deref();
+    if let Some((name, value)) = architecture.and_then(builtin::macro_of) {
+        pp.predefine(name, value);
+    }
+    for (name, value) in &options.defines {
+        match value {
+            Some(value) => pp.predefine(name, value),
+            None => {
+                pp.macros.remove(name.as_str());
+            }
+        }
     }
     pp.file(main_file);
     // A missing end is reported on the last non-empty line.
@@ -99,6 +98,14 @@ struct Branch {
 }
 
 impl Preprocessor<'_> {
+    /// Defines a macro that does not come from a file.
+    fn predefine(&mut self, name: &str, value: &str) {
+        let file = self.sources.add("<command line>".into(), value.into());
+        let mut body = lex(file, value);
+        body.pop();
+        self.macros.insert(name.into(), Macro::object(body));
+    }
+
     fn file(&mut self, file: u32) {
         let text = self.sources.file(file).text.clone();
         let tokens = lex(file, &text);
@@ -321,11 +328,8 @@ impl Preprocessor<'_> {
                 }
             };
         }
-        match name {
-            "core.p4" => return Some(("core.p4".into(), CORE_P4.into())),
-            "v1model.p4" => return Some(("v1model.p4".into(), V1MODEL_P4.into())),
-            "psa.p4" | "bmv2/psa.p4" => return Some((name.into(), PSA_P4.into())),
-            _ => {}
+        if let Some(text) = builtin::file(name) {
+            return Some((name.into(), text.into()));
         }
         let looked: Vec<String> = dirs
             .iter()
@@ -341,7 +345,7 @@ impl Preprocessor<'_> {
             span,
             format!("cannot find the included file '{name}'"),
             format!(
-                "looked in: {}; add its folder with -I (built in are core.p4, v1model.p4 and psa.p4)",
+                "looked in: {}; add its folder with -I (built in are core.p4, v1model.p4, psa.p4, tna.p4 and t2na.p4)",
                 if looked.is_empty() {
                     "nowhere".into()
                 } else {

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The package Switch of the Tofino Native Architecture, for Tofino 1 (TNA) and Tofino 2 (T2NA).
+
+use std::collections::HashMap;
+
+use num_traits::ToPrimitive;
+
+use super::program::params;
+use super::value::Val;
+use super::{Lower, Place};
+use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
+use crate::ir::Ex;
+use crate::types::Type;
+
+/// Parameters of Pipeline that are blocks, in order.
+const BLOCKS: [&str; 6] = [
+    "ingress_parser",
+    "ingress",
+    "ingress_deparser",
+    "egress_parser",
+    "egress",
+    "egress_deparser",
+];
+
+/// A type of intrinsic metadata, and the target's name for its instance.
+type Intrinsic = (&'static str, &'static str);
+
+const INTRINSIC: [Intrinsic; 8] = [
+    ("ingress_intrinsic_metadata_t", "ig_intr_md"),
+    (
+        "ingress_intrinsic_metadata_from_parser_t",
+        "ig_intr_md_from_prsr",
+    ),
+    (
+        "ingress_intrinsic_metadata_for_deparser_t",
+        "ig_intr_md_for_dprsr",
+    ),
+    (MARKER, "ig_intr_md_for_tm"),
+    ("egress_intrinsic_metadata_t", "eg_intr_md"),
+    (
+        "egress_intrinsic_metadata_from_parser_t",
+        "eg_intr_md_from_prsr",
+    ),
+    (
+        "egress_intrinsic_metadata_for_deparser_t",
+        "eg_intr_md_for_dprsr",
+    ),
+    (
+        "egress_intrinsic_metadata_for_output_port_t",
+        "eg_intr_md_for_oport",
+    ),
+];
+
+/// The type whose declaration tells TNA and T2NA from other architectures with a package Switch.
+pub(super) const MARKER: &str = "ingress_intrinsic_metadata_for_tm_t";
+
+/// Metadata of the ghost thread, which only T2NA declares.
+pub(super) const GHOST: Intrinsic = ("ghost_intrinsic_metadata_t", "gh_intr_md");
+
+/// What the lowering of TNA's externs keeps.
+#[derive(Default)]
+pub(super) struct State {
+    /// Intrinsic metadata by the declaration of its type.
+    metadata: HashMap<NodeId, Val>,
+    /// Variables of parser counters, by the object.
+    pub counters: HashMap<usize, Ex>,
+    /// Variables that tell whether the program set a selector of the deparser, by its header and field.
+    pub selections: HashMap<(String, String), Ex>,
+}
+
+/// Storage of one gress.
+struct Gress {
+    headers: Val,
+    metadata: Val,
+}
+
+impl<'a> Lower<'a> {
+    /// Lowers the blocks of `main` for the types of both gresses' headers and metadata.
+    pub(super) fn tofino_switch(&mut self, main: &'a Decl, [ih, im, eh, em]: [&Type; 4]) {
+        for intrinsic in INTRINSIC {
+            self.intrinsic_metadata(intrinsic);
+        }
+        let ingress = Gress {
+            headers: self.gress_headers(ih, ""),
+            metadata: self.allocate(im, "userMetadata"),
+        };
+        // Only bytes pass from ingress to egress, so both can share what has the same type.
+        let egress = Gress {
+            headers: match ih == eh {
+                true => ingress.headers.clone(),
+                false => self.gress_headers(eh, "egress"),
+            },
+            metadata: match im == em {
+                true => ingress.metadata.clone(),
+                false => self.allocate(em, "egressMetadata"),
+            },
+        };
+        self.other_instances(main);
+        let Some(blocks) = self.tofino_blocks(main) else {
+            return;
+        };
+        let [ip, ig, id, ep, eg, ed] = blocks;
+        self.tofino_gress(0, [ip, ig, id], &ingress);
+        self.tofino_gress(1, [ep, eg, ed], &egress);
+        self.pipeline = 0;
+        self.check_direct_calls("counters, meters, registers or filters");
+        self.unread_meters();
+        self.unattached_meters();
+        self.collect_visible(&blocks);
+    }
+
+    /// Allocates the headers of a gress, whose type may be any.
+    fn gress_headers(&mut self, ty: &Type, prefix: &str) -> Val {
+        let name = match self.kind_of(ty) {
+            Some(CompositeKind::Struct) => prefix,
+            _ if prefix.is_empty() => "header",
+            _ => prefix,
+        };
+        self.allocate(ty, name)
+    }
+
+    /// Creates the instance of a type of intrinsic metadata, if the architecture has it.
+    fn intrinsic_metadata(&mut self, (type_name, name): Intrinsic) {
+        let Some(d) = self.declared(type_name) else {
+            return;
+        };
+        let ty = Type::Named(d.id, Vec::new());
+        let value = match self.kind_of(&ty) {
+            Some(CompositeKind::Header) => self.allocate(&ty, name),
+            _ => {
+                self.names.insert(name.to_owned());
+                self.metadata_struct(type_name, name)
+            }
+        };
+        self.tofino.metadata.insert(d.id, value);
+    }
+
+    /// Returns the blocks of the only pipeline; `None` after an error.
+    fn tofino_blocks(&mut self, main: &'a Decl) -> Option<[usize; BLOCKS.len()]> {
+        let package = self.package_arguments(main)?;
+        let mut pipelines = package.iter().filter(|v| **v != Val::Unit);
+        let Some(Val::Package(pipeline)) = pipelines.next() else {
+            self.missing_block(main, "pipe0");
+            return None;
+        };
+        if pipelines.next().is_some() {
+            self.diags.unsupported_hint(
+                main.span,
+                "this target has one pipeline, but the program has several",
+                "write a program for each pipeline: Switch(pipe) main; with one Pipeline(...) pipe;",
+            );
+            return None;
+        }
+        if pipeline.get(BLOCKS.len()).is_some_and(|v| *v != Val::Unit) {
+            self.diags.unsupported_hint(
+                main.span,
+                "this target does not have the ghost thread",
+                "leave the parameter 'ghost' of Pipeline out",
+            );
+            return None;
+        }
+        let mut blocks = [0; BLOCKS.len()];
+        for ((block, value), name) in blocks.iter_mut().zip(pipeline).zip(BLOCKS) {
+            let Val::Block(b) = value else {
+                self.missing_block(main, name);
+                return None;
+            };
+            *block = *b;
+        }
+        Some(blocks)
+    }
+
+    fn tofino_gress(
+        &mut self,
+        pipeline: usize,
+        [parser, control, deparser]: [usize; 3],
+        gress: &Gress,
+    ) {
+        let names = match pipeline {
+            0 => ["ingress_parser", "ingress", "ingress_deparser"],
+            _ => ["egress_parser", "egress", "egress_deparser"],
+        };
+        self.pipeline = pipeline;
+        let Gress { headers, metadata } = gress;
+        let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
+        let values = self.block_values(parser, &with_packet);
+        self.gress_parser(names[0], parser, &values);
+        let values = self.block_values(control, &with_packet[1..]);
+        let block = self.block(names[1], control, &values, Place::Control);
+        self.ir.pipelines.push(block);
+        let values = self.block_values(deparser, &with_packet);
+        let block = self.block(names[2], deparser, &values, Place::Deparser);
+        self.ir.deparsers.push(block);
+    }
+
+    /// Returns the values of a block's parameters: `first`, then intrinsic metadata, of which a block may omit some.
+    fn block_values(&mut self, block: usize, first: &[Val]) -> Vec<Val> {
+        let decl = self.blocks[block].decl;
+        let others = params(decl).iter().skip(first.len());
+        let types: Vec<Type> = others.map(|p| self.t.type_of(p.ty.id)).collect();
+        let mut values = first.to_vec();
+        for ty in types {
+            values.push(self.intrinsic_value(&ty));
+        }
+        values
+    }
+
+    fn intrinsic_value(&mut self, ty: &Type) -> Val {
+        let Type::Named(id, _) = ty else {
+            return Val::Unit;
+        };
+        let is_ghost = self.declared(GHOST.0).is_some_and(|d| d.id == *id);
+        if is_ghost && !self.tofino.metadata.contains_key(id) {
+            self.intrinsic_metadata(GHOST);
+        }
+        let value = self.tofino.metadata.get(id);
+        value.cloned().unwrap_or(Val::Unit)
+    }
+
+    /// Returns a field of the current gress's metadata for the deparser.
+    pub(super) fn deparser_field(&self, field: &str) -> Option<Ex> {
+        let type_name = match self.pipeline {
+            0 => "ingress_intrinsic_metadata_for_deparser_t",
+            _ => "egress_intrinsic_metadata_for_deparser_t",
+        };
+        let id = self.declared(type_name)?.id;
+        match self.tofino.metadata.get(&id)?.member(field)? {
+            Val::Scalar(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of bits of port metadata in front of each packet.
+    pub(super) fn port_metadata_bits(&mut self) -> u32 {
+        let size = match self.declared("PORT_METADATA_SIZE").map(|d| &d.kind) {
+            Some(DeclKind::Const { init, .. }) => self.number(init),
+            _ => None,
+        };
+        size.and_then(|n| n.to_u32()).unwrap_or(64)
+    }
+
+    /// Returns the number of bits that fill up a header's last byte if its layout is left to the compiler, which
+    /// `@flexible` allows.
+    pub(super) fn flexible_padding(&self, ty: &Type) -> u32 {
+        let is_header = self.kind_of(ty) == Some(CompositeKind::Header);
+        if !is_header || !self.ir.architecture.is_tofino() || !self.is_flexible(ty) {
+            return 0;
+        }
+        let mut fields = Vec::new();
+        self.flat_fields(ty, "", &mut fields);
+        let bits: u32 = fields.iter().map(|(_, t)| t.width()).sum();
+        bits.next_multiple_of(8) - bits
+    }
+
+    /// Returns true if a header or struct, or something inside, is annotated with `@flexible`.
+    fn is_flexible(&self, ty: &Type) -> bool {
+        let Type::Named(id, _) = ty else { return false };
+        let Some(d) = self.t.defs.get_decl(*id) else {
+            return false;
+        };
+        let DeclKind::Composite { fields, .. } = &d.kind else {
+            return false;
+        };
+        let has = |annos: &[Annotation]| crate::annotation::find(annos, "flexible").is_some();
+        has(&d.annos)
+            || fields
+                .iter()
+                .any(|f| has(&f.annos) || self.is_flexible(&self.t.type_of(f.ty.id)))
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TNA and T2NA: their package, the names of their blocks, and their tables.
+
+#[path = "common/tna.rs"]
+mod frame;
+
+use frame::{Parts, ingress, list, named, names};
+use serde_json::Value;
+
+#[test]
+fn architecture_is_that_of_the_definitions() {
+    for architecture in ["tna", "t2na"] {
+        let parts = Parts {
+            architecture: Some(architecture),
+            ..Parts::default()
+        };
+        let output = parts.output();
+        assert_eq!(
+            output.json.unwrap()["__meta__"]["architecture"],
+            architecture
+        );
+        let arch = format!("arch: \"{architecture}\"");
+        assert!(output.p4info.contains(&arch), "{}", output.p4info);
+    }
+}
+
+#[test]
+fn blocks_and_intrinsic_metadata_have_fixed_names() {
+    let json = Parts::default().json();
+    assert_eq!(names(&json, "parsers"), ["ingress_parser", "egress_parser"]);
+    assert_eq!(names(&json, "pipelines"), ["ingress", "egress"]);
+    assert_eq!(
+        names(&json, "deparsers"),
+        ["ingress_deparser", "egress_deparser"]
+    );
+    for (name, is_metadata) in [
+        ("ig_intr_md", false),
+        ("ig_intr_md_from_prsr", true),
+        ("ig_intr_md_for_dprsr", true),
+        ("ig_intr_md_for_tm", true),
+        ("eg_intr_md", false),
+        ("eg_intr_md_from_prsr", true),
+        ("eg_intr_md_for_dprsr", true),
+        ("eg_intr_md_for_oport", true),
+        ("h", false),
+        ("egress.h", false),
+    ] {
+        assert_eq!(
+            named(&json, "headers", name)["metadata"],
+            is_metadata,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn several_pipelines_and_other_packages_are_rejected() {
+    let parts = |main| Parts {
+        main: Some(main),
+        ..Parts::default()
+    };
+    parts(
+        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) p0; Pipeline(IP(), I(), ID(), EP(), E(), ED()) p1;
+         Switch(p0, p1) main;",
+    )
+    .rejected("this target has one pipeline, but the program has several");
+    parts("package Other(bit<8> x); Other(1) main;").rejected("unsupported package Other");
+    parts(
+        "IngressParsers(IP()) ips; EgressParsers(EP()) eps;
+         MultiParserPipeline(ips, I(), ID(), eps, E(), ED()) p; MultiParserSwitch(p) main;",
+    )
+    .rejected("unsupported package MultiParserSwitch");
+    let ghost = "control G(in ghost_intrinsic_metadata_t g) { apply {} }
+        Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe; Switch(pipe) main;";
+    Parts {
+        architecture: Some("t2na"),
+        ..parts(ghost)
+    }
+    .rejected("this target does not have the ghost thread");
+}
+
+#[test]
+fn parser_rejects_on_reject_and_without_a_match() {
+    let json = Parts::default().json();
+    let states = list(&json["parsers"][0], "parse_states");
+    let start = &states[0];
+    let next: Vec<&Value> = list(start, "transitions")
+        .iter()
+        .map(|t| &t["next_state"])
+        .collect();
+    assert_eq!(next, [&Value::Null, &"reject".into(), &"reject".into()]);
+}
+
+#[test]
+fn flexible_headers_are_padded_to_bytes() {
+    let json = Parts::default().json();
+    let fields = list(named(&json, "header_types", "odd_t"), "fields");
+    assert_eq!(fields.last().unwrap()[1], 5);
+}
+
+#[test]
+fn action_selector_takes_the_members_of_its_profile() {
+    let output = ingress(
+        "ActionProfile(64) profile;
+         Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;
+         ActionSelector(profile, hash, SelectorMode_t.FAIR, 8, 4) selector;
+         action set(bit<8> x) { hdr.h.b = x; }
+         table t {
+             key = { hdr.h.a: exact; hdr.h.d: selector; }
+             actions = { set; NoAction; }
+             const default_action = NoAction;
+             implementation = selector;
+         }",
+        "t.apply();",
+    )
+    .output();
+    let json = output.json.unwrap();
+    let profile = named(&json["pipelines"][0], "action_profiles", "I.selector");
+    assert_eq!(profile["max_size"], 64);
+    assert_eq!(profile["selector"]["algo"], "crc16");
+    assert_eq!(output.p4info.matches("action_profiles {").count(), 1);
+    assert!(
+        output.p4info.contains("max_group_size: 8"),
+        "{}",
+        output.p4info
+    );
+}
+
+#[test]
+fn memories_and_timeouts_of_tables_are_accepted() {
+    let output = ingress(
+        "Alpm(1024, 2) alpm;
+         Atcam(16) atcam;
+         table t { key = { hdr.h.d: lpm; } actions = { NoAction; } implementation = alpm; idle_timeout = true; }
+         table u {
+             key = { hdr.h.a: atcam_partition_index; hdr.h.d: ternary; }
+             actions = { NoAction; } atcam = atcam; proxy_hash = Hash<bit<16>>(HashAlgorithm_t.CRC16);
+         }",
+        "t.apply(); u.apply();",
+    )
+    .output();
+    let json = output.json.unwrap();
+    let t = named(&json["pipelines"][0], "tables", "I.t");
+    assert_eq!(
+        (&t["support_timeout"], &t["type"]),
+        (&true.into(), &"simple".into())
+    );
+    let u = named(&json["pipelines"][0], "tables", "I.u");
+    assert_eq!(u["key"][0]["match_type"], "exact");
+    assert!(
+        output
+            .p4info
+            .contains("other_match_type: \"atcam_partition_index\"")
+    );
+}
+
+#[test]
+fn flags_are_parameters_of_one_bit() {
+    let json = ingress(
+        "action set(bool flag) { md.flag = flag; }
+         table t { key = { hdr.h.a: exact; } actions = { set; } }",
+        "t.apply();",
+    )
+    .json();
+    assert_eq!(
+        named(&json, "actions", "I.set")["runtime_data"][0]["bitwidth"],
+        1
+    );
+}
