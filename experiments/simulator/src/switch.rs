@@ -58,6 +58,8 @@ pub struct SwitchDrops {
     pub iteration_limit: u64,
     /// Recirculated too often at one instant.
     pub recirculation_limit: u64,
+    /// Rejected by the parser.
+    pub parser_error: u64,
     /// Failed an assertion of the program.
     pub assertion: u64,
 }
@@ -74,6 +76,7 @@ impl SwitchDrops {
             + self.resubmit_limit
             + self.iteration_limit
             + self.recirculation_limit
+            + self.parser_error
             + self.assertion
     }
 }
@@ -144,6 +147,7 @@ impl Switch {
             IngressOutcome::TooLong => dropped.too_long += 1,
             IngressOutcome::TooManyResubmits => dropped.resubmit_limit += 1,
             IngressOutcome::TooManyIterations => dropped.iteration_limit += 1,
+            IngressOutcome::ParserError => dropped.parser_error += 1,
             IngressOutcome::AssertionFailed => dropped.assertion += 1,
         }
         let survives = matches!(

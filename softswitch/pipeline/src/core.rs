@@ -9,11 +9,13 @@ use crate::digest::Digest;
 use crate::info::DigestId;
 use crate::native::Native;
 use crate::options::Options;
-use crate::packet::{Descriptor, Packet};
+use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, Packet};
 use crate::phv::{Field, Place};
+use crate::pool::Pool;
 use crate::program::Compiled;
 use crate::program::parser::Parsed;
 use crate::state::State;
+use crate::state::pre::Replica;
 use crate::trace::Recorder;
 use crate::value::Value;
 
@@ -61,6 +63,43 @@ impl Core {
         pkt.iterations > self.options.max_iterations
     }
 
+    /// Returns why the packet cannot continue after a block of ingress.
+    pub(crate) fn ingress_failure(&self, pkt: &Packet) -> Option<IngressOutcome> {
+        if self.iterates_too_often(pkt) {
+            return Some(IngressOutcome::TooManyIterations);
+        }
+        pkt.assertion_failed
+            .then_some(IngressOutcome::AssertionFailed)
+    }
+
+    /// Returns why the packet cannot continue after a block of egress.
+    pub(crate) fn egress_failure(&self, pkt: &Packet) -> Option<EgressOutcome> {
+        if self.iterates_too_often(pkt) {
+            return Some(EgressOutcome::TooManyIterations);
+        }
+        pkt.assertion_failed
+            .then_some(EgressOutcome::AssertionFailed)
+    }
+
+    /// Makes one packet per replica.
+    pub(crate) fn replicate(
+        &mut self,
+        pkt: Box<Packet>,
+        replicas: &[Replica],
+        mut each: impl FnMut(Box<Packet>, &Replica),
+    ) {
+        let Some((last, others)) = replicas.split_last() else {
+            self.pool.put(pkt);
+            return;
+        };
+        for replica in others {
+            let mut copy = self.pool.get();
+            copy.copy_from(&pkt);
+            each(copy, replica);
+        }
+        each(pkt, last);
+    }
+
     pub(crate) fn trace(&mut self) -> Option<&mut Recorder> {
         self.state.externs.trace.as_deref_mut()
     }
@@ -84,10 +123,14 @@ impl Core {
         now: Nanos,
     ) -> Parsed {
         let native = unless_observed(self.native.as_deref(), &self.state);
-        match native.and_then(|n| n.parse(c, parser, &mut self.state, pkt, now)) {
+        let parsed = match native.and_then(|n| n.parse(c, parser, &mut self.state, pkt, now)) {
             Some(parsed) => parsed,
             None => self.state.parse(c, parser, pkt, now),
+        };
+        if !pkt.deposits.is_empty() {
+            self.state.machine(c, pkt, now).deposit(&c.deposits);
         }
+        parsed
     }
 
     /// Runs a control to its end.
@@ -123,6 +166,19 @@ impl Core {
         frame: &mut Vec<u8>,
     ) {
         let bytes = self.emit(c, deparser, pkt, now, frame);
+        self.append_payload(c, deparser, pkt, bytes, frame);
+    }
+
+    /// Leaves the whole packet in `frame`, which begins with the `bytes` that a deparser emitted. The contents of the
+    /// packet's own frame are undefined afterwards.
+    pub(crate) fn append_payload(
+        &mut self,
+        c: &Compiled,
+        deparser: usize,
+        pkt: &mut Packet,
+        bytes: usize,
+        frame: &mut Vec<u8>,
+    ) {
         if bytes == pkt.start {
             // If the headers' length has not changed, the payload can stay in place.
             pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
@@ -150,7 +206,7 @@ impl Core {
     }
 
     /// Updates the checksums, writes the headers to the beginning of `frame` and returns their length in bytes.
-    fn emit(
+    pub(crate) fn emit(
         &mut self,
         c: &Compiled,
         deparser: usize,
@@ -169,29 +225,6 @@ impl Core {
 /// Returns the native code, unless tracing or coverage is on.
 fn unless_observed<'a>(native: Option<&'a Native>, state: &State) -> Option<&'a Native> {
     native.filter(|_| !state.externs.is_observed())
-}
-
-/// Buffers of finished packets, for reuse.
-#[derive(Debug, Default)]
-#[expect(
-    clippy::vec_box,
-    reason = "descriptors take the boxes out and return them"
-)]
-pub(crate) struct Pool(Vec<Box<Packet>>);
-
-/// Maximum number of pooled buffers; further ones are freed.
-const MAX_POOL: usize = 1 << 14;
-
-impl Pool {
-    pub(crate) fn get(&mut self) -> Box<Packet> {
-        self.0.pop().unwrap_or_default()
-    }
-
-    pub(crate) fn put(&mut self, packet: Box<Packet>) {
-        if self.0.len() < MAX_POOL {
-            self.0.push(packet);
-        }
-    }
 }
 
 /// Nanoseconds per microsecond, the unit of timestamps in metadata.

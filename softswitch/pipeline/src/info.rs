@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Description of a loaded program for the control plane: names, widths, sizes.
 
+use crate::value::Value;
+
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
@@ -29,6 +31,10 @@ id! {
     MeterId,
     /// Index of a register array in [`Info::registers`].
     RegisterId,
+    /// Index of a direct register in [`Info::direct_registers`].
+    DirectRegisterId,
+    /// Index of a filter in [`Info::filters`].
+    FilterId,
     /// Index of a parser value set in [`Info::value_sets`].
     ValueSetId,
     /// Index of a digest (learn list) in [`Info::digests`].
@@ -52,6 +58,10 @@ pub struct Info {
     pub meters: Vec<MeterInfo>,
     /// Registers.
     pub registers: Vec<RegisterInfo>,
+    /// Direct registers.
+    pub direct_registers: Vec<DirectRegisterInfo>,
+    /// Low-pass filters, and random early detection.
+    pub filters: Vec<FilterInfo>,
     /// Parser value sets.
     pub value_sets: Vec<ValueSetInfo>,
     /// Digests.
@@ -89,6 +99,10 @@ by_name! {
     meter, meters, MeterId;
     /// Returns the register of this name.
     register, registers, RegisterId;
+    /// Returns the direct register of this name.
+    direct_register, direct_registers, DirectRegisterId;
+    /// Returns the filter of this name.
+    filter, filters, FilterId;
     /// Returns the parser value set of this name.
     value_set, value_sets, ValueSetId;
     /// Returns the digest of this name.
@@ -244,6 +258,34 @@ pub struct RegisterInfo {
     pub size: usize,
     /// Width of each cell in bits.
     pub width: u32,
+    /// Value of each cell at the start and after a reset.
+    pub initial: Value,
+}
+
+/// A direct register of a table, with one cell per entry.
+#[derive(Debug, Clone)]
+pub struct DirectRegisterInfo {
+    /// Fully qualified P4 name.
+    pub name: String,
+    /// The table.
+    pub table: TableId,
+    /// Width of each cell in bits.
+    pub width: u32,
+    /// Value of the cell of a new entry.
+    pub initial: Value,
+}
+
+/// A low-pass filter, or random early detection over one.
+#[derive(Debug, Clone)]
+pub struct FilterInfo {
+    /// Fully qualified P4 name.
+    pub name: String,
+    /// Number of cells; 0 for a direct filter.
+    pub size: usize,
+    /// The table of a direct filter, which has one cell per entry.
+    pub table: Option<TableId>,
+    /// True for random early detection.
+    pub is_wred: bool,
 }
 
 /// A parser value set.

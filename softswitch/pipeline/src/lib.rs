@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A P4 pipeline as a library: it loads the JSON that `p4c-bm2-ss` writes for BMv2's `simple_switch` (v1model), or
-//! `p4c-bm2-psa` for `psa_switch` (PSA), and processes packets.
+//! `p4c-bm2-psa` for `psa_switch` (PSA), and processes packets. `softswitch-p4c` also writes it for the Tofino Native
+//! Architecture (TNA).
 //!
 //! The crate has no sockets, no threads and no clock. The caller passes the time with every packet, and a seed for the
 //! `random` extern, so the same input always gives the same output.
@@ -78,8 +79,9 @@
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |
+//! | `pool` | buffers for packets |
 //! | `core` | what architectures share: the state, the choice between both engines, buffers |
-//! | `v1model`, `psa` | an architecture: the order of its blocks, its metadata, resubmission, clones, multicast |
+//! | `v1model`, `psa`, `tna` | an architecture: the order of its blocks, its metadata, resubmission, clones, multicast |
 //! | `pipeline` | the public interface |
 //!
 //! # Where it differs from BMv2
@@ -111,9 +113,11 @@ mod options;
 mod packet;
 mod phv;
 mod pipeline;
+mod pool;
 mod program;
 mod psa;
 mod state;
+mod tna;
 mod trace;
 mod v1model;
 mod value;
@@ -122,15 +126,15 @@ mod word;
 pub use coverage::{Branch, Coverage, Function, Statement};
 pub use digest::Digest;
 pub use entry::{
-    ActionCall, ColorCounters, CounterValue, CrcConfig, Entry, EntryAction, EntryKey, EntryState,
-    Group, GroupMember, MatchField, MeterConfig, WeightedAction,
+    ActionCall, ColorCounters, CounterValue, CrcConfig, DropCurve, Entry, EntryAction, EntryKey,
+    EntryState, FilterConfig, Group, GroupMember, MatchField, MeterConfig, WeightedAction,
 };
 pub use error::{LoadError, StateError};
 pub use info::{
     ActionId, ActionInfo, CalculationId, CalculationInfo, CounterId, CounterInfo, DigestId,
-    DigestInfo, HashKind, HeaderTypeInfo, Implementation, Info, KeyInfo, MatchKind, MeterId,
-    MeterInfo, MeterUnit, ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo,
-    ValueSetId, ValueSetInfo,
+    DigestInfo, DirectRegisterId, DirectRegisterInfo, FilterId, FilterInfo, HashKind,
+    HeaderTypeInfo, Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit,
+    ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
 };
 pub use load::FORMAT_VERSION;
 pub use options::{Engine, Options};
@@ -138,7 +142,7 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{IdleEntry, LookupKey, MeterState, Pipeline, Program};
+pub use pipeline::{FilterCell, IdleEntry, LookupKey, MeterState, Pipeline, Program};
 pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;

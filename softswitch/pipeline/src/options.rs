@@ -21,6 +21,8 @@ pub struct Options {
     pub seed: u64,
     /// The port number that means "drop": `simple_switch`'s `--drop-port`.
     pub drop_port: u32,
+    /// The port to which programs for TNA send copies to the CPU; by default 64 on Tofino 1 and 0 on Tofino 2.
+    pub cpu_port: Option<u32>,
     /// Maximum number of resubmissions of a packet, which is then dropped.
     pub max_resubmits: u32,
     /// Maximum number of recirculations of a packet and its copies in [`Pipeline::process`](crate::Pipeline::process).
@@ -40,6 +42,7 @@ impl Default for Options {
             engine: Engine::default(),
             seed: 0,
             drop_port: 511,
+            cpu_port: None,
             max_resubmits: 1000,
             max_recirculations: 1000,
             // Two states per byte of the longest frame.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets that pass between the pipeline and the traffic manager.
 
+use smallvec::SmallVec;
+
 use crate::Nanos;
 use crate::info::MeterUnit;
 use crate::program::layout::Layout;
@@ -46,6 +48,20 @@ pub struct Descriptor {
     pub(crate) packet: Box<Packet>,
 }
 
+/// What the traffic manager of TNA passes to egress besides the packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Handoff {
+    /// Replication id.
+    pub(crate) rid: u16,
+    pub(crate) is_first_replica: bool,
+    pub(crate) qid: u8,
+    pub(crate) class_of_service: u8,
+    pub(crate) bypasses_egress: bool,
+}
+
+/// Bytes that a deparser puts in front of a mirrored or resubmitted packet.
+pub(crate) type Front = SmallVec<[u8; 32]>;
+
 /// A packet in flight: its bytes, its headers and metadata, and what the program asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Packet {
@@ -64,14 +80,23 @@ pub(crate) struct Packet {
     /// Clone session and field list.
     pub(crate) clone_to: Option<(u32, u32)>,
     pub(crate) digest: Option<u32>,
+    /// Mirror session, and the bytes in front of the mirrored packet.
+    pub(crate) mirror: Option<(u32, Front)>,
+    /// The bytes in front of the resubmitted packet.
+    pub(crate) resubmit_front: Option<Front>,
     /// Field list; 0 means none.
     pub(crate) resubmit: u32,
     /// Field list; 0 means none.
     pub(crate) recirculate: u32,
+    /// The slot of the entry that the last table with direct registers hit.
+    pub(crate) entry: Option<u32>,
+    /// Checksum, number of the deposit, and position in the frame of each residual checksum that the parser has begun.
+    pub(crate) deposits: SmallVec<[(u32, u32, usize); 2]>,
     pub(crate) exit: bool,
     pub(crate) assertion_failed: bool,
     /// Loop iterations since the start of ingress or egress.
     pub(crate) iterations: u32,
+    pub(crate) handoff: Handoff,
     /// Packet number in traces.
     pub(crate) number: u64,
     /// Number of this copy of the packet in traces.
@@ -97,6 +122,10 @@ impl Packet {
     pub(crate) fn clear_requests(&mut self) {
         self.clone_to = None;
         self.digest = None;
+        self.entry = None;
+        self.deposits.clear();
+        self.mirror = None;
+        self.resubmit_front = None;
         self.resubmit = 0;
         self.recirculate = 0;
         self.exit = false;
@@ -128,6 +157,7 @@ impl Packet {
         self.len = self.frame.len() as u32;
         self.ingress_len = self.len;
         self.truncate_to = u32::MAX;
+        self.handoff = Handoff::default();
         self.clear_requests();
     }
 
@@ -137,6 +167,14 @@ impl Packet {
         let metadata = ..layout.metadata_bytes;
         self.mem[metadata].copy_from_slice(&mem[metadata]);
         self.ingress_len = ingress_len;
+    }
+
+    /// Puts bytes in front of the frame.
+    pub(crate) fn prepend(&mut self, front: &[u8]) {
+        let (length, first) = (self.frame.len(), front.len());
+        self.frame.resize(length + first, 0);
+        self.frame.copy_within(..length, first);
+        self.frame[..first].copy_from_slice(front);
     }
 
     /// Turns this state into a copy of another packet, reusing its own buffers.
@@ -149,6 +187,7 @@ impl Packet {
         self.len = other.len;
         self.ingress_len = other.ingress_len;
         self.truncate_to = other.truncate_to;
+        self.handoff = other.handoff;
         self.clear_requests();
     }
 }
@@ -183,6 +222,8 @@ pub enum IngressOutcome {
     TooManyResubmits,
     /// A loop had more rounds than [`Options::max_iterations`](crate::Options::max_iterations).
     TooManyIterations,
+    /// The parser rejected the packet, and the program for TNA does not handle this.
+    ParserError,
     /// An `assert` or `assume` of the program did not hold (BMv2 would abort).
     AssertionFailed,
 }

@@ -117,6 +117,27 @@ fn engines_agree_on_psa() {
     assert!(left > 2000, "{left}");
 }
 
+#[test]
+fn engines_agree_on_tna() {
+    for (name, highest) in [("paths", 12), ("state", 10), ("checksums", 0x50)] {
+        let path = format!("softswitch/pipeline/tests/programs/tofino_{name}.p4");
+        let path = repository(&path);
+        let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
+        assert_eq!(program.native_blocks(), (6, 6));
+        let command = |rng: &mut Rng| {
+            let mut frame = ethernet(0x9003);
+            frame.push(rng.below(highest) as u8);
+            frame.push(rng.below(8) as u8);
+            frame.extend((0..rng.below(60)).map(|_| rng.next() as u8));
+            frame
+        };
+        for seed in 0..3 {
+            agree(&program, seed, 1000, command);
+            agree(&program, seed, 1000, packet);
+        }
+    }
+}
+
 /// Random bytes with values that small test programs react to.
 fn noise(rng: &mut Rng) -> Vec<u8> {
     let byte = |rng: &mut Rng| match rng.below(3) {

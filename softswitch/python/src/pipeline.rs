@@ -107,11 +107,12 @@ impl Pipeline {
 #[pymethods]
 impl Pipeline {
     #[new]
-    #[pyo3(signature = (program, *, seed=0, drop_port=511, max_resubmits=None, max_recirculations=None, max_iterations=None))]
+    #[pyo3(signature = (program, *, seed=0, drop_port=511, cpu_port=None, max_resubmits=None, max_recirculations=None, max_iterations=None))]
     fn new(
         program: Bound<'_, Program>,
         seed: u64,
         drop_port: u32,
+        cpu_port: Option<u32>,
         max_resubmits: Option<u32>,
         max_recirculations: Option<u32>,
         max_iterations: Option<u32>,
@@ -121,6 +122,7 @@ impl Pipeline {
         let options = ss::Options {
             seed,
             drop_port,
+            cpu_port,
             keep_log: true,
             max_resubmits: max_resubmits.unwrap_or(limits.max_resubmits),
             max_recirculations: max_recirculations.unwrap_or(limits.max_recirculations),

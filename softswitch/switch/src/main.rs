@@ -134,6 +134,7 @@ fn configure(
         engine: options.engine.into(),
         seed: options.seed,
         drop_port: options.drop_port,
+        cpu_port: options.cpu_port,
         ..softswitch_pipeline::Options::default()
     };
     Ok(Config {

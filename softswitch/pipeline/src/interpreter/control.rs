@@ -69,6 +69,9 @@ impl State {
             fixed.load_key(&m.env(&[]), &mut self.key);
             table.lookup(&self.key, m.pkt.ingress_len, now)
         };
+        if fixed.has_direct_state {
+            m.pkt.entry = slot;
+        }
         meter(fixed, slot, table, &mut m);
         let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);
         if let Some(trace) = &mut m.externs.trace {

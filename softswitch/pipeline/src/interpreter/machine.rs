@@ -10,7 +10,7 @@ use crate::program::calculation::Calculation;
 use crate::program::call::CallRef;
 use crate::program::expr::HeaderRef;
 use crate::program::layout::{HeaderId, Layout};
-use crate::program::op::{Op, SumStep, Target};
+use crate::program::op::{Op, Target};
 use crate::program::{Action, Compiled};
 use crate::state::Externs;
 use crate::state::meter::Color;
@@ -90,7 +90,7 @@ impl Machine<'_> {
         }
     }
 
-    fn set_big(&mut self, to: &Target, args: &[u64], v: &BigInt) {
+    pub(super) fn set_big(&mut self, to: &Target, args: &[u64], v: &BigInt) {
         match to {
             Target::Word(w, mask) => {
                 let low = phv::wrap(v, 64).iter_u64_digits().next().unwrap_or(0);
@@ -281,6 +281,8 @@ impl Machine<'_> {
                 let r = &mut self.externs.registers[*register as usize];
                 r.set_big(index, phv::wrap(&v, r.width()));
             }
+            Op::ReadDirect { to, register } => self.read_direct(to, *register, args),
+            Op::WriteDirect { register, value } => self.write_direct(*register, value, args),
             Op::Count { counter, index } => {
                 let index = index.eval(&self.env(args)) as usize;
                 if let Some(c) = self.externs.counters[*counter as usize].get_mut(index) {
@@ -307,6 +309,12 @@ impl Machine<'_> {
                     );
                     self.set64(to, args, codes[color as usize].into());
                 }
+            }
+            Op::Filter(call) => self.filter(call, args),
+            Op::Math(call) => {
+                let v = call.value.eval(&self.env(args));
+                let result = call.unit.execute(v, call.max);
+                self.set64(&call.to, args, result);
             }
             Op::Digest(d) => self.pkt.digest = Some(*d),
             Op::Random { to, bounds } => {
@@ -342,6 +350,11 @@ impl Machine<'_> {
             Op::Recirculate(list) => {
                 self.pkt.recirculate = list.eval(&self.env(args)) as u32 & 0xffff;
             }
+            Op::Mirror(session, fields) => {
+                let session = session.eval(&self.env(args)) as u32;
+                self.pkt.mirror = Some((session, self.front(*fields)));
+            }
+            Op::ResubmitWith(fields) => self.pkt.resubmit_front = Some(self.front(*fields)),
             Op::Truncate(len) => {
                 let len = len.eval(&self.env(args));
                 self.pkt.truncate_to = self
@@ -370,36 +383,6 @@ impl Machine<'_> {
                 }
             }
         }
-    }
-
-    /// Runs a method of an Internet checksum.
-    fn sum(&mut self, number: u32, step: &SumStep, args: &[u64]) {
-        let old = self.externs.sums[number as usize];
-        let input = |calculation: u32, externs: &mut Externs, pkt: &Packet| {
-            let c = &self.calculations[calculation as usize];
-            // The hash is the complement of the input's sum.
-            externs.hash(c, self.layout, pkt) as u16
-        };
-        let new = match step {
-            SumStep::Clear => 0,
-            SumStep::Add(c) => add16(old, !input(*c, self.externs, self.pkt)),
-            SumStep::Subtract(c) => add16(old, input(*c, self.externs, self.pkt)),
-            SumStep::SetState(v) => v.eval(&self.env(args)) as u16,
-            SumStep::Get(to) => {
-                self.set64(to, args, (!old).into());
-                old
-            }
-            SumStep::Verify(to, field) => {
-                let is_right = field.eval(&self.env(args)) == u64::from(!old);
-                self.set64(to, args, is_right.into());
-                old
-            }
-            SumStep::GetState(to) => {
-                self.set64(to, args, old.into());
-                old
-            }
-        };
-        self.externs.sums[number as usize] = new;
     }
 
     fn set_stack(&mut self, of_unions: bool, to: u32, from: u32) {
@@ -449,12 +432,6 @@ impl Machine<'_> {
             self.layout.set_valid(&mut self.pkt.mem, id, false);
         }
     }
-}
-
-/// Adds in ones' complement.
-fn add16(a: u16, b: u16) -> u16 {
-    let (sum, carry) = a.overflowing_add(b);
-    sum + u16::from(carry)
 }
 
 /// Replaces each `{...}` by a value in decimal; `\{` is a brace.

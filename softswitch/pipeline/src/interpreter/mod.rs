@@ -6,6 +6,7 @@
 pub(crate) mod control;
 mod deparser;
 pub(crate) mod eval;
+mod externs;
 pub(crate) mod machine;
 mod parser;
 mod trace;

@@ -141,6 +141,18 @@ impl Machine<'_> {
                 let v: BigInt = v.eval(&self.env(args));
                 self.write(*register, index, args, &v)
             }
+            Op::ReadDirect { register, .. } => {
+                let name = self.info().direct_registers[*register as usize]
+                    .name
+                    .clone();
+                ("register_read", vec![("register", name)])
+            }
+            Op::WriteDirect { register, .. } => {
+                let name = self.info().direct_registers[*register as usize]
+                    .name
+                    .clone();
+                ("register_write", vec![("register", name)])
+            }
             Op::Count { counter, index } => {
                 let name = self.info().counters[*counter as usize].name.clone();
                 let bytes = self.pkt.ingress_len.to_string();
@@ -158,6 +170,13 @@ impl Machine<'_> {
                     vec![("meter", name), ("index", number(index))],
                 )
             }
+            Op::Filter(call) => {
+                let name = self.info().filters[call.filter as usize].name.clone();
+                let mut shown = vec![("filter", name), ("value", number(&call.value))];
+                shown.extend(call.index.as_ref().map(|index| ("index", number(index))));
+                ("filter", shown)
+            }
+            Op::Math(call) => ("math_unit", vec![("value", number(&call.value))]),
             Op::Random { bounds, .. } => {
                 let shown = vec![("low", number(&bounds[0])), ("high", number(&bounds[1]))];
                 ("random", shown)
@@ -182,6 +201,8 @@ impl Machine<'_> {
                     SumStep::Verify(..) => "checksum_verify",
                     SumStep::GetState(_) => "checksum_get_state",
                     SumStep::SetState(_) => "checksum_set_state",
+                    SumStep::IsWrong(_) => "checksum_verify",
+                    SumStep::Deposit(_) => "checksum_subtract_all",
                 };
                 (call, Vec::new())
             }
@@ -189,6 +210,7 @@ impl Machine<'_> {
                 let shown = vec![("session", number(&x[0])), ("field_list", number(&x[1]))];
                 ("clone", shown)
             }
+            Op::Mirror(session, _) => ("mirror", vec![("session", number(session))]),
             Op::Recirculate(list) => ("recirculate", vec![("field_list", number(list))]),
             Op::Truncate(len) => ("truncate", vec![("bytes", number(len))]),
             Op::MarkToDrop(..) => ("mark_to_drop", Vec::new()),
@@ -231,11 +253,20 @@ impl Machine<'_> {
 /// Returns the target that an extern writes to.
 fn result_of(op: &Op) -> Option<&Target> {
     match op {
+        Op::Filter(call) => Some(&call.to),
+        Op::Math(call) => Some(&call.to),
         Op::ReadRegister { to, .. }
+        | Op::ReadDirect { to, .. }
         | Op::ExecuteMeter { to, .. }
         | Op::Random { to, .. }
         | Op::Hash { to, .. }
-        | Op::Sum(_, SumStep::Get(to) | SumStep::GetState(to) | SumStep::Verify(to, _)) => Some(to),
+        | Op::Sum(
+            _,
+            SumStep::Get(to)
+            | SumStep::GetState(to)
+            | SumStep::Verify(to, _)
+            | SumStep::IsWrong(to),
+        ) => Some(to),
         _ => None,
     }
 }

@@ -115,7 +115,9 @@ impl Call<'_> {
     fn drop(&self) -> Result<Op> {
         match self.objects.architecture {
             Architecture::V1Model(s) => Ok(Op::MarkToDrop(s.egress_spec, s.mcast_grp)),
-            Architecture::Psa(_) => Err(self.json.error("this primitive belongs to v1model")),
+            Architecture::Psa(_) | Architecture::Tna(_) => {
+                Err(self.json.error("this primitive belongs to v1model"))
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::program::architecture::{
     Architecture, PsaHanded, PsaIngressOutput, PsaInput, PsaMetadata, PsaOutput, PsaParserInput,
     Standard,
 };
+use crate::program::tna::Chip;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -37,11 +38,17 @@ const PSA: BlockNames = BlockNames {
     deparsers: &["ingress_deparser", "egress_deparser"],
 };
 
+const TNA: BlockNames = BlockNames {
+    architecture: "TNA",
+    ..PSA
+};
+
 impl BlockNames {
     pub(crate) fn of(architecture: &Architecture) -> &'static Self {
         match architecture {
             Architecture::V1Model(_) => &V1MODEL,
             Architecture::Psa(_) => &PSA,
+            Architecture::Tna(_) => &TNA,
         }
     }
 
@@ -58,8 +65,18 @@ impl BlockNames {
     }
 }
 
-/// Determines a program's architecture by its metadata.
+/// Determines a program's architecture by its name, or else by its metadata.
 pub(crate) fn load(root: &Cursor, names: &Names) -> Result<Architecture> {
+    let name = root.get("__meta__").get("architecture");
+    let chip = match name.opt_str()? {
+        Some("tna") => Some(Chip::Tofino1),
+        Some("t2na") => Some(Chip::Tofino2),
+        _ => None,
+    };
+    if let Some(chip) = chip {
+        let metadata = super::tna::load(root, names, chip)?;
+        return Ok(Architecture::Tna(Box::new(metadata)));
+    }
     if names.headers.contains_key(PSA_INGRESS_PARSER_INPUT) {
         return Ok(Architecture::Psa(Box::new(psa(root, names)?)));
     }

@@ -20,6 +20,8 @@ pub(crate) struct Objects<'a> {
     pub(crate) names: &'a Names,
     /// Index and width.
     pub(crate) registers: &'a HashMap<String, (u32, u32)>,
+    /// Index and width.
+    pub(crate) direct_registers: &'a HashMap<String, (u32, u32)>,
     pub(crate) counters: &'a HashMap<String, u32>,
     pub(crate) meters: &'a HashMap<String, u32>,
     pub(crate) calculations: &'a HashMap<String, u32>,

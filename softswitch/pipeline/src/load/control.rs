@@ -7,6 +7,7 @@ use super::architecture::BlockNames;
 use super::call::Objects;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
+use super::{filters, registers};
 use crate::error::LoadError;
 use crate::info::{
     ActionId, Implementation, Info, KeyInfo, MatchKind, ProfileId, ProfileInfo, TableInfo,
@@ -231,6 +232,8 @@ impl Loader<'_> {
         };
         let (meter, meter_name) = self.direct_meter(t)?;
         let direct_counter_name = self.direct_counter(&name)?;
+        let has_direct_state =
+            registers::has_direct(self.root, &name)? || filters::has_direct(self.root, &name)?;
         let id = t.get("id");
         let info = TableInfo {
             id: if id.is_null() { 0 } else { id.u32()? },
@@ -268,6 +271,7 @@ impl Loader<'_> {
             next,
             profile,
             meter,
+            has_direct_state,
             entries,
             default,
         });

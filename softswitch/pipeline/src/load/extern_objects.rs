@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the extern objects of PSA (PSA 1.2, section 7; names as p4c writes them).
+//! Loads the extern objects of PSA (PSA 1.2, section 7; names as p4c writes them) and of TNA.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
+use super::filters::{self, Filter};
 use super::headers::Names;
 use super::{MAX_CELLS, calculation_over, meter_unit_of};
 use crate::error::LoadError;
-use crate::info::{CounterInfo, Info, MeterInfo};
+use crate::info::{CounterInfo, HashKind, Info, MeterInfo};
+use crate::phv::mask64;
+use crate::program::architecture::Architecture;
 use crate::program::calculation::Calculation;
 use crate::program::hash::Hash;
+use crate::program::hash_parameters::{ConfiguredCrc, HashParameters, Polynomial};
+use crate::program::math_unit::MathUnit;
+use crate::program::op::Target;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -21,6 +27,9 @@ pub(crate) enum Object {
     Meter(u32),
     Hash(Hash),
     Sum(u32),
+    Filter(Filter),
+    /// Number of the math unit.
+    Math(usize),
 }
 
 /// The extern objects by name.
@@ -29,10 +38,26 @@ pub(crate) struct ExternObjects {
     pub(crate) by_name: HashMap<String, Object>,
     /// Number of Internet checksums.
     pub(crate) sums: u32,
+    pub(crate) math_units: Vec<MathUnit>,
+    /// In TNA, inputs of invalid headers are zeros, instead of being left out.
+    is_tna: bool,
     /// Number of named calculations.
     named: u32,
+    /// The parameters of the hashes with own polynomials.
+    polynomials: Vec<HashParameters>,
+    /// The parts of the program that calls make.
+    made: RefCell<Made>,
+}
+
+/// The parts of the program that belong to extern objects and their calls.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
     /// The inputs of the calls.
-    inputs: RefCell<Vec<Calculation>>,
+    pub(crate) inputs: Vec<Calculation>,
+    /// The polynomials of hashes.
+    pub(crate) polynomials: Vec<HashParameters>,
+    /// The fields for residual checksums.
+    pub(crate) deposits: Vec<Target>,
 }
 
 impl ExternObjects {
@@ -40,10 +65,12 @@ impl ExternObjects {
     pub(crate) fn load(
         root: &Cursor,
         counters: &HashMap<String, u32>,
+        architecture: &Architecture,
         named: usize,
         info: &mut Info,
     ) -> Result<Self> {
         let mut objects = Self {
+            is_tna: matches!(architecture, Architecture::Tna(_)),
             named: named as u32,
             ..Self::default()
         };
@@ -67,18 +94,21 @@ impl ExternObjects {
                     });
                     Object::Meter(info.meters.len() as u32 - 1)
                 }
-                "Hash" => {
-                    let algorithm = attribute(&json, "algo")?;
-                    let hash = Hash::by_name(algorithm.str()?);
-                    Object::Hash(hash.ok_or_else(|| algorithm.error("unknown hash algorithm"))?)
-                }
-                "InternetChecksum" => {
+                "Hash" => Object::Hash(objects.hash(&json)?),
+                "InternetChecksum" | "Checksum" => {
                     objects.sums += 1;
                     Object::Sum(objects.sums - 1)
                 }
+                kind @ ("Lpf" | "Wred" | "DirectLpf" | "DirectWred") => {
+                    Object::Filter(filters::filter(&json, kind, info)?)
+                }
+                "MathUnit" => {
+                    objects.math_units.push(filters::math_unit(&json)?);
+                    Object::Math(objects.math_units.len() - 1)
+                }
                 other => {
                     let message = format!(
-                        "unknown extern {other}: expected Counter, Meter, Hash or InternetChecksum"
+                        "unknown extern {other}: expected one of PSA or TNA, such as Counter, Meter or Hash"
                     );
                     return Err(json.get("type").error(message));
                 }
@@ -88,23 +118,86 @@ impl ExternObjects {
         Ok(objects)
     }
 
-    /// Returns the inputs of the calls, in the order of their numbers.
-    pub(crate) fn into_inputs(self) -> Vec<Calculation> {
-        self.inputs.into_inner()
+    fn hash(&mut self, json: &Cursor) -> Result<Hash> {
+        let algorithm = attribute(json, "algo")?;
+        let hash = match algorithm.str()? {
+            "custom" if self.is_tna => return self.polynomial(json),
+            name if self.is_tna => Hash::by_name_in_tna(name),
+            name => Hash::by_name(name),
+        };
+        hash.ok_or_else(|| algorithm.error("unknown hash algorithm"))
+    }
+
+    /// Loads a hash with its own polynomial.
+    fn polynomial(&mut self, json: &Cursor) -> Result<Hash> {
+        let number = |name: &str| {
+            let value = attribute(json, name)?;
+            to_u64(&value)
+        };
+        let (width, is_reversed) = (number("width")?, number("reversed")? != 0);
+        if !(1..=64).contains(&width) {
+            return Err(attribute(json, "width")?.error("a CRC has 1 to 64 bits"));
+        }
+        let mask = mask64(width as u32);
+        let crc = ConfiguredCrc::new(Polynomial {
+            width: width as u32,
+            // The coefficient of the highest power is 1 anyway.
+            polynomial: number("coeff")? & mask,
+            initial: number("init")? & mask,
+            final_xor: number("xor")? & mask,
+            reflect_data: is_reversed,
+            reflect_remainder: is_reversed,
+        });
+        let number = self.named + self.polynomials.len() as u32;
+        self.polynomials.push(HashParameters::Crc(Box::new(crc)));
+        Ok(Hash::Configurable(HashKind::Fixed, number))
+    }
+
+    /// Returns the parts that belong to the objects and their calls, in the order of their numbers.
+    pub(crate) fn into_made(self) -> Made {
+        Made {
+            polynomials: self.polynomials,
+            ..self.made.into_inner()
+        }
+    }
+
+    /// Adds a field for a residual checksum, and returns its number.
+    pub(crate) fn deposit(&self, to: Target) -> u32 {
+        let deposits = &mut self.made.borrow_mut().deposits;
+        deposits.push(to);
+        deposits.len() as u32 - 1
     }
 
     /// Adds a calculation over a list of fields and headers, and returns its number.
     pub(crate) fn input(&self, names: &Names, hash: Hash, list: &Cursor) -> Result<u32> {
         let mut calculation = calculation_over(hash, &list.get("value"), names)?;
         calculation.pad_in_front();
-        let mut inputs = self.inputs.borrow_mut();
+        calculation.keeps_invalid = self.is_tna;
+        Ok(self.add(calculation))
+    }
+
+    /// Adds a list of fields and headers that become bytes, and returns its number.
+    pub(crate) fn front(&self, names: &Names, list: &Cursor) -> Result<u32> {
+        let mut calculation = calculation_over(Hash::Identity, &list.get("value"), names)?;
+        calculation.keeps_invalid = true;
+        Ok(self.add(calculation))
+    }
+
+    fn add(&self, calculation: Calculation) -> u32 {
+        let inputs = &mut self.made.borrow_mut().inputs;
         inputs.push(calculation);
-        Ok(self.named + inputs.len() as u32 - 1)
+        self.named + inputs.len() as u32 - 1
     }
 }
 
+/// Returns a number of up to 64 bits; a polynomial may have one more, which does not count.
+pub(super) fn to_u64(value: &Cursor) -> Result<u64> {
+    let digits = value.hex()?.magnitude().iter_u64_digits().next();
+    Ok(digits.unwrap_or(0))
+}
+
 /// Returns the value of an attribute.
-fn attribute<'a>(json: &Cursor<'a>, name: &str) -> Result<Cursor<'a>> {
+pub(super) fn attribute<'a>(json: &Cursor<'a>, name: &str) -> Result<Cursor<'a>> {
     for attribute in json.get("attribute_values").items()? {
         if attribute.get("name").str()? == name {
             return Ok(attribute.get("value"));
@@ -115,7 +208,7 @@ fn attribute<'a>(json: &Cursor<'a>, name: &str) -> Result<Cursor<'a>> {
         .error(format!("the attribute {name} is missing")))
 }
 
-fn cells(json: &Cursor, name: &str) -> Result<usize> {
+pub(super) fn cells(json: &Cursor, name: &str) -> Result<usize> {
     let value = attribute(json, name)?;
     let cells = num_traits::ToPrimitive::to_usize(&value.hex()?);
     cells

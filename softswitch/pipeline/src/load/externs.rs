@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the calls of the methods of PSA's extern objects.
+//! Loads the calls of the methods of the extern objects of PSA and TNA.
 
 use super::call::Call;
 use super::cursor::Cursor;
 use super::expr::find;
 use super::extern_objects::Object;
+use super::filters;
+use num_traits::Zero;
+
 use crate::error::LoadError;
 use crate::program::hash::Hash;
 use crate::program::op::{Op, SumStep};
@@ -74,19 +77,70 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
                 range,
             }
         }
+        "_Mirror_emit" => {
+            let [session, list] = call.arity()?;
+            Op::Mirror(s.low64(session)?, externs.front(call.objects.names, list)?)
+        }
+        "_Resubmit_emit" => {
+            let [list] = call.arity()?;
+            Op::ResubmitWith(externs.front(call.objects.names, list)?)
+        }
+        "_DirectRegister_read" => {
+            let [to, register] = call.arity()?;
+            let registers = call.objects.direct_registers;
+            Op::ReadDirect {
+                to: call.target(to)?.0,
+                register: find(registers, &register.get("value"), "direct register")?.0,
+            }
+        }
+        "_DirectRegister_write" => {
+            let [register, value] = call.arity()?;
+            let registers = call.objects.direct_registers;
+            let (register, width) = find(registers, &register.get("value"), "direct register")?;
+            Op::WriteDirect {
+                register,
+                value: s.value(value, Some(width))?.into_big(),
+            }
+        }
+        "_Checksum_update" => {
+            let [_, to, list, zeros_as_ones] = call.arity()?;
+            let hash = match zeros_as_ones.get("value").hex()?.is_zero() {
+                true => Hash::Csum16,
+                false => Hash::Csum16AsOnes,
+            };
+            Op::Hash {
+                to: call.target(to)?.0,
+                calculation: externs.input(call.objects.names, hash, list)?,
+                range: None,
+            }
+        }
+        "_Lpf_execute" | "_Wred_execute" | "_DirectLpf_execute" | "_DirectWred_execute" => {
+            let Object::Filter(filter) = object()? else {
+                return Err(mistyped());
+            };
+            filters::execute(call, filter)?
+        }
+        "_MathUnit_execute" => {
+            let Object::Math(unit) = object()? else {
+                return Err(mistyped());
+            };
+            filters::calculate(call, &externs.math_units[unit])?
+        }
         _ => {
-            let Some(method) = name.strip_prefix("_InternetChecksum_") else {
+            let of_psa = name.strip_prefix("_InternetChecksum_");
+            let Some(method) = of_psa.or_else(|| name.strip_prefix("_Checksum_")) else {
                 return Ok(None);
             };
             let Object::Sum(number) = object()? else {
                 return Err(mistyped());
             };
-            Op::Sum(number, sum_step(call, method)?)
+            Op::Sum(number, sum_step(call, method, of_psa.is_some())?)
         }
     }))
 }
 
-fn sum_step(call: &Call, method: &str) -> Result<SumStep> {
+/// Compiles a method of a checksum of PSA or TNA.
+fn sum_step(call: &Call, method: &str, is_psa: bool) -> Result<SumStep> {
     let input = |list: &Cursor| {
         let objects = call.objects;
         objects.externs.input(objects.names, Hash::Csum16, list)
@@ -104,11 +158,17 @@ fn sum_step(call: &Call, method: &str) -> Result<SumStep> {
     Ok(match method {
         "add" => SumStep::Add(input(value)?),
         "subtract" => SumStep::Subtract(input(value)?),
-        "get" => SumStep::Get(call.target(value)?.0),
+        "get" if is_psa => SumStep::Get(call.target(value)?.0),
+        // The residual of TNA is the sum itself.
+        "get" => SumStep::GetState(call.target(value)?.0),
+        "verify" => SumStep::IsWrong(call.target(value)?.0),
+        "subtract_all_and_deposit" => {
+            SumStep::Deposit(call.objects.externs.deposit(call.target(value)?.0))
+        }
         "get_state" => SumStep::GetState(call.target(value)?.0),
         "set_state" => SumStep::SetState(call.scope.low64(value)?),
         other => {
-            let message = format!("unknown method {other} of InternetChecksum");
+            let message = format!("unknown method {other} of a checksum");
             return Err(call.json.get("op").error(message));
         }
     })

@@ -11,10 +11,13 @@ mod entries;
 mod expr;
 mod extern_objects;
 mod externs;
+mod filters;
 mod headers;
 mod parser;
 mod range;
+mod registers;
 mod source;
+mod tna;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,11 +27,12 @@ use serde_json::Value as Json;
 use crate::error::LoadError;
 use crate::info::{
     ActionInfo, CalculationInfo, CounterInfo, DigestInfo, HashKind, Info, MeterInfo, MeterUnit,
-    RegisterInfo, ValueSetInfo,
+    ValueSetInfo,
 };
 use crate::phv::Field;
 use crate::program::calculation::{Calculation, Input};
 use crate::program::hash::Hash;
+use crate::program::hash_parameters::HashParameters;
 use crate::program::parser::ErrorCodes;
 use crate::program::{Action, Checksum, Compiled, Deparser};
 use architecture::BlockNames;
@@ -75,7 +79,7 @@ fn compile(document: &Json) -> Result<Compiled> {
     let errors = errors(&root, &mut info)?;
     let counters = counters(&root, &mut info)?;
     let meters = meters(&root, &mut info)?;
-    let registers = registers(&root, &mut info)?;
+    let (registers, direct_registers) = registers::load(&root, &mut info)?;
     let (digests, digest_ids) = digests(&root, &names, &mut info)?;
     let (mut calculations, calculation_names) = calculations(&root, &names, &mut info)?;
     for s in root.get("parse_vsets").items()? {
@@ -87,11 +91,18 @@ fn compile(document: &Json) -> Result<Compiled> {
             fields: Vec::new(),
         });
     }
-    let externs = ExternObjects::load(&root, &counters, calculations.len(), &mut info)?;
+    let externs = ExternObjects::load(
+        &root,
+        &counters,
+        &architecture,
+        calculations.len(),
+        &mut info,
+    )?;
     let objects = Objects {
         architecture: &architecture,
         names: &names,
         registers: &registers,
+        direct_registers: &direct_registers,
         counters: &counters,
         meters: &meters,
         calculations: &calculation_names,
@@ -101,11 +112,16 @@ fn compile(document: &Json) -> Result<Compiled> {
     let (parser, states) = parser::load(&root, &objects, errors, &mut info.value_sets)?;
     let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
     let control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
+    registers::bind(&root, &mut info)?;
+    filters::bind(&root, &mut info)?;
     let checksums = checksums(&root, &objects)?;
     let deparsers = deparsers(&root, &objects)?;
     let field_lists = field_lists(&root, &names)?;
     let sums = externs.sums;
-    calculations.extend(externs.into_inputs());
+    let mut hash_parameters = vec![HashParameters::Default; calculations.len()];
+    let made = externs.into_made();
+    calculations.extend(made.inputs);
+    hash_parameters.extend(made.polynomials);
     Ok(Compiled {
         info: Arc::new(info),
         architecture,
@@ -117,7 +133,9 @@ fn compile(document: &Json) -> Result<Compiled> {
         selectors: control.selectors,
         actions,
         calculations,
+        hash_parameters,
         sums,
+        deposits: made.deposits,
         checksums,
         deparsers,
         field_lists,
@@ -165,6 +183,7 @@ fn errors(root: &Cursor, info: &mut Info) -> Result<ErrorCodes> {
         header_too_short: code("HeaderTooShort"),
         parser_timeout: code("ParserTimeout"),
         invalid_argument: code("ParserInvalidArgument"),
+        no_match: code("NoMatch"),
     })
 }
 
@@ -223,21 +242,6 @@ fn meters(root: &Cursor, info: &mut Info) -> Result<HashMap<String, u32>> {
     Ok(names)
 }
 
-fn registers(root: &Cursor, info: &mut Info) -> Result<HashMap<String, (u32, u32)>> {
-    let mut names = HashMap::new();
-    for r in root.get("register_arrays").items()? {
-        let name = r.get("name").str()?.to_owned();
-        let width = r.get("bitwidth").u32()?;
-        names.insert(name.clone(), (info.registers.len() as u32, width));
-        info.registers.push(RegisterInfo {
-            name,
-            size: cells(&r)?,
-            width,
-        });
-    }
-    Ok(names)
-}
-
 type Digests = (Vec<Vec<Field>>, HashMap<u64, u32>);
 
 fn digests(root: &Cursor, names: &Names, info: &mut Info) -> Result<Digests> {
@@ -279,6 +283,7 @@ fn calculation_over(hash: Hash, inputs: &Cursor, names: &Names) -> Result<Calcul
         hash,
         inputs: Vec::new(),
         payload: false,
+        keeps_invalid: false,
         summable: false,
     };
     // p4c does not put a single field or header into an array.

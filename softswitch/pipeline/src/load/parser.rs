@@ -13,7 +13,8 @@ use crate::entry::{EntryKey, MatchField};
 use crate::error::LoadError;
 use crate::info::{KeyInfo, MatchKind, ValueSetInfo};
 use crate::phv::{Place, mask64};
-use crate::program::expr::Node;
+use crate::program::architecture::Architecture;
+use crate::program::expr::{Cond, Node};
 use crate::program::key::KeyShape;
 use crate::program::key_part::KeyPart;
 use crate::program::op::Target;
@@ -47,6 +48,10 @@ pub(crate) fn load(
         for (i, s) in (first..).zip(&states) {
             index.insert(s.get("name").str()?.to_owned(), i);
         }
+        let rejecting = matches!(objects.architecture, Architecture::Tna(_));
+        if rejecting {
+            index.insert(REJECT.to_owned(), first + states.len() as u32);
+        }
         let loader = Loader {
             objects,
             index: &index,
@@ -59,8 +64,30 @@ pub(crate) fn load(
             parser.states.push(state);
             sources.push(source);
         }
+        if rejecting {
+            parser.states.push(reject(&parser.errors));
+            sources.push(StateSource::default());
+        }
     }
     Ok((parser, sources))
+}
+
+/// The name of the state that rejects a packet in a program for TNA.
+const REJECT: &str = "reject";
+
+/// Returns the state that rejects a packet.
+fn reject(errors: &ErrorCodes) -> ParserState {
+    ParserState {
+        name: REJECT.to_owned(),
+        ops: vec![ParserOp::Verify(
+            Cond::Const(false),
+            Node::Const(errors.no_match),
+        )],
+        key: Vec::new(),
+        words: 0,
+        cases: Vec::new(),
+        default: ACCEPT,
+    }
 }
 
 struct Loader<'a> {

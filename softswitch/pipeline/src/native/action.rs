@@ -167,6 +167,11 @@ impl Gen<'_, '_> {
                 }
                 self.set_target(to, v)?;
             }
+            Op::Sum(number, step) => {
+                if !self.sum_step(*number, step)? {
+                    self.step(op, a);
+                }
+            }
             Op::MarkToDrop(spec, group) => {
                 let (spec, group) = (Target::Field(*spec), group.map(Target::Field));
                 if !self.writes(&spec) || !group.as_ref().is_none_or(|g| self.writes(g)) {

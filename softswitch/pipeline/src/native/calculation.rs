@@ -12,6 +12,7 @@ use super::memory::{kind, pieces};
 use super::runtime::Callout;
 use crate::phv::Place;
 use crate::program::calculation::{Calculation, Input};
+use crate::program::hash::Hash;
 
 /// Maximum size in bytes of an input that native code builds.
 const MAX_INPUT: usize = 256;
@@ -108,7 +109,12 @@ impl Gen<'_, '_> {
             sum = self.b.ins().iadd(low, high);
         }
         let sum = self.b.ins().bnot(sum);
-        Ok(self.mask(sum, 0xffff))
+        let sum = self.mask(sum, 0xffff);
+        if calculation.hash != Hash::Csum16AsOnes {
+            return Ok(sum);
+        }
+        let ones = self.int(0xffff);
+        Ok(self.b.ins().select(sum, sum, ones))
     }
 
     /// Stores a piece of the input and returns its length in bytes.

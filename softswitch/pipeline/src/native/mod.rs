@@ -17,6 +17,7 @@ mod key;
 mod memory;
 mod parser;
 mod runtime;
+mod sum;
 mod table;
 mod wide;
 
@@ -148,6 +149,15 @@ fn define(
 }
 
 impl Native {
+    /// Returns the number of blocks that run in native code, and of all.
+    pub(crate) fn blocks(&self) -> (usize, usize) {
+        let parsers = self.parsers.iter().map(Option::is_some);
+        let controls = self.controls.iter().map(Option::is_some);
+        let deparsers = self.deparsers.iter().map(Option::is_some);
+        let all: Vec<bool> = parsers.chain(controls).chain(deparsers).collect();
+        (all.iter().filter(|b| **b).count(), all.len())
+    }
+
     /// Runs a parser and verifies checksums; `None` if the interpreter must do it.
     pub(crate) fn parse(
         &self,

@@ -104,6 +104,7 @@ impl Gen<'_, '_> {
         if let Some(key) = &key
             && table.profile.is_none()
             && table.meter.is_none()
+            && !table.has_direct_state
             && !info.idle_timeout
         {
             let record = self.find(number, key)?;

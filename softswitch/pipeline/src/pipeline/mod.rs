@@ -14,8 +14,9 @@ use crate::packet::{
 };
 use crate::program::architecture::Architecture;
 use crate::psa::Psa;
+use crate::tna::Tna;
 use crate::v1model::V1Model;
-pub use control::{IdleEntry, LookupKey, MeterState};
+pub use control::{FilterCell, IdleEntry, LookupKey, MeterState};
 pub use program::Program;
 
 /// A program with its state.
@@ -92,6 +93,7 @@ impl Pipeline {
         match self.switch() {
             Switch::V1Model(mut switch) => switch.receive(port, packet, now, out),
             Switch::Psa(mut switch) => switch.receive(port, packet, now, out),
+            Switch::Tna(mut switch) => switch.receive(port, packet, now, out),
         }
     }
 
@@ -106,6 +108,7 @@ impl Pipeline {
         match self.switch() {
             Switch::V1Model(mut switch) => switch.ingress_recirculated(packet, now, out),
             Switch::Psa(mut switch) => switch.ingress_recirculated(packet, now, out),
+            Switch::Tna(mut switch) => switch.ingress_recirculated(packet, now, out),
         }
     }
 
@@ -121,6 +124,7 @@ impl Pipeline {
         match self.switch() {
             Switch::V1Model(mut switch) => switch.egress(d, queue, now, out),
             Switch::Psa(mut switch) => switch.egress(d, now, out),
+            Switch::Tna(mut switch) => switch.egress(d, queue, now, out),
         }
     }
 
@@ -129,6 +133,7 @@ impl Pipeline {
         match &c.architecture {
             Architecture::V1Model(standard) => Switch::V1Model(V1Model { core, c, standard }),
             Architecture::Psa(metadata) => Switch::Psa(Psa { core, c, metadata }),
+            Architecture::Tna(metadata) => Switch::Tna(Tna { core, c, metadata }),
         }
     }
 
@@ -142,4 +147,5 @@ impl Pipeline {
 enum Switch<'a> {
     V1Model(V1Model<'a>),
     Psa(Psa<'a>),
+    Tna(Tna<'a>),
 }

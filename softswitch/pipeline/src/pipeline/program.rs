@@ -22,7 +22,7 @@ struct Loaded {
 }
 
 impl Program {
-    /// Compiles BMv2 JSON (format 2.x) of v1model or PSA.
+    /// Compiles BMv2 JSON (format 2.x) of v1model, PSA or TNA.
     pub fn load(json: &str) -> Result<Program, LoadError> {
         Ok(Program(Arc::new(Loaded {
             compiled: load::program(json)?,
@@ -39,6 +39,12 @@ impl Program {
     pub fn logs_messages(&self) -> bool {
         let mut ops = self.0.compiled.actions.iter().flat_map(|a| &a.ops);
         ops.any(|op| matches!(op, Op::Log(_)))
+    }
+
+    /// Returns the number of parsers, controls and deparsers that run in native code, and the number of all. The first
+    /// call compiles them.
+    pub fn native_blocks(&self) -> (usize, usize) {
+        self.native().map_or((0, 0), |native| native.blocks())
     }
 
     pub(super) fn compiled(&self) -> &Compiled {

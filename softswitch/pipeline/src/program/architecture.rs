@@ -2,6 +2,7 @@
 //! The fields through which a program and its architecture exchange metadata.
 
 use super::op::ColorCodes;
+use super::tna::TnaMetadata;
 use crate::phv::Field;
 
 /// The architecture that a program was written for.
@@ -9,6 +10,7 @@ use crate::phv::Field;
 pub(crate) enum Architecture {
     V1Model(Box<Standard>),
     Psa(Box<PsaMetadata>),
+    Tna(Box<TnaMetadata>),
 }
 
 impl Architecture {
@@ -17,6 +19,7 @@ impl Architecture {
         match self {
             Self::V1Model(_) => [0, 1, 2],
             Self::Psa(_) => [1, 2, 0],
+            Self::Tna(_) => [0, 1, 3],
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
 use crate::phv::{Field, Place, Word, copy_bits};
-use crate::program::hash::{Hash, fold16, sum16};
+use crate::program::hash::{Hash, sum16};
 use crate::program::layout::{HeaderId, Layout, first_bit};
 
 /// One piece of a calculation's input. A piece of an invalid header is left out.
@@ -21,6 +21,8 @@ pub(crate) struct Calculation {
     pub(crate) hash: Hash,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
+    /// Pieces of invalid headers are zeros, instead of being left out.
+    pub(crate) keeps_invalid: bool,
     /// Result of [`Calculation::is_summable`], computed when the program is loaded.
     pub(crate) summable: bool,
 }
@@ -59,6 +61,11 @@ impl BitBuffer {
         } else {
             self.push_bits(mem, bit, bits);
         }
+    }
+
+    fn push_zeros(&mut self, count: usize) {
+        self.bits += count;
+        self.bytes.resize(self.bits.div_ceil(8), 0);
     }
 
     fn push_bits(&mut self, from: &[u8], first: usize, count: usize) {
@@ -106,7 +113,7 @@ impl Calculation {
     pub(crate) fn is_summable(&self) -> bool {
         let whole =
             |i: &Input| matches!(i, Input::Span(_, bit, bits) if bit % 8 == 0 && bits % 16 == 0);
-        self.hash == Hash::Csum16 && self.inputs.iter().all(whole)
+        self.hash.is_sum() && self.inputs.iter().all(whole)
     }
 
     /// Returns the Internet checksum of a [summable](Self::is_summable) input.
@@ -123,7 +130,7 @@ impl Calculation {
         if self.payload {
             sum += sum16(payload);
         }
-        fold16(sum).into()
+        self.hash.of_sum(sum)
     }
 
     /// Collects the input bytes.
@@ -134,11 +141,15 @@ impl Calculation {
                 Input::Field(h, f) => {
                     if layout.headers[*h as usize].is_valid(mem) {
                         push_field(f, mem, out);
+                    } else if self.keeps_invalid {
+                        out.push_zeros(f.width as usize);
                     }
                 }
                 Input::Span(h, bit, bits) => {
                     if layout.headers[*h as usize].is_valid(mem) {
                         out.push_span(mem, *bit as usize, *bits as usize);
+                    } else if self.keeps_invalid {
+                        out.push_zeros(*bits as usize);
                     }
                 }
                 Input::Const(bytes, bits) => {

@@ -122,6 +122,8 @@ pub(crate) struct CompiledTable {
     pub(crate) next: Next,
     pub(crate) profile: Option<u32>,
     pub(crate) meter: Option<DirectMeter>,
+    /// Whether actions access direct registers or filters of the entry.
+    pub(crate) has_direct_state: bool,
     /// Entries and default action that the program defines.
     pub(crate) entries: Vec<Entry>,
     pub(crate) default: Option<Call>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hash algorithms of BMv2.
 
-use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, Crc, Table};
+use crc::{Algorithm, CRC_16_ARC, CRC_16_IBM_3740, CRC_64_ECMA_182, Crc, Table};
 use softswitch_random::Rng;
 use xxhash_rust::xxh64::xxh64;
 
@@ -16,10 +16,17 @@ pub(crate) enum Hash {
     Crc32,
     Crc64Custom,
     CrcCcitt,
+    /// CRC-64/ECMA-182.
+    Crc64,
     Csum16,
+    /// [`Self::Csum16`], with all ones instead of zero.
+    Csum16AsOnes,
+    Xor8,
     Xor16,
     Xor32,
     Identity,
+    /// The last bits of the input.
+    Low,
     Xxh64,
     Fnv,
     Toeplitz,
@@ -46,6 +53,7 @@ const CRC_64_BMV2: Algorithm<u64> = Algorithm {
     check: 0,
     residue: 0,
 };
+static CRC64_ECMA: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_ECMA_182);
 static CRC64: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_BMV2);
 
 impl Hash {
@@ -67,6 +75,32 @@ impl Hash {
             "random" => Self::Random,
             _ => return None,
         })
+    }
+
+    /// Returns the algorithm of this name in TNA. `random` is a hash that nobody can predict, but the same for the same
+    /// input.
+    pub(crate) fn by_name_in_tna(name: &str) -> Option<Self> {
+        Some(match name {
+            "identity" => Self::Low,
+            "random" => Self::Xxh64,
+            "crc8" => Self::Crc8Custom,
+            "crc64" => Self::Crc64,
+            "xor8" => Self::Xor8,
+            other => return Self::by_name(other),
+        })
+    }
+
+    /// Returns true if the hash is an Internet checksum.
+    pub(crate) fn is_sum(self) -> bool {
+        matches!(self, Self::Csum16 | Self::Csum16AsOnes)
+    }
+
+    /// Returns the checksum of a sum of big-endian words.
+    pub(crate) fn of_sum(self, sum: u64) -> u64 {
+        match fold16(sum) {
+            0 if self == Self::Csum16AsOnes => 0xffff,
+            checksum => checksum.into(),
+        }
     }
 
     /// Returns the name for traces.
@@ -107,10 +141,13 @@ impl Hash {
             Self::Crc32 => crc32fast::hash(data).into(),
             Self::Crc64Custom => CRC64.checksum(data),
             Self::CrcCcitt => CCITT.checksum(data).into(),
-            Self::Csum16 => csum16(data).into(),
+            Self::Crc64 => CRC64_ECMA.checksum(data),
+            Self::Csum16 | Self::Csum16AsOnes => self.of_sum(sum16(data)),
+            Self::Xor8 => xor(data, 1),
             Self::Xor16 => xor(data, 2),
             Self::Xor32 => xor(data, 4),
             Self::Identity => data.iter().take(8).fold(0, |v, &b| v << 8 | u64::from(b)),
+            Self::Low => data.iter().fold(0, |v, &b| v << 8 | u64::from(b)),
             Self::Xxh64 => xxh64(data, 0),
             Self::Fnv => fnv(data).into(),
             // The key is zero by default.

@@ -4,7 +4,7 @@
 use crate::entry::CrcConfig;
 
 /// Longest CRC in bits.
-const MAX_CRC: u32 = 32;
+const MAX_CRC: u32 = 64;
 
 /// The parameters of a named calculation.
 #[derive(Debug, Clone, Default)]
@@ -16,27 +16,51 @@ pub(crate) enum HashParameters {
     Toeplitz(ToeplitzKey),
 }
 
-/// A CRC of 16 or 32 bits with any parameters.
+/// The parameters of a CRC of up to 64 bits. The polynomial does not contain the highest power.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Polynomial {
+    pub(crate) width: u32,
+    pub(crate) polynomial: u64,
+    pub(crate) initial: u64,
+    pub(crate) final_xor: u64,
+    pub(crate) reflect_data: bool,
+    pub(crate) reflect_remainder: bool,
+}
+
+impl From<CrcConfig> for Polynomial {
+    fn from(config: CrcConfig) -> Self {
+        Self {
+            width: config.width,
+            polynomial: config.polynomial.into(),
+            initial: config.initial.into(),
+            final_xor: config.final_xor.into(),
+            reflect_data: config.reflect_data,
+            reflect_remainder: config.reflect_remainder,
+        }
+    }
+}
+
+/// A CRC with any parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfiguredCrc {
-    config: CrcConfig,
+    config: Polynomial,
     /// The remainder of each byte, in the upper bits.
-    table: [u32; 256],
+    table: [u64; 256],
 }
 
 impl ConfiguredCrc {
-    /// `width` is 16 or 32.
-    pub(crate) fn new(width: u32, config: CrcConfig) -> Self {
-        // The register occupies the upper bits of a word, so one algorithm serves both widths.
-        let up = |value: u32| value << (MAX_CRC - width);
-        let config = CrcConfig {
+    /// The width is from 1 to 64.
+    pub(crate) fn new(config: impl Into<Polynomial>) -> Self {
+        let config = config.into();
+        // The register occupies the upper bits of a word, so one algorithm serves all widths.
+        let up = |value: u64| value << (MAX_CRC - config.width);
+        let config = Polynomial {
             polynomial: up(config.polynomial),
             initial: up(config.initial),
-            final_xor: config.final_xor,
             ..config
         };
         let remainder = |byte: usize| {
-            (0..8).fold((byte as u32) << (MAX_CRC - 8), |r, _| {
+            (0..8).fold((byte as u64) << (MAX_CRC - 8), |r, _| {
                 match r >> (MAX_CRC - 1) {
                     0 => r << 1,
                     _ => r << 1 ^ config.polynomial,
@@ -45,7 +69,7 @@ impl ConfiguredCrc {
         };
         Self {
             table: std::array::from_fn(remainder),
-            config: CrcConfig { width, ..config },
+            config,
         }
     }
 
@@ -65,7 +89,7 @@ impl ConfiguredCrc {
         } else {
             remainder >> (MAX_CRC - config.width)
         };
-        (result ^ config.final_xor).into()
+        result ^ config.final_xor
     }
 }
 
@@ -108,8 +132,8 @@ mod tests {
 
     const CHECK: &[u8] = b"123456789";
 
-    fn crc(width: u32, config: CrcConfig) -> u64 {
-        ConfiguredCrc::new(width, config).compute(CHECK)
+    fn crc(config: impl Into<Polynomial>) -> u64 {
+        ConfiguredCrc::new(config).compute(CHECK)
     }
 
     #[test]
@@ -123,14 +147,14 @@ mod tests {
             reflect_remainder: false,
         };
         // CRC-16/IBM-3740, CRC-16/KERMIT and CRC-32/ISO-HDLC.
-        assert_eq!(crc(16, config), 0x29b1);
+        assert_eq!(crc(config), 0x29b1);
         let kermit = CrcConfig {
             initial: 0,
             reflect_data: true,
             reflect_remainder: true,
             ..config
         };
-        assert_eq!(crc(16, kermit), 0x2189);
+        assert_eq!(crc(kermit), 0x2189);
         let ethernet = CrcConfig {
             width: 32,
             polynomial: 0x04c1_1db7,
@@ -139,7 +163,25 @@ mod tests {
             reflect_data: true,
             reflect_remainder: true,
         };
-        assert_eq!(crc(32, ethernet), 0xcbf4_3926);
+        assert_eq!(crc(ethernet), 0xcbf4_3926);
+        // CRC-64/XZ and CRC-5/USB.
+        let long = Polynomial {
+            width: 64,
+            polynomial: 0x42f0_e1eb_a9ea_3693,
+            initial: u64::MAX,
+            final_xor: u64::MAX,
+            reflect_data: true,
+            reflect_remainder: true,
+        };
+        assert_eq!(crc(long), 0x995d_c9bb_df19_39fa);
+        let short = Polynomial {
+            width: 5,
+            polynomial: 5,
+            initial: 0x1f,
+            final_xor: 0x1f,
+            ..long
+        };
+        assert_eq!(crc(short), 0x19);
     }
 
     #[test]

@@ -13,9 +13,11 @@ pub(crate) mod hash_parameters;
 pub(crate) mod key;
 pub(crate) mod key_part;
 pub(crate) mod layout;
+pub(crate) mod math_unit;
 pub(crate) mod op;
 pub(crate) mod parser;
 pub(crate) mod source;
+pub(crate) mod tna;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,8 +28,9 @@ use architecture::Architecture;
 use calculation::Calculation;
 use control::{CompiledTable, ControlNode};
 use expr::Cond;
+use hash_parameters::HashParameters;
 use layout::{HeaderId, Layout};
-use op::Op;
+use op::{Op, Target};
 use parser::Parser;
 use source::SourceMap;
 
@@ -71,8 +74,12 @@ pub(crate) struct Compiled {
     pub(crate) actions: Vec<Action>,
     /// The calculations with names are first.
     pub(crate) calculations: Vec<Calculation>,
+    /// The initial parameters of the named calculations, then those of the hashes with own polynomials.
+    pub(crate) hash_parameters: Vec<HashParameters>,
     /// Number of Internet checksums.
     pub(crate) sums: u32,
+    /// The fields that get residual checksums when a parser ends.
+    pub(crate) deposits: Vec<Target>,
     /// The selector hash of each action profile.
     pub(crate) selectors: Vec<Option<Calculation>>,
     pub(crate) checksums: Vec<Checksum>,

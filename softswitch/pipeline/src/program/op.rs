@@ -4,6 +4,7 @@
 use num_bigint::BigInt;
 
 use super::expr::{Cond, DynField, HeaderRef, Node, UnionRef};
+use super::math_unit::MathUnit;
 use crate::phv::{Field, Word};
 
 /// A field that is written to.
@@ -31,6 +32,43 @@ pub(crate) enum SumStep {
     /// Writes whether a field contains the complement of the sum.
     Verify(Target, Node<u64>),
     SetState(Node<u64>),
+    /// Writes 1 unless the complement of the sum is zero, else 0.
+    IsWrong(Target),
+    /// Writes the sum to a [deposit](crate::program::Compiled::deposits) when the parser ends, without the bytes that it
+    /// extracts until then.
+    Deposit(u32),
+}
+
+/// The result of a filter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FilterOutput {
+    Level,
+    /// The values that mean to drop and to keep the packet.
+    Drop {
+        drop: u64,
+        keep: u64,
+    },
+}
+
+/// The call of a filter.
+#[derive(Debug, Clone)]
+pub(crate) struct FilterCall {
+    pub(crate) filter: u32,
+    pub(crate) output: FilterOutput,
+    /// The cell; that of the matched entry if there is none.
+    pub(crate) index: Option<Node<u64>>,
+    pub(crate) value: Node<u64>,
+    pub(crate) to: Target,
+}
+
+/// The call of a math unit.
+#[derive(Debug, Clone)]
+pub(crate) struct MathCall {
+    pub(crate) unit: MathUnit,
+    pub(crate) value: Node<u64>,
+    pub(crate) to: Target,
+    /// The largest result.
+    pub(crate) max: u64,
 }
 
 /// One step of an action.
@@ -76,6 +114,15 @@ pub(crate) enum Op {
         index: Node<u64>,
         value: Node<BigInt>,
     },
+    /// Reads the direct register of the entry that the table hit.
+    ReadDirect {
+        to: Target,
+        register: u32,
+    },
+    WriteDirect {
+        register: u32,
+        value: Node<BigInt>,
+    },
     Count {
         counter: u32,
         index: Node<u64>,
@@ -88,6 +135,8 @@ pub(crate) enum Op {
         before: Option<Node<u64>>,
         codes: ColorCodes,
     },
+    Filter(Box<FilterCall>),
+    Math(Box<MathCall>),
     Digest(u32),
     Random {
         to: Target,
@@ -104,6 +153,10 @@ pub(crate) enum Op {
     /// Session and field list.
     Clone(Box<[Node<u64>; 2]>),
     Resubmit(Node<u64>),
+    /// Mirrors the packet: the session, and the calculation whose input is put in front.
+    Mirror(Node<u64>, u32),
+    /// Resubmits the packet with the input of a calculation in front.
+    ResubmitWith(u32),
     Recirculate(Node<u64>),
     Truncate(Node<u64>),
     /// The fields that ask for a drop: `egress_spec`, and `mcast_grp` if there is one.

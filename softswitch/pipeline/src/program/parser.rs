@@ -20,6 +20,7 @@ pub(crate) struct ErrorCodes {
     pub(crate) header_too_short: u64,
     pub(crate) parser_timeout: u64,
     pub(crate) invalid_argument: u64,
+    pub(crate) no_match: u64,
 }
 
 /// The header that an extraction fills.

@@ -32,7 +32,7 @@ impl Psa<'_> {
         m.egress_output.clone.set64(&mut pkt.mem, 0);
         m.egress_output.drop.set64(&mut pkt.mem, 0);
         self.core.apply(self.c, EGRESS, &mut pkt, now);
-        if let Some(failure) = self.egress_failure(&pkt) {
+        if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;
         }
@@ -40,7 +40,7 @@ impl Psa<'_> {
         let port = d.egress_port;
         m.deparser_port.set64(&mut pkt.mem, port.into());
         self.deparse(EGRESS, &mut pkt, now, &mut out.frame);
-        if let Some(failure) = self.egress_failure(&pkt) {
+        if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;
         }
@@ -63,15 +63,6 @@ impl Psa<'_> {
         }
         self.core.pool.put(pkt);
         EgressOutcome::Transmit { port }
-    }
-
-    /// Returns why the packet cannot continue after a block.
-    fn egress_failure(&self, pkt: &Packet) -> Option<EgressOutcome> {
-        if self.core.iterates_too_often(pkt) {
-            return Some(EgressOutcome::TooManyIterations);
-        }
-        pkt.assertion_failed
-            .then_some(EgressOutcome::AssertionFailed)
     }
 
     /// Clones the packet as the deparser left it, if the session exists.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ingress parser, control and deparser, and the packet's fate after them (PSA 1.2, section 6.2).
 
+use super::replication::descriptor;
 use super::{INGRESS, PORT_RECIRCULATE, PacketPath, Psa, set_parser_input};
 use crate::Nanos;
 use crate::core::preserve;
@@ -68,7 +69,7 @@ impl Psa<'_> {
             self.parse(INGRESS, (&m.ingress_parser, &m.ingress), &mut pkt, now);
             self.set_default_output(&mut pkt);
             self.core.apply(self.c, INGRESS, &mut pkt, now);
-            if let Some(failure) = self.failure(&pkt) {
+            if let Some(failure) = self.core.ingress_failure(&pkt) {
                 self.core.pool.put(pkt);
                 return failure;
             }
@@ -121,15 +122,6 @@ impl Psa<'_> {
         output.multicast_group.set64(mem, 0);
     }
 
-    /// Returns why the packet cannot continue after the control.
-    fn failure(&self, pkt: &Packet) -> Option<IngressOutcome> {
-        if self.core.iterates_too_often(pkt) {
-            return Some(IngressOutcome::TooManyIterations);
-        }
-        pkt.assertion_failed
-            .then_some(IngressOutcome::AssertionFailed)
-    }
-
     /// Deparses the packet, and enqueues it or its copies for a multicast group.
     fn enqueue(
         &mut self,
@@ -151,7 +143,8 @@ impl Psa<'_> {
             return IngressOutcome::Multicast(self.multicast(next, group, class_of_service, out));
         }
         let path = PacketPath::NormalUnicast;
-        out.push(self.descriptor(next, (port, 0), class_of_service, path));
+        let m = self.metadata;
+        out.push(descriptor(m, next, (port, 0), class_of_service, path));
         IngressOutcome::Unicast
     }
 

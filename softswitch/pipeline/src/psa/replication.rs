@@ -3,6 +3,7 @@
 
 use super::{PacketPath, Psa, set_parser_input};
 use crate::packet::{Descriptor, Packet};
+use crate::program::architecture::PsaMetadata;
 use crate::state::pre::{CloneSession, Replica};
 
 impl Psa<'_> {
@@ -46,39 +47,31 @@ impl Psa<'_> {
         path: PacketPath,
         out: &mut Vec<Descriptor>,
     ) {
-        let Some((last, others)) = replicas.split_last() else {
-            self.core.pool.put(pkt);
-            return;
-        };
-        for r in others {
-            let mut copy = self.core.pool.get();
-            copy.copy_from(&pkt);
-            let to = (r.port, r.instance);
-            out.push(self.descriptor(copy, to, class_of_service, path));
-        }
-        let to = (last.port, last.instance);
-        out.push(self.descriptor(pkt, to, class_of_service, path));
-    }
-
-    /// Makes the descriptor of an unparsed packet for a port and an instance.
-    pub(super) fn descriptor(
-        &self,
-        mut packet: Box<Packet>,
-        (egress_port, instance): (u32, u16),
-        class_of_service: u8,
-        path: PacketPath,
-    ) -> Descriptor {
         let m = self.metadata;
-        let mem = &mut packet.mem;
-        set_parser_input(&m.egress_parser, mem, egress_port, path);
-        m.instance.set64(mem, instance.into());
-        m.class_of_service.set64(mem, class_of_service.into());
-        Descriptor {
-            egress_port,
-            priority: class_of_service,
-            instance_type: path.instance_type(),
-            len: packet.len,
-            packet,
-        }
+        self.core.replicate(pkt, replicas, |copy, replica| {
+            let to = (replica.port, replica.instance);
+            out.push(descriptor(m, copy, to, class_of_service, path));
+        });
+    }
+}
+
+/// Makes the descriptor of an unparsed packet for a port and an instance.
+pub(super) fn descriptor(
+    m: &PsaMetadata,
+    mut packet: Box<Packet>,
+    (egress_port, instance): (u32, u16),
+    class_of_service: u8,
+    path: PacketPath,
+) -> Descriptor {
+    let mem = &mut packet.mem;
+    set_parser_input(&m.egress_parser, mem, egress_port, path);
+    m.instance.set64(mem, instance.into());
+    m.class_of_service.set64(mem, class_of_service.into());
+    Descriptor {
+        egress_port,
+        priority: class_of_service,
+        instance_type: path.instance_type(),
+        len: packet.len,
+        packet,
     }
 }

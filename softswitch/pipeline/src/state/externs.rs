@@ -4,6 +4,7 @@
 use softswitch_random::Rng;
 
 use super::Register;
+use super::filter::Filter;
 use super::meter::Meter;
 use crate::coverage::Counts;
 use crate::digest::Digest;
@@ -21,8 +22,12 @@ use crate::trace::Recorder;
 #[derive(Debug)]
 pub(crate) struct Externs {
     pub(crate) registers: Vec<Register>,
+    /// By slot of the entry; cells beyond the end have the initial value.
+    pub(crate) direct_registers: Vec<Register>,
     pub(crate) counters: Vec<Vec<CounterValue>>,
     pub(crate) meters: Vec<(MeterUnit, Vec<Meter>)>,
+    /// By slot of the entry if the filter is direct; cells beyond the end are not configured.
+    pub(crate) filters: Vec<Vec<Filter>>,
     /// The Internet checksums' sums.
     pub(crate) sums: Vec<u16>,
     pub(crate) rng: Rng,
@@ -35,7 +40,7 @@ pub(crate) struct Externs {
     pub(crate) coverage: Option<Box<Counts>>,
     /// Number of calls of round-robin hashes.
     pub(crate) round_robin: u64,
-    /// Parameters of the named calculations.
+    /// Parameters of the named calculations and of the hashes with own polynomials.
     pub(crate) hash_parameters: Vec<HashParameters>,
     pub(crate) scratch: BitBuffer,
     pub(crate) drop_port: u32,
@@ -51,7 +56,12 @@ impl Externs {
             registers: info
                 .registers
                 .iter()
-                .map(|r| Register::new(r.width, r.size))
+                .map(|r| Register::new(r.width, r.size, &r.initial))
+                .collect(),
+            direct_registers: info
+                .direct_registers
+                .iter()
+                .map(|r| Register::new(r.width, 0, &r.initial))
                 .collect(),
             counters: info
                 .counters
@@ -63,6 +73,11 @@ impl Externs {
                 .iter()
                 .map(|i| (i.unit, meter(i.size)))
                 .collect(),
+            filters: info
+                .filters
+                .iter()
+                .map(|f| vec![Filter::default(); f.size])
+                .collect(),
             sums: vec![0; c.sums as usize],
             rng: Rng::new(options.seed),
             digests: Vec::new(),
@@ -71,7 +86,7 @@ impl Externs {
             trace: None,
             coverage: None,
             round_robin: 0,
-            hash_parameters: vec![HashParameters::Default; info.calculations.len()],
+            hash_parameters: c.hash_parameters.clone(),
             scratch: BitBuffer::default(),
             drop_port: options.drop_port,
             max_iterations: options.max_iterations,
@@ -81,6 +96,12 @@ impl Externs {
     /// Returns whether only the interpreter can run packets, because it records their steps.
     pub(crate) fn is_observed(&self) -> bool {
         self.trace.is_some() || self.coverage.is_some()
+    }
+
+    /// Returns the input of a calculation over a packet.
+    pub(crate) fn input(&mut self, c: &Calculation, layout: &Layout, pkt: &Packet) -> &[u8] {
+        c.collect(layout, &pkt.mem, pkt.payload(), &mut self.scratch);
+        &self.scratch.bytes
     }
 
     /// The hash of a calculation over a packet.

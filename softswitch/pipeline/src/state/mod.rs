@@ -3,6 +3,7 @@
 //! configuration of packet replication.
 
 pub(crate) mod externs;
+pub(crate) mod filter;
 pub(crate) mod meter;
 pub(crate) mod pre;
 mod register;
@@ -10,7 +11,7 @@ pub(crate) mod table;
 mod value_set;
 pub(crate) mod view;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entry::EntryAction;
 use crate::options::Options;
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) value_sets: Vec<Vec<SetMember>>,
     pub(crate) pre: Pre,
     pub(crate) ports_down: BTreeSet<u32>,
+    /// The bytes that programs for TNA receive in front of packets from a port.
+    pub(crate) port_metadata: BTreeMap<u32, Vec<u8>>,
     pub(crate) views: Views,
     /// Maximum number of parser states per packet.
     pub(crate) max_parser_states: u32,
@@ -56,6 +59,7 @@ impl State {
             value_sets: vec![Vec::new(); c.info.value_sets.len()],
             pre: Pre::default(),
             ports_down: BTreeSet::new(),
+            port_metadata: BTreeMap::new(),
             max_parser_states: options.max_parser_states,
             key: Vec::new(),
         }

@@ -4,12 +4,15 @@
 use num_bigint::BigUint;
 
 use crate::phv::mask64;
+use crate::value::Value;
 use crate::word::Word;
 
 /// A register array: unsigned cells of one width.
 #[derive(Debug, Clone)]
 pub(crate) struct Register {
     width: u32,
+    /// The value of cells at the start, after a reset, and beyond the end.
+    initial: BigUint,
     cells: Cells,
 }
 
@@ -21,13 +24,27 @@ enum Cells {
 }
 
 impl Register {
-    pub(crate) fn new(width: u32, size: usize) -> Self {
+    pub(crate) fn new(width: u32, size: usize, initial: &Value) -> Self {
+        let initial = BigUint::from_bytes_be(initial.as_bytes());
         let cells = if width <= 64 {
-            Cells::Narrow(vec![0; size])
+            Cells::Narrow(vec![low(&initial); size])
         } else {
-            Cells::Wide(vec![BigUint::ZERO; size])
+            Cells::Wide(vec![initial.clone(); size])
         };
-        Self { width, cells }
+        Self {
+            width,
+            initial,
+            cells,
+        }
+    }
+
+    /// Makes sure that there is a cell at an index.
+    pub(crate) fn grow(&mut self, index: usize) {
+        let size = self.len().max(index + 1);
+        match &mut self.cells {
+            Cells::Narrow(c) => c.resize(size, low(&self.initial)),
+            Cells::Wide(c) => c.resize(size, self.initial.clone()),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -46,11 +63,14 @@ impl Register {
         self.width
     }
 
-    /// Returns a cell; zero beyond the end.
+    /// Returns a cell; the initial value beyond the end.
     pub(crate) fn get<W: Word>(&self, index: usize) -> W {
         match &self.cells {
-            Cells::Narrow(c) => W::from_u64(c.get(index).copied().unwrap_or(0)),
-            Cells::Wide(c) => c.get(index).map_or_else(|| W::from_u64(0), W::from_biguint),
+            Cells::Narrow(c) => match c.get(index) {
+                Some(&cell) => W::from_u64(cell),
+                None => W::from_biguint(&self.initial),
+            },
+            Cells::Wide(c) => W::from_biguint(c.get(index).unwrap_or(&self.initial)),
         }
     }
 
@@ -72,7 +92,7 @@ impl Register {
         match &mut self.cells {
             Cells::Narrow(c) => {
                 if let Some(cell) = c.get_mut(index) {
-                    *cell = v.iter_u64_digits().next().unwrap_or(0);
+                    *cell = low(&v);
                 }
             }
             Cells::Wide(c) => {
@@ -91,12 +111,17 @@ impl Register {
         }
     }
 
-    /// Sets all cells to zero, in place.
+    /// Sets all cells to the initial value, in place.
     pub(crate) fn reset(&mut self) {
         match &mut self.cells {
-            Cells::Narrow(c) => c.fill(0),
-            Cells::Wide(c) => c.fill(BigUint::ZERO),
+            Cells::Narrow(c) => c.fill(low(&self.initial)),
+            Cells::Wide(c) => c.fill(self.initial.clone()),
         }
+    }
+
+    /// Sets a cell to the initial value; nothing beyond the end.
+    pub(crate) fn reset_cell(&mut self, index: usize) {
+        self.set_big(index, self.initial.clone());
     }
 
     /// Returns the cells if they have up to 64 bits.
@@ -106,4 +131,9 @@ impl Register {
             Cells::Wide(_) => &mut [],
         }
     }
+}
+
+/// Returns the low 64 bits.
+fn low(v: &BigUint) -> u64 {
+    v.iter_u64_digits().next().unwrap_or(0)
 }

@@ -223,7 +223,7 @@ pub enum Step {
     /// An extern was used.
     Extern {
         /// `register_read`, `register_write`, `count`, `execute_meter`, `hash`, `random`, `digest`,
-        /// `clone`, `resubmit`, `recirculate`, `truncate`, `mark_to_drop`, `exit`, `assert`, `log_msg`.
+        /// `clone`, `mirror`, `filter`, `math_unit`, `resubmit`, `recirculate`, `truncate`, `mark_to_drop`, `exit`, `assert`, `log_msg`.
         call: &'static str,
         /// Its arguments and its result.
         args: Named,
@@ -270,6 +270,8 @@ pub enum Outcome {
     TooManyResubmits,
     /// Dropped: a loop had too many rounds.
     TooManyIterations,
+    /// Dropped: the parser rejected it.
+    ParserError,
     /// Dropped: an `assert` or `assume` of the program did not hold.
     AssertionFailed,
     /// Tail drop: the queue was full, so there is no egress pass.

@@ -68,6 +68,7 @@ impl Recorder {
                 IngressOutcome::TooLong => Outcome::TooLong,
                 IngressOutcome::TooManyResubmits => Outcome::TooManyResubmits,
                 IngressOutcome::TooManyIterations => Outcome::TooManyIterations,
+                IngressOutcome::ParserError => Outcome::ParserError,
                 IngressOutcome::AssertionFailed => Outcome::AssertionFailed,
             };
             self.current = Some(current);

@@ -136,6 +136,7 @@ impl Display for Outcome {
             Outcome::Dropped { by: Some(action) } => write!(f, "dropped by {action}"),
             Outcome::Dropped { by: None } => write!(f, "dropped: egress_spec is the drop port"),
             Outcome::TooLong => write!(f, "dropped: too long"),
+            Outcome::ParserError => write!(f, "dropped: the parser rejected it"),
             Outcome::TooManyResubmits => write!(f, "dropped: resubmitted too often"),
             Outcome::TooManyIterations => write!(f, "dropped: too many loop iterations"),
             Outcome::AssertionFailed => write!(f, "dropped: assertion failed"),

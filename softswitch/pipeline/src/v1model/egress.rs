@@ -51,13 +51,9 @@ impl V1Model<'_> {
         s.packet_length.set64(mem, u64::from(pkt.len));
         pkt.clear_requests();
         self.core.apply(self.c, EGRESS, &mut pkt, now);
-        if self.core.iterates_too_often(&pkt) {
+        if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
-            return EgressOutcome::TooManyIterations;
-        }
-        if pkt.assertion_failed {
-            self.core.pool.put(pkt);
-            return EgressOutcome::AssertionFailed;
+            return failure;
         }
         if let Some((session, list)) = pkt.clone_to.take()
             && let Some(session) = self.core.state.pre.session(session)

@@ -72,13 +72,9 @@ impl V1Model<'_> {
         loop {
             self.parse(&mut pkt, now);
             self.core.apply(self.c, INGRESS, &mut pkt, now);
-            if self.core.iterates_too_often(&pkt) {
+            if let Some(failure) = self.core.ingress_failure(&pkt) {
                 self.core.pool.put(pkt);
-                return IngressOutcome::TooManyIterations;
-            }
-            if pkt.assertion_failed {
-                self.core.pool.put(pkt);
-                return IngressOutcome::AssertionFailed;
+                return failure;
             }
             if let Some((session, list)) = pkt.clone_to.take() {
                 self.clone_at_ingress(&pkt, port, session, list, now, out);

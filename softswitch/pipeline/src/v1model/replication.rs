@@ -57,20 +57,11 @@ impl V1Model<'_> {
         kind: InstanceType,
         out: &mut Vec<Descriptor>,
     ) {
-        let Some((last, others)) = replicas.split_last() else {
-            self.core.pool.put(pkt);
-            return;
-        };
-        let rid = self.standard.egress_rid;
-        for r in others {
-            let mut copy = self.core.pool.get();
-            copy.copy_from(&pkt);
-            set_if_present(rid, &mut copy.mem, u64::from(r.instance));
-            out.push(descriptor(self.standard, copy, r.port, kind));
-        }
-        let mut pkt = pkt;
-        set_if_present(rid, &mut pkt.mem, u64::from(last.instance));
-        out.push(descriptor(self.standard, pkt, last.port, kind));
+        let s = self.standard;
+        self.core.replicate(pkt, replicas, |mut copy, replica| {
+            set_if_present(s.egress_rid, &mut copy.mem, u64::from(replica.instance));
+            out.push(descriptor(s, copy, replica.port, kind));
+        });
     }
 }
 

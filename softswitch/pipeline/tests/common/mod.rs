@@ -7,6 +7,8 @@ pub mod frames;
 pub mod furnish;
 pub mod packets;
 pub mod source;
+pub mod tna;
+pub mod tna_headers;
 
 use std::collections::VecDeque;
 use std::path::Path;

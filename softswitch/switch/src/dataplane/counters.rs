@@ -103,6 +103,8 @@ counters! {
             resubmit_limit = "resubmit_limit",
             /// Packets with too many loop iterations.
             iteration_limit = "iteration_limit",
+            /// Received packets that the parser of a program for TNA rejected.
+            parser_error = "parser_error",
             /// Packets for which an `assert` or `assume` did not hold.
             assertion = "assertion",
             /// Tail drops: packets to this port that found its queue full.

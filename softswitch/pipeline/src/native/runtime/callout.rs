@@ -182,6 +182,9 @@ callout! {
             let key = unsafe { words(key, fixed.shape.words as u64) };
             table.lookup(key, pkt.ingress_len, now)
         };
+        if fixed.has_direct_state {
+            pkt.entry = slot;
+        }
         let mut m = Machine::new(c, &mut state.externs, pkt, now);
         meter(fixed, slot, table, &mut m);
         let call = choose(c, fixed, slot, table, &state.profiles, &mut m).0;

@@ -28,6 +28,7 @@ pub(super) struct Context {
     pub(super) registers: *const View,
     pub(super) counters: *const View,
     pub(super) tables: *const Table,
+    pub(super) sums: *mut u16,
     /// Output buffer for the emitted headers.
     pub(super) out: *mut u8,
     /// Arguments of the action that a table selected.
@@ -98,6 +99,7 @@ pub(super) fn enter(
         registers: state.views.registers.as_ptr(),
         counters: state.views.counters.as_ptr(),
         tables: state.tables.as_ptr(),
+        sums: state.externs.sums.as_mut_ptr(),
         out: out.as_mut_ptr(),
         args: std::ptr::null(),
         args_len: 0,

@@ -130,7 +130,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Sets all cells of a register to zero.
+    /// Sets all cells of a register to the initial value, which is zero unless the program defines another.
     pub fn reset_register(&mut self, id: RegisterId) -> Result<()> {
         self.register_array(id)?;
         self.core.state.externs.registers[id.index()].reset();

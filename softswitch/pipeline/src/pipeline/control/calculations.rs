@@ -31,7 +31,7 @@ impl Pipeline {
                 reason: format!("it is not a configurable CRC of {} bits", config.width),
             });
         }
-        let crc = ConfiguredCrc::new(config.width, config);
+        let crc = ConfiguredCrc::new(config);
         self.set_parameters(id, HashParameters::Crc(Box::new(crc)));
         Ok(())
     }

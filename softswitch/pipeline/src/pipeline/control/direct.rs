@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Direct counters and meters. Each entry of a table with a direct counter or meter has its own cell, and so does the
+//! Direct counters, meters and registers. Each entry of a table with a direct counter or meter has its own cell, and so does the
 //! default entry (P4Runtime specification, section "Default Entry"): its key is `None`, and misses are counted and
 //! metered there.
 
+use num_bigint::{BigInt, BigUint};
+
 use super::arrays::check_meter;
 use super::meters::MeterState;
+use super::no_such;
 use crate::entry::{ColorCounters, CounterValue, EntryKey, MeterConfig};
 use crate::error::StateError;
-use crate::info::TableId;
+use crate::info::{DirectRegisterId, TableId};
 use crate::pipeline::Pipeline;
 use crate::state::meter::Meter;
 use crate::state::table::Table;
+use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
 
@@ -20,6 +24,63 @@ fn slot(t: &Table, key: Option<&EntryKey>) -> Result<Option<u32>> {
 }
 
 impl Pipeline {
+    /// Returns the slot of the entry with this key in the table of a direct register.
+    fn register_slot(&self, id: DirectRegisterId, key: &EntryKey) -> Result<usize> {
+        let info = self.program().info().direct_registers.get(id.index());
+        let info = info.ok_or_else(|| no_such("direct register", id.0))?;
+        let (_, table) = self.table(info.table)?;
+        Ok(table.find(key)? as usize)
+    }
+
+    /// Reads the direct register of an entry.
+    pub fn direct_register(&self, id: DirectRegisterId, key: &EntryKey) -> Result<Value> {
+        let slot = self.register_slot(id, key)?;
+        let v: BigInt = self.core.state.externs.direct_registers[id.index()].get(slot);
+        Ok(Value::from_be_bytes(&v.magnitude().to_bytes_be()))
+    }
+
+    /// Writes the direct register of an entry.
+    pub fn set_direct_register(
+        &mut self,
+        id: DirectRegisterId,
+        key: &EntryKey,
+        value: &Value,
+    ) -> Result<()> {
+        let slot = self.register_slot(id, key)?;
+        let info = &self.program().info().direct_registers[id.index()];
+        if value.bits() > info.width {
+            return Err(StateError::TooWide {
+                what: format!("direct register {}", info.name),
+                value: value.clone(),
+                width: info.width,
+            });
+        }
+        let register = &mut self.core.state.externs.direct_registers[id.index()];
+        register.grow(slot);
+        register.set_big(slot, BigUint::from_bytes_be(value.as_bytes()));
+        Ok(())
+    }
+
+    /// Resets the direct registers and filters of a new entry.
+    pub(super) fn reset_direct_state(&mut self, table: TableId, slot: u32) {
+        let infos = &self.program.info().direct_registers;
+        let registers = &mut self.core.state.externs.direct_registers;
+        for (_, register) in infos.iter().zip(registers).filter(|r| r.0.table == table) {
+            register.reset_cell(slot as usize);
+        }
+        let infos = &self.program.info().filters;
+        let filters = &mut self.core.state.externs.filters;
+        for (_, cells) in infos
+            .iter()
+            .zip(filters)
+            .filter(|f| f.0.table == Some(table))
+        {
+            if let Some(cell) = cells.get_mut(slot as usize) {
+                cell.configure(None);
+            }
+        }
+    }
+
     fn found(&self, table: TableId, key: Option<&EntryKey>) -> Result<(&Table, Option<u32>)> {
         let (_, t) = self.table(table)?;
         Ok((t, slot(t, key)?))

@@ -4,10 +4,13 @@
 mod arrays;
 mod calculations;
 mod direct;
+mod filters;
 mod meters;
+mod port_metadata;
 mod profiles;
 mod tables;
 
+pub use filters::FilterCell;
 pub use meters::MeterState;
 pub use tables::{IdleEntry, LookupKey};
 

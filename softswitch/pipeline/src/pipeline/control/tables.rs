@@ -182,8 +182,9 @@ impl Pipeline {
         let criteria = t.check_insert(&entry.key, entry.idle_timeout)?;
         let checked = self.check_action(info, &entry.action)?;
         let target = self.acquire(table, checked);
-        self.table_mut(table)?
-            .insert(&criteria, target, entry.idle_timeout, now);
+        let t = self.table_mut(table)?;
+        let slot = t.insert(&criteria, target, entry.idle_timeout, now);
+        self.reset_direct_state(table, slot);
         Ok(())
     }
 

@@ -182,14 +182,14 @@ impl Table {
         })
     }
 
-    /// Inserts an entry that [`check_insert`](Self::check_insert) has passed.
+    /// Inserts an entry that [`check_insert`](Self::check_insert) has passed, and returns its slot.
     pub(crate) fn insert(
         &mut self,
         criteria: &Criteria,
         target: Target,
         idle_timeout: Nanos,
         now: Nanos,
-    ) {
+    ) -> u32 {
         let slot = self.space.insert(criteria, &self.shape);
         let slots = self.space.capacity();
         self.targets.set(Some(slot), Some(&target));
@@ -206,6 +206,7 @@ impl Table {
             self.set_idle(slot, idle_timeout, now);
         }
         self.look();
+        slot
     }
 
     fn set_idle(&mut self, slot: u32, timeout: Nanos, now: Nanos) {

@@ -321,6 +321,7 @@ fn count_ingress(counters: &PortCounters, outcome: IngressOutcome) {
         IngressOutcome::TooLong => counters.rx_too_long.add(1),
         IngressOutcome::TooManyResubmits => counters.resubmit_limit.add(1),
         IngressOutcome::TooManyIterations => counters.iteration_limit.add(1),
+        IngressOutcome::ParserError => counters.parser_error.add(1),
         IngressOutcome::AssertionFailed => counters.assertion.add(1),
     }
 }

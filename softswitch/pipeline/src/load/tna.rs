@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Resolves the metadata of the Tofino Native Architecture.
+
+use serde_json::Value as Json;
+
+use super::cursor::Cursor;
+use super::headers::Names;
+use crate::error::LoadError;
+use crate::phv::Field;
+use crate::program::layout::Header;
+use crate::program::tna::{Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGress, TnaMetadata};
+
+type Result<T> = std::result::Result<T, LoadError>;
+
+/// The metadata of a gress: the names of the instances.
+struct GressNames {
+    intrinsic: &'static str,
+    from_parser: &'static str,
+    for_deparser: &'static str,
+}
+
+const INGRESS: GressNames = GressNames {
+    intrinsic: "ig_intr_md",
+    from_parser: "ig_intr_md_from_prsr",
+    for_deparser: "ig_intr_md_for_dprsr",
+};
+
+const EGRESS: GressNames = GressNames {
+    intrinsic: "eg_intr_md",
+    from_parser: "eg_intr_md_from_prsr",
+    for_deparser: "eg_intr_md_for_dprsr",
+};
+
+const FOR_TM: &str = "ig_intr_md_for_tm";
+
+/// Bytes of the intrinsic headers of a program that does not declare them: ingress, egress.
+const DEFAULT_BYTES: (usize, usize) = (8, 28);
+
+/// Finds the fields, which the compiler names after their structs.
+pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetadata> {
+    let find = |header: &str, field: &str| header_of(names, header)?.field(field);
+    let need = |header: &str, field: &str| {
+        find(header, field)
+            .filter(|f| f.width <= 64)
+            .ok_or_else(|| {
+                root.get("headers")
+                    .error(format!("{header}.{field} is missing"))
+            })
+    };
+    let gress = |gress: &GressNames, default_bytes| {
+        Ok::<_, LoadError>(TnaGress {
+            intrinsic: intrinsic(names, gress.intrinsic, default_bytes),
+            global_tstamp: find(gress.from_parser, "global_tstamp"),
+            parser_err: find(gress.from_parser, "parser_err"),
+            drop_ctl: need(gress.for_deparser, "drop_ctl")?,
+            mirror_io_select: find(gress.for_deparser, "mirror_io_select"),
+        })
+    };
+    let tm = |field: &str| -> Option<Field> { find(FOR_TM, field) };
+    Ok(TnaMetadata {
+        chip,
+        ingress: gress(&INGRESS, DEFAULT_BYTES.0)?,
+        egress: gress(&EGRESS, DEFAULT_BYTES.1)?,
+        for_tm: TnaForTm {
+            ucast_egress_port: need(FOR_TM, "ucast_egress_port")?,
+            bypass_egress: tm("bypass_egress"),
+            ingress_cos: tm("ingress_cos"),
+            qid: tm("qid"),
+            icos_for_copy_to_cpu: tm("icos_for_copy_to_cpu"),
+            copy_to_cpu: tm("copy_to_cpu"),
+            mcast_grp_a: tm("mcast_grp_a"),
+            mcast_grp_b: tm("mcast_grp_b"),
+        },
+        handles_parser_errors: mentions(root.json, INGRESS.from_parser, "parser_err"),
+    })
+}
+
+fn header_of<'a>(names: &'a Names, header: &str) -> Option<&'a Header> {
+    let id = *names.headers.get(header)?;
+    Some(&names.layout.headers[id as usize])
+}
+
+/// Returns the form of an intrinsic header by the names of its fields.
+fn intrinsic(names: &Names, header: &str, default_bytes: usize) -> IntrinsicHeader {
+    let Some(header) = header_of(names, header) else {
+        return IntrinsicHeader {
+            bytes: default_bytes,
+            fields: Vec::new(),
+        };
+    };
+    let mut first = 0;
+    let mut fields = Vec::new();
+    for (field, name) in header.fields.iter().zip(&header.names) {
+        if let Some(known) = IntrinsicField::by_name(name)
+            && field.width <= 64
+        {
+            fields.push((known, first, field.width));
+        }
+        first += field.width as usize;
+    }
+    IntrinsicHeader {
+        bytes: header.fixed_bytes as usize,
+        fields,
+    }
+}
+
+/// Returns true if a part of the document refers to a field.
+fn mentions(json: &Json, header: &str, field: &str) -> bool {
+    match json {
+        Json::Array(items) => match items.as_slice() {
+            [first, second] if first == header && second == field => true,
+            items => items.iter().any(|item| mentions(item, header, field)),
+        },
+        Json::Object(members) => members.values().any(|json| mentions(json, header, field)),
+        _ => false,
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
+
+use crate::phv::{Field, copy_bits};
+
+/// The chip that a program was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chip {
+    Tofino1,
+    Tofino2,
+}
+
+/// Number of the bits of a port that identify it within its pipe.
+const LOCAL_PORT_BITS: u32 = 7;
+
+impl Chip {
+    /// Returns the number of bytes between the ingress intrinsic header and the packet: port metadata or resubmit data.
+    pub(crate) fn port_metadata_bytes(self) -> usize {
+        match self {
+            Self::Tofino1 => 8,
+            Self::Tofino2 => 24,
+        }
+    }
+
+    /// Returns the number of bytes that a resubmitted packet can carry.
+    pub(crate) fn resubmit_bytes(self) -> usize {
+        match self {
+            Self::Tofino1 => 8,
+            Self::Tofino2 => 16,
+        }
+    }
+
+    /// Returns the CPU port unless the options name another.
+    pub(crate) fn cpu_port(self) -> u32 {
+        match self {
+            Self::Tofino1 => 64,
+            Self::Tofino2 => 0,
+        }
+    }
+
+    /// Returns true if packets that leave through a port enter ingress again from this port.
+    pub(crate) fn recirculates(self, port: u32) -> bool {
+        let local = port & ((1 << LOCAL_PORT_BITS) - 1);
+        local
+            == match self {
+                Self::Tofino1 => 68,
+                Self::Tofino2 => 6,
+            }
+    }
+}
+
+/// The metadata of all blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct TnaMetadata {
+    pub(crate) chip: Chip,
+    pub(crate) ingress: TnaGress,
+    pub(crate) egress: TnaGress,
+    pub(crate) for_tm: TnaForTm,
+    /// Whether the program handles parser errors of ingress, so that these packets stay.
+    pub(crate) handles_parser_errors: bool,
+}
+
+/// The metadata of one gress.
+#[derive(Debug, Clone)]
+pub(crate) struct TnaGress {
+    /// The header in front of the packets that the parser receives.
+    pub(crate) intrinsic: IntrinsicHeader,
+    pub(crate) global_tstamp: Option<Field>,
+    pub(crate) parser_err: Option<Field>,
+    pub(crate) drop_ctl: Field,
+    /// Whether the mirrored packet is the outgoing one (Tofino 2).
+    pub(crate) mirror_io_select: Option<Field>,
+}
+
+/// The ingress metadata for the traffic manager.
+#[derive(Debug, Clone)]
+pub(crate) struct TnaForTm {
+    pub(crate) ucast_egress_port: Field,
+    pub(crate) bypass_egress: Option<Field>,
+    pub(crate) ingress_cos: Option<Field>,
+    pub(crate) qid: Option<Field>,
+    pub(crate) icos_for_copy_to_cpu: Option<Field>,
+    pub(crate) copy_to_cpu: Option<Field>,
+    pub(crate) mcast_grp_a: Option<Field>,
+    pub(crate) mcast_grp_b: Option<Field>,
+}
+
+/// A field that the chip fills; the others are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IntrinsicField {
+    ResubmitFlag,
+    IngressPort,
+    IngressMacTstamp,
+    EgressPort,
+    EnqQdepth,
+    EnqTstamp,
+    DeqQdepth,
+    DeqTimedelta,
+    EgressRid,
+    EgressRidFirst,
+    EgressQid,
+    EgressCos,
+    PktLength,
+}
+
+impl IntrinsicField {
+    /// Returns the field of this name in the architecture.
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "resubmit_flag" => Self::ResubmitFlag,
+            "ingress_port" => Self::IngressPort,
+            "ingress_mac_tstamp" => Self::IngressMacTstamp,
+            "egress_port" => Self::EgressPort,
+            "enq_qdepth" => Self::EnqQdepth,
+            "enq_tstamp" => Self::EnqTstamp,
+            "deq_qdepth" => Self::DeqQdepth,
+            "deq_timedelta" => Self::DeqTimedelta,
+            "egress_rid" => Self::EgressRid,
+            "egress_rid_first" => Self::EgressRidFirst,
+            "egress_qid" => Self::EgressQid,
+            "egress_cos" => Self::EgressCos,
+            "pkt_length" => Self::PktLength,
+            _ => return None,
+        })
+    }
+}
+
+/// The form of an intrinsic header.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IntrinsicHeader {
+    pub(crate) bytes: usize,
+    /// Each field with its first bit and its width.
+    pub(crate) fields: Vec<(IntrinsicField, usize, u32)>,
+}
+
+impl IntrinsicHeader {
+    /// Writes the header to `out`, which is zero; `value` gives the fields, of which the low bits count.
+    pub(crate) fn write(&self, out: &mut [u8], value: impl Fn(IntrinsicField) -> u64) {
+        for &(field, first, width) in &self.fields {
+            let bytes = value(field).to_be_bytes();
+            copy_bits(&bytes, 64 - width as usize, out, first, width as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intrinsic_header_has_low_bits_of_fields() {
+        let header = IntrinsicHeader {
+            bytes: 4,
+            fields: vec![
+                (IntrinsicField::EgressPort, 7, 9),
+                (IntrinsicField::EnqTstamp, 20, 12),
+            ],
+        };
+        let mut out = [0; 4];
+        header.write(&mut out, |field| match field {
+            IntrinsicField::EgressPort => 0x1ff,
+            _ => 0xf_edcb,
+        });
+        assert_eq!(out, [0x01, 0xff, 0x0d, 0xcb]);
+    }
+
+    #[test]
+    fn each_pipe_has_a_recirculation_port() {
+        let ports =
+            |chip: Chip| -> Vec<u32> { (0..512).filter(|&p| chip.recirculates(p)).collect() };
+        assert_eq!(ports(Chip::Tofino1), [68, 196, 324, 452]);
+        assert_eq!(ports(Chip::Tofino2), [6, 134, 262, 390]);
+    }
+}

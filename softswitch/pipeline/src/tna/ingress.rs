@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ingress parser, control and deparser, and what they ask of the traffic manager.
+
+use super::{DROP_MIRROR, DROP_PACKET, INGRESS, Prefix, Tna};
+use crate::Nanos;
+use crate::packet::{Descriptor, Front, IngressOutcome, InstanceType, Packet, Recirculated};
+use crate::program::tna::IntrinsicField;
+
+/// The initial value of `ucast_egress_port`, which is not a port.
+pub(super) const NO_PORT: u64 = 0x1ff;
+
+impl Tna<'_> {
+    /// Runs ingress for an unparsed packet from a port.
+    pub(crate) fn receive(
+        &mut self,
+        port: u32,
+        pkt: Box<Packet>,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        self.traced_ingress((pkt, 0), (port, InstanceType::Normal), now, out)
+    }
+
+    /// Runs ingress for a recirculated packet.
+    pub(crate) fn ingress_recirculated(
+        &mut self,
+        recirculated: Recirculated,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        let origin = (recirculated.ingress_port, InstanceType::Recirculated);
+        let pkt = recirculated.packet;
+        let number = pkt.number;
+        self.traced_ingress((pkt, number), origin, now, out)
+    }
+
+    /// Runs ingress as one pass of the trace. A new packet has the number 0.
+    fn traced_ingress(
+        &mut self,
+        (pkt, number): (Box<Packet>, u64),
+        origin: (u32, InstanceType),
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        let (m, first) = (self.metadata, out.len());
+        if let Some(trace) = self.core.trace() {
+            trace.begin_ingress(&pkt, number, origin, now, m.ingress.drop_ctl);
+        }
+        let outcome = self.run_ingress(pkt, origin.0, now, out);
+        if let Some(trace) = self.core.trace() {
+            trace.end_ingress(outcome, m.for_tm.mcast_grp_a, &mut out[first..]);
+        }
+        outcome
+    }
+
+    /// Runs ingress, again if the packet is resubmitted, and enqueues the packet and its copies.
+    fn run_ingress(
+        &mut self,
+        mut pkt: Box<Packet>,
+        port: u32,
+        now: Nanos,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        let m = self.metadata;
+        let mut next = self.core.pool.get();
+        let mut resubmitted: Option<Front> = None;
+        loop {
+            let prefix = self.ingress_prefix(port, resubmitted.as_deref(), now);
+            m.for_tm.ucast_egress_port.set64(&mut pkt.mem, NO_PORT);
+            let error = self.parse(INGRESS, &mut pkt, &prefix, now);
+            if error != self.c.parser.errors.no_error && !m.handles_parser_errors {
+                return self.discard([pkt, next], IngressOutcome::ParserError);
+            }
+            self.core.apply(self.c, INGRESS, &mut pkt, now);
+            if let Some(failure) = self.core.ingress_failure(&pkt) {
+                return self.discard([pkt, next], failure);
+            }
+            let bytes = self.emit(INGRESS, &mut pkt, now, &mut next.frame);
+            if let Some(failure) = self.core.ingress_failure(&pkt) {
+                return self.discard([pkt, next], failure);
+            }
+            let drop = m.ingress.drop_ctl.get64(&pkt.mem);
+            let mirror = pkt.mirror.take().filter(|_| drop & DROP_MIRROR == 0);
+            let is_outgoing = self.mirrors_outgoing(INGRESS, &pkt);
+            if let Some(mirror) = mirror.as_ref().filter(|_| !is_outgoing) {
+                let received = &pkt.frame[prefix.len()..];
+                self.mirror(mirror, received, InstanceType::IngressClone, out);
+            }
+            let resubmit = pkt.resubmit_front.take();
+            // A packet is resubmitted only once: `resubmit_flag` tells two passes apart, and the second ignores requests.
+            if resubmitted.is_none() && drop & DROP_PACKET == 0 && resubmit.is_some() {
+                resubmitted = resubmit;
+                if let Some(trace) = self.core.trace() {
+                    trace.resubmitted(None);
+                }
+                pkt.frame.drain(..prefix.len());
+                pkt.begin(&self.c.layout.blank);
+                continue;
+            }
+            let c = self.c;
+            let frame = &mut next.frame;
+            self.core.append_payload(c, INGRESS, &mut pkt, bytes, frame);
+            if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
+                self.mirror(mirror, &next.frame, InstanceType::IngressClone, out);
+            }
+            next.begin(&c.layout.blank);
+            (next.number, next.copy) = (pkt.number, pkt.copy);
+            let outcome = self.enqueue(&pkt, next, drop, out);
+            self.core.pool.put(pkt);
+            return outcome;
+        }
+    }
+
+    fn discard(&mut self, packets: [Box<Packet>; 2], outcome: IngressOutcome) -> IngressOutcome {
+        for packet in packets {
+            self.core.pool.put(packet);
+        }
+        outcome
+    }
+
+    /// Returns the intrinsic header, and the port metadata or the resubmitted data.
+    fn ingress_prefix(&self, port: u32, resubmitted: Option<&[u8]>, now: Nanos) -> Prefix {
+        let (chip, header) = (self.metadata.chip, &self.metadata.ingress.intrinsic);
+        let mut prefix = Prefix::new();
+        prefix.resize(header.bytes + chip.port_metadata_bytes(), 0);
+        header.write(&mut prefix, |field| match field {
+            IntrinsicField::ResubmitFlag => resubmitted.is_some().into(),
+            IntrinsicField::IngressPort => port.into(),
+            IntrinsicField::IngressMacTstamp => now,
+            _ => 0,
+        });
+        let (data, most) = match resubmitted {
+            Some(data) => (data, chip.resubmit_bytes()),
+            None => {
+                let known = self.core.state.port_metadata.get(&port);
+                (
+                    known.map_or(&[][..], Vec::as_slice),
+                    chip.port_metadata_bytes(),
+                )
+            }
+        };
+        let length = data.len().min(most);
+        prefix[header.bytes..][..length].copy_from_slice(&data[..length]);
+        prefix
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Tofino Native Architecture (TNA and T2NA): two parsers, controls and deparsers around the traffic manager. Only
+//! bytes cross the traffic manager. Where the architecture leaves a choice, it is that of the chip, with one pipe.
+
+mod egress;
+mod errors;
+mod ingress;
+mod replication;
+
+use smallvec::SmallVec;
+
+use crate::Nanos;
+use crate::core::Core;
+use crate::packet::Packet;
+use crate::program::Compiled;
+use crate::program::layout::set_if_present;
+use crate::program::tna::{TnaGress, TnaMetadata};
+
+/// The blocks of both gresses, by their position in the program.
+const INGRESS: usize = 0;
+const EGRESS: usize = 1;
+
+/// Bytes of the frame check sequence, which the chip counts although the frame does not contain it.
+const FRAME_CHECK_BYTES: u32 = 4;
+
+/// Bits of `drop_ctl`.
+const DROP_PACKET: u64 = 1;
+const DROP_COPY_TO_CPU: u64 = 1 << 1;
+const DROP_MIRROR: u64 = 1 << 2;
+
+/// The bytes that the chip puts in front of a packet.
+type Prefix = SmallVec<[u8; 64]>;
+
+/// A switch of TNA.
+pub(crate) struct Tna<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) c: &'a Compiled,
+    pub(crate) metadata: &'a TnaMetadata,
+}
+
+impl Tna<'_> {
+    /// Runs the parser of a gress for an unparsed packet behind `prefix`, and returns the error code.
+    fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: &[u8], now: Nanos) -> u64 {
+        let m = metadata_of(self.metadata, gress);
+        pkt.ingress_len = pkt.frame.len() as u32 + FRAME_CHECK_BYTES;
+        pkt.prepend(prefix);
+        set_if_present(m.global_tstamp, &mut pkt.mem, now);
+        self.core.state.externs.sums.fill(0);
+        let error = self.core.parse(self.c, gress, pkt, now).error;
+        let flags = errors::flags(self.c, error);
+        set_if_present(m.parser_err, &mut pkt.mem, flags);
+        // The prefix never leaves the chip, even if the program does not parse it.
+        pkt.start = pkt.start.max(prefix.len());
+        error
+    }
+
+    /// Runs the deparser of a gress, except that the payload stays in the packet's frame. Returns the number of bytes that
+    /// it emitted to the beginning of `frame`.
+    fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, frame: &mut Vec<u8>) -> usize {
+        pkt.exit = false;
+        self.core.state.externs.sums.fill(0);
+        let bytes = self.core.emit(self.c, gress, pkt, now, frame);
+        self.core.digest(self.c, pkt);
+        bytes
+    }
+}
+
+/// Returns the metadata of a gress.
+fn metadata_of(metadata: &TnaMetadata, gress: usize) -> &TnaGress {
+    match gress {
+        INGRESS => &metadata.ingress,
+        _ => &metadata.egress,
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The traffic manager: unicast, multicast, copies to the CPU, and mirrors.
+
+use super::ingress::NO_PORT;
+use super::{DROP_COPY_TO_CPU, DROP_PACKET, EGRESS, Tna, metadata_of};
+use crate::packet::{Descriptor, Front, Handoff, IngressOutcome, InstanceType, Packet};
+use crate::phv::Field;
+
+/// Returns the value of a field that a program need not declare.
+fn get(field: Option<Field>, pkt: &Packet) -> u64 {
+    field.map_or(0, |f| f.get64(&pkt.mem))
+}
+
+impl Tna<'_> {
+    /// Enqueues `next`, the bytes of the deparsed packet, and its copies as the metadata of `pkt` ask for.
+    pub(super) fn enqueue(
+        &mut self,
+        pkt: &Packet,
+        next: Box<Packet>,
+        drop: u64,
+        out: &mut Vec<Descriptor>,
+    ) -> IngressOutcome {
+        let tm = &self.metadata.for_tm;
+        let handoff = Handoff {
+            qid: get(tm.qid, pkt) as u8,
+            class_of_service: get(tm.ingress_cos, pkt) as u8,
+            bypasses_egress: get(tm.bypass_egress, pkt) != 0,
+            ..Handoff::default()
+        };
+        let port = tm.ucast_egress_port.get64(&pkt.mem);
+        let groups = [tm.mcast_grp_a, tm.mcast_grp_b].map(|group| get(group, pkt) as u32);
+        let copies_to_cpu = get(tm.copy_to_cpu, pkt) != 0 && drop & DROP_COPY_TO_CPU == 0;
+        if copies_to_cpu {
+            let handoff = Handoff {
+                class_of_service: get(tm.icos_for_copy_to_cpu, pkt) as u8,
+                ..handoff
+            };
+            let chip = self.metadata.chip;
+            let port = self.core.options.cpu_port.unwrap_or(chip.cpu_port());
+            let copy = self.copy(&next, handoff);
+            out.push(descriptor(copy, port, InstanceType::Replication));
+        }
+        let mut outcome = match copies_to_cpu {
+            true => IngressOutcome::Unicast,
+            false => IngressOutcome::Dropped,
+        };
+        if drop & DROP_PACKET != 0 {
+            self.core.pool.put(next);
+            return outcome;
+        }
+        if groups != [0, 0] {
+            let first = out.len();
+            for group in groups.into_iter().filter(|&group| group != 0) {
+                let copy = self.copy(&next, handoff);
+                self.multicast(copy, group, out);
+            }
+            outcome = IngressOutcome::Multicast(out.len() - first);
+        }
+        if port == NO_PORT {
+            self.core.pool.put(next);
+            return outcome;
+        }
+        let mut next = next;
+        next.handoff = handoff;
+        out.push(descriptor(next, port as u32, InstanceType::Normal));
+        IngressOutcome::Unicast
+    }
+
+    fn copy(&mut self, next: &Packet, handoff: Handoff) -> Box<Packet> {
+        let mut copy = self.core.pool.get();
+        copy.copy_from(next);
+        copy.handoff = handoff;
+        copy
+    }
+
+    fn multicast(&mut self, pkt: Box<Packet>, group: u32, out: &mut Vec<Descriptor>) {
+        let replicas = self.core.state.pre.group(group);
+        let mut is_first = true;
+        let replicas = replicas.as_deref().unwrap_or(&[]);
+        self.core.replicate(pkt, replicas, |mut copy, replica| {
+            copy.handoff.rid = replica.instance;
+            copy.handoff.is_first_replica = std::mem::take(&mut is_first);
+            out.push(descriptor(copy, replica.port, InstanceType::Replication));
+        });
+    }
+
+    /// Returns true if the packet asks for a mirror of what leaves the gress, instead of what entered it.
+    pub(super) fn mirrors_outgoing(&self, gress: usize, pkt: &Packet) -> bool {
+        match metadata_of(self.metadata, gress).mirror_io_select {
+            Some(f) => f.get64(&pkt.mem) != 0,
+            None => gress == EGRESS,
+        }
+    }
+
+    /// Enqueues the copies of a mirror session, if it exists.
+    pub(super) fn mirror(
+        &mut self,
+        (session, front): &(u32, Front),
+        frame: &[u8],
+        kind: InstanceType,
+        out: &mut Vec<Descriptor>,
+    ) {
+        let Some(session) = self.core.state.pre.session(*session) else {
+            return;
+        };
+        let mut copy = self.core.pool.get();
+        copy.reset(&self.c.layout.blank, front);
+        copy.frame.extend_from_slice(frame);
+        if session.truncate_to != 0 {
+            copy.frame.truncate(session.truncate_to as usize);
+        }
+        copy.len = copy.frame.len() as u32;
+        copy.handoff.class_of_service = session.class_of_service;
+        self.core
+            .replicate(copy, &session.replicas, |mut copy, replica| {
+                copy.handoff.rid = replica.instance;
+                let mut d = descriptor(copy, replica.port, kind);
+                d.priority = session.class_of_service;
+                out.push(d);
+            });
+    }
+}
+
+/// Makes the descriptor of a deparsed packet.
+fn descriptor(packet: Box<Packet>, egress_port: u32, instance_type: InstanceType) -> Descriptor {
+    Descriptor {
+        egress_port,
+        priority: packet.handoff.qid,
+        instance_type,
+        len: packet.len,
+        packet,
+    }
+}
