@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import os
 import socket
 import sys
 import tempfile
@@ -143,7 +145,16 @@ class Running:
         return left
 
 
+# Outside the ports that the kernel gives to connections, which could take a port before the switch does. Concurrent runs
+# begin at different ports.
+_PORTS = range(20_000, 32_000)
+_next_port = itertools.count(os.getpid() * 97)
+
+
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for number in itertools.islice(_next_port, len(_PORTS)):
+        port = _PORTS[number % len(_PORTS)]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise TargetError(f"no free port from {_PORTS.start} to {_PORTS.stop - 1}: end other switches")
