@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TNA and T2NA share. TOFINO_NATIVE_VERSION is 1 for TNA, and 2 for T2NA; __TARGET_TOFINO__ is the chip.
+// The common part of TNA and T2NA. TOFINO_NATIVE_VERSION is 1 for TNA, and 2 for T2NA; __TARGET_TOFINO__ is the chip.
 #ifndef _TOFINO_NATIVE_P4_
 #define _TOFINO_NATIVE_P4_
 
@@ -99,7 +99,7 @@ struct ingress_intrinsic_metadata_from_parser_t {
     bit<16> parser_err;
 }
 
-// What the ingress requests of the traffic manager.
+// Requests of the ingress to the traffic manager.
 struct ingress_intrinsic_metadata_for_tm_t {
     PortId_t ucast_egress_port;
     bit<1> bypass_egress;
@@ -402,8 +402,8 @@ extern Random<W> {
     W get();
 }
 
-// A function f of its operand's highest bits, by a table with the values for 15 to 0: shift 1 squares the operand, -1 takes
-// its square root, and `invert` its reciprocal; the result is 2^scale * f.
+// A function f of its operand's highest bits, by a table with the values for 15 to 0. Shift 1 squares the operand, -1 takes
+// its square root, and `invert` takes its reciprocal. The result is 2^scale * f.
 extern MathUnit<T> {
     MathUnit(bool invert, int<2> shift, int<6> scale,
              tuple<bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>,

@@ -124,6 +124,15 @@ pub enum DeclKind {
 }
 
 impl DeclKind {
+    /// Returns the run-time parameters of a control or a parser.
+    pub fn params(&self) -> &[Param] {
+        match self {
+            Self::Control(c) => &c.params,
+            Self::Parser(p) => &p.params,
+            _ => &[],
+        }
+    }
+
     /// Returns true if the declaration's name is a type.
     pub fn is_type(&self) -> bool {
         matches!(

@@ -56,6 +56,10 @@ pub struct Cli {
     #[arg(long = "p4runtime-format", value_name = "FORMAT", default_value = "binary", value_parser = ["binary", "json", "text"])]
     format: String,
 
+    /// Write the schema of BfRuntime (bf-rt.json), the description of the program's tables, to this file.
+    #[arg(long = "bf-rt-schema", value_name = "FILE")]
+    pub bfrt_schema: Option<PathBuf>,
+
     /// Search included files in this folder.
     #[arg(short = 'I', value_name = "DIR")]
     pub include: Vec<PathBuf>,

@@ -13,6 +13,7 @@
 //! | [`lower`] | instantiation, constant evaluation, inlining | [`ir::Lowered`] |
 //! | [`bmv2`] | BMv2 JSON | [`Output::json`] |
 //! | [`p4info`] | P4Info, and the tables' entries | [`Output::p4info`], [`Output::entries`] |
+//! | [`bfrt`] | the schema of BfRuntime, from P4Info | [`Output::bfrt`] |
 //!
 //! # Invariants
 //!
@@ -53,6 +54,7 @@
 
 mod annotation;
 mod ast;
+mod bfrt;
 mod bmv2;
 mod check;
 pub mod diag;
@@ -87,6 +89,8 @@ pub struct Options {
     pub emit_externs: bool,
     /// Omit P4Info, and the checks that only P4Info needs (unique names, known widths).
     pub without_p4info: bool,
+    /// Emit the schema of BfRuntime, which needs P4Info.
+    pub bfrt: bool,
 }
 
 /// The result of a compilation.
@@ -99,6 +103,8 @@ pub struct Output {
     pub entries: String,
     /// For Tofino, a lower bound on stages, with the steps that cause it; otherwise empty.
     pub report: String,
+    /// The schema of BfRuntime (`bf-rt.json`), if it was requested.
+    pub bfrt: Option<serde_json::Value>,
 }
 
 /// Stack size in bytes for the recursion over deeply nested programs, which can exceed a main thread's stack.
@@ -169,10 +175,13 @@ pub fn compile(
         return None;
     }
     let json = json.filter(|_| !diags.has_errors());
+    let bfrt = options.bfrt && !options.without_p4info;
+    let bfrt = bfrt.then(|| bfrt::emit(&p4info, &lowered));
     Some(Output {
         report,
         json,
         p4info,
         entries,
+        bfrt,
     })
 }

@@ -96,6 +96,7 @@ impl Job<'_> {
             architecture: self.cli.arch.clone(),
             emit_externs: self.cli.emit_externs,
             without_p4info,
+            bfrt: self.cli.bfrt_schema.is_some(),
             include_dirs: self.cli.include.clone(),
             defines: chip.into_iter().chain(defines).chain(undefines).collect(),
         }
@@ -157,7 +158,9 @@ impl Job<'_> {
         let error = |e| format!("error: {e}");
         let p4info_files = cli.p4info_files().map_err(error)?;
         let entries_files = cli.entries_files().map_err(error)?;
-        let options = self.options(p4info_files.is_empty() && entries_files.is_empty());
+        let needs_p4info =
+            !p4info_files.is_empty() || !entries_files.is_empty() || cli.bfrt_schema.is_some();
+        let options = self.options(!needs_p4info);
         let name = self.program.display().to_string();
         let result = compile(&name, text, &options, &self.sources, &self.diags);
         eprint!("{}", self.diags.render(&self.sources));
@@ -174,6 +177,9 @@ impl Job<'_> {
         for (path, format) in entries_files {
             let bytes = format.write(&output.entries, "p4.v1.WriteRequest");
             files.push((path.into(), bytes));
+        }
+        if let (Some(path), Some(schema)) = (&cli.bfrt_schema, &output.bfrt) {
+            files.push((path.clone(), format!("{schema:#}\n").into_bytes()));
         }
         if cli.dependencies.also {
             let path = cli.dependencies.file.clone();

@@ -153,7 +153,7 @@ impl Emitter<'_> {
             Some(ObjectArg::Object(hash)) => self.ir.objects[*hash].args.first(),
             _ => None,
         };
-        // Which member a packet gets is up to the target, so it may replace algorithms that it lacks.
+        // The target chooses the member, so it may replace algorithms that it lacks.
         let algorithm = match hash {
             Some(ObjectArg::Enum(name)) if name == "CRC16" => "crc16",
             Some(ObjectArg::Enum(name)) if name == "IDENTITY" => "identity",

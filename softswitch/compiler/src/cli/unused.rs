@@ -101,9 +101,6 @@ pub struct Unused {
     #[arg(long = "parser-inline-opt")]
     _inline: bool,
     /// only other targets have this file
-    #[arg(long = "bf-rt-schema", value_name = "FILE")]
-    _schema: Option<OsString>,
-    /// only other targets have this file
     #[arg(long = "context", value_name = "FILE")]
     _context: Option<OsString>,
     /// run the program in the debugger

@@ -3,7 +3,7 @@
 
 use super::value::Val;
 use super::{Lower, Place};
-use crate::ast::{CompositeKind, Decl, DeclKind, Param};
+use crate::ast::{CompositeKind, Decl, DeclKind};
 use crate::ir::{
     Architecture, Block, Ex, HeaderInstance, HeaderType, ObjectKind, SCALARS, STANDARD_METADATA,
     Scalar, St,
@@ -241,7 +241,7 @@ impl<'a> Lower<'a> {
     pub(super) fn bind_top(&mut self, block: usize, values: &[Val]) {
         let d = self.blocks[block].decl;
         let frame = self.blocks[block].frame.clone();
-        for (p, v) in params(d).iter().zip(values) {
+        for (p, v) in d.kind.params().iter().zip(values) {
             frame.set(p.id, v.clone());
         }
     }
@@ -296,13 +296,5 @@ impl<'a> Lower<'a> {
         for (n, _) in self.fields_of(ty).unwrap_or_default() {
             self.names.insert(n.to_string());
         }
-    }
-}
-
-pub(super) fn params(d: &Decl) -> &[Param] {
-    match &d.kind {
-        DeclKind::Control(c) => &c.params,
-        DeclKind::Parser(p) => &p.params,
-        _ => &[],
     }
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use num_traits::ToPrimitive;
 
-use super::program::params;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
@@ -57,7 +56,7 @@ pub(super) const MARKER: &str = "ingress_intrinsic_metadata_for_tm_t";
 /// Metadata of the ghost thread, which only T2NA declares.
 pub(super) const GHOST: Intrinsic = ("ghost_intrinsic_metadata_t", "gh_intr_md");
 
-/// What the lowering of TNA's externs keeps.
+/// State of the lowering of TNA's externs.
 #[derive(Default)]
 pub(super) struct State {
     /// Intrinsic metadata by the declaration of its type.
@@ -196,7 +195,7 @@ impl<'a> Lower<'a> {
     /// Returns the values of a block's parameters: `first`, then intrinsic metadata, of which a block may omit some.
     fn block_values(&mut self, block: usize, first: &[Val]) -> Vec<Val> {
         let decl = self.blocks[block].decl;
-        let others = params(decl).iter().skip(first.len());
+        let others = decl.kind.params().iter().skip(first.len());
         let types: Vec<Type> = others.map(|p| self.t.type_of(p.ty.id)).collect();
         let mut values = first.to_vec();
         for ty in types {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What TNA's deparsers send besides the packet: mirrored and resubmitted packets, and digests.
+//! The deparsers of TNA send mirrored and resubmitted packets, and digests, besides the packet.
 //!
 //! A field of the deparser's metadata selects each of them. On Tofino such a field is invalid until the program sets it, so
 //! 0 is a selection like any other. Here, a variable beside the field tells whether the program has set it.

@@ -98,7 +98,7 @@ impl<'a> Lower<'a> {
         })
     }
 
-    /// Refuses a call at another place than these.
+    /// Refuses a call outside these places.
     pub(super) fn allowed_in(&self, call: &Call<'a, '_>, places: &[Place]) {
         let owner = &self.ir.objects[call.object].extern_name;
         let what = format!("{owner}.{}", call.method());

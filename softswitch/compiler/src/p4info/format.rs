@@ -29,21 +29,30 @@ impl Format {
         }
     }
 
+    /// A message as JSON, in which maps are lists of their entries.
+    pub(crate) fn value(text: &str, message: &str) -> Value {
+        serde_json::to_value(parse(text, message)).expect("every message has JSON")
+    }
+
     /// A message in this format. `text` is that of [`crate::Output`], and `message` the name of its type.
     pub fn write(self, text: &str, message: &str) -> Vec<u8> {
         if self == Format::Text {
             return text.into();
         }
-        let message = pool()
-            .get_message_by_name(message)
-            .expect("the definitions have it");
-        let message =
-            DynamicMessage::parse_text_format(message, text).expect("the text is of this type");
+        let message = parse(text, message);
         match self {
             Format::Json => json(&message),
             _ => message.encode_to_vec(),
         }
     }
+}
+
+/// Parses a message in text format.
+fn parse(text: &str, message: &str) -> DynamicMessage {
+    let message = pool()
+        .get_message_by_name(message)
+        .expect("the definitions have it");
+    DynamicMessage::parse_text_format(message, text).expect("the text is of this type")
 }
 
 fn pool() -> &'static DescriptorPool {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Emits the BfRuntime schema (`bf-rt.json`), the description of a program's tables for clients of BfRuntime.
+//!
+//! The schema follows from P4Info, with the same names. Ids are those of P4Info; only their first byte, the kind of the
+//! object, differs for TNA, and there the name of the pipe precedes the names of tables. Each object is a table with key fields, data fields and actions.
+
+mod arrays;
+mod externs;
+mod ids;
+mod json;
+mod profile;
+mod table;
+mod types;
+
+use serde_json::{Value, json};
+
+use crate::ir::Lowered;
+use crate::p4info::Format;
+use ids::Ids;
+use json::{id, list, text};
+use types::Types;
+
+/// The version of the schema's format.
+const VERSION: &str = "1.0.0";
+
+/// Returns the schema of a program. `p4info` is its P4Info in text format.
+pub fn emit(p4info: &str, ir: &Lowered) -> Value {
+    let info = Format::value(p4info, "p4.config.v1.P4Info");
+    let schema = Schema::new(&info, ir);
+    let mut tables = schema.match_tables();
+    schema.profiles(&mut tables);
+    schema.arrays(&mut tables);
+    schema.externs(&mut tables);
+    let mut digests = schema.learn_filters();
+    if let Some(pipe) = externs::pipe(ir) {
+        for object in tables.iter_mut().chain(&mut digests) {
+            object["name"] = format!("{pipe}.{}", text(&object["name"])).into();
+        }
+    }
+    json!({"schema_version": VERSION, "tables": tables, "learn_filters": digests})
+}
+
+/// P4Info, by which objects find each other.
+struct Schema<'a> {
+    info: &'a Value,
+    ir: &'a Lowered<'a>,
+    types: Types<'a>,
+    ids: Ids,
+}
+
+impl<'a> Schema<'a> {
+    fn new(info: &'a Value, ir: &'a Lowered<'a>) -> Self {
+        Self {
+            info,
+            ir,
+            types: Types::new(&info["typeInfo"]),
+            ids: Ids::of(ir.architecture),
+        }
+    }
+
+    /// Returns the object of a list with an id.
+    fn object(&self, kind: &str, wanted: u64) -> Option<&'a Value> {
+        list(&self.info[kind]).find(|object| id(object) == wanted)
+    }
+
+    /// Returns the digests.
+    fn learn_filters(&self) -> Vec<Value> {
+        let digests = list(&self.info["digests"]);
+        let filter = |digest: &Value| {
+            let fields = self.types.fields(&digest["typeSpec"]);
+            let fields = fields.iter().zip(1..).map(|(field, id)| field.json("", id));
+            json!({
+                "name": text(&digest["preamble"]["name"]),
+                "id": self.ids.digest(id(digest)),
+                "annotations": json::annotations(&digest["preamble"]),
+                "fields": fields.collect::<Vec<_>>(),
+            })
+        };
+        digests.map(filter).collect()
+    }
+}
