@@ -48,7 +48,7 @@ pub struct Descriptor {
     pub(crate) packet: Box<Packet>,
 }
 
-/// What the traffic manager of TNA passes to egress besides the packet.
+/// Data of the traffic manager of TNA for egress, besides the packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Handoff {
     /// Replication id.

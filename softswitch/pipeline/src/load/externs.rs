@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads the calls of the methods of the extern objects of PSA and TNA.
 
+use num_traits::Zero;
+
 use super::call::Call;
 use super::cursor::Cursor;
 use super::expr::find;
 use super::extern_objects::Object;
-use super::filters;
-use num_traits::Zero;
-
+use super::filter_calls;
 use crate::error::LoadError;
 use crate::program::hash::Hash;
 use crate::program::op::{Op, SumStep};
@@ -118,13 +118,13 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             let Object::Filter(filter) = object()? else {
                 return Err(mistyped());
             };
-            filters::execute(call, filter)?
+            filter_calls::execute(call, filter)?
         }
         "_MathUnit_execute" => {
             let Object::Math(unit) = object()? else {
                 return Err(mistyped());
             };
-            filters::calculate(call, &externs.math_units[unit])?
+            filter_calls::calculate(call, &externs.math_units[unit])?
         }
         _ => {
             let of_psa = name.strip_prefix("_InternetChecksum_");

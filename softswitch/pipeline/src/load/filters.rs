@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the filters and math units of TNA, and calls of them.
+//! Loads the filters and math units of TNA.
 
 use num_traits::ToPrimitive;
 
-use super::call::Call;
+use super::attributes::{attribute, cells, to_u64};
 use super::cursor::Cursor;
-use super::extern_objects::{attribute, cells, to_u64};
 use crate::error::LoadError;
 use crate::info::{FilterInfo, Info, TableId};
-use crate::phv::mask64;
 use crate::program::math_unit::MathUnit;
-use crate::program::op::{FilterCall, FilterOutput, MathCall, Op};
+use crate::program::op::FilterOutput;
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -20,9 +18,9 @@ const DIRECT: [&str; 2] = ["DirectLpf", "DirectWred"];
 /// A filter: its number, and the kind of its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
-    number: u32,
-    output: FilterOutput,
-    is_direct: bool,
+    pub(super) number: u32,
+    pub(super) output: FilterOutput,
+    pub(super) is_direct: bool,
 }
 
 /// Loads an object of a type that ends with `Lpf` or `Wred`.
@@ -85,28 +83,6 @@ fn is_direct(json: &Cursor) -> Result<bool> {
     Ok(DIRECT.contains(&json.get("type").str()?))
 }
 
-/// Compiles the call of a filter: this, the index unless it is direct, the value, the result.
-pub(super) fn execute(call: &Call, filter: Filter) -> Result<Op> {
-    let s = &call.scope;
-    let (index, value, to) = match filter.is_direct {
-        true => {
-            let [_, value, to] = call.arity()?;
-            (None, value, to)
-        }
-        false => {
-            let [_, index, value, to] = call.arity()?;
-            (Some(s.index(index)?), value, to)
-        }
-    };
-    Ok(Op::Filter(Box::new(FilterCall {
-        filter: filter.number,
-        output: filter.output,
-        index,
-        value: s.low64(value)?,
-        to: call.target(to)?.0,
-    })))
-}
-
 /// Loads a math unit.
 pub(super) fn math_unit(json: &Cursor) -> Result<MathUnit> {
     let number = |name: &str| {
@@ -129,16 +105,4 @@ pub(super) fn math_unit(json: &Cursor) -> Result<MathUnit> {
         scale: number("scale")?,
         table,
     })
-}
-
-/// Compiles the call of a math unit: this, the value, the result.
-pub(super) fn calculate(call: &Call, unit: &MathUnit) -> Result<Op> {
-    let [_, value, to] = call.arity()?;
-    let (to, width) = call.target(to)?;
-    Ok(Op::Math(Box::new(MathCall {
-        unit: unit.clone(),
-        value: call.scope.low64(value)?,
-        to,
-        max: mask64(width.min(64)),
-    })))
 }

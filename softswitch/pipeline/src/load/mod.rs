@@ -3,6 +3,7 @@
 
 mod action;
 pub(crate) mod architecture;
+mod attributes;
 mod call;
 mod control;
 mod cursor;
@@ -11,6 +12,7 @@ mod entries;
 mod expr;
 mod extern_objects;
 mod externs;
+mod filter_calls;
 mod filters;
 mod headers;
 mod parser;

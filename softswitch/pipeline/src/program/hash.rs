@@ -77,7 +77,7 @@ impl Hash {
         })
     }
 
-    /// Returns the algorithm of this name in TNA. `random` is a hash that nobody can predict, but the same for the same
+    /// Returns the algorithm of this name in TNA. `random` is an unpredictable hash, but always the same for the same
     /// input.
     pub(crate) fn by_name_in_tna(name: &str) -> Option<Self> {
         Some(match name {

@@ -7,7 +7,7 @@ const MANTISSA_BITS: i32 = 4;
 /// A math unit: the value of each mantissa, and what becomes of the exponent.
 #[derive(Debug, Clone)]
 pub(crate) struct MathUnit {
-    /// Whether the exponent is negated.
+    /// True to negate the exponent.
     pub(crate) is_inverted: bool,
     /// 1 doubles the exponent, -1 halves it.
     pub(crate) shift: i32,

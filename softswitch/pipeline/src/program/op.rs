@@ -55,7 +55,7 @@ pub(crate) enum FilterOutput {
 pub(crate) struct FilterCall {
     pub(crate) filter: u32,
     pub(crate) output: FilterOutput,
-    /// The cell; that of the matched entry if there is none.
+    /// The index of the cell; `None` for the cell of the matched entry.
     pub(crate) index: Option<Node<u64>>,
     pub(crate) value: Node<u64>,
     pub(crate) to: Target,

@@ -68,7 +68,7 @@ pub(crate) struct TnaGress {
     pub(crate) global_tstamp: Option<Field>,
     pub(crate) parser_err: Option<Field>,
     pub(crate) drop_ctl: Field,
-    /// Whether the mirrored packet is the outgoing one (Tofino 2).
+    /// True to mirror the outgoing packet instead of the incoming one (Tofino 2).
     pub(crate) mirror_io_select: Option<Field>,
 }
 

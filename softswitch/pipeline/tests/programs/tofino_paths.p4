@@ -15,7 +15,7 @@ header command_t {
     bit<16> value;
 }
 
-// What ingress hands to egress: the first byte of every packet that egress parses.
+// Data from ingress for egress: the first byte of every packet that egress parses.
 header bridged_t {
     bit<8> kind;
     bit<16> handed;
@@ -32,7 +32,7 @@ header resubmitted_t {
     bit<48> rest;
 }
 
-// What egress saw.
+// The metadata that egress saw.
 header trail_t {
     bit<8> kind;
     bit<8> round;

@@ -34,7 +34,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the metadata of a port that were set; empty if there are none.
+    /// Returns the metadata of a port that were set, possibly empty.
     pub fn port_metadata(&self, port: u32) -> &[u8] {
         let metadata = self.core.state.port_metadata.get(&port);
         metadata.map_or(&[], Vec::as_slice)
