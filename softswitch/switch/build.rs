@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the interface definitions of P4Runtime and of packets with protox, so that no `protoc` is needed.
+//! Compiles the interface definitions of P4Runtime, BfRuntime and packets with protox, so that no `protoc` is needed.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let files = protox::compile(
-        ["p4/v1/p4runtime.proto", "p4/bm/dataplane_interface.proto"],
+        [
+            "p4/v1/p4runtime.proto",
+            "p4/bm/dataplane_interface.proto",
+            "bfrt/bfruntime.proto",
+        ],
         ["proto"],
     )?;
     tonic_prost_build::configure()

@@ -95,6 +95,7 @@ impl Server {
                 keeps_program: false,
             },
             None,
+            None,
         );
         let device = Arc::new(device);
         let mut client = P4RuntimeClient::new(Service::server(Arc::clone(&device)));

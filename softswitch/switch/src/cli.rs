@@ -117,6 +117,14 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "loopback")]
     pub dp_grpc_server_addr: Option<Address>,
 
+    /// Address of the BfRuntime server [default for programs of TNA: 0.0.0.0:50052]
+    #[arg(long, value_name = "ADDRESS")]
+    pub bfrt_grpc_server_addr: Option<Address>,
+
+    /// The BfRuntime schema of the initial program: bf-rt.json from softswitch-p4c --bf-rt-schema
+    #[arg(long, value_name = "FILE", requires = "program")]
+    pub bfrt_schema: Option<PathBuf>,
+
     /// Accepted: controllers can replace the program in any case
     #[arg(long, conflicts_with = "disable_swap")]
     pub enable_swap: bool,

@@ -3,6 +3,7 @@
 //! P4Runtime server. It replaces BMv2's `simple_switch_grpc`.
 
 pub mod address;
+pub mod bfrt;
 pub mod cli;
 pub mod coverage;
 pub mod dataplane;

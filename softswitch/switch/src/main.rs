@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ports::Ports;
-use softswitch::address::NanomsgAddress;
+use softswitch::address::{Address, NanomsgAddress};
+use softswitch::bfrt;
 use softswitch::cli::Options;
 use softswitch::coverage::CoverageFile;
 use softswitch::dataplane::PortSetup;
@@ -24,6 +25,9 @@ use softswitch::trace::TraceLog;
 use softswitch::{thrift, tls};
 use softswitch_pipeline::FORMAT_VERSION;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// The default address of the BfRuntime server; the port is the one of Tofino's drivers.
+const BFRT_ADDRESS: &str = "0.0.0.0:50052";
 
 fn main() -> ExitCode {
     let options = Options::from_args(std::env::args_os()).unwrap_or_else(|error| error.exit());
@@ -83,6 +87,9 @@ async fn serve(config: Config, feeds: Option<(Vec<Feed>, u64)>) -> anyhow::Resul
     if let Some(address) = &switch.packets_address {
         println!("dp-grpc-server-addr={address}");
     }
+    if let Some(address) = &switch.bfrt_address {
+        println!("bfrt-grpc-server-addr={address}");
+    }
     if let Some(server) = &switch.thrift {
         println!("thrift-addr={}", server.address());
     }
@@ -137,10 +144,13 @@ fn configure(
         cpu_port: options.cpu_port,
         ..softswitch_pipeline::Options::default()
     };
+    let program = program.transpose()?;
+    let bfrt = bfrt(&options, program.as_ref())?;
     Ok(Config {
+        bfrt,
         threads: options.threads(),
         device_id: options.device_id,
-        program: program.transpose()?,
+        program,
         ports,
         cpu_port: options.cpu_port,
         options: options.limits.apply(pipeline),
@@ -154,6 +164,28 @@ fn configure(
         coverage: coverage.transpose()?,
         ..Config::new(options.grpc_server_addr)
     })
+}
+
+/// Returns the configuration of the BfRuntime server, which programs for TNA have by default.
+fn bfrt(
+    options: &Options,
+    program: Option<&LoadedProgram>,
+) -> anyhow::Result<Option<bfrt::Config>> {
+    let is_tna = program.is_some_and(|program| bfrt::is_tna(&program.json));
+    let given = options.bfrt_grpc_server_addr.clone();
+    let default = || is_tna.then(|| Address::Tcp(BFRT_ADDRESS.into()));
+    let Some(address) = given.or_else(default) else {
+        return Ok(None);
+    };
+    let schema = options.bfrt_schema.as_ref().map(|path| {
+        let text = path.display();
+        std::fs::read(path).with_context(|| format!("--bfrt-schema: cannot read {text}"))
+    });
+    Ok(Some(bfrt::Config {
+        address,
+        program: options.program.clone(),
+        schema: schema.transpose()?,
+    }))
 }
 
 /// Binds the address of notifications. If BMv2's default address is not available, the switch starts without it, because

@@ -3,6 +3,10 @@
 
 #![allow(missing_docs, clippy::all, clippy::pedantic)]
 
+pub mod bfrt {
+    tonic::include_proto!("bfrt_proto");
+}
+
 pub mod google {
     pub mod rpc {
         tonic::include_proto!("google.rpc");

@@ -16,6 +16,8 @@ use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
+use crate::bfrt::hub::Hub;
+use crate::bfrt::{self, Bfrt};
 use crate::coverage::CoverageFile;
 use crate::dataplane::{
     Ends, Engine, Handle, Observers, PacketStream, PortControl, PortSetup, Setup,
@@ -25,7 +27,7 @@ use crate::log::PacketLog;
 use crate::metrics::Metrics;
 use crate::notifications::Notifications;
 use crate::p4rt::deployment::{LoadedProgram, Target};
-use crate::p4rt::device::Device;
+use crate::p4rt::device::{Device, EventListener};
 use crate::p4rt::service::Service;
 use crate::packet_service::PacketService;
 use crate::thrift;
@@ -65,6 +67,8 @@ pub struct Config {
     pub metrics: Option<Address>,
     /// The Thrift server, if any.
     pub thrift: Option<thrift::Config>,
+    /// The BfRuntime server, if any.
+    pub bfrt: Option<bfrt::Config>,
     /// BMv2's notifications, if enabled.
     pub notifications: Option<Notifications>,
     /// The output for packet traces, if enabled.
@@ -95,6 +99,7 @@ impl Config {
             tls: None,
             metrics: None,
             thrift: None,
+            bfrt: None,
             notifications: None,
             trace: None,
             log: None,
@@ -111,6 +116,8 @@ pub struct Switch {
     pub metrics_address: Option<Address>,
     /// Address of the service of packets.
     pub packets_address: Option<Address>,
+    /// Address of the BfRuntime server.
+    pub bfrt_address: Option<Address>,
     /// The counters.
     pub metrics: Metrics,
     /// The Thrift server.
@@ -140,6 +147,16 @@ impl Switch {
             Some(address) => Some(address.bind().await.context("--metrics-addr")?),
             None => None,
         };
+        let bfrt_listener = match &config.bfrt {
+            Some(config) => Some(
+                config
+                    .address
+                    .bind()
+                    .await
+                    .context("--bfrt-grpc-server-addr")?,
+            ),
+            None => None,
+        };
         let (events, events_rx) = mpsc::channel(EVENT_BACKLOG);
         let engine = Engine::new(Setup {
             ports: config.ports,
@@ -165,16 +182,24 @@ impl Switch {
             keeps_program: config.keeps_program,
         };
         let ports = engine.port_control();
+        let views = engine.ports();
         let dataplane_ends = engine.spawn()?;
+        let hub = config.bfrt.is_some().then(Arc::<Hub>::default);
         let device = Arc::new(Device::new(
             config.device_id,
             Arc::clone(&dataplane),
             target,
             config.notifications,
+            hub.clone().map(|hub| hub as Arc<dyn EventListener>),
         ));
-        if let Some(program) = config.program {
-            let deployment = device.deployment_of(program);
-            device.run(Arc::new(deployment));
+        let bfrt = hub.map(|hub| {
+            let device = Arc::clone(&device);
+            Arc::new(Bfrt::new(device, hub, ports.clone(), views))
+        });
+        match (config.program, &bfrt, &config.bfrt) {
+            (Some(program), Some(bfrt), Some(config)) => bfrt.start(config, program)?,
+            (Some(program), ..) => device.run(Arc::new(device.deployment_of(program))),
+            (None, ..) => {}
         }
         let mut tasks = Vec::new();
         if device.notifications.is_some() {
@@ -202,11 +227,21 @@ impl Switch {
             }));
             address
         });
+        let bfrt_address = bfrt.zip(bfrt_listener).map(|(state, (listener, address))| {
+            let router = Server::builder().add_service(bfrt::Service::server(state));
+            tasks.push(tokio::spawn(async move {
+                if let Err(error) = serve(router, listener, false).await {
+                    tracing::error!("the BfRuntime server failed: {error}: restart the switch");
+                }
+            }));
+            address
+        });
         let server = tokio::spawn(serve_grpc(server, device, grpc_listener, has_tls));
         Ok(Self {
             grpc,
             metrics_address,
             packets_address,
+            bfrt_address,
             metrics,
             thrift,
             dataplane,
@@ -241,6 +276,7 @@ impl Switch {
             grpc,
             metrics_address,
             packets_address,
+            bfrt_address,
             thrift,
             ..
         } = self;
@@ -249,7 +285,10 @@ impl Switch {
         while dataplane_ends.recv().await.is_some() {}
         dataplane.save_coverage();
         grpc.clean_up();
-        for address in [metrics_address, packets_address].into_iter().flatten() {
+        for address in [metrics_address, packets_address, bfrt_address]
+            .into_iter()
+            .flatten()
+        {
             address.clean_up();
         }
     }

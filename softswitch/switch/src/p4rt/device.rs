@@ -2,6 +2,7 @@
 //! The P4Runtime device: its configs, its controllers, and the messages to and from them.
 
 mod events;
+mod listener;
 mod requests;
 
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ use crate::proto::p4::v1::{
     MasterArbitrationUpdate, StreamMessageResponse, stream_message_response::Update as Message,
 };
 
+pub use listener::EventListener;
+
 /// Maximum number of packets, digests and time-outs that wait for a controller; further ones are dropped.
 const STREAM_BACKLOG: usize = 8192;
 
@@ -39,6 +42,8 @@ pub struct Device {
     pub digests: Mutex<DigestBuffers>,
     /// BMv2's notifications, if enabled.
     pub notifications: Option<Notifications>,
+    /// Another control plane that receives events.
+    listener: Option<Arc<dyn EventListener>>,
     target: Target,
     configs: RwLock<Configs>,
     changed: Notify,
@@ -81,6 +86,7 @@ impl Device {
         dataplane: Arc<Handle>,
         target: Target,
         notifications: Option<Notifications>,
+        listener: Option<Arc<dyn EventListener>>,
     ) -> Self {
         Self {
             arbitration: Mutex::new(Arbitration::new(id)),
@@ -88,6 +94,7 @@ impl Device {
             writes: Mutex::default(),
             digests: Mutex::default(),
             notifications,
+            listener,
             target,
             configs: RwLock::default(),
             changed: Notify::new(),

@@ -5,6 +5,7 @@ mod common;
 
 mod arbitration;
 mod batches;
+mod bfrt;
 mod config;
 mod constraints;
 mod coverage;

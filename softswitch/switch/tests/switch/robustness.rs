@@ -314,7 +314,13 @@ fn device_works_without_sockets_or_runtime() {
         packet_stream: None,
     };
     let dataplane = Engine::new(setup).unwrap().handle();
-    let device = Device::new(crate::common::DEVICE, dataplane, Target::default(), None);
+    let device = Device::new(
+        crate::common::DEVICE,
+        dataplane,
+        Target::default(),
+        None,
+        None,
+    );
     let (client, sender, mut receiver) = device.open_stream();
     let election_id = Some(crate::common::uint128(1));
     let arbitration = p4::MasterArbitrationUpdate {

@@ -95,14 +95,14 @@ impl Device {
 
     /// Returns the deployment whose idle entries are reported.
     fn with_idle_timeouts(&self) -> Option<Arc<Deployment>> {
-        let deployment = match self.notifications {
-            Some(_) => self.running(),
-            None => self.committed(),
+        let deployment = match self.notifications.is_some() || self.listener.is_some() {
+            true => self.running(),
+            false => self.committed(),
         };
         deployment.filter(|d| d.has_idle_timeouts())
     }
 
-    /// Notifies the controllers and the subscribers of [`notifications`](crate::notifications) of idle entries.
+    /// Notifies the controllers, the subscribers of [`notifications`](crate::notifications) and the listener of idle entries.
     fn notify_idle(&self) {
         let Some(deployment) = self.with_idle_timeouts() else {
             return;
@@ -114,6 +114,9 @@ impl Device {
         }
         if let Some(notifications) = &self.notifications {
             notifications.age(deployment.pipeline(), &idle);
+        }
+        if let Some(listener) = &self.listener {
+            listener.age(deployment.pipeline(), &idle, now);
         }
         let table_entry = deployment.encode_idle_entries(&idle, now);
         let timestamp = epoch_nanos();
@@ -135,6 +138,9 @@ impl Device {
     fn digests(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
         if let Some(notifications) = &self.notifications {
             notifications.learn(pipeline, digests, self.dataplane.now());
+        }
+        if let Some(listener) = &self.listener {
+            listener.learn(pipeline, digests);
         }
         let Some(deployment) = self.current(pipeline) else {
             return;

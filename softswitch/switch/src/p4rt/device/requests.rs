@@ -77,12 +77,21 @@ impl Device {
         } = &request;
         let role = self.check_primary(*device_id, role, *role_id, *election_id)?;
         role.check_pushes_pipeline()?;
+        self.check_replaceable()?;
+        self.carry_out(request)
+    }
+
+    /// Checks that clients may replace the program.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION if the switch keeps its initial program.
+    pub fn check_replaceable(&self) -> Result<(), Status> {
         if self.target.keeps_program {
             return Err(Status::failed_precondition(
                 "the switch keeps its program: start it without --disable-swap",
             ));
         }
-        self.carry_out(request)
+        Ok(())
     }
 
     fn check_primary(

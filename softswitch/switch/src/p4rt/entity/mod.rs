@@ -31,7 +31,7 @@ use super::schema::{Objects, Schema};
 use crate::dataplane::SharedPipeline;
 use crate::proto::p4::v1::{Entity, Index, Update, entity::Entity as Kind, update};
 
-pub use table::{decode_name as decode_entry_name, encode_idle_entry};
+pub use table::{EntryBefore, decode_name as decode_entry_name, encode_idle_entry};
 
 /// The state that an op changes.
 pub struct Context<'a> {
@@ -47,12 +47,12 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Returns the previous state, if it is needed to undo the change.
-    fn before<T>(&self, look: impl FnOnce(&Pipeline, &Notes) -> T) -> Option<T> {
+    pub fn before<T>(&self, look: impl FnOnce(&Pipeline, &Notes) -> T) -> Option<T> {
         self.undo.as_ref().map(|_| look(self.pipeline, self.notes))
     }
 
     /// Records how to undo a change.
-    fn undo(&mut self, op: impl FnOnce(&mut Context<'_>) -> P4Result<()> + Send + 'static) {
+    pub fn undo(&mut self, op: impl FnOnce(&mut Context<'_>) -> P4Result<()> + Send + 'static) {
         if let Some(ops) = &mut self.undo {
             ops.push(Box::new(op));
         }

@@ -15,6 +15,7 @@ use crate::p4rt::notes::EntryNote;
 use crate::p4rt::schema::{Schema, Table};
 use crate::proto::p4::v1::{TableEntry, update::Type};
 
+pub use entry::Before as EntryBefore;
 pub use read::{encode_idle_entry, read, read_with};
 
 /// The messages of `simple_switch_grpc`. Tests of p4-guide compare them word by word.

@@ -2,6 +2,7 @@
 //! A switch in the test's process: controllers connect over gRPC, and its ports are sockets instead of network
 //! interfaces.
 
+pub mod bfrt;
 pub mod features;
 pub mod network;
 pub mod port;

@@ -161,14 +161,18 @@ fn check_one_shot(notes: &mut Notes, profile: &Profile, old: u64, new: &OneShot)
 }
 
 /// The previous state of an entry.
-struct Before {
+pub struct Before {
     state: EntryState,
     direct: direct::Before,
     note: EntryNote,
 }
 
 impl Before {
-    fn look(p: &Pipeline, notes: &Notes, table: TableId, key: &EntryKey) -> P4Result<Self> {
+    /// Returns the present state.
+    ///
+    /// # Errors
+    /// NOT_FOUND if the entry does not exist.
+    pub fn look(p: &Pipeline, notes: &Notes, table: TableId, key: &EntryKey) -> P4Result<Self> {
         Ok(Self {
             state: p.entry(table, key)?,
             direct: direct::Before::look(p, table, Some(key))?,
@@ -177,14 +181,20 @@ impl Before {
     }
 
     /// Undoes a deletion.
-    fn insert(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
+    ///
+    /// # Errors
+    /// If the entry exists again.
+    pub fn insert(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
         let (entry, hit) = (self.state.entry.clone(), self.state.last_hit);
         cx.pipeline.insert_entry(table, entry, hit)?;
         self.restore_rest(cx, table)
     }
 
     /// Undoes a modification.
-    fn restore(self, cx: &mut Context<'_>, table: TableId, is_const: bool) -> P4Result<()> {
+    ///
+    /// # Errors
+    /// If the entry does not exist any more.
+    pub fn restore(self, cx: &mut Context<'_>, table: TableId, is_const: bool) -> P4Result<()> {
         if !is_const {
             let (entry, hit) = (self.state.entry.clone(), self.state.last_hit);
             cx.pipeline.modify_entry(table, entry, hit)?;

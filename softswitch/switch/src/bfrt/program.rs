@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program with its schema and its state, as clients see them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value as Json;
+
+use super::fixed;
+use super::link::{Object, Objects};
+use super::schema::{Schema, Table};
+use super::state::State;
+use super::target::PIPES;
+use crate::p4rt::deployment::{Deployment, LoadedProgram};
+use crate::p4rt::error::P4Result;
+use crate::proto::bfrt::forwarding_pipeline_config::Profile;
+use crate::proto::bfrt::{
+    ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, NonP4Config,
+};
+
+/// The name of the profile of the initial program.
+const PROFILE: &str = "pipe";
+
+/// The kind of the table of ports.
+const PORTS: &str = "PortConfigure";
+
+/// A program that clients can bind to.
+#[derive(Debug)]
+pub struct Program {
+    /// The schema, with the tables that do not depend on the program.
+    pub schema: Schema,
+    objects: Objects,
+    config: ForwardingPipelineConfig,
+    fixed: Json,
+    /// The pipeline.
+    pub deployment: Arc<Deployment>,
+    /// The state outside the pipeline. Locked before the pipeline.
+    pub state: Mutex<State>,
+}
+
+/// A program whose schema was checked.
+pub struct Checked {
+    schema: Schema,
+    objects: Objects,
+    config: ForwardingPipelineConfig,
+    fixed: Json,
+}
+
+/// Returns the architecture that the JSON of a program names.
+fn architecture(json: &str) -> Option<String> {
+    let json: Json = serde_json::from_str(json).ok()?;
+    Some(json["__meta__"]["architecture"].as_str()?.to_owned())
+}
+
+/// Returns true for the JSON of a program for TNA.
+pub fn is_tna(json: &str) -> bool {
+    architecture(json).is_some_and(|name| fixed::family(Some(&name)).starts_with("tf"))
+}
+
+impl Checked {
+    /// Checks the schema of a program.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the schema is invalid.
+    pub fn new(config: ForwardingPipelineConfig, program: &LoadedProgram) -> P4Result<Self> {
+        let mut schema = Schema::parse(&config.bfruntime_info)?;
+        let architecture = architecture(&program.json);
+        let fixed = fixed::schema(fixed::family(architecture.as_deref()));
+        schema.add(&fixed)?;
+        Ok(Self {
+            objects: Objects::link(&schema, program.program.info()),
+            schema,
+            config,
+            fixed,
+        })
+    }
+
+    /// Returns the program with its state.
+    pub fn deploy(self, deployment: Arc<Deployment>) -> Program {
+        Program {
+            schema: self.schema,
+            objects: self.objects,
+            config: self.config,
+            fixed: self.fixed,
+            deployment,
+            state: Mutex::default(),
+        }
+    }
+}
+
+/// Returns the config of an initial program, which has the name of its file.
+pub fn initial_config(path: &Path, json: &str, schema: Vec<u8>) -> ForwardingPipelineConfig {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    ForwardingPipelineConfig {
+        p4_name: name.into_owned(),
+        bfruntime_info: schema,
+        profiles: vec![Profile {
+            profile_name: PROFILE.into(),
+            context: vec![],
+            binary: json.into(),
+            pipe_scope: (0..PIPES).collect(),
+        }],
+    }
+}
+
+impl Program {
+    /// Takes over the settings of ports from an earlier program.
+    pub fn keep_ports(&self, earlier: &Program) {
+        let tables = self.schema.tables.values();
+        let mut ports = tables.filter(|table| table.kind == PORTS);
+        if let Some(table) = ports.next()
+            && let Some(entries) = earlier.state.lock().entries.get(&table.id)
+        {
+            self.state.lock().entries.insert(table.id, entries.clone());
+        }
+    }
+
+    /// Returns the program's name.
+    pub fn name(&self) -> &str {
+        &self.config.p4_name
+    }
+
+    /// Returns the object that a table stands for.
+    pub fn object(&self, table: &Table) -> &Object {
+        self.objects
+            .tables
+            .get(&table.id)
+            .unwrap_or(&Object::Missing)
+    }
+
+    /// Returns the id of a digest and the ids of its fields, by its number in the program.
+    pub fn digest(&self, id: u32) -> Option<&(u32, Vec<u32>)> {
+        self.objects.digests.get(&id)
+    }
+
+    /// Returns the match-action table with a number in the program.
+    pub fn match_table(&self, id: softswitch_pipeline::TableId) -> Option<&Table> {
+        let mut objects = self.objects.tables.iter();
+        let (table, _) =
+            objects.find(|(_, object)| matches!(object, Object::Match(table) if table.id == id))?;
+        self.schema.tables.get(table)
+    }
+
+    /// Returns the config, for clients.
+    pub fn response(&self) -> GetForwardingPipelineConfigResponse {
+        GetForwardingPipelineConfigResponse {
+            config: vec![self.config.clone()],
+            non_p4_config: Some(NonP4Config {
+                bfruntime_info: self.fixed.to_string().into_bytes(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tables: updates and reads of one kind of object per file.
+
+pub mod attributes;
+mod counters;
+mod device;
+mod entries;
+mod filters;
+mod groups;
+mod members;
+mod meters;
+mod mirror;
+mod multicast;
+mod ports;
+mod registers;
+mod stored;
+mod value_sets;
+mod view;
+
+use softswitch_pipeline::EntryKey;
+
+use super::data::{Data, Filter};
+use super::key::Key;
+use super::link::{Fixed, Object};
+use super::program::Program;
+use super::schema::Table;
+use super::state::State;
+use super::target::{ALL_PIPES, PIPES};
+use crate::dataplane::{PortControl, PortView};
+use crate::p4rt::entity::Context;
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::proto::bfrt::PortStatusChgNotification;
+use crate::proto::bfrt::update::Type;
+
+pub use entries::encode_key as encode_entry_key;
+
+/// A decoded update of a table.
+#[derive(Debug)]
+pub struct Update<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The kind of change.
+    pub operation: Type,
+    /// The entry; `None` for all entries, or for the default entry.
+    pub key: Option<Key>,
+    /// The new data.
+    pub data: Data,
+    /// It applies to the default entry.
+    pub is_default: bool,
+    /// The elements of lists are removed, not added.
+    pub removes: bool,
+    /// A modification resets counters that it does not contain.
+    pub resets_counters: bool,
+}
+
+impl Update<'_> {
+    /// Returns the key.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT without one.
+    fn key(&self) -> P4Result<&Key> {
+        let key = self.key.as_ref();
+        key.ok_or_else(|| self.invalid("missing key"))
+    }
+
+    fn invalid(&self, reason: &str) -> P4Error {
+        P4Error::invalid(format!("table {}: {reason}", self.table.name))
+    }
+
+    fn unsupported(&self) -> P4Error {
+        let (name, operation) = (&self.table.name, self.operation.as_str_name());
+        P4Error::unimplemented(format!("table {name}: {operation} is not supported"))
+    }
+}
+
+/// A decoded read of a table.
+#[derive(Debug)]
+pub struct Query<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The entry; `None` for all entries, or for the default entry.
+    pub key: Option<Key>,
+    /// The handle of the entry, instead of its key.
+    pub handle: Option<u32>,
+    /// It applies to the default entry.
+    pub is_default: bool,
+    /// The fields.
+    pub filter: Filter,
+}
+
+/// An entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The key; `None` for the default entry.
+    pub key: Option<Key>,
+    /// The data.
+    pub data: Data,
+}
+
+/// The state that updates and reads use.
+pub struct Access<'a, 'b> {
+    /// The program.
+    pub program: &'a Program,
+    /// The pipeline.
+    pub cx: &'a mut Context<'b>,
+    /// The state outside the pipeline.
+    pub state: &'a mut State,
+    /// The ports.
+    pub ports: &'a Ports,
+    /// Ports that were enabled or disabled.
+    pub port_changes: Vec<PortStatusChgNotification>,
+}
+
+/// The device's ports.
+pub struct Ports {
+    /// The attached ports.
+    pub control: PortControl,
+    /// The counters of the ports that were attached at the start.
+    pub views: Vec<PortView>,
+}
+
+/// The result of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It was made.
+    Made,
+    /// An entry to insert existed and was modified.
+    Modified,
+}
+
+impl Access<'_, '_> {
+    /// Checks the pipe of an update, or of a read of the control plane's own state. A pipe can be named only if the table's
+    /// entries differ between pipes.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the pipe does not exist, or the table does not have entries of its own in each pipe.
+    pub fn check_pipe(&self, table: &Table, pipe: u32) -> P4Result<()> {
+        if pipe == ALL_PIPES || !matches!(self.program.object(table), Object::Match(_)) {
+            return Ok(());
+        }
+        let is_symmetric = attributes::is_symmetric(self.state, table.id);
+        if pipe < PIPES && !is_symmetric {
+            return Ok(());
+        }
+        let name = &table.name;
+        let message = format!("table {name}: its entries are the same in all pipes: use all pipes");
+        Err(P4Error::invalid(message))
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// Why it was refused; nothing has changed then.
+    pub fn write(&mut self, update: &Update<'_>) -> P4Result<Done> {
+        if update.operation == Type::InsertOrModify {
+            return self.insert_or_modify(update);
+        }
+        match self.program.object(update.table) {
+            Object::Match(table) => entries::write(self, update, table),
+            Object::Members(profile, actions) => members::write(self, update, *profile, actions),
+            Object::Groups(profile) => groups::write(self, update, *profile),
+            Object::Counter(id) => counters::write(self, update, *id),
+            Object::Meter(id) => meters::write(self, update, *id),
+            Object::Register(arrays) => registers::write(self, update, arrays),
+            Object::RegisterParameter(id) => registers::write_parameter(self, update, *id),
+            Object::Filter(id) => filters::write(self, update, *id),
+            Object::ValueSet(id) => value_sets::write(self, update, *id),
+            Object::Fixed(Fixed::Ports) => ports::write(self, update),
+            Object::Fixed(Fixed::Mirror | Fixed::Multicast) => multicast::write(self, update),
+            Object::Fixed(Fixed::Device) => device::write(self, update),
+            Object::Fixed(_) | Object::GroupLookup(_) | Object::Missing => {
+                Err(update.unsupported())
+            }
+        }?;
+        Ok(Done::Made)
+    }
+
+    fn insert_or_modify(&mut self, update: &Update<'_>) -> P4Result<Done> {
+        let query = Query {
+            table: update.table,
+            key: Some(update.key()?.clone()),
+            handle: None,
+            is_default: false,
+            filter: Filter::default(),
+        };
+        let exists = self.read(&query).is_ok();
+        let update = Update {
+            operation: if exists { Type::Modify } else { Type::Insert },
+            key: update.key.clone(),
+            data: update.data.clone(),
+            ..*update
+        };
+        self.write(&update)?;
+        Ok(if exists { Done::Modified } else { Done::Made })
+    }
+
+    /// Reads entries.
+    ///
+    /// # Errors
+    /// NOT_FOUND if there is no entry with the key; INVALID_ARGUMENT if the action of the entry is not the requested one.
+    pub fn read(&mut self, query: &Query<'_>) -> P4Result<Vec<Row>> {
+        let rows = match self.program.object(query.table) {
+            Object::Match(table) => entries::read(self, query, table),
+            Object::Members(profile, actions) => members::read(self, query, *profile, actions),
+            Object::Groups(_) => stored::read(self.state, query),
+            Object::GroupLookup(profile) => groups::look_up(self, query, *profile),
+            Object::Counter(id) => counters::read(self, query, *id),
+            Object::Meter(id) => meters::read(self, query, *id),
+            Object::Register(arrays) => registers::read(self, query, arrays),
+            Object::RegisterParameter(id) => registers::read_parameter(self, query, *id),
+            Object::Filter(id) => filters::read(self, query, *id),
+            Object::ValueSet(id) => value_sets::read(self, query, *id),
+            Object::Fixed(Fixed::Mirror | Fixed::Multicast) => stored::read(self.state, query),
+            Object::Fixed(Fixed::Device) => device::read(self, query),
+            Object::Fixed(kind) => ports::read(self, query, *kind),
+            Object::Missing => Ok(vec![]),
+        }?;
+        let wanted = query.filter.action;
+        let has_action = |row: &Row| wanted == 0 || row.data.action == wanted;
+        if query.key.is_some() && !rows.iter().all(has_action) {
+            let name = &query.table.name;
+            let message = format!("table {name}: the entry has another action than the one read");
+            return Err(P4Error::invalid(message));
+        }
+        Ok(rows.into_iter().filter(has_action).collect())
+    }
+
+    /// Returns the number of entries.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn usage(&mut self, table: &Table) -> P4Result<usize> {
+        if let Object::Match(target) = self.program.object(table) {
+            return Ok(self.cx.pipeline.entry_count(target.id)?);
+        }
+        let query = Query {
+            table,
+            key: None,
+            handle: None,
+            is_default: false,
+            filter: Filter::default(),
+        };
+        Ok(self.read(&query)?.len())
+    }
+
+    /// Returns the handle of the entry with a key.
+    ///
+    /// # Errors
+    /// NOT_FOUND if no entry has the key, UNIMPLEMENTED if the table does not have handles.
+    pub fn handle(&mut self, table: &Table, key: &Key) -> P4Result<u32> {
+        match self.program.object(table) {
+            Object::Match(target) => {
+                let key: EntryKey = entries::decode_key(self.cx.pipeline, table, target, key)?;
+                let handle = self.cx.pipeline.entry(target.id, &key)?.handle;
+                Ok(entries::encode_handle(handle))
+            }
+            _ => Err(P4Error::unimplemented(format!(
+                "table {}: its entries do not have handles",
+                table.name
+            ))),
+        }
+    }
+}
+
+/// Returns the index of the cell with a key.
+fn cell(table: &Table, key: &Key) -> P4Result<usize> {
+    let index = key.number(table, 0)?;
+    Ok(usize::try_from(index).unwrap_or(usize::MAX))
+}
+
+/// Returns the cells that a read selects: one, or all.
+fn cells(query: &Query<'_>, size: usize) -> P4Result<std::ops::Range<usize>> {
+    let Some(key) = &query.key else {
+        return Ok(0..size);
+    };
+    let index = cell(query.table, key)?;
+    if index >= size {
+        let name = &query.table.name;
+        let message = format!("table {name}: index {index} is out of range, size is {size}");
+        return Err(P4Error::invalid(message));
+    }
+    Ok(index..index + 1)
+}
