@@ -269,18 +269,20 @@ fn idle_entry_is_reported_once_per_time_out() {
     let idle = h.pipeline.poll_idle(1100).remove(0);
     assert_eq!((idle.table, &idle.key), (t, &e.key));
     assert_eq!(h.pipeline.entry_of_handle(t, idle.handle).unwrap().entry, e);
+    assert!(!idle.is_repeated);
     assert!(h.pipeline.poll_idle(1101).is_empty());
+    assert!(h.pipeline.poll_idle(1300).remove(0).is_repeated);
     h.send_at(
         &Command {
             wide: 7,
             ..Command::op(99)
         }
         .frame(),
-        1150,
+        1350,
     );
-    assert!(h.pipeline.poll_idle(1220).is_empty());
-    assert_eq!(h.pipeline.entry(t, &e.key).unwrap().last_hit, 1150);
-    assert_eq!(h.pipeline.poll_idle(1250).len(), 1);
+    assert!(h.pipeline.poll_idle(1420).is_empty());
+    assert_eq!(h.pipeline.entry(t, &e.key).unwrap().last_hit, 1350);
+    assert!(!h.pipeline.poll_idle(1450).remove(0).is_repeated);
     // Tables without the property refuse idle time-outs.
     let acl = h.info.table("I.acl").unwrap();
     let fields = vec![

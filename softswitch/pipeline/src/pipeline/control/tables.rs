@@ -25,6 +25,8 @@ pub struct IdleEntry {
     pub key: EntryKey,
     /// The entry's number in its table ([`Pipeline::entry_of_handle`]).
     pub handle: u32,
+    /// True if the entry was reported before, and has had no hit since.
+    pub is_repeated: bool,
 }
 
 /// The match fields of a packet for one table, packed for repeated lookups.
@@ -329,11 +331,12 @@ impl Pipeline {
     pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
         let mut idle = Vec::new();
         for (i, t) in self.core.state.tables.iter_mut().enumerate() {
-            for slot in t.poll_idle(now) {
+            for (slot, is_repeated) in t.poll_idle(now) {
                 idle.push(IdleEntry {
                     table: TableId(i as u32),
                     key: t.key(slot),
                     handle: t.handle(slot),
+                    is_repeated,
                 });
             }
         }

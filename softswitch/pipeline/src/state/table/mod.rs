@@ -322,22 +322,20 @@ impl Table {
             .map_or((0, 0), |i| (i.timeout, i.last_hit))
     }
 
-    /// Returns the entries whose idle time-out has expired at `now`, and marks them as reported.
-    pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<u32> {
+    /// Returns the entries whose idle time-out has expired at `now`, and marks them as reported. With each, true if it was
+    /// reported before, and has had no hit since.
+    pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<(u32, bool)> {
         if self.mortal == 0 {
             return Vec::new();
         }
         let expired = |i: &mut Idle| {
             let since = i.last_hit.max(i.reported);
-            let expired = i.timeout != 0 && now.saturating_sub(since) >= i.timeout;
-            if expired {
-                i.reported = now;
-            }
-            expired
+            let has_expired = i.timeout != 0 && now.saturating_sub(since) >= i.timeout;
+            has_expired.then(|| std::mem::replace(&mut i.reported, now) > i.last_hit)
         };
         (0..)
             .zip(&mut self.idle)
-            .filter_map(|(s, i)| expired(i).then_some(s))
+            .filter_map(|(slot, i)| Some((slot, expired(i)?)))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use softswitch_pipeline::{Digest, IdleEntry, Nanos, Value};
+use softswitch_pipeline::{Digest, IdleEntry, Value};
 
 use super::{Hub, Message};
 use crate::bfrt::data::padded;
@@ -63,26 +63,18 @@ impl EventListener for Hub {
 
     /// Sends a message for each idle entry of the tables with notifications. The pipeline reports an entry again after each
     /// further time-out, and clients want it once.
-    fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry], now: Nanos) {
+    fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry]) {
         let Some(program) = self.program_with(pipeline) else {
             return;
         };
         let info = pipeline.lock().program().clone();
         let state = program.state.lock();
-        for entry in idle {
+        for entry in idle.iter().filter(|entry| !entry.is_repeated) {
             let Some(table) = program.match_table(entry.table) else {
                 continue;
             };
             let settings = attributes::idle(&state, table.id);
             if settings.is_none_or(|s| s.idle_table_mode() != IdleTableMode::IdleTableNotifyMode) {
-                continue;
-            }
-            let reported = pipeline.lock().entry(entry.table, &entry.key);
-            let is_first = reported.is_ok_and(|state| {
-                let idle = now.saturating_sub(state.last_hit);
-                idle < state.entry.idle_timeout.saturating_mul(2)
-            });
-            if !is_first {
                 continue;
             }
             let info = &info.info().tables[entry.table.index()];

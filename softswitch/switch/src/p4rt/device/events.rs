@@ -116,7 +116,7 @@ impl Device {
             notifications.age(deployment.pipeline(), &idle);
         }
         if let Some(listener) = &self.listener {
-            listener.age(deployment.pipeline(), &idle, now);
+            listener.age(deployment.pipeline(), &idle);
         }
         let table_entry = deployment.encode_idle_entries(&idle, now);
         let timestamp = epoch_nanos();

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use softswitch_pipeline::{Digest, IdleEntry, Nanos};
+use softswitch_pipeline::{Digest, IdleEntry};
 
 use crate::dataplane::SharedPipeline;
 
@@ -13,5 +13,5 @@ pub trait EventListener: Debug + Send + Sync {
     fn learn(&self, pipeline: &SharedPipeline, digests: &[Digest]);
 
     /// Handles the idle entries of a pipeline. The pipeline reports an entry again after each further time-out.
-    fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry], now: Nanos);
+    fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry]);
 }
