@@ -411,7 +411,9 @@ impl Machine<'_> {
         };
         let header = &self.layout.headers[id as usize];
         if !header.is_valid(&self.pkt.mem) {
-            header.clear(&mut self.pkt.mem);
+            if !self.layout.keeps_fields {
+                header.clear(&mut self.pkt.mem);
+            }
             self.layout.set_valid(&mut self.pkt.mem, id, true);
             self.pkt.len += header.fixed_bytes;
         }

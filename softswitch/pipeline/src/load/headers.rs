@@ -225,6 +225,7 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
             union_stacks: unions.stacks,
             blank,
             metadata_bytes,
+            keeps_fields: false,
         },
         headers: names,
         stacks: stack_names,

@@ -32,6 +32,7 @@ use crate::info::{
     ValueSetInfo,
 };
 use crate::phv::Field;
+use crate::program::architecture::Architecture;
 use crate::program::calculation::{Calculation, Input};
 use crate::program::hash::Hash;
 use crate::program::hash_parameters::HashParameters;
@@ -76,8 +77,9 @@ fn compile(document: &Json) -> Result<Compiled> {
         )));
     }
     let mut info = Info::default();
-    let names = headers::load(&root, &mut info)?;
+    let mut names = headers::load(&root, &mut info)?;
     let architecture = architecture::load(&root, &names)?;
+    names.layout.keeps_fields = matches!(architecture, Architecture::Tna(_));
     let errors = errors(&root, &mut info)?;
     let counters = counters(&root, &mut info)?;
     let meters = meters(&root, &mut info)?;

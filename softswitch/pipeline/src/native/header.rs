@@ -83,12 +83,8 @@ impl Gen<'_, '_> {
         h.varbit.is_none() && h.stored_bytes <= MAX_CLEARED
     }
 
-    pub(super) fn add_header(&mut self, id: HeaderId) -> Result<()> {
-        let h = &self.c.layout.headers[id as usize];
-        let valid = self.byte(h.valid)?;
-        let (add, after) = (self.b.create_block(), self.b.create_block());
-        self.brif(valid, after, add);
-        self.enter(add)?;
+    /// Sets the fields of a header to zero.
+    fn clear(&mut self, h: &Header) -> Result<()> {
         let off = self.inside(h.base, h.stored_bytes)?;
         for (at, size) in pieces(h.stored_bytes) {
             let zero = self.b.ins().iconst(kind(size), 0);
@@ -97,6 +93,18 @@ impl Gen<'_, '_> {
                 .store(Self::phv(), zero, self.mem, off + at as i32);
         }
         self.forget(h.base * 8, (h.base + h.stored_bytes) * 8);
+        Ok(())
+    }
+
+    pub(super) fn add_header(&mut self, id: HeaderId) -> Result<()> {
+        let h = &self.c.layout.headers[id as usize];
+        let valid = self.byte(h.valid)?;
+        let (add, after) = (self.b.create_block(), self.b.create_block());
+        self.brif(valid, after, add);
+        self.enter(add)?;
+        if !self.c.layout.keeps_fields {
+            self.clear(h)?;
+        }
         self.set_valid(h)?;
         let len = self.load_state(I32, offset_of!(Packet, len));
         let len = self.b.ins().iadd_imm(len, i64::from(h.fixed_bytes));

@@ -184,6 +184,9 @@ pub(crate) struct Layout {
     pub(crate) blank: Vec<u8>,
     /// Number of bytes of metadata, at the beginning of the state.
     pub(crate) metadata_bytes: usize,
+    /// True if a header that becomes valid keeps what was written to its fields before, as on Tofino, where validity is a
+    /// bit beside the fields.
+    pub(crate) keeps_fields: bool,
 }
 
 impl Layout {

@@ -29,6 +29,21 @@ fn unicast_packet_passes_both_gresses() {
 }
 
 #[test]
+fn header_that_becomes_valid_keeps_what_was_written_before() {
+    let header = |op: &str| json!({"op": op, "parameters": [{"type": "header", "value": "hdr"}]});
+    let mut p = Tna::new("tna")
+        .ingress(vec![
+            assign((TM, "ucast_egress_port"), number(3)),
+            header("remove_header"),
+            assign(("hdr", "x"), number(5)),
+            header("add_header"),
+        ])
+        .pipeline();
+    let sent = through(&mut p, 7, &packet(1, 2, 300, 4), 0);
+    assert_eq!(sent, [(3, packet(1, 2, 5, 4))]);
+}
+
+#[test]
 fn ingress_parser_receives_intrinsic_header() {
     for architecture in ["tna", "t2na"] {
         let mut p = Tna::new(architecture)
