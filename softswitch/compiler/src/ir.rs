@@ -93,6 +93,44 @@ pub enum StKind {
     },
 }
 
+impl StKind {
+    /// Returns the lists of statements inside, in program order.
+    pub fn blocks(&self) -> Vec<&[St]> {
+        match self {
+            Self::If(_, yes, no) => vec![yes, no],
+            Self::Labelled(_, body) | Self::Access { body, .. } => vec![body],
+            Self::Loop { head, body, .. } => vec![head, body],
+            Self::Apply { then, .. } => match then {
+                Then::Nothing => Vec::new(),
+                Then::HitMiss(hit, miss) => vec![hit, miss],
+                Then::Switch { cases, default } => {
+                    let cases = cases.iter().map(|(_, body)| &**body);
+                    cases.chain([&**default]).collect()
+                }
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the lists of statements inside, in program order.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Vec<St>> {
+        match self {
+            Self::If(_, yes, no) => vec![yes, no],
+            Self::Labelled(_, body) | Self::Access { body, .. } => vec![body],
+            Self::Loop { head, body, .. } => vec![head, body],
+            Self::Apply { then, .. } => match then {
+                Then::Nothing => Vec::new(),
+                Then::HitMiss(hit, miss) => vec![hit, miss],
+                Then::Switch { cases, default } => {
+                    let cases = cases.iter_mut().map(|(_, body)| body);
+                    cases.chain([default]).collect()
+                }
+            },
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The continuation after the application of a table.
 #[derive(Clone, Debug)]
 pub enum Then {

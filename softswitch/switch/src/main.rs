@@ -171,7 +171,7 @@ fn bfrt(
     options: &Options,
     program: Option<&LoadedProgram>,
 ) -> anyhow::Result<Option<bfrt::Config>> {
-    let is_tna = program.is_some_and(|program| bfrt::is_tna(&program.json));
+    let is_tna = program.is_some_and(bfrt::is_tna);
     let given = options.bfrt_grpc_server_addr.clone();
     let default = || is_tna.then(|| Address::Tcp(BFRT_ADDRESS.into()));
     let Some(address) = given.or_else(default) else {

@@ -68,7 +68,7 @@ impl<'a> Types<'a> {
         bits(spec)
     }
 
-    /// Returns the fields of a type; one field `f1` if it has no parts. Fields that have parts themselves are omitted.
+    /// Returns the fields of a type, or one field `f1` for a type without fields. Omits nested structures.
     pub fn fields(&self, spec: &Value) -> Vec<Field> {
         let field = |name: String, spec: &Value| self.simple(spec).map(|of| Field { name, of });
         let members = |declared: &Value| -> Vec<Field> {

@@ -370,27 +370,11 @@ fn closed(s: &St, labels: &mut Vec<Label>) -> bool {
 
 fn count_sites(stmts: &[St], sites: &mut HashMap<usize, usize>) {
     for s in stmts {
-        match &s.kind {
-            StKind::If(_, a, b) => {
-                count_sites(a, sites);
-                count_sites(b, sites);
-            }
-            StKind::Labelled(_, inner) => count_sites(inner, sites),
-            StKind::Apply { table, then } => {
-                *sites.entry(*table).or_insert(0) += 1;
-                match then {
-                    Then::Nothing => {}
-                    Then::HitMiss(a, b) => {
-                        count_sites(a, sites);
-                        count_sites(b, sites);
-                    }
-                    Then::Switch { cases, default } => {
-                        cases.iter().for_each(|(_, c)| count_sites(c, sites));
-                        count_sites(default, sites);
-                    }
-                }
-            }
-            _ => {}
+        if let StKind::Apply { table, .. } = &s.kind {
+            *sites.entry(*table).or_insert(0) += 1;
+        }
+        for block in s.kind.blocks() {
+            count_sites(block, sites);
         }
     }
 }

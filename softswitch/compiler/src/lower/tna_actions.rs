@@ -208,9 +208,6 @@ fn writes(stmts: &[St], field: &Ex) -> bool {
         StKind::Primitive { args, .. } => {
             args.iter().any(|a| matches!(a, Arg::Ex(e) if e == field))
         }
-        StKind::If(_, yes, no) => writes(yes, field) || writes(no, field),
-        StKind::Labelled(_, inner) => writes(inner, field),
-        StKind::Loop { head, body, .. } => writes(head, field) || writes(body, field),
-        _ => false,
+        kind => kind.blocks().into_iter().any(|block| writes(block, field)),
     })
 }

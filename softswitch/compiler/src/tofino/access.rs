@@ -93,8 +93,7 @@ impl Paths<'_, '_> {
                 either(end, self.leaving.remove(label))
             }
             StKind::Leave(label) => {
-                let before = self.leaving.remove(label);
-                let all = either(Some(made), before);
+                let all = either(Some(made), self.leaving.remove(label));
                 self.leaving.extend(all.map(|made| (*label, made)));
                 None
             }
@@ -150,11 +149,13 @@ impl Paths<'_, '_> {
 
 /// Returns what a packet may have done on one path or another.
 fn either(a: Option<Made>, b: Option<Made>) -> Option<Made> {
-    let (Some(mut a), Some(b)) = (a.clone(), b.clone()) else {
-        return a.or(b);
-    };
-    for (register, span) in b {
-        a.entry(register).or_insert(span);
+    match (a, b) {
+        (Some(mut a), Some(b)) => {
+            for (register, span) in b {
+                a.entry(register).or_insert(span);
+            }
+            Some(a)
+        }
+        (a, b) => a.or(b),
     }
-    Some(a)
 }

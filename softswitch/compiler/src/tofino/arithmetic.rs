@@ -4,7 +4,7 @@
 
 use crate::ast::BinOp;
 use crate::diag::{Diagnostics, Span};
-use crate::ir::{Arg, Ex, Lowered, St, StKind, Then};
+use crate::ir::{Arg, Ex, Lowered, St, StKind};
 
 /// Width in bits of the largest container.
 const WIDEST: u32 = 32;
@@ -25,13 +25,7 @@ fn statements(block: &[St], diags: &Diagnostics) {
                 expression(to, st.span, diags);
                 expression(from, st.span, diags);
             }
-            StKind::If(cond, yes, no) => {
-                expression(cond, st.span, diags);
-                statements(yes, diags);
-                statements(no, diags);
-            }
-            StKind::Labelled(_, inner) => statements(inner, diags),
-            StKind::Apply { then, .. } => continuation(then, diags),
+            StKind::If(cond, ..) => expression(cond, st.span, diags),
             StKind::Primitive { args, .. } => {
                 for arg in args {
                     match arg {
@@ -43,21 +37,11 @@ fn statements(block: &[St], diags: &Diagnostics) {
                     }
                 }
             }
+            StKind::Access { .. } => continue,
             _ => {}
         }
-    }
-}
-
-fn continuation(then: &Then, diags: &Diagnostics) {
-    match then {
-        Then::Nothing => {}
-        Then::HitMiss(hit, miss) => {
-            statements(hit, diags);
-            statements(miss, diags);
-        }
-        Then::Switch { cases, default } => {
-            cases.iter().for_each(|(_, body)| statements(body, diags));
-            statements(default, diags);
+        for block in st.kind.blocks() {
+            statements(block, diags);
         }
     }
 }

@@ -58,14 +58,12 @@ pub(super) fn each_field(block: &[St], f: &mut dyn FnMut(Field, bool)) {
                 reads(from, f);
                 writes(to, f);
             }
-            StKind::If(cond, yes, no) => {
-                reads(cond, f);
-                each_field(yes, f);
-                each_field(no, f);
-            }
-            StKind::Labelled(_, inner) | StKind::Access { body: inner, .. } => each_field(inner, f),
+            StKind::If(cond, ..) => reads(cond, f),
             StKind::Primitive { op, args } => arguments(args, output(op), f),
             _ => {}
+        }
+        for block in st.kind.blocks() {
+            each_field(block, f);
         }
     }
 }

@@ -10,7 +10,7 @@ mod chain;
 mod fields;
 
 use crate::diag::{Diagnostics, SourceMap};
-use crate::ir::{Lowered, St, StKind, Then};
+use crate::ir::{Lowered, St, StKind};
 
 /// Reports where a program breaks the rules, and describes its longest chains of dependent steps. Afterwards, accesses to
 /// registers are ordinary statements. For other architectures, it does nothing.
@@ -30,35 +30,11 @@ pub fn finish(program: &mut Lowered, diags: &Diagnostics, sources: &SourceMap) -
 /// Replaces accesses to registers by their statements.
 fn inline_accesses(block: &mut Vec<St>) {
     for mut st in std::mem::take(block) {
-        match &mut st.kind {
-            StKind::Access { body, .. } => {
-                inline_accesses(body);
-                block.append(body);
-                continue;
-            }
-            StKind::If(_, yes, no) => {
-                inline_accesses(yes);
-                inline_accesses(no);
-            }
-            StKind::Labelled(_, inner) => inline_accesses(inner),
-            StKind::Loop { head, body, .. } => {
-                inline_accesses(head);
-                inline_accesses(body);
-            }
-            StKind::Apply { then, .. } => match then {
-                Then::Nothing => {}
-                Then::HitMiss(hit, miss) => {
-                    inline_accesses(hit);
-                    inline_accesses(miss);
-                }
-                Then::Switch { cases, default } => {
-                    cases.iter_mut().for_each(|(_, body)| inline_accesses(body));
-                    inline_accesses(default);
-                }
-            },
-            _ => {}
+        st.kind.blocks_mut().into_iter().for_each(inline_accesses);
+        match st.kind {
+            StKind::Access { mut body, .. } => block.append(&mut body),
+            _ => block.push(st),
         }
-        block.push(st);
     }
 }
 

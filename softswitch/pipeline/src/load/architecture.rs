@@ -68,12 +68,7 @@ impl BlockNames {
 /// Determines a program's architecture by its name, or else by its metadata.
 pub(crate) fn load(root: &Cursor, names: &Names) -> Result<Architecture> {
     let name = root.get("__meta__").get("architecture");
-    let chip = match name.opt_str()? {
-        Some("tna") => Some(Chip::Tofino1),
-        Some("t2na") => Some(Chip::Tofino2),
-        _ => None,
-    };
-    if let Some(chip) = chip {
+    if let Some(chip) = name.opt_str()?.and_then(Chip::of) {
         let metadata = super::tna::load(root, names, chip)?;
         return Ok(Architecture::Tna(Box::new(metadata)));
     }

@@ -121,11 +121,20 @@ impl Pipeline {
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
-        match self.switch() {
+        let first = out.clones.len();
+        let fate = self.program.compiled().architecture.egress_fate();
+        if let Some(trace) = self.core.trace() {
+            trace.begin_egress(&d, now, fate);
+        }
+        let mut outcome = match self.switch() {
             Switch::V1Model(mut switch) => switch.egress(d, queue, now, out),
             Switch::Psa(mut switch) => switch.egress(d, now, out),
             Switch::Tna(mut switch) => switch.egress(d, queue, now, out),
+        };
+        if let Some(trace) = self.core.trace() {
+            trace.end_egress(&mut outcome, out.frame.len(), &mut out.clones[first..]);
         }
+        outcome
     }
 
     fn switch(&mut self) -> Switch<'_> {

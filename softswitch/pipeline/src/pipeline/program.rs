@@ -35,6 +35,11 @@ impl Program {
         &self.0.compiled.info
     }
 
+    /// Returns the name of the program's architecture: `v1model`, `psa`, `tna` or `t2na`.
+    pub fn architecture(&self) -> &'static str {
+        self.0.compiled.architecture.name()
+    }
+
     /// Returns true if an action of the program calls `log_msg`.
     pub fn logs_messages(&self) -> bool {
         let mut ops = self.0.compiled.actions.iter().flat_map(|a| &a.ops);

@@ -14,6 +14,24 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
+    /// Returns the name of the architecture, as `softswitch-p4c --arch` has it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::V1Model(_) => "v1model",
+            Self::Psa(_) => "psa",
+            Self::Tna(metadata) => metadata.chip.architecture(),
+        }
+    }
+
+    /// Returns the field that tells after egress whether the packet is dropped.
+    pub(crate) fn egress_fate(&self) -> Field {
+        match self {
+            Self::V1Model(standard) => standard.egress_spec,
+            Self::Psa(metadata) => metadata.egress_output.drop,
+            Self::Tna(metadata) => metadata.egress.drop_ctl,
+        }
+    }
+
     /// Returns the numbers of colours in metadata.
     pub(crate) fn color_codes(&self) -> ColorCodes {
         match self {

@@ -14,6 +14,20 @@ pub(crate) enum Chip {
 const LOCAL_PORT_BITS: u32 = 7;
 
 impl Chip {
+    /// Returns the chip of an architecture; `None` for architectures without a chip.
+    pub(crate) fn of(architecture: &str) -> Option<Self> {
+        let mut all = [Self::Tofino1, Self::Tofino2].into_iter();
+        all.find(|chip| chip.architecture() == architecture)
+    }
+
+    /// Returns the name of the chip's architecture.
+    pub(crate) fn architecture(self) -> &'static str {
+        match self {
+            Self::Tofino1 => "tna",
+            Self::Tofino2 => "t2na",
+        }
+    }
+
     /// Returns the number of bytes between the ingress intrinsic header and the packet: port metadata or resubmit data.
     pub(crate) fn port_metadata_bytes(self) -> usize {
         match self {

@@ -7,25 +7,13 @@ use crate::core::preserve;
 use crate::packet::{Descriptor, EgressOutcome, EgressOutput, Packet, Recirculated};
 
 impl Psa<'_> {
-    /// Runs egress as one pass of the trace.
+    /// Runs egress.
     pub(crate) fn egress(
         &mut self,
         d: Descriptor,
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
-        let (drop, first) = (self.metadata.egress_output.drop, out.clones.len());
-        if let Some(trace) = self.core.trace() {
-            trace.begin_egress(&d, now, drop);
-        }
-        let mut outcome = self.run_egress(d, now, out);
-        if let Some(trace) = self.core.trace() {
-            trace.end_egress(&mut outcome, out.frame.len(), &mut out.clones[first..]);
-        }
-        outcome
-    }
-
-    fn run_egress(&mut self, d: Descriptor, now: Nanos, out: &mut EgressOutput) -> EgressOutcome {
         let m = self.metadata;
         let mut pkt = d.packet;
         self.parse(EGRESS, (&m.egress_parser, &m.egress), &mut pkt, now);

@@ -9,26 +9,8 @@ use crate::packet::{
 use crate::program::tna::IntrinsicField;
 
 impl Tna<'_> {
-    /// Runs egress as one pass of the trace.
+    /// Runs egress.
     pub(crate) fn egress(
-        &mut self,
-        d: Descriptor,
-        queue: QueueInfo,
-        now: Nanos,
-        out: &mut EgressOutput,
-    ) -> EgressOutcome {
-        let (drop, first) = (self.metadata.egress.drop_ctl, out.clones.len());
-        if let Some(trace) = self.core.trace() {
-            trace.begin_egress(&d, now, drop);
-        }
-        let mut outcome = self.run_egress(d, queue, now, out);
-        if let Some(trace) = self.core.trace() {
-            trace.end_egress(&mut outcome, out.frame.len(), &mut out.clones[first..]);
-        }
-        outcome
-    }
-
-    fn run_egress(
         &mut self,
         d: Descriptor,
         queue: QueueInfo,

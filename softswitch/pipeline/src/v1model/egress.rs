@@ -10,26 +10,8 @@ use crate::packet::{
 use crate::program::layout::set_if_present;
 
 impl V1Model<'_> {
-    /// Runs egress, checksum update and deparser as one pass of the trace.
+    /// Runs egress, checksum update and deparser.
     pub(crate) fn egress(
-        &mut self,
-        d: Descriptor,
-        queue: QueueInfo,
-        now: Nanos,
-        out: &mut EgressOutput,
-    ) -> EgressOutcome {
-        let (fate, first) = (self.standard.egress_spec, out.clones.len());
-        if let Some(trace) = self.core.trace() {
-            trace.begin_egress(&d, now, fate);
-        }
-        let mut outcome = self.run_egress(d, queue, now, out);
-        if let Some(trace) = self.core.trace() {
-            trace.end_egress(&mut outcome, out.frame.len(), &mut out.clones[first..]);
-        }
-        outcome
-    }
-
-    fn run_egress(
         &mut self,
         d: Descriptor,
         queue: QueueInfo,

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 /// The family of the device, which precedes the names of its tables: `tf1` for Tofino, `tf2` for Tofino 2.
-pub fn family(architecture: Option<&str>) -> &'static str {
+pub fn family(architecture: &str) -> &'static str {
     match architecture {
-        Some("tna") => "tf1",
-        Some("t2na") => "tf2",
+        "tna" => "tf1",
+        "t2na" => "tf2",
         _ => "softswitch",
     }
 }

@@ -6,6 +6,7 @@ use softswitch_pipeline::{MatchField, Value};
 use super::data::{number, padded};
 use super::schema::{KeyField, Table, Type};
 use crate::p4rt::error::{P4Error, P4Result};
+use crate::p4rt::value::prefix_mask;
 use crate::proto::bfrt::key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
 use crate::proto::bfrt::{KeyField as Message, TableKey};
 
@@ -110,18 +111,6 @@ pub fn masked(value: &Value, mask: &Value) -> Value {
     Value::from_be_bytes(&both.map(|(v, m)| v & m).collect::<Vec<_>>())
 }
 
-/// Returns the mask of a prefix.
-fn prefix_mask(prefix_len: u32, width: u32) -> Value {
-    let mut bytes = padded(&Value::ones(width), width);
-    let free = (width - prefix_len) as usize;
-    let len = bytes.len();
-    for (i, byte) in bytes.iter_mut().rev().enumerate().take(len) {
-        let zeros = free.saturating_sub(i * 8).min(8);
-        *byte &= u8::try_from(0xff_u32 << zeros & 0xff).unwrap_or(0);
-    }
-    Value::from_be_bytes(&bytes)
-}
-
 fn decode(table: &Table, field: &KeyField, message: &Message) -> P4Result<MatchField> {
     let width = match field.ty {
         Type::Bits(width) => width,
@@ -204,16 +193,6 @@ fn encode(field: &KeyField, m: &MatchField) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefix_mask_counts_from_most_significant_bit_of_field() {
-        let mask = |len, width| prefix_mask(len, width).to_u64().unwrap();
-        assert_eq!(mask(9, 16), 0xff80);
-        assert_eq!(mask(1, 9), 0x100);
-        assert_eq!(mask(0, 9), 0);
-        assert_eq!(mask(9, 9), 0x1ff);
-        assert_eq!(mask(24, 32), 0xffff_ff00);
-    }
 
     #[test]
     fn masked_values_may_differ_in_length() {

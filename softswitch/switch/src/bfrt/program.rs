@@ -47,15 +47,9 @@ pub struct Checked {
     fixed: Json,
 }
 
-/// Returns the architecture that the JSON of a program names.
-fn architecture(json: &str) -> Option<String> {
-    let json: Json = serde_json::from_str(json).ok()?;
-    Some(json["__meta__"]["architecture"].as_str()?.to_owned())
-}
-
-/// Returns true for the JSON of a program for TNA.
-pub fn is_tna(json: &str) -> bool {
-    architecture(json).is_some_and(|name| fixed::family(Some(&name)).starts_with("tf"))
+/// Returns true for a program for TNA or T2NA.
+pub fn is_tna(program: &LoadedProgram) -> bool {
+    matches!(program.program.architecture(), "tna" | "t2na")
 }
 
 impl Checked {
@@ -65,8 +59,7 @@ impl Checked {
     /// INVALID_ARGUMENT if the schema is invalid.
     pub fn new(config: ForwardingPipelineConfig, program: &LoadedProgram) -> P4Result<Self> {
         let mut schema = Schema::parse(&config.bfruntime_info)?;
-        let architecture = architecture(&program.json);
-        let fixed = fixed::schema(fixed::family(architecture.as_deref()));
+        let fixed = fixed::schema(fixed::family(program.program.architecture()));
         schema.add(&fixed)?;
         Ok(Self {
             objects: Objects::link(&schema, program.program.info()),

@@ -50,9 +50,9 @@ impl Service {
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// The wishes of a client, in the metadata of a request.
+/// Options of a request, from its metadata.
 #[derive(Clone, Copy)]
-struct Wishes {
+struct Options {
     /// Errors are in the response, not in the status.
     errors_in_response: bool,
     /// The deletion of an entry that does not exist succeeds.
@@ -61,7 +61,7 @@ struct Wishes {
     deadline: Option<Instant>,
 }
 
-impl Wishes {
+impl Options {
     fn of(metadata: &MetadataMap) -> Self {
         let has = |key: &str| metadata.get(key).is_some_and(|value| value == "1");
         let number = |key: &str| metadata.get(key)?.to_str().ok()?.parse::<u32>().ok();
@@ -98,7 +98,7 @@ impl Bfrt {
         Err(Status::invalid_argument(message))
     }
 
-    fn write(&self, request: &WriteRequest, wishes: Wishes) -> Result<WriteResponse, Status> {
+    fn write(&self, request: &WriteRequest, options: Options) -> Result<WriteResponse, Status> {
         self.check_target(request.target.as_ref())?;
         let running = self.device.running();
         let program = self
@@ -113,7 +113,7 @@ impl Bfrt {
             &self.ports,
             updates,
             atomicity,
-            (now, wishes.deadline),
+            (now, options.deadline),
         );
         self.hub.notify_ports(&program, outcome.port_changes);
         if outcome.is_late {
@@ -122,7 +122,7 @@ impl Bfrt {
         let results = outcome.results.iter().map(|result| {
             let mut error = error::encode(result);
             let is_missing = error.canonical_code == Code::NotFound as i32;
-            if wishes.ignores_missing && is_missing {
+            if options.ignores_missing && is_missing {
                 (error.code, error.canonical_code) = (error.canonical_code, 0);
             }
             if matches!(result, Ok(Done::Modified)) {
@@ -132,7 +132,7 @@ impl Bfrt {
             error
         });
         let results: Vec<Error> = results.collect();
-        if wishes.errors_in_response {
+        if options.errors_in_response {
             return Ok(WriteResponse { status: results });
         }
         error::batch_status("Write Error Status", &results)?;
@@ -146,7 +146,7 @@ impl Bfrt {
     fn read(
         &self,
         request: &ReadRequest,
-        wishes: Wishes,
+        options: Options,
     ) -> Result<Vec<Result<ReadResponse, Status>>, Status> {
         self.check_target(request.target.as_ref())?;
         let running = self.device.running();
@@ -155,12 +155,12 @@ impl Bfrt {
             .program_of(request.client_id, &request.p4_name, running.as_ref())?;
         let now = self.device.dataplane.now();
         let requests = (&request.entities[..], pipe(request.target.as_ref()));
-        let read = query::read(&program, &self.ports, requests, (now, wishes.deadline));
+        let read = query::read(&program, &self.ports, requests, (now, options.deadline));
         let (entities, results) =
             read.ok_or_else(|| Status::deadline_exceeded("Read RPC request timed out"))?;
         let results: Vec<Error> = results.iter().map(error::encode).collect();
         let mut responses: Vec<_> = chunks(entities).into_iter().map(Ok).collect();
-        if wishes.errors_in_response {
+        if options.errors_in_response {
             responses.push(Ok(ReadResponse {
                 status: results,
                 ..Default::default()
@@ -178,8 +178,8 @@ impl BfRuntime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
-        let wishes = Wishes::of(request.metadata());
-        let response = block_in_place(|| self.0.write(request.get_ref(), wishes))?;
+        let options = Options::of(request.metadata());
+        let response = block_in_place(|| self.0.write(request.get_ref(), options))?;
         Ok(Response::new(response))
     }
 
@@ -189,8 +189,8 @@ impl BfRuntime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let wishes = Wishes::of(request.metadata());
-        let responses = block_in_place(|| self.0.read(request.get_ref(), wishes))?;
+        let options = Options::of(request.metadata());
+        let responses = block_in_place(|| self.0.read(request.get_ref(), options))?;
         Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
     }
 
@@ -226,7 +226,7 @@ impl BfRuntime for Service {
 async fn serve(hub: Arc<Hub>, mut requests: Streaming<StreamMessageRequest>, sender: Sender) {
     let mut client = None;
     while let Ok(Some(request)) = requests.message().await {
-        // The stream is a client's: further subscriptions have no effect.
+        // A stream belongs to one client, so further subscriptions change nothing.
         let Some(Incoming::Subscribe(subscribe)) = request.update else {
             continue;
         };

@@ -108,6 +108,8 @@ mod tests {
         assert!(!within_mask(&v(0x0101), &v(0xff00)));
         assert!(within_mask(&v(0), &v(1)) && !within_mask(&v(0x100), &v(0xff)));
         assert!(at_most(&v(255), &v(256)) && !at_most(&v(256), &v(255)));
+        assert_eq!(prefix_mask(9, 16), v(0xff80));
+        assert_eq!(prefix_mask(0, 9), v(0));
         assert_eq!(prefix_mask(9, 9), v(0x1ff));
         assert_eq!(prefix_mask(1, 9), v(0x100));
         assert_eq!(prefix_mask(24, 32), v(0xffff_ff00));

@@ -19,7 +19,7 @@ const TOFINO2_CPU_PORT: u32 = 0;
 /// The entry is stored under this key.
 const KEY: Vec<u64> = Vec::new();
 
-/// Stores the settings, which have no effect.
+/// Stores the settings. They have no effect on packets.
 pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>) -> P4Result<()> {
     let entries = access.state.entries.entry(update.table.id).or_default();
     match update.operation {

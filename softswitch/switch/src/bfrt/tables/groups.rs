@@ -5,7 +5,7 @@ use softswitch_pipeline::{
     EntryAction, Group, GroupMember, Implementation, Pipeline, ProfileId, TableId,
 };
 
-use super::{Access, Query, Row, Update, stored};
+use super::{Access, Query, Row, Update, delete_all, stored};
 use crate::bfrt::data::{Data, FieldValue};
 use crate::bfrt::schema::Table;
 use crate::p4rt::error::{P4Error, P4Result};
@@ -55,10 +55,16 @@ pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>, profile: ProfileI
     if update.operation == Type::Delete && update.key.is_none() {
         return clear(access, update, profile);
     }
-    let before = access.state.clone();
+    let key = stored::numbers(update.table, update.key()?)?;
+    let entries = access.state.entries.entry(update.table.id).or_default();
+    let before = entries.get(&key).cloned();
     let changed = change(access, update, profile);
     if changed.is_err() {
-        *access.state = before;
+        let entries = access.state.entries.entry(update.table.id).or_default();
+        match before {
+            Some(before) => entries.insert(key, before),
+            None => entries.remove(&key),
+        };
     }
     changed
 }
@@ -138,23 +144,12 @@ fn is_used(pipeline: &Pipeline, profile: ProfileId, group: u32) -> P4Result<bool
 
 fn clear(access: &mut Access<'_, '_>, update: &Update<'_>, profile: ProfileId) -> P4Result<()> {
     let groups = access.cx.pipeline.groups(profile)?;
-    for (at, (id, _)) in groups.iter().enumerate() {
-        let deleted = access.cx.pipeline.delete_group(profile, *id);
-        let Err(error) = deleted else { continue };
-        for (id, group) in &groups[..at] {
-            access
-                .cx
-                .pipeline
-                .insert_group(profile, *id, group.clone())?;
-        }
-        return Err(error.into());
-    }
-    access.cx.undo(move |cx| {
-        for (id, group) in groups {
-            cx.pipeline.insert_group(profile, id, group)?;
-        }
-        Ok(())
-    });
+    delete_all(
+        access.cx,
+        groups,
+        move |pipeline, id| pipeline.delete_group(profile, id),
+        move |pipeline, id, group| pipeline.insert_group(profile, id, group),
+    )?;
     stored::write(access.state, update)
 }
 

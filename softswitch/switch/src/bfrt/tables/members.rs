@@ -4,7 +4,7 @@
 use softswitch_pipeline::ProfileId;
 
 use super::entries::{decode_call, encode_call};
-use super::{Access, Query, Row, Update};
+use super::{Access, Query, Row, Update, delete_all};
 use crate::bfrt::data::Data;
 use crate::bfrt::key::Key;
 use crate::bfrt::link::Actions;
@@ -56,24 +56,12 @@ fn delete(access: &mut Access<'_, '_>, profile: ProfileId, id: u32) -> P4Result<
 
 fn clear(access: &mut Access<'_, '_>, profile: ProfileId) -> P4Result<()> {
     let members = access.cx.pipeline.members(profile)?;
-    for (at, (id, _)) in members.iter().enumerate() {
-        let deleted = access.cx.pipeline.delete_member(profile, *id);
-        let Err(error) = deleted else { continue };
-        for (id, call) in &members[..at] {
-            access
-                .cx
-                .pipeline
-                .insert_member(profile, *id, call.clone())?;
-        }
-        return Err(error.into());
-    }
-    access.cx.undo(move |cx| {
-        for (id, call) in members {
-            cx.pipeline.insert_member(profile, id, call)?;
-        }
-        Ok(())
-    });
-    Ok(())
+    delete_all(
+        access.cx,
+        members,
+        move |pipeline, id| pipeline.delete_member(profile, id),
+        move |pipeline, id, call| pipeline.insert_member(profile, id, call),
+    )
 }
 
 pub fn read(

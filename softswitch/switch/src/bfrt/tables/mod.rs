@@ -17,7 +17,7 @@ mod stored;
 mod value_sets;
 mod view;
 
-use softswitch_pipeline::EntryKey;
+use softswitch_pipeline::{EntryKey, Pipeline, StateError};
 
 use super::data::{Data, Filter};
 use super::key::Key;
@@ -260,6 +260,31 @@ impl Access<'_, '_> {
             ))),
         }
     }
+}
+
+/// Deletes objects that the pipeline has by number, all or none, with an undo step.
+fn delete_all<T: Clone + Send + 'static>(
+    cx: &mut Context<'_>,
+    objects: Vec<(u32, T)>,
+    delete: impl Fn(&mut Pipeline, u32) -> Result<(), StateError>,
+    insert: impl Fn(&mut Pipeline, u32, T) -> Result<(), StateError> + Send + 'static,
+) -> P4Result<()> {
+    for (at, (id, _)) in objects.iter().enumerate() {
+        let Err(error) = delete(cx.pipeline, *id) else {
+            continue;
+        };
+        for (id, object) in &objects[..at] {
+            insert(cx.pipeline, *id, object.clone())?;
+        }
+        return Err(error.into());
+    }
+    cx.undo(move |cx| {
+        for (id, object) in objects {
+            insert(cx.pipeline, id, object)?;
+        }
+        Ok(())
+    });
+    Ok(())
 }
 
 /// Returns the index of the cell with a key.

@@ -75,7 +75,7 @@ impl Groups {
         for body in annotation::bodies(annotations, ANNOTATION) {
             let place = format!("{place}, @{ANNOTATION}({body})");
             let resolved = resolve(body, p4info, tables).map_err(|e| format!("{place}: {e}"))?;
-            // None of a table that the compiler removed: it has no entries.
+            // A table that the compiler removed has no entries, so nothing can refer to it.
             if let Some((to, field)) = resolved {
                 self.insert(to, (index, field));
             }
