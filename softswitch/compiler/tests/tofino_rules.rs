@@ -227,3 +227,20 @@ fn register_and_its_result_are_a_step() {
         ]
     );
 }
+
+#[test]
+fn exclusive_branches_do_not_wait_for_each_other() {
+    let lines = report(
+        "action set(bit<32> v) { m.x = v; } action next(bit<32> v) { m.y = v; }
+         table first { key = { h.h.a: exact; } actions = { set; } }
+         table second { key = { m.x: exact; } actions = { next; } }
+         apply { if (h.h.b == 0) { first.apply(); } else { second.apply(); } }",
+    );
+    assert_eq!(
+        lines,
+        [
+            "ingress: the longest chain of dependent steps needs 1 stages at least",
+            "1  table I.first  t.p4:13",
+        ]
+    );
+}

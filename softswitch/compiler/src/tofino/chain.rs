@@ -92,12 +92,24 @@ impl Schedule<'_, '_> {
         }
     }
 
+    /// Schedules blocks of which a packet runs at most one: none waits for another.
+    fn branches(&mut self, blocks: &[&[St]], context: Context) {
+        let before = self.written.clone();
+        for block in blocks {
+            let others = std::mem::replace(&mut self.written, before.clone());
+            self.block(block, context);
+            for (field, when) in others {
+                let known = self.written.entry(field).or_default();
+                *known = known.later(when);
+            }
+        }
+    }
+
     fn statement(&mut self, st: &St, context: Context) {
         match &st.kind {
             StKind::If(cond, yes, no) => {
                 let context = context.after(self.read(cond));
-                self.block(yes, context);
-                self.block(no, context);
+                self.branches(&[yes, no], context);
             }
             StKind::Apply { table, then } => self.table(*table, then, context, st.span),
             StKind::Labelled(_, inner) => self.block(inner, context),
@@ -137,20 +149,14 @@ impl Schedule<'_, '_> {
             within: when.step,
             ..at
         };
-        for body in bodies {
-            self.block(body, within);
-        }
+        self.branches(&bodies, within);
         match then {
             Then::Nothing => {}
-            Then::HitMiss(hit, miss) => {
-                self.block(hit, at);
-                self.block(miss, at);
-            }
+            Then::HitMiss(hit, miss) => self.branches(&[hit, miss], at),
             Then::Switch { cases, default } => {
-                for (_, body) in cases {
-                    self.block(body, at);
-                }
-                self.block(default, at);
+                let mut bodies: Vec<&[St]> = cases.iter().map(|(_, body)| &**body).collect();
+                bodies.push(default);
+                self.branches(&bodies, at);
             }
         }
     }
