@@ -220,8 +220,8 @@ pub struct Meter {
 pub struct Register {
     /// Fully qualified name.
     pub name: String,
-    /// The pipeline's register.
-    pub target: RegisterId,
+    /// The pipeline's arrays: one, or one for each member of a struct.
+    pub targets: Vec<RegisterId>,
     /// Number of cells.
     pub size: usize,
     /// The type of a cell.

@@ -129,6 +129,25 @@ impl Shape {
             _ => Err(wrong()),
         }
     }
+
+    /// Decodes the values of a type's fields, in order.
+    ///
+    /// # Errors
+    /// If the data is of another type, or does not fit.
+    pub fn decode_all(&self, data: &P4Data, what: &str) -> P4Result<Vec<Value>> {
+        let (Self::Struct(shapes), Some(Data::Struct(given))) = (self, &data.data) else {
+            return Ok(vec![self.decode(data, what)?]);
+        };
+        if shapes.len() != given.members.len() {
+            let (expected, found) = (shapes.len(), given.members.len());
+            return Err(P4Error::invalid(format!(
+                "{what}: the struct has {expected} members, not {found}"
+            )));
+        }
+        let members = shapes.iter().zip(&given.members);
+        let decoded = members.map(|(shape, data)| shape.decode_all(data, what));
+        Ok(decoded.collect::<P4Result<Vec<_>>>()?.concat())
+    }
 }
 
 /// The named types of P4Info.

@@ -19,6 +19,7 @@ mod packets;
 mod program;
 mod reads;
 mod reference_model;
+mod register_pairs;
 mod rings;
 mod robustness;
 mod role_access;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Registers.
 
-use super::{Op, View, cells, only_modify, selected, unknown, wrap};
+use std::ops::Range;
+
+use softswitch_pipeline::{RegisterId, Value};
+
+use super::{Context, Op, View, cells, only_modify, selected, unknown, wrap};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::p4rt::schema::Schema;
 use crate::proto::p4::v1::{Entity, RegisterEntry, entity::Entity as Kind, update::Type};
@@ -14,31 +18,45 @@ pub fn write(schema: &Schema, action: Type, entry: &RegisterEntry) -> P4Result<O
     let what = format!("register {}", register.name);
     let data = entry.data.as_ref();
     let data = data.ok_or_else(|| P4Error::invalid(format!("{what}: missing data")))?;
-    let value = register.shape.decode(data, &what)?;
-    let target = register.target;
+    let values = register.shape.decode_all(data, &what)?;
+    let writes: Vec<_> = register.targets.iter().copied().zip(values).collect();
     let whole = cells.len() == register.size;
     Ok(Box::new(move |cx| {
-        let before = cx.before(|p, _| {
-            let read = |index| Ok((index, p.register(target, index)?));
-            cells.clone().map(read).collect::<P4Result<Vec<_>>>()
-        });
-        if whole && value.bits() == 0 {
-            cx.pipeline.reset_register(target)?;
-        } else {
-            for index in cells {
-                cx.pipeline.set_register(target, index, &value)?;
-            }
-        }
-        if let Some(Ok(before)) = before {
-            cx.undo(move |cx| {
-                for (index, value) in before {
-                    cx.pipeline.set_register(target, index, &value)?;
-                }
-                Ok(())
-            });
+        for (target, value) in &writes {
+            write_array(cx, *target, cells.clone(), value, whole)?;
         }
         Ok(())
     }))
+}
+
+/// Writes a value to cells of an array; `whole` tells that these are all.
+fn write_array(
+    cx: &mut Context<'_>,
+    target: RegisterId,
+    cells: Range<usize>,
+    value: &Value,
+    whole: bool,
+) -> P4Result<()> {
+    let before = cx.before(|p, _| {
+        let read = |index| Ok((index, p.register(target, index)?));
+        cells.clone().map(read).collect::<P4Result<Vec<_>>>()
+    });
+    if whole && value.bits() == 0 {
+        cx.pipeline.reset_register(target)?;
+    } else {
+        for index in cells {
+            cx.pipeline.set_register(target, index, value)?;
+        }
+    }
+    if let Some(Ok(before)) = before {
+        cx.undo(move |cx| {
+            for (index, value) in before {
+                cx.pipeline.set_register(target, index, &value)?;
+            }
+            Ok(())
+        });
+    }
+    Ok(())
 }
 
 pub fn read(view: View<'_>, request: &RegisterEntry, out: &mut Vec<Entity>) -> P4Result<()> {
@@ -46,12 +64,15 @@ pub fn read(view: View<'_>, request: &RegisterEntry, out: &mut Vec<Entity>) -> P
     for (register_id, register) in selected(registers, "register", request.register_id)? {
         let index = request.index.filter(|_| request.register_id != 0);
         let cells = cells(index.as_ref(), register.size, &register.name)?;
-        let values = view.look_at_cells(cells, |p, i| p.register(register.target, i))?;
-        out.extend(values.into_iter().map(|(index, value)| {
+        let values = view.look_at_cells(cells, |p, i| {
+            let members = register.targets.iter().map(|t| p.register(*t, i));
+            members.collect::<Result<Vec<_>, _>>()
+        })?;
+        out.extend(values.into_iter().map(|(index, values)| {
             wrap(Kind::RegisterEntry(RegisterEntry {
                 register_id,
                 index: Some(index),
-                data: Some(register.shape.encode(&mut std::iter::once(&value))),
+                data: Some(register.shape.encode(&mut values.iter())),
             }))
         }));
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Links the objects of P4Info other than tables and actions.
 
-use softswitch_pipeline::Info;
+use softswitch_pipeline::{Info, RegisterId};
 
 use super::{check_ids, link_field, match_kind, missing, preamble};
 use crate::p4rt::schema::{Counter, Digest, Meter, Profile, Register, Schema, ValueSet};
 use crate::p4rt::translation::Translations;
 use crate::p4rt::types::Shape;
 use crate::proto::p4::config::v1 as cfg;
+use cfg::p4_data_type_spec::TypeSpec;
 
 pub(super) fn link(
     schema: &mut Schema,
@@ -61,15 +62,17 @@ pub(super) fn link(
     };
     for register in &p4info.registers {
         let (id, name) = preamble(register.preamble.as_ref(), "register")?;
-        let target = info.register(&name);
-        let target = target.ok_or_else(|| missing("register", &name))?;
-        let linked = &info.registers[target.index()];
+        let spec = register.type_spec.as_ref();
+        let targets = register_arrays(spec, p4info, info, &name);
+        let targets = targets.ok_or_else(|| missing("register", &name))?;
+        let linked = targets.iter().map(|t| &info.registers[t.index()]);
+        let widths: Vec<u32> = linked.clone().map(|r| r.width).collect();
         let what = format!("register {name}");
         let register = Register {
-            size: linked.size,
-            shape: shape(register.type_spec.as_ref(), &[linked.width], &what)?,
+            size: linked.map(|r| r.size).min().unwrap_or(0),
+            shape: shape(spec, &widths, &what)?,
             name,
-            target,
+            targets,
         };
         schema.registers.insert(id, register)?;
     }
@@ -85,6 +88,26 @@ pub(super) fn link(
         schema.digests.insert(id, digest)?;
     }
     Ok(())
+}
+
+/// Returns the pipeline's array of a register. TNA's registers of structs have an array for each member.
+fn register_arrays(
+    spec: Option<&cfg::P4DataTypeSpec>,
+    p4info: &cfg::P4Info,
+    info: &Info,
+    name: &str,
+) -> Option<Vec<RegisterId>> {
+    if let Some(target) = info.register(name) {
+        return Some(vec![target]);
+    }
+    let Some(TypeSpec::Struct(of)) = &spec?.type_spec else {
+        return None;
+    };
+    let spec = p4info.type_info.as_ref()?.structs.get(&of.name)?;
+    let members = spec.members.iter();
+    members
+        .map(|m| info.register(&format!("{name}.{}", m.name)))
+        .collect()
 }
 
 fn link_profile(
