@@ -47,7 +47,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
 	@echo '  Settings of make demo: DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic),'
-	@echo '    SCHEDULER (fifo, or aifo to run both), TARGET (softswitch or bmv2).'
+	@echo '    SCHEDULER (fifo, or aifo to run both), TARGET (softswitch, bmv2 or tna).'
 	@echo '  make demo QDSR=1 loads a page from several real servers over one QUIC connection, in each browser that is installed;'
 	@echo '    it takes SEED and SERVERS.'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
@@ -98,6 +98,8 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Packet tests (PTF)'
 	@$(PYTHON) ptf-tests/run
+	$(say) 'Packet tests of the program for Tofino 2'
+	@TARGET=tna $(PYTHON) ptf-tests/run
 
 coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
 	@rm -f $(BUILD)/coverage.info

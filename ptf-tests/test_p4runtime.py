@@ -125,7 +125,7 @@ class WrongUpdatesChangeNothing(ControlTest):
             with self.subTest(name):
                 with self.assertRaises(WriteRefusedError) as caught:
                     self.raw(entity)
-                if self.target == "softswitch":
+                if self.is_softswitch:
                     self.assertIn(
                         caught.exception.codes[0], (code,) if code else (INVALID, NOT_FOUND, grpc.StatusCode.OUT_OF_RANGE)
                     )

@@ -148,7 +148,7 @@ class RandomSourcesDrop(MaskingTest):
             if n % 25 == 24:
                 self.settle()
         self.assertEqual({"COOKIE_SOURCE": 1000}, self.all_drops())
-        if self.target == "softswitch":
+        if self.is_softswitch:
             self.assertEqual(0, self.leaf(server.slot))
 
 

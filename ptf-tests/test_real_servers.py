@@ -222,4 +222,4 @@ class PacketsCountByPortAndServer(RealServerTest):
             for _ in range(count):
                 frame = self.new_conversation(vip).response(self.random_dynamic(server), port=port)
                 self.comes_from(vip.at, frame, "REAL_SERVER", port=port)
-            self.assertEqual((count, count * len(frame)), self.sender_count(port, server))
+            self.assertEqual((count, self.counted_bytes([frame] * count)), self.sender_count(port, server))

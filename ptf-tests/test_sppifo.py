@@ -26,7 +26,7 @@ class BoundsAgreeWithThePaper(SchedulerTest):
             frame = self.packet(rank, port, number)
             self.passes(3, frame, port, self.routed(frame, port))
             self.wait_for_workers(PUSH_DOWN, pushed_down)
-            if self.target == "softswitch":
+            if self.is_softswitch:
                 self.assertEqual(models[port].bounds, self.bounds(port), f"rank {rank} on {before}")
         self.assertGreater(pushed_down, 20)
 

@@ -204,7 +204,7 @@ class CopyWithoutTunnelIsDropped(TunnelTest):
         self.sent += 1
         expected = [self.to_site(n).out(frame, talk) for n in (2, 4)]
         self.assertEqual(sorted(expected), sorted(self.receive_all(2)))
-        dropped = self.client.counter("FrontageEgress.copy_drops")
+        dropped = self.client.counter("FrontageEgress.egress_drops")
         self.assertEqual({"NO_TUNNEL": 1}, {DROPS[reason]: count for reason, count in dropped.items()})
 
 

@@ -74,7 +74,7 @@ class ClonesOfIngress(StreamsTest):
         self.come_out(frame, original)  # no session yet
         self.client.write(+fy.P4CloneSessionEntry(40, replicas=[3]))
         self.come_out(frame, original | {(3, frame): 1})
-        if self.target == "softswitch":  # BMv2 neither changes sessions nor cuts packets
+        if self.is_softswitch:  # BMv2 neither changes sessions nor cuts packets
             self.client.write(~fy.P4CloneSessionEntry(40, replicas=[3, 4], packet_length_bytes=30))
             self.come_out(frame, original | {(3, frame[:30]): 1, (4, frame[:30]): 1})
         self.client.write(-fy.P4CloneSessionEntry(40))

@@ -26,7 +26,7 @@ from frontage.p4.replication import replicas_of
 from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import scheduler
 from frontage.state.desired import desired
-from frontage.state.worker import sessions
+from frontage.state.worker import return_ports, sessions
 from frontage_ptf.aifo import Aifo
 from frontage_ptf.sppifo import SpPifo
 
@@ -75,7 +75,7 @@ def switch(program: softswitch.Program, config: Config, folder: Path) -> softswi
             pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
         else:
             pipeline.set_default(name, action_name, params)
-    for key, action in sessions(config.ports, config.device.cpu_port).items():
+    for key, action in sessions(config.ports, [config.device.cpu_port]).items():
         assert isinstance(key.match[0], int)
         pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
     return pipeline
@@ -244,6 +244,14 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
 
 def test_ports_with_ranks_need_a_worker_session() -> None:
     without = configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})
-    assert sessions(without.ports, 510) == {}
-    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, 510)
-    assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}
+    assert sessions(without.ports, [510]) == {}
+    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [6, 134])
+    assert wanted == {Key("clone_session", (1,)): Action("replicas", (6, 1, 134, 1))}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "pipes", "ports"), [("v1model", 1, [510]), ("tna", 2, [68, 196]), ("t2na", 4, [6, 134, 262, 390])]
+)
+def test_workers_return_through_every_pipe(architecture: str, pipes: int, ports: list[int]) -> None:
+    device = configuration({}).device.model_copy(update={"pipes": pipes})
+    assert return_ports(architecture, device) == ports

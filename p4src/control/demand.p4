@@ -5,7 +5,7 @@
 // A handshake begins with a SYN, or with a datagram that may hold an Initial (RFC 9000, 14.1) and has a connection id
 // that the client chose. A retransmission counts once: it is recognised by its connection and by TCP's initial
 // sequence number or part of the connection id, unless another handshake has overwritten the entry since.
-control Demand(in headers_t hdr, in metadata_t meta) {
+control Demand(in headers_t hdr, inout metadata_t meta) {
     RecentHandshakes() recent;
     DemandCounter() handshakes;
     NewClient() new_client;
@@ -56,7 +56,7 @@ control Demand(in headers_t hdr, in metadata_t meta) {
                             prefix = 24w0 ++ hdr.ipv4.src[31:8];
                         }
                         // Applied in one place, because each use would be a digest of its own.
-                        new_client.apply(version, prefix);
+                        new_client.apply(meta, version, prefix);
                     }
                 }
             }

@@ -6,7 +6,10 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     bit<8> encapsulated;
     bit<16> length; // after the outer IP header
 
+    DIRECT_COUNTER(sent)
+
     action set_tunnel4(bit<8> encapsulation, ipv4_t src, ipv4_t dst) {
+        COUNT(sent)
         encapsulated = encapsulation;
         hdr.outer_ipv4.setValid();
         hdr.outer_ipv4.version = 4;
@@ -23,6 +26,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     }
 
     action set_tunnel6(bit<8> encapsulation, ipv6_t src, ipv6_t dst) {
+        COUNT(sent)
         encapsulated = encapsulation;
         hdr.outer_ipv6.setValid();
         hdr.outer_ipv6.version = 6;
@@ -37,7 +41,6 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         meta.verdict = DROP_NO_TUNNEL;
     }
 
-    DIRECT_COUNTER(sent)
     table remote {
         key = {
             kind: exact @name("kind");

@@ -10,7 +10,10 @@
 // Packets from outside the site to a real server's own address are dropped: clients only ever send to the load
 // balancer.
 control RealServers(in headers_t hdr, inout metadata_t meta) {
+    DIRECT_COUNTER(down)
+
     action allow_sender(bit<1> from_real_server) {
+        COUNT(down)
         meta.from_real_server = from_real_server;
     }
 
@@ -19,7 +22,6 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
     }
 
     // A machine may be both load balancer and real server. It then also sends as itself, and its loads count.
-    DIRECT_COUNTER(down)
     table sender {
         key = {
             meta.ingress_port: exact @name("ingress_port");

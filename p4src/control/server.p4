@@ -3,12 +3,18 @@
 // cookie address to the same interface id in the server's /64. A packet that entered at another site goes to the
 // replica in a tunnel, unchanged, so that the response can return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
+    DIRECT_COUNTER(up4)
+
     action to_server4(ipv4_t dip, bit<16> port) {
+        COUNT(up4)
         hdr.ipv4.dst = dip;
         hdr.ports.dst_port = port;
     }
 
+    DIRECT_COUNTER(up6)
+
     action to_server6(ipv6_t dip, bit<16> port) {
+        COUNT(up6)
         hdr.ipv6.dst = dip;
         hdr.ports.dst_port = port;
     }
@@ -17,7 +23,6 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
         meta.verdict = DROP_SERVER_GONE;
     }
 
-    DIRECT_COUNTER(up4)
     table server4 {
         key = { meta.sid: exact @name("sid"); }
         actions = { to_server4; server_gone; }
@@ -26,7 +31,6 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
-    DIRECT_COUNTER(up6)
     table server6 {
         key = { meta.sid: exact @name("sid"); }
         actions = { to_server6; server_gone; }

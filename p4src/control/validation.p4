@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drops malformed Ethernet, IPv4 and IPv6 packets, each for a named reason (include/drop.p4).
-control Validation(in headers_t hdr, inout metadata_t meta, in error parser_error, in bit<32> packet_length,
-                   in bit<1> bad_checksum) {
+control Validation(in headers_t hdr, inout metadata_t meta, in bit<32> frame_length, in bit<1> bad_checksum) {
     apply {
-        bit<32> frame_length = packet_length;
-        if (meta.from_tunnel == 1) {
-            frame_length = (bit<32>)meta.inner_length;
-        }
-
-        if (parser_error == error.PacketTooShort) {
-            meta.parse_failure = DROP_TRUNCATED;
-        } else if (parser_error == error.TcpDataOffset) {
-            meta.parse_failure = DROP_TCP_HEADER;
-        } else if (parser_error == error.StackOutOfBounds) {
-            meta.parse_failure = DROP_VIP_EXTENSION;
-        }
-
-        if (parser_error == error.TunnelHeader) {
-            meta.verdict = DROP_TUNNEL_HEADER;
-        } else if (parser_error == error.Ipv4HeaderLength) {
-            meta.verdict = DROP_IPV4_HEADER;
+        if (meta.parse_failure == DROP_TUNNEL_HEADER || meta.parse_failure == DROP_IPV4_HEADER) {
+            meta.verdict = meta.parse_failure;
         } else if (!hdr.ipv4.isValid() && !hdr.ipv6.isValid() && !hdr.arp.isValid()) {
             meta.verdict = DROP_ETHERTYPE;
-            if (parser_error == error.PacketTooShort) {
+            if (meta.parse_failure == DROP_TRUNCATED) {
                 meta.verdict = DROP_TRUNCATED;
             }
         } else if (hdr.ethernet.dst != meta.port_mac && hdr.ethernet.dst[40:40] == 0) {

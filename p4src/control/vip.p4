@@ -84,31 +84,40 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         meta.score_class = score_class;
     }
 
+    DIRECT_COUNTER(down4)
+
     action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip,
                         bit<16> vip_port) {
+        COUNT(down4)
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv4.src = vip;
         hdr.ports.src_port = vip_port;
     }
 
+    DIRECT_COUNTER(down6)
+
     action from_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
                         bit<16> vip_port) {
+        COUNT(down6)
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv6.src = vip;
         hdr.ports.src_port = vip_port;
     }
 
+    DIRECT_COUNTER(down_quic6)
+
     // A QUIC server may send from any address of its /64.
     action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
-                             bit<16> vip_port,
-                             bit<64> dip_id, bit<64> prefix) {
+                             bit<16> vip_port, bit<64> dip_id, bit<64> prefix) {
+        COUNT(down_quic6)
         meta.interface_id = hdr.ipv6.src[63:0];
         meta.dip_id = dip_id;
         meta.cookie_prefix = prefix;
-        from_server6(sid, vip_id, slot, active, score_class, vip, vip_port);
+        from_server(sid, vip_id, slot, active, score_class);
+        hdr.ipv6.src = vip;
+        hdr.ports.src_port = vip_port;
     }
 
-    DIRECT_COUNTER(down4)
     table dip4 {
         key = {
             hdr.ipv4.src: exact @name("src");
@@ -121,7 +130,6 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
-    DIRECT_COUNTER(down6)
     table dip6 {
         key = {
             hdr.ipv6.src: exact @name("src");
@@ -133,7 +141,6 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
-    DIRECT_COUNTER(down_quic6)
     table quic_dip6 {
         key = {
             hdr.ipv6.src[127:64]: exact @name("prefix");

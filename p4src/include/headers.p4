@@ -212,6 +212,7 @@ const bit<16> GRE_HAS_KEY = 0x2000; // and no other flag, version 0
 #define TCP_OPTION_WORDS 10
 
 struct headers_t {
+    ARCHITECTURE_HEADERS
     packet_out_t packet_out;
     ethernet_t ethernet;
 

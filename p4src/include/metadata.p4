@@ -127,12 +127,14 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 
 // Fields that a resubmitted packet keeps: the server that the first pass chose, and what the second tells the tree.
 #define RESUBMIT_FIELDS 1
-// Fields that a worker packet brings to ingress (v1model/worker.p4).
+// Fields that a worker packet brings to ingress (worker.p4).
 #define WORKER_FIELDS 2
 // Fields that a copy of a first flight brings to egress (control/copies.p4).
 #define COPY_FIELDS 3
 
 struct metadata_t {
+    ARCHITECTURE_METADATA
+
     bit<8> verdict; // VERDICT_* or DROP_*
     bit<8> outcome; // OUTCOME_* (include/outcome.p4)
 
@@ -147,8 +149,6 @@ struct metadata_t {
     mac_t port_mac;
 
     // parser
-    bit<8> remaining;       // words or units of the header still to extract
-    bit<8> option_words;    // words of the option still to extract
     bit<8> protocol;        // of layer 4
     bit<8> extension_units; // of 8 bytes
     bit<8> parse_failure;   // why the parser stopped early, as a drop reason, for stages that need the missing headers
@@ -231,11 +231,6 @@ struct metadata_t {
     depth_t depth_after;      // AIFO: queue depth behind the departing packet
     @field_list(WORKER_FIELDS)
     bit<8> bound_decrement;   // SP-PIFO: lower every bound by this much
-
-    // one's complement sums of the fields that may be rewritten, subtracted on arrival and added at departure (RFC
-    // 1624)
-    bit<32> ipv4_residue;
-    bit<32> transport_residue;
 
     // what the first pass decided for the second (control/choice.p4)
     @field_list(RESUBMIT_FIELDS)

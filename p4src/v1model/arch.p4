@@ -1,38 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters and digests in v1model (BMv2 and softswitch). The files of this folder hold everything that depends on the
-// architecture: counters, stateful memory, hashes and checksums. Another architecture provides controls of the same
-// names.
+// The headers and metadata that only v1model (BMv2 and softswitch) needs, and its direct counters. The files of this
+// folder hold everything that depends on the architecture: the parser, counters, stateful memory, hashes and checksums.
+// The folder of another architecture has controls and macros of the same names.
 #ifndef FRONTAGE_V1MODEL_ARCH_P4
 #define FRONTAGE_V1MODEL_ARCH_P4
 
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;
+#define COUNT(name)
 
-control ClaimCounter(in bit<32> kind) {
-    counter(CLAIM_KINDS, CounterType.packets) claims;
+#define ARCHITECTURE_HEADERS
 
-    apply {
-        claims.count(kind);
-    }
-}
-
-control DemandCounter(in bit<32> cell) {
-    counter(DEMAND_CELLS, CounterType.packets) handshakes;
-
-    apply {
-        handshakes.count(cell);
-    }
-}
-
-// Digest of a client without a region: the controller learns its /24 or /48.
-struct new_client_t {
-    bit<8> version; // of IP
-    bit<48> prefix; // the leading bits of its address: 24 or 48 of them
-}
-
-control NewClient(in bit<8> version, in bit<48> prefix) {
-    apply {
-        digest<new_client_t>(1, { version, prefix });
-    }
-}
+// In the parser: words or units of the header, and words of the option, that are still to extract.
+// In checksum.p4: one's complement sums of the fields that may be rewritten.
+#define ARCHITECTURE_METADATA \
+    bit<8> remaining; \
+    bit<8> option_words; \
+    bit<32> ipv4_residue; \
+    bit<32> transport_residue;
 
 #endif

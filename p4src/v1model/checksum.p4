@@ -23,8 +23,8 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
         bit<32> addresses = 0;
         if (hdr.ipv4.isValid()) {
             addresses = words32(~hdr.ipv4.src) + words32(~hdr.ipv4.dst);
-            meta.ipv4_residue = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~(hdr.ipv4.ttl ++ hdr.ipv4.protocol))
-                + addresses;
+            meta.ipv4_residue = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~(hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.tos))
+                + (bit<32>)(~(hdr.ipv4.ttl ++ hdr.ipv4.protocol)) + addresses;
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(~hdr.ipv6.src) + words128(~hdr.ipv6.dst);
         }
@@ -48,7 +48,8 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
         bit<32> addresses = 0;
         if (hdr.ipv4.isValid()) {
             addresses = words32(hdr.ipv4.src) + words32(hdr.ipv4.dst);
-            hdr.ipv4.checksum = fold(meta.ipv4_residue + (bit<32>)(hdr.ipv4.ttl ++ hdr.ipv4.protocol) + addresses);
+            hdr.ipv4.checksum = fold(meta.ipv4_residue + (bit<32>)(hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.tos)
+                + (bit<32>)(hdr.ipv4.ttl ++ hdr.ipv4.protocol) + addresses);
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
         }

@@ -24,11 +24,12 @@
 #include "../include/size.p4"
 #include "../include/drop.p4"
 #include "../include/outcome.p4"
+#include "arch.p4"
 #include "../include/headers.p4"
 #include "../include/metadata.p4"
-#include "../include/parser.p4"
 
-#include "arch.p4"
+#include "parser.p4"
+#include "counters.p4"
 #include "stateful.p4"
 #include "scheduling.p4"
 #include "worker.p4"
@@ -112,6 +113,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     counter(DISCIPLINES, CounterType.packets) workers;
 
     Ports() ports;
+    ParseFailure() parse_failure;
     Validation() validation;
     ChecksumResidue() checksum_residue;
     Neighbor() neighbor;
@@ -143,8 +145,12 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             // Check the packet, and reply if it is a request to the switch itself.
             ports.apply(meta);
             if (meta.verdict == VERDICT_CONTINUE) {
-                validation.apply(hdr, meta, standard_metadata.parser_error, standard_metadata.packet_length,
-                                 standard_metadata.checksum_error);
+                bit<32> frame_length = standard_metadata.packet_length;
+                if (meta.from_tunnel == 1) {
+                    frame_length = (bit<32>)meta.inner_length;
+                }
+                parse_failure.apply(meta, standard_metadata.parser_error);
+                validation.apply(hdr, meta, frame_length, standard_metadata.checksum_error);
             }
             checksum_residue.apply(hdr, meta);
             if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
@@ -234,7 +240,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     Ecn() ecn;
     ChecksumUpdate() checksum_update;
     Departures() departures;
-    counter(DROP_REASONS, CounterType.packets_and_bytes) copy_drops;
+    counter(DROP_REASONS, CounterType.packets_and_bytes) egress_drops;
 
     apply {
         if (standard_metadata.instance_type == INSTANCE_NORMAL) {
@@ -254,7 +260,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             copies.apply(hdr, meta, standard_metadata.egress_rid);
             checksum_update.apply(hdr, meta);
             if (meta.verdict != VERDICT_CONTINUE) {
-                copy_drops.count((bit<32>)meta.verdict);
+                egress_drops.count((bit<32>)meta.verdict);
                 mark_to_drop(standard_metadata);
             }
         } else { // a worker packet

@@ -5,8 +5,8 @@
 // Options and extension headers before those are kept word by word; everything after them stays payload. A truncated
 // packet, or one with more options than fit, stops the parser with an error. The switch still forwards such a packet
 // if its IP header is enough for that, and drops it for a named reason if a stage needs more (meta.parse_failure).
-#ifndef FRONTAGE_PARSER_P4
-#define FRONTAGE_PARSER_P4
+#ifndef FRONTAGE_V1MODEL_PARSER_P4
+#define FRONTAGE_V1MODEL_PARSER_P4
 
 error {
     Ipv4HeaderLength,
@@ -291,6 +291,23 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     state tcp_timestamp_extract {
         packet.extract(hdr.tcp_timestamp);
         transition accept;
+    }
+}
+
+// Tells the controls why the parser stopped early.
+control ParseFailure(inout metadata_t meta, in error parser_error) {
+    apply {
+        if (parser_error == error.PacketTooShort) {
+            meta.parse_failure = DROP_TRUNCATED;
+        } else if (parser_error == error.Ipv4HeaderLength) {
+            meta.parse_failure = DROP_IPV4_HEADER;
+        } else if (parser_error == error.TcpDataOffset) {
+            meta.parse_failure = DROP_TCP_HEADER;
+        } else if (parser_error == error.TunnelHeader) {
+            meta.parse_failure = DROP_TUNNEL_HEADER;
+        } else if (parser_error == error.StackOutOfBounds) {
+            meta.parse_failure = DROP_VIP_EXTENSION;
+        }
     }
 }
 

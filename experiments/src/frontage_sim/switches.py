@@ -92,7 +92,7 @@ def contents_of(
     return {
         "entries": list(plain_entries(schema, state)),
         "packets_out": list(plain_packets(schema, packets_out)),
-        "clone_sessions": list(plain_sessions(config)),
+        "clone_sessions": list(plain_sessions(config, schema)),
     }
 
 

@@ -46,6 +46,6 @@ class ProbeTest(SwitchTest):
             call()
         error: WriteRefusedError = caught.exception
         bad = [one for one in error.codes if one != grpc.StatusCode.OK]
-        if self.target == "softswitch":
+        if self.is_softswitch:
             self.assertEqual(code, bad[0] if bad else None, str(error))
         return error

@@ -18,7 +18,8 @@ from frontage_ptf.site import INGRESS
 from frontage_ptf.switch import KEY, FrontageTest
 
 SCHEDULER = INGRESS + "scheduler."
-CPU_PORT = 510
+# Without a queue, or back to ingress
+WORKER_PORTS = {"softswitch": 510, "bmv2": 510, "tna": 6}
 SESSION = 1  # of worker packets
 NEVER = (1 << 19) - 1  # ECN threshold: a queue is never that long
 DEPTH, PUSH_DOWN = 2, 3  # disciplines of worker packets: AIFO, SP-PIFO
@@ -30,7 +31,7 @@ PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # of a server behind port 3
 class SchedulerTest(FrontageTest):
     def setUp(self) -> None:
         super().setUp()
-        self.client.write(+fy.P4CloneSessionEntry(SESSION, replicas=[CPU_PORT]))
+        self.client.write(+fy.P4CloneSessionEntry(SESSION, replicas=[WORKER_PORTS[self.target]]))
         self.has_session = True
         self.site.install_quic_key(KEY)
 

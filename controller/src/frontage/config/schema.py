@@ -40,6 +40,7 @@ class Device(Model):
         100, ge=1, lt=1 << 64, description="the first election id; a standby controller takes a lower one", examples=[100]
     )
     cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
+    pipes: int = Field(1, ge=1, le=4, description="the number of pipes of a Tofino chip", examples=[2])
     pipeline: Pipeline = Field(description="the compiled P4 program")
 
 

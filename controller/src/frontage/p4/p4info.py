@@ -55,6 +55,8 @@ class Schema:
 
     def __init__(self, p4info: p4i.P4Info):
         self.p4info = p4info
+        self.architecture: str = p4info.pkg_info.arch
+        """The name of the architecture in lower case, such as v1model or t2na; empty if the P4Info has none."""
         params: dict[int, ActionInfo] = {}
         for action in p4info.actions:
             params[action.preamble.id] = ActionInfo(

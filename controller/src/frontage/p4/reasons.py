@@ -26,7 +26,7 @@ class Reason(NamedTuple):
 
 
 def drops() -> dict[int, Reason]:
-    """Return the drop reasons: the indices of ``FrontageIngress.drops`` and ``FrontageEgress.copy_drops``."""
+    """Return the drop reasons: the indices of ``FrontageIngress.drops`` and ``FrontageEgress.egress_drops``."""
     return _read("drop.p4", "DROP")
 
 

@@ -26,7 +26,7 @@ _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"
 _REFUSALS = "aifo.refusals"
 _DROPS = "drops"
-_COPY_DROPS = "copy_drops"
+_EGRESS_DROPS = "egress_drops"
 _OUTCOMES = "outcomes"
 
 
@@ -57,7 +57,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
     down_tables = [schema.table(name) for name in vip_block.DIPS]
     tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    names = (_DROPS, _COPY_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)
+    names = (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)
     indexed = await session.read_counters([schema.counter(name) for name in names])
     vips = {vip.name: vip for vip in config.vips}
     ports = {port.name: port.id for port in config.ports}
@@ -73,7 +73,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
         return direct.get(Key(table, (server.sid,)), Count())
 
-    dropped_copies = by_reason(_COPY_DROPS, reasons.drops())
+    dropped_copies = by_reason(_EGRESS_DROPS, reasons.drops())
     return Counters(
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},

@@ -20,7 +20,7 @@ from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import TABLES, desired
 from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops, packets
-from frontage.state.worker import sessions
+from frontage.state.worker import return_ports, sessions
 
 
 def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
@@ -51,9 +51,9 @@ def plain_packets(schema: Schema, packets_out: Iterable[p4r.PacketOut]) -> Itera
         yield b"".join(field.value.rjust(widths[field.metadata_id] // 8, b"\0") for field in packet.metadata).hex()
 
 
-def plain_sessions(config: Config) -> Iterator[dict[str, Any]]:
+def plain_sessions(config: Config, schema: Schema) -> Iterator[dict[str, Any]]:
     """Yield the clone sessions."""
-    for key, action in sessions(config.ports, config.device.cpu_port).items():
+    for key, action in sessions(config.ports, return_ports(schema.architecture, config.device)).items():
         (session,) = exact(key.match)
         replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
         yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}

@@ -80,7 +80,7 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
-    wanted = desired(config, allocation) | worker.sessions(config.ports, config.device.cpu_port)
+    wanted = desired(config, allocation) | worker.sessions(config.ports, worker.return_ports(schema.architecture, config.device))
     mapped = None
     if mapping is not None:
         try:

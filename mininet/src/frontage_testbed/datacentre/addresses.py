@@ -23,7 +23,8 @@ COOKIE_PREFIX = "2001:db8:c00c:1e::/64"
 CLIENTS4 = "198.18.0.0/15"
 CLIENTS6 = "2001:db8:c000::/36"
 
-EDGE_CLIENT_PORT = 1
+EDGE_CLIENT_PORT = 8
+"""Ports 0 to 7 of Tofino 2 have other purposes; 6 recirculates."""
 EDGE_CLIENT_MAC = "02:00:00:00:01:01"
 EDGE_CLIENT4 = "198.18.255.1"
 EDGE_CLIENT6 = "2001:db8:cfff::1"

@@ -118,7 +118,10 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
     build, release = REPOSITORY / "build", REPOSITORY / "target" / "release"
     if settings.target == "bmv2":
         switch = _bmv2_program(env, "BMV2", "simple_switch_grpc")
-        p4 = _compile_for_bmv2(_bmv2_program(env, "P4C_BM2", "p4c-bm2-ss"), build / "p4-bmv2")
+        p4 = _compile(_bmv2_program(env, "P4C_BM2", "p4c-bm2-ss"), "v1model/frontage.p4", build / "p4-bmv2")
+    elif settings.target == "tna":
+        switch = path("FRONTAGE_SOFTSWITCH", release / "softswitch")
+        p4 = _compile(release / "softswitch-p4c", "tna/tofino2.p4", build / "p4-tna")
     else:
         switch = path("FRONTAGE_SOFTSWITCH", release / "softswitch")
         p4 = path("FRONTAGE_P4", build / "p4")
@@ -158,13 +161,13 @@ def _bmv2_program(env: Mapping[str, str], variable: str, name: str) -> Path:
     return Path(found).absolute()
 
 
-def _compile_for_bmv2(compiler: Path, directory: Path) -> Path:
-    """Compile the P4 program with p4c, and return the directory of the result."""
+def _compile(compiler: Path, program: str, directory: Path) -> Path:
+    """Compile a P4 program of `p4src`, and return the directory of the result. Raises DeploymentError."""
     directory.mkdir(parents=True, exist_ok=True)
-    source = REPOSITORY / "p4src" / "v1model" / "frontage.p4"
+    source = REPOSITORY / "p4src" / program
     command: list[str | Path] = [compiler, "-o", directory / "frontage.json", source]
     command += ["--p4runtime-files", directory / "frontage.p4info.txtpb"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise DeploymentError(f"p4c-bm2-ss failed: {done.stderr.strip()}")
+        raise DeploymentError(f"{compiler.name} failed: {done.stderr.strip()}")
     return directory

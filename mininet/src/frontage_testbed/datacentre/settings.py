@@ -11,7 +11,7 @@ from pathlib import Path
 from ..load.protocols import PROTOCOLS
 
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
-TARGETS = ("softswitch", "bmv2")
+TARGETS = ("softswitch", "bmv2", "tna")
 SCHEDULERS = ("fifo", "aifo")
 FRAME = 1514
 """Bytes of a full frame."""

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The headers and metadata that only Tofino needs, and its direct counters. The files of this folder hold everything
+// that depends on the architecture: the parser, counters, stateful memory, hashes and checksums. The controls and macros
+// that ../control needs have the same names as in the folders of other architectures.
+#ifndef FRONTAGE_TNA_ARCH_P4
+#define FRONTAGE_TNA_ARCH_P4
+
+#define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
+#define COUNT(name) name.count();
+
+// The ingress port of packets from the controller. No chip has this port, but softswitch does; for a board, compile with
+// the number of its CPU port.
+#ifndef CPU_PORT
+#define CPU_PORT 510
+#endif
+
+#if __TARGET_TOFINO__ == 1
+// Of a pipe
+#define RECIRCULATION_PORT 68
+// The mask of the low four bits, for ParserCounter
+#define COUNTER_MASK_4 3
+#else
+#define RECIRCULATION_PORT 6
+#define COUNTER_MASK_4 0x0f
+#endif
+
+// Headers that never leave the switch. Only bytes cross the traffic manager, so these carry what metadata carry on other
+// architectures. The first byte tells them apart.
+const bit<8> INTERNAL_BRIDGE = 1;
+const bit<8> INTERNAL_SECOND_PASS = 2;
+const bit<8> INTERNAL_WORKER = 3;
+const bit<8> INTERNAL_COPY = 4;
+
+// From ingress to egress, in front of a packet that leaves.
+header bridge_t {
+    bit<8> kind;
+    bit<8> direction;
+    bit<8> discipline;
+    bit<1> has_outer;         // the outer headers of a tunnel are in front of the packet
+    bit<1> at_cookie_address;
+    bit<1> epoch;             // of the QUIC cookie
+    bit<5> reserved;
+    bit<16> sid;
+    bit<32> connection_hash;
+    bit<64> cookie_prefix;
+    bit<5> reserved2;
+    bit<19> ecn_threshold;
+    bit<16> report_mask;
+}
+
+const bit<32> FRAME_CHECK_BYTES = 4;
+
+// Through the recirculation port, in front of a packet that passes ingress a second time (control/choice.p4).
+header second_pass_t {
+    bit<8> kind;
+    bit<1> from_tunnel;
+    bit<6> reserved;
+    bit<9> ingress_port;
+    bit<8> origin_site;
+    bit<8> tree_op;
+    bit<8> connection_op;
+    bit<16> slot;
+    bit<16> sid;
+    bit<8> outcome;
+}
+
+// Through a mirror session and the recirculation port, instead of a packet (worker.p4).
+header worker_t {
+    bit<8> kind;
+    bit<7> reserved;
+    bit<9> egress_port;
+    bit<5> reserved2;
+    bit<19> depth_after;
+    bit<8> bound_decrement;
+}
+
+// Through a mirror session, in front of a copy of a first flight (control/copies.p4).
+header copy_t {
+    bit<8> kind;
+    bit<8> origin_site;
+    bit<32> connection_hash;
+}
+
+// Resubmitted instead of port metadata: the outer headers that control/tunnel.p4 accepted.
+header tunnel_pass_t {
+    bit<8> peer_site;
+    bit<16> peer_source_set;
+    bit<16> inner_length;
+#if __TARGET_TOFINO__ == 1
+    bit<24> reserved; // 8 bytes together
+#else
+    bit<152> reserved; // 24 bytes together
+#endif
+}
+
+struct resubmitted_t {
+    bit<8> peer_site;
+    bit<16> peer_source_set;
+    bit<16> inner_length;
+}
+
+#define ARCHITECTURE_HEADERS \
+    bridge_t bridge; \
+    second_pass_t second_pass; \
+    worker_t worker; \
+    copy_t copy; \
+    tunnel_pass_t tunnel_pass;
+
+// For the deparsers: checksums (checksum.p4), the mirror session, and the digest.
+#define ARCHITECTURE_METADATA \
+    bit<1> bad_ipv4_checksum; \
+    bit<16> ipv4_residue; \
+    bit<16> transport_residue; \
+    bit<1> update_ipv4; \
+    bit<1> update_tcp; \
+    bit<1> update_udp; \
+    bit<16> mirror_session; \
+    bit<8> new_client_version; \
+    bit<48> new_client_prefix; \
+    bit<1> has_new_client;
+
+#endif

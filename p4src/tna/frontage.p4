@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frontage's data plane for Tofino (TNA and T2NA). The stages are those of v1model/frontage.p4. What differs is how a
+// packet comes back and what crosses the traffic manager:
+//
+//     first pass of a tunnel's packet    resubmitted, with the outer headers' results instead of port metadata
+//     second pass for the tree           through the recirculation port, behind a header with the first pass's choice
+//     ingress to egress                  a header with what egress needs; the rest is parsed again
+//     copies of first flights, workers   mirrored, behind a header
+#include "../include/drop.p4"
+#include "../include/outcome.p4"
+#include "arch.p4"
+#include "../include/headers.p4"
+#include "../include/metadata.p4"
+
+#include "parser.p4"
+#include "counters.p4"
+#include "stateful.p4"
+#include "scheduling.p4"
+#include "worker.p4"
+#include "hash.p4"
+#include "checksum.p4"
+
+#include "../control/ports.p4"
+#include "../control/validation.p4"
+#include "../control/neighbor.p4"
+#include "../control/tunnel.p4"
+#include "../control/encapsulation.p4"
+#include "../control/copies.p4"
+#include "../control/transport.p4"
+#include "../control/vip.p4"
+#include "../control/real_servers.p4"
+#include "../control/cookie.p4"
+#include "../control/cookie6.p4"
+#include "../control/unseal.p4"
+#include "../control/region.p4"
+#include "../control/demand.p4"
+#include "../control/steering.p4"
+#include "../control/retrieve.p4"
+#include "../control/insight.p4"
+#include "../control/handshake.p4"
+#include "../control/maglev.p4"
+#include "../control/fallback.p4"
+#include "../control/tree.p4"
+#include "../control/assign.p4"
+#include "../control/choice.p4"
+#include "../control/server.p4"
+#include "../control/cclb4.p4"
+#include "../control/forwarding.p4"
+#include "../control/rank.p4"
+#include "../control/aifo.p4"
+#include "../control/sppifo.p4"
+#include "../control/scheduler.p4"
+#include "../control/masking.p4"
+#include "../control/ecn.p4"
+
+#include "crossing.p4"
+
+parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                             out ingress_intrinsic_metadata_t ig_intr_md) {
+    PacketParser() packet_parser;
+
+    state start {
+        packet.extract(ig_intr_md);
+        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+            (1, _): tunnel_pass;
+            (0, CPU_PORT): from_controller;
+            (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
+            default: from_network;
+        }
+    }
+
+    state tunnel_pass {
+        packet.extract(hdr.tunnel_pass);
+        transition frame;
+    }
+
+    state from_controller {
+        packet.advance(PORT_METADATA_SIZE);
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state from_switch {
+        packet.advance(PORT_METADATA_SIZE);
+        bit<8> kind = packet.lookahead<bit<8>>();
+        transition select(kind) {
+            INTERNAL_SECOND_PASS: second_pass;
+            INTERNAL_WORKER: worker;
+        }
+    }
+
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition frame;
+    }
+
+    state worker {
+        packet.extract(hdr.worker);
+        transition accept;
+    }
+
+    state from_network {
+        packet.advance(PORT_METADATA_SIZE);
+        transition frame;
+    }
+
+    state frame {
+        packet_parser.apply(packet, hdr, meta, ig_intr_md.resubmit_flag);
+        transition accept;
+    }
+}
+
+control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
+                        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+    Counter<bit<64>, bit<8>>(OUTCOMES, CounterType_t.PACKETS_AND_BYTES) outcomes;
+    Counter<bit<64>, bit<8>>(DISCIPLINES, CounterType_t.PACKETS) workers;
+
+    Arrival() arrival;
+    ParseFailure() parse_failure;
+    Ports() ports;
+    Validation() validation;
+    Neighbor() neighbor;
+    Tunnel() tunnel;
+    Vip() vip;
+    RealServers() real_servers;
+    Unseal() unseal;
+    ConnectionHash() connection_hash;
+    Region() region;
+    Demand() demand;
+    Steering() steering;
+    Cclb4() cclb4;
+    Encapsulation() encapsulation;
+    Forwarding() forwarding;
+    Scheduler() scheduler;
+    ChecksumFlags() checksum_flags;
+    Departure() departure;
+    SecondPass() second_pass;
+
+    apply {
+        arrival.apply(hdr, meta, ig_intr_md);
+
+        if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER) {
+            // Check the packet, and reply if it is a request to the switch itself.
+            ports.apply(meta);
+            parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
+            if (meta.verdict == VERDICT_CONTINUE) {
+                bit<32> frame_length = 0xffff; // egress compares it, because ingress does not know it
+                if (hdr.tunnel_pass.isValid()) {
+                    frame_length = (bit<32>)meta.inner_length;
+                }
+                validation.apply(hdr, meta, frame_length, meta.bad_ipv4_checksum);
+            }
+            if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
+                neighbor.apply(hdr, meta);
+            }
+
+            // Find the VIP and the direction.
+            if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
+                tunnel.apply(hdr, meta);
+            }
+            if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
+                vip.apply(hdr, meta);
+            }
+            if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
+                real_servers.apply(hdr, meta);
+                if (meta.verdict == VERDICT_CONTINUE && hdr.udp.isValid()) {
+                    unseal.apply(hdr, meta);
+                }
+            }
+
+            // Choose the site.
+            if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)) {
+                connection_hash.apply(hdr, meta);
+                if (meta.second_pass == 0) {
+                    region.apply(hdr, meta);
+                    demand.apply(hdr, meta);
+                    steering.apply(hdr, meta);
+                }
+            }
+        }
+
+        // Choose the server. An operation from the controller ends here, in the tournament tree.
+        if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
+            && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
+                || meta.direction == Direction.CONTROLLER)) {
+            cclb4.apply(hdr, meta);
+        }
+        if (meta.direction == Direction.CONTROLLER) {
+            meta.verdict = VERDICT_CONSUME;
+        }
+
+        // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
+        if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
+            if (meta.remote != Remote.NONE) {
+                encapsulation.apply(hdr, meta, meta.remote, meta.remote_id);
+            }
+            if (meta.verdict == VERDICT_CONTINUE) {
+                forwarding.apply(hdr, meta);
+            }
+        }
+        if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
+            scheduler.apply(hdr, meta);
+        }
+        if (meta.direction == Direction.WORKER) {
+            workers.count((bit<8>)meta.discipline);
+            meta.verdict = VERDICT_CONSUME;
+        }
+
+        // Carry out the verdict.
+        if (meta.has_new_client == 1) {
+            ig_dprsr_md.digest_type = DIGEST_NEW_CLIENT;
+        }
+        if (meta.clone_session != 0) {
+            ig_dprsr_md.mirror_type = MIRROR_COPY;
+            meta.mirror_session = meta.clone_session;
+        }
+        if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
+            ig_tm_md.ucast_egress_port = meta.egress_port;
+            ig_tm_md.qid = (QueueId_t)meta.priority;
+            if (meta.bound_decrement != 0 && meta.clone_session == 0) { // a gress mirrors a packet once
+                ig_dprsr_md.mirror_type = MIRROR_WORKER;
+                meta.mirror_session = WORKER_SESSION;
+            }
+            checksum_flags.apply(hdr, meta);
+            departure.apply(hdr, meta);
+            if (meta.direction != Direction.TRANSIT) {
+                outcomes.count(meta.outcome);
+            }
+        } else if (meta.verdict == VERDICT_RESUBMIT) {
+            if (meta.second_pass == 0) {
+                ig_dprsr_md.resubmit_type = RESUBMIT_TUNNEL;
+            } else {
+                ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port[8:7] ++ (bit<7>)RECIRCULATION_PORT;
+                ig_tm_md.bypass_egress = 1;
+                second_pass.apply(hdr, meta);
+            }
+        } else {
+            if (meta.verdict != VERDICT_CONSUME) {
+                drops.count(meta.verdict);
+            }
+            ig_dprsr_md.drop_ctl = 1;
+        }
+    }
+}
+
+control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                                in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    ChecksumUpdate() checksum_update;
+    ChecksumCompute() checksum_compute;
+    @name("new_client_t") Digest<new_client_t>(DIGEST_NEW_CLIENT) new_client;
+    Mirror(MIRROR_WORKER) worker_mirror;
+    Mirror(MIRROR_COPY) copy_mirror;
+    Resubmit(RESUBMIT_TUNNEL) tunnel_resubmit;
+
+    apply {
+        checksum_update.apply(hdr, meta);
+        checksum_compute.apply(hdr, meta);
+        if (ig_dprsr_md.digest_type == DIGEST_NEW_CLIENT) {
+            new_client.pack({ meta.new_client_version, meta.new_client_prefix });
+        }
+        if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
+            worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
+                                         { INTERNAL_WORKER, 0, meta.egress_port, 0, 0, meta.bound_decrement });
+        }
+        if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
+            copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
+                                     { INTERNAL_COPY, meta.origin_site, meta.connection_hash });
+        }
+        if (ig_dprsr_md.resubmit_type == RESUBMIT_TUNNEL) {
+            tunnel_resubmit.emit<resubmitted_t>({ meta.peer_site, meta.peer_source_set, meta.inner_length });
+        }
+        packet.emit(hdr);
+    }
+}
+
+parser FrontageEgressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                            out egress_intrinsic_metadata_t eg_intr_md) {
+    PacketParser() packet_parser;
+    bit<1> has_outer;
+
+    state start {
+        packet.extract(eg_intr_md);
+        bit<8> kind = packet.lookahead<bit<8>>();
+        transition select(kind) {
+            INTERNAL_BRIDGE: bridge;
+            INTERNAL_COPY: copy;
+            INTERNAL_WORKER: worker;
+        }
+    }
+
+    state bridge {
+        packet.extract(hdr.bridge);
+        has_outer = hdr.bridge.has_outer;
+        transition frame;
+    }
+
+    state copy {
+        packet.extract(hdr.copy);
+        has_outer = 0;
+        transition frame;
+    }
+
+    state frame {
+        packet_parser.apply(packet, hdr, meta, has_outer);
+        transition accept;
+    }
+
+    state worker {
+        packet.extract(hdr.worker);
+        transition accept;
+    }
+}
+
+control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md,
+                       in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                       inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                       inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) egress_drops;
+
+    EgressArrival() arrival;
+    FrameLength() frame_length;
+    Masking() masking;
+    Copies() copies;
+    Ecn() ecn;
+    Departures() departures;
+    ChecksumFlags() checksum_flags;
+
+    apply {
+        arrival.apply(hdr, meta, eg_intr_md);
+        if (hdr.bridge.isValid()) {
+            frame_length.apply(hdr, meta, eg_intr_md.pkt_length);
+            if (meta.verdict == VERDICT_CONTINUE) {
+                if (meta.discipline != Discipline.NONE) {
+                    ecn.apply(hdr, meta, eg_intr_md.enq_qdepth);
+                    if (meta.discipline == Discipline.AIFO) {
+                        departures.apply(meta, eg_intr_md.deq_qdepth);
+                        if (meta.report_departure == 1) {
+                            eg_dprsr_md.mirror_type = MIRROR_WORKER;
+                        }
+                    }
+                }
+                masking.apply(hdr, meta);
+            }
+            checksum_flags.apply(hdr, meta);
+        } else if (hdr.copy.isValid()) {
+            copies.apply(hdr, meta, eg_intr_md.egress_rid);
+            checksum_flags.apply(hdr, meta);
+        } // else a worker packet
+        if (meta.verdict != VERDICT_CONTINUE) {
+            egress_drops.count(meta.verdict);
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        hdr.bridge.setInvalid();
+        hdr.copy.setInvalid();
+    }
+}
+
+control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                               in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    ChecksumUpdate() checksum_update;
+    ChecksumCompute() checksum_compute;
+    Mirror(MIRROR_WORKER) worker_mirror;
+
+    apply {
+        checksum_update.apply(hdr, meta);
+        checksum_compute.apply(hdr, meta);
+        if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
+            worker_mirror.emit<worker_t>(WORKER_SESSION, { INTERNAL_WORKER, 0, meta.egress_port, 0, meta.depth_after, 0 });
+        }
+        packet.emit(hdr);
+    }
+}
+
+Pipeline(
+    FrontageIngressParser(),
+    FrontageIngress(),
+    FrontageIngressDeparser(),
+    FrontageEgressParser(),
+    FrontageEgress(),
+    FrontageEgressDeparser()
+) pipe;
+
+Switch(pipe) main;

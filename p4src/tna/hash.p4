@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hashes of a connection: over client, VIP and their ports, so that both directions have the same.
+#ifndef FRONTAGE_TNA_HASH_P4
+#define FRONTAGE_TNA_HASH_P4
+
+control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) up4;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) up6;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) down4;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) down6;
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) up_index4;
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) up_index6;
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index4;
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index6;
+
+    apply {
+        if (meta.direction == Direction.UP) {
+            if (hdr.ipv4.isValid()) {
+                meta.connection_hash = up4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+                meta.connection.index = up_index4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+            } else {
+                meta.connection_hash = up6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+                meta.connection.index = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+            }
+        } else if ((meta.direction == Direction.DOWN && hdr.tcp.isValid()) || meta.direction == Direction.RESPONSE) {
+            if (hdr.ipv4.isValid()) {
+                meta.connection_hash = down4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+                meta.connection.index = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+            } else {
+                meta.connection_hash = down6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+                meta.connection.index = down_index6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+            }
+        }
+    }
+}
+
+#endif

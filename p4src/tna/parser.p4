@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parser: from Ethernet to the TCP timestamp option or QUIC's connection id, behind the outer headers of a tunnel if
+// there are any. It does what v1model's parser does, as Tofino's parsers can: with a counter instead of arithmetic, and
+// without verify().
+//
+// Both gresses use it. The residues are the one's complement sums of the IPv4 and the transport checksum without the
+// fields that may be rewritten (checksum.p4).
+#ifndef FRONTAGE_TNA_PARSER_P4
+#define FRONTAGE_TNA_PARSER_P4
+
+parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta, in bit<1> has_outer) {
+    ParserCounter() counter;
+    Checksum() ipv4_checksum;
+    Checksum() ipv4_residue;
+    Checksum() transport_checksum;
+
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(has_outer, hdr.ethernet.ether_type) {
+            (1, ETHERTYPE_IPV4): outer_ipv4;
+            (1, _): outer_ipv6;
+            (0, ETHERTYPE_IPV4): ipv4;
+            (0, ETHERTYPE_IPV6): ipv6;
+            (0, ETHERTYPE_ARP): arp;
+            default: accept;
+        }
+    }
+
+    // The outer headers of a tunnel, which control/tunnel.p4 accepted or control/encapsulation.p4 added. The inner packet
+    // is then parsed like any other.
+    state outer_ipv4 {
+        packet.extract(hdr.outer_ipv4);
+        transition select(hdr.outer_ipv4.protocol) {
+            PROTO_UDP: vxlan;
+            default: gre;
+        }
+    }
+
+    state outer_ipv6 {
+        packet.extract(hdr.outer_ipv6);
+        transition select(hdr.outer_ipv6.next_header) {
+            PROTO_UDP: vxlan;
+            default: gre;
+        }
+    }
+
+    state vxlan {
+        packet.extract(hdr.outer_ports);
+        packet.extract(hdr.outer_udp);
+        packet.extract(hdr.vxlan);
+        packet.extract(hdr.inner_ethernet);
+        transition select(hdr.vxlan.flags, hdr.inner_ethernet.ether_type) {
+            (VXLAN_HAS_VNI &&& VXLAN_HAS_VNI, ETHERTYPE_IPV4): ipv4;
+            (VXLAN_HAS_VNI &&& VXLAN_HAS_VNI, ETHERTYPE_IPV6): ipv6;
+            (VXLAN_HAS_VNI &&& VXLAN_HAS_VNI, ETHERTYPE_ARP): arp;
+            (VXLAN_HAS_VNI &&& VXLAN_HAS_VNI, _): accept;
+            default: bad_tunnel;
+        }
+    }
+
+    state gre {
+        packet.extract(hdr.gre);
+        transition select(hdr.gre.flags, hdr.gre.protocol) {
+            (GRE_HAS_KEY, ETHERTYPE_IPV4): ipv4;
+            (GRE_HAS_KEY, ETHERTYPE_IPV6): ipv6;
+            (GRE_HAS_KEY, ETHERTYPE_ARP): arp;
+            (GRE_HAS_KEY, _): accept;
+            default: bad_tunnel;
+        }
+    }
+
+    state bad_tunnel {
+        meta.parse_failure = DROP_TUNNEL_HEADER;
+        transition accept;
+    }
+
+    state arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+
+    state ipv4 {
+        packet.extract(hdr.ipv4);
+        meta.protocol = hdr.ipv4.protocol;
+        ipv4_checksum.add(hdr.ipv4);
+        ipv4_residue.subtract({ hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.ttl, hdr.ipv4.protocol,
+                                hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst });
+        meta.ipv4_residue = ipv4_residue.get();
+        transport_checksum.subtract({ hdr.ipv4.src, hdr.ipv4.dst });
+        transition select(hdr.ipv4.ihl) {
+            5: ipv4_without_options;
+            0 .. 4: ipv4_too_short;
+            default: ipv4_options;
+        }
+    }
+
+    state ipv4_too_short {
+        meta.parse_failure = DROP_IPV4_HEADER;
+        transition accept;
+    }
+
+    state ipv4_without_options {
+        meta.bad_ipv4_checksum = (bit<1>)ipv4_checksum.verify();
+        transition ipv4_end;
+    }
+
+    // ihl - 5 words
+    state ipv4_options {
+        counter.set((bit<8>)hdr.ipv4.ihl, 15, 0, COUNTER_MASK_4, 0xfb);
+        transition ipv4_option_word;
+    }
+
+    state ipv4_option_word {
+        packet.extract(hdr.ipv4_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: ipv4_end;
+            false: ipv4_option_word;
+        }
+    }
+
+    state ipv4_end {
+        transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0, 0, PROTO_TCP): tcp;
+            (0, 0, PROTO_UDP): udp;
+            (0, 0, PROTO_ICMP): icmp;
+            (0, 0, _): accept;
+            default: fragment;
+        }
+    }
+
+    state fragment {
+        meta.is_fragment = 1;
+        transition accept;
+    }
+
+    state ipv6 {
+        packet.extract(hdr.ipv6);
+        meta.protocol = hdr.ipv6.next_header;
+        transport_checksum.subtract({ hdr.ipv6.src, hdr.ipv6.dst });
+        transition select(hdr.ipv6.next_header) {
+            PROTO_HOPOPT: ipv6_extension;
+            PROTO_ROUTING: ipv6_extension;
+            PROTO_DSTOPT: ipv6_extension;
+            PROTO_FRAGMENT: fragment;
+            PROTO_TCP: tcp;
+            PROTO_UDP: udp;
+            PROTO_ICMPV6: icmpv6;
+            default: accept;
+        }
+    }
+
+    // The first 8 bytes of an extension header. What follows it is known only here, so there is a loop over the rest of
+    // the header for each of these protocols.
+    state ipv6_extension {
+        packet.extract(hdr.ipv6_extensions.next);
+        meta.protocol = hdr.ipv6_extensions.last.next_header;
+        counter.set(hdr.ipv6_extensions.last.length);
+        transition select(hdr.ipv6_extensions.last.next_header, hdr.ipv6_extensions.last.length) {
+            (PROTO_HOPOPT, 0): ipv6_extension;
+            (PROTO_ROUTING, 0): ipv6_extension;
+            (PROTO_DSTOPT, 0): ipv6_extension;
+            (PROTO_FRAGMENT, 0): fragment;
+            (PROTO_TCP, 0): tcp;
+            (PROTO_UDP, 0): udp;
+            (PROTO_ICMPV6, 0): icmpv6;
+            (PROTO_HOPOPT, _): rest_then_extension;
+            (PROTO_ROUTING, _): rest_then_extension;
+            (PROTO_DSTOPT, _): rest_then_extension;
+            (PROTO_FRAGMENT, _): rest_then_fragment;
+            (PROTO_TCP, _): rest_then_tcp;
+            (PROTO_UDP, _): rest_then_udp;
+            (PROTO_ICMPV6, _): rest_then_icmpv6;
+            (_, 0): accept;
+            default: rest_then_accept;
+        }
+    }
+
+    state rest_then_extension {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: ipv6_extension;
+            false: rest_then_extension;
+        }
+    }
+
+    state rest_then_fragment {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: fragment;
+            false: rest_then_fragment;
+        }
+    }
+
+    state rest_then_tcp {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp;
+            false: rest_then_tcp;
+        }
+    }
+
+    state rest_then_udp {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: udp;
+            false: rest_then_udp;
+        }
+    }
+
+    state rest_then_icmpv6 {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: icmpv6;
+            false: rest_then_icmpv6;
+        }
+    }
+
+    state rest_then_accept {
+        packet.extract(hdr.ipv6_extensions.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: accept;
+            false: rest_then_accept;
+        }
+    }
+
+    state icmp {
+        packet.extract(hdr.icmp);
+        transition accept;
+    }
+
+    state icmpv6 {
+        packet.extract(hdr.icmp);
+        transition select(hdr.icmp.icmp_type) {
+            NDP_SOLICITATION: ndp;
+            default: accept;
+        }
+    }
+
+    state ndp {
+        packet.extract(hdr.ndp);
+        transition select(hdr.ipv6.payload_length) {
+            24: accept; // no option: duplicate address detection
+            default: ndp_option;
+        }
+    }
+
+    state ndp_option {
+        packet.extract(hdr.ndp_option);
+        transition accept;
+    }
+
+    // Only the version-independent part of QUIC is parsed (RFC 8999). Any datagram can be read as that.
+    state udp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.udp);
+        transport_checksum.subtract({ hdr.ports.src_port, hdr.ports.dst_port, hdr.udp.checksum });
+        meta.transport_residue = transport_checksum.get();
+        bit<8> first = packet.lookahead<bit<8>>();
+        transition select(first) {
+            0x80 &&& 0x80: quic_long;
+            default: quic_short;
+        }
+    }
+
+    state quic_long {
+        packet.extract(hdr.quic_long);
+        transition select(hdr.quic_long.dcid_length) {
+            CID_LENGTH: connection_id;
+            default: accept;
+        }
+    }
+
+    state quic_short {
+        packet.extract(hdr.quic_short);
+        transition connection_id;
+    }
+
+    state connection_id {
+        packet.extract(hdr.connection_id);
+        transition accept;
+    }
+
+    // Masking rewrites the word of data_offset to flags, and TSval.
+    state tcp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.tcp);
+        transport_checksum.subtract({ hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.checksum,
+                                      hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.reserved, hdr.tcp.flags });
+        transition select(hdr.tcp.data_offset) {
+            5: tcp_end;
+            0 .. 4: tcp_too_short;
+            default: tcp_options;
+        }
+    }
+
+    state tcp_too_short {
+        meta.parse_failure = DROP_TCP_HEADER;
+        transition accept;
+    }
+
+    // data_offset - 5 words. The parser walks options one 32-bit word at a time, because every TCP in use aligns them: it
+    // recognises an option at the start of a word or after two NOPs. Any other layout ends the walk, and the connection is
+    // served without a cookie (control/fallback.p4).
+    state tcp_options {
+        counter.set((bit<8>)hdr.tcp.data_offset, 15, 0, COUNTER_MASK_4, 0xfb);
+        transition tcp_option;
+    }
+
+    state tcp_option {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;                  // NOP NOP TS
+            0x0402080a: tcp_timestamp;                  // SACK-permitted TS
+            0x01010101: tcp_skip1;
+            0x01010402: tcp_skip1;                      // NOP NOP SACK-permitted
+            0x04020101: tcp_skip1;
+            0x01030300 &&& 0xffffff00: tcp_skip1;       // NOP window scale
+            0x03030001 &&& 0xffff00ff: tcp_skip1;
+            0x01010100 &&& 0xffffff00: tcp_end;         // three NOPs and one byte of the next option
+            0x01010000 &&& 0xffffff00: tcp_end;         // end of options
+            0x01010800 &&& 0xffffff00: tcp_end;         // timestamps with a wrong length
+            // two NOPs and an option of 4n + 2 bytes (SACK, MD5)
+            0x01010002 &&& 0xffff00ff: tcp_skip1;
+            0x01010006 &&& 0xffff00ff: tcp_skip2;
+            0x0101000a &&& 0xffff00ff: tcp_skip3;
+            0x0101000e &&& 0xffff00ff: tcp_skip4;
+            0x01010012 &&& 0xffff00ff: tcp_skip5;
+            0x01010016 &&& 0xffff00ff: tcp_skip6;
+            0x0101001a &&& 0xffff00ff: tcp_skip7;
+            0x0101001e &&& 0xffff00ff: tcp_skip8;
+            0x01010022 &&& 0xffff00ff: tcp_skip9;
+            0x01010026 &&& 0xffff00ff: tcp_skip10;
+            0x01000000 &&& 0xff000000: tcp_end;
+            0x00000000 &&& 0xff000000: tcp_end;         // end of options
+            // an option of 4n bytes (MSS, MPTCP)
+            0x00040000 &&& 0x00ff0000: tcp_skip1;
+            0x00080000 &&& 0x00ff0000: tcp_skip2;
+            0x000c0000 &&& 0x00ff0000: tcp_skip3;
+            0x00100000 &&& 0x00ff0000: tcp_skip4;
+            0x00140000 &&& 0x00ff0000: tcp_skip5;
+            0x00180000 &&& 0x00ff0000: tcp_skip6;
+            0x001c0000 &&& 0x00ff0000: tcp_skip7;
+            0x00200000 &&& 0x00ff0000: tcp_skip8;
+            0x00240000 &&& 0x00ff0000: tcp_skip9;
+            0x00280000 &&& 0x00ff0000: tcp_skip10;
+            default: tcp_end;
+        }
+    }
+
+    state tcp_skip10 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip9;
+        }
+    }
+
+    state tcp_skip9 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip8;
+        }
+    }
+
+    state tcp_skip8 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip7;
+        }
+    }
+
+    state tcp_skip7 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip6;
+        }
+    }
+
+    state tcp_skip6 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip5;
+        }
+    }
+
+    state tcp_skip5 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip4;
+        }
+    }
+
+    state tcp_skip4 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip3;
+        }
+    }
+
+    state tcp_skip3 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip2;
+        }
+    }
+
+    state tcp_skip2 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip1;
+        }
+    }
+
+    state tcp_skip1 {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_option;
+        }
+    }
+
+    state tcp_timestamp {
+        counter.decrement(3);
+        transition select(counter.is_negative()) {
+            true: tcp_end;
+            false: tcp_timestamp_extract;
+        }
+    }
+
+    state tcp_timestamp_extract {
+        packet.extract(hdr.tcp_timestamp);
+        transport_checksum.subtract({ hdr.tcp_timestamp.tsval });
+        transition tcp_end;
+    }
+
+    state tcp_end {
+        meta.transport_residue = transport_checksum.get();
+        transition accept;
+    }
+}
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters and digests that are not direct.
+#ifndef FRONTAGE_V1MODEL_COUNTERS_P4
+#define FRONTAGE_V1MODEL_COUNTERS_P4
+
+control ClaimCounter(in bit<32> kind) {
+    counter(CLAIM_KINDS, CounterType.packets) claims;
+
+    apply {
+        claims.count(kind);
+    }
+}
+
+control DemandCounter(in bit<32> cell) {
+    counter(DEMAND_CELLS, CounterType.packets) handshakes;
+
+    apply {
+        handshakes.count(cell);
+    }
+}
+
+// Digest of a client without a region: the controller learns its /24 or /48.
+struct new_client_t {
+    bit<8> version; // of IP
+    bit<48> prefix; // the leading bits of its address: 24 or 48 of them
+}
+
+control NewClient(inout metadata_t meta, in bit<8> version, in bit<48> prefix) {
+    apply {
+        digest<new_client_t>(1, { version, prefix });
+    }
+}
+
+#endif
