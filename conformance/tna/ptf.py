@@ -25,10 +25,13 @@ PIPES = 1
 ADDRESS = "127.0.0.1"
 PORT = 50052
 """Port of the BfRuntime server. Tests that run at once have their own network namespaces."""
-ERROR = re.compile(r"^(?:[\w.]+\.)?(?:\w*(?:Error|Exception|Rendezvous|StatusCode)\b|Exit\b).*|^At index \d+.*", re.MULTILINE)
+ERROR = re.compile(r"^(?:[\w.]+\.)?(?:\w*(?:Error|Exception|Rendezvous|StatusCode)\b|Exit\b).*", re.MULTILINE)
 GRPC_STATUS = re.compile(r"\s*status = StatusCode\.(\w+)\s*details = \"(.*)\"")
 """What follows the line of a gRPC error."""
+UPDATE_ERROR = re.compile(r"At index \d+: (.*)")
 RAN = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
+SKIPS = re.compile(r"skipped=|\bskipping\b|not supported yet|^Ran 1 test in 0\.00", re.IGNORECASE | re.MULTILINE)
+"""Output of tests that skip themselves, or return before they reach the switch."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def vacuous(log: str) -> str:
     ran = RAN.search(log)
     if ran is None or ran.group(1) == "0":
         return "PTF did not run the test"
-    return "the test skips itself" if "skipped=" in log else ""
+    return "the test skips itself, or a part" if SKIPS.search(log) else ""
 
 
 def first_error(log: str) -> str:
@@ -129,8 +132,11 @@ def first_error(log: str) -> str:
     found = ERROR.search(log)
     if found is None:
         return "failed without an error"
-    status = GRPC_STATUS.match(log, found.end())
-    return f"{status.group(1)}: {status.group(2)}"[:200] if status else found.group(0).strip()[:200]
+    if status := GRPC_STATUS.match(log, found.end()):
+        # Failed batches have a status without details, followed by the error of each update.
+        update = UPDATE_ERROR.search(log, status.end())
+        return (update.group(1) if update else f"{status.group(1)}: {status.group(2)}")[:200]
+    return found.group(0).strip()[:200]
 
 
 def _read(path: Path) -> str:
