@@ -3,9 +3,9 @@
 
 Needs OPEN_P4STUDIO, a checkout of github.com/p4lang/open-p4studio, which need not be built, and root for network namespaces.
 The tests and their BfRuntime client are the checkout's, unmodified. If P4C_TOFINO is a command that runs the open compiler for
-Tofino (p4c-barefoot), its P4Info and BfRuntime schemas are compared with those of softswitch-p4c. Writes counts to
-build/tna-conformance/result.json, logs to build/tna-conformance/tests, and updates docs/conformance.md. Fails if a program or test
-fails without a reason in explained_tna.toml, or passes although it has one.
+Tofino (p4c-barefoot), its P4Info and BfRuntime schemas are compared with those of softswitch-p4c. Updates docs/conformance.md, and
+writes counts to build/tna-conformance/result.json and logs to build/tna-conformance/tests. Fails if a program or test fails
+without a reason in explained_tna.toml, or passes although it has one.
 
 Examples:
   make tna-conformance OPEN_P4STUDIO=../open-p4studio
@@ -44,10 +44,10 @@ Item = TypeVar("Item")
 NO_P4C_TOFINO = "skipped: comparison of P4Info and schemas: set P4C_TOFINO to a command that runs the open compiler for Tofino"
 
 
-def select(suites: Sequence[Suite], name: str | None, test: str | None) -> list[Suite]:
-    """Return the suites with this name, or below it, reduced to this test. Raises CorpusError if there are none."""
-    named = [suite for suite in suites if name is None or f"{suite.name}/".startswith(f"{name}/")]
-    if not named:
+def select(checkout: Checkout, name: str | None, test: str | None) -> list[Suite]:
+    """Return the suites with this name, or below it, reduced to this test. Raises CorpusError if the name or test is unknown."""
+    named = [suite for suite in checkout.suites() if name is None or f"{suite.name}/".startswith(f"{name}/")]
+    if not named and name not in {program.name for program in checkout.programs()}:
         raise CorpusError(f"unknown program {name}: see --list")
     if test is None:
         return named
@@ -70,10 +70,14 @@ def track(check: str, do: Callable[[Item], Outcome], items: Sequence[Item], jobs
     done: dict[int, Outcome] = {}
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(jobs) as pool:
         numbers = {pool.submit(do, item): number for number, item in enumerate(items)}
-        for future in progress.track(as_completed(numbers), total=len(items), description=check):
-            outcome = done[numbers[future]] = future.result()
-            if not outcome.passed:
-                console.print(f"{check}: {outcome.name}: {outcome.seen}", markup=False, soft_wrap=True)
+        try:
+            for future in progress.track(as_completed(numbers), total=len(items), description=check):
+                outcome = done[numbers[future]] = future.result()
+                if not outcome.passed:
+                    console.print(f"{check}: {outcome.name}: {outcome.seen}", markup=False, soft_wrap=True)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [done[number] for number in range(len(items))]
 
 
@@ -100,7 +104,7 @@ def compare(
 def measure(args: argparse.Namespace, checkout: Checkout, console: Console) -> int:
     complete = args.program is None and args.test is None
     reasons = explained.load(REASONS)
-    suites = select(checkout.suites(), args.program, args.test)
+    suites = select(checkout, args.program, args.test)
     programs = checkout.programs() if complete else needed(checkout.programs(), suites, args.program)
     peer = compilers.tofino_compiler()
     compiler = own("SOFTSWITCH_P4C", "softswitch-p4c")

@@ -75,13 +75,13 @@ def test_inherited_method_makes_a_test_but_helper_class_does_not() -> None:
 
 
 def test_selection_keeps_named_suites_and_test(checkout: Checkout) -> None:
-    suites = checkout.suites()
-    assert [suite.name for suite in tna_conformance.select(suites, "many", None)] == ["many/loading"]
-    assert [suite.tests for suite in tna_conformance.select(suites, "tna_a", "First")] == [("First",)]
+    assert [suite.name for suite in tna_conformance.select(checkout, "many", None)] == ["many/loading"]
+    assert [suite.tests for suite in tna_conformance.select(checkout, "tna_a", "First")] == [("First",)]
+    assert tna_conformance.select(checkout, "t2na_b", None) == []
     with pytest.raises(CorpusError, match="unknown program tna: see --list"):
-        tna_conformance.select(suites, "tna", None)
+        tna_conformance.select(checkout, "tna", None)
     with pytest.raises(CorpusError, match="unknown test Third"):
-        tna_conformance.select(suites, None, "Third")
+        tna_conformance.select(checkout, None, "Third")
 
 
 def test_page_has_counts_a_row_per_program_and_reasons(checkout: Checkout, results: Results) -> None:

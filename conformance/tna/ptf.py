@@ -17,7 +17,7 @@ from tna.compilers import Compilation
 from tna.inside import START_TIMEOUT, Job
 from tna.programs import Suite
 
-TIME_LIMIT = 120.0
+TIME_LIMIT = 300.0
 """Seconds after which a test counts as failed."""
 PORTS = list(range(17))
 PIPES = 1
@@ -27,7 +27,7 @@ PORT = 50052
 """Port of the BfRuntime server. Tests that run at once have their own network namespaces."""
 ERROR = re.compile(r"^(?:[\w.]+\.)?(?:\w*(?:Error|Exception|Rendezvous|StatusCode)\b|Exit\b).*", re.MULTILINE)
 GRPC_STATUS = re.compile(r"\s*status = StatusCode\.(\w+)\s*details = \"(.*)\"")
-"""What follows the line of a gRPC error."""
+"""The lines after that of a gRPC error."""
 UPDATE_ERROR = re.compile(r"At index \d+: (.*)")
 RAN = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
 SKIPS = re.compile(r"skipped=|\bskipping\b|not supported yet|^Ran 1 test in 0\.00", re.IGNORECASE | re.MULTILINE)
