@@ -9,6 +9,8 @@ MAKEFLAGS += --no-builtin-rules
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 P4C_PSA BMV2
+# The checkout and the compiler of `make tna-conformance`.
+export OPEN_P4STUDIO P4C_TOFINO
 # Checkouts for `make environments`.
 export TUTORIALS P4UTILS P4LEARNING P4GUIDE BMV2_PYTHON
 # The http_client of lsquic, for `make clients`.
@@ -41,7 +43,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -85,6 +87,8 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(POR
 	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal controller/records/tests
 	$(say) 'Tests of the HTTP/3 clients page'
 	@$(VENV)/bin/pytest -q clients/tests
+	$(say) 'Tests of the conformance page'
+	@$(VENV)/bin/pytest -q conformance/tests
 	$(say) 'Tests of the environments page'
 	@$(VENV)/bin/pytest -q environments/tests
 	$(say) 'Simulations'
@@ -123,6 +127,9 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 
 conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its checkout; P4C_BM2=, P4C_PSA= and BMV2= compare with p4c and BMv2
 	@$(PYTHON) conformance/run.py $(if $(ONLY),--only $(ONLY))
+
+tna-conformance: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/tna-conformance ## run the PTF tests of the public TNA programs; OPEN_P4STUDIO=its checkout; P4C_TOFINO= compares schemas; PROGRAM=, TEST= run some
+	@$(PYTHON) conformance/tna_conformance.py $(if $(PROGRAM),--program $(PROGRAM)) $(if $(TEST),--test $(TEST))
 
 packet-log: $(STAMPS)/venv $(STAMPS)/rust ## compare the log of a packet with that of BMv2=, in docs/conformance.md
 	@$(PYTHON) conformance/packet_log.py
@@ -214,6 +221,7 @@ lock: $(STAMPS)/venv ## renew the requirements.lock files
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 	@$(LOCK) --output-file environments/requirements.lock environments/requirements.in
+	@$(LOCK) --constraint requirements.lock --output-file conformance/tna/requirements.lock conformance/tna/requirements.in
 	@$(LOCK) --output-file packaging/wheel/requirements.lock packaging/wheel/requirements.in
 	@$(LOCK) --extra mapping --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
 
@@ -297,6 +305,13 @@ $(STAMPS)/environments: environments/packages.txt environments/requirements.lock
 	@[ -x $(BUILD)/environments/venv/bin/python ] || /usr/bin/python3 -m venv --system-site-packages $(BUILD)/environments/venv
 	@$(BUILD)/environments/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r environments/requirements.lock
 	@install -D -m 644 -t $$($(BUILD)/environments/venv/bin/python -c 'import p4; print(p4.__path__[0])')/tmp environments/support/p4config_pb2.py
+	@touch $@
+
+# The modules that the PTF tests of the public TNA programs import.
+$(STAMPS)/tna-conformance: conformance/tna/requirements.lock | $(STAMPS)/debian
+	$(say) 'TNA: Python packages of the PTF tests'
+	@[ -x $(BUILD)/tna-conformance/venv/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/tna-conformance/venv
+	@$(BUILD)/tna-conformance/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # Installs what `pip install softswitch/python` installs, without building the crates a second time.

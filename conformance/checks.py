@@ -12,18 +12,12 @@ from pathlib import Path
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+import outcomes
 from corpus import Corpus, Sample, error_lines, read
+from outcomes import Outcome
 from tools import Compiler, run
 
 OUR_ERROR = re.compile(r"^(?:.*/)?([^/\s:]+\.p4):(\d+):\d+: error: ", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    name: str
-    passed: bool
-    seen: str = ""
-    """The observed failure, in one line."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +44,7 @@ class Finished:
 
     def surprises(self, reasons: dict[str, str], only: str | None) -> list[str]:
         """Return the outcomes that contradict explained.toml."""
-        failed = {outcome.name: outcome.seen for outcome in self.failed()}
-        unexplained = [f"{name}: {seen}" for name, seen in failed.items() if name not in reasons]
-        stale = [name for name in reasons if name not in failed and only in (None, name)]
-        return unexplained + [f"{name}: passes or no longer exists: remove it from explained.toml" for name in stale]
+        return outcomes.surprises(self.outcomes, reasons, complete=only is None)
 
 
 class Checks:

@@ -13,9 +13,10 @@ import grpc
 
 import report
 import stf
-from checks import Check, Checks, Outcome
+from checks import Check, Checks
 from corpus import Corpus, Sample
 from frontage.p4.p4info import Pipeline, PipelineError
+from outcomes import Outcome
 from target import Target, TargetError
 from tools import Compiler, own, peer, run, version
 

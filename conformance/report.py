@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from checks import Finished
 from corpus import Corpus
+from outcomes import Outcome
 from tools import ROOT
 
 PAGE = ROOT / "docs" / "conformance.md"
@@ -35,14 +36,20 @@ def failures(finished: Sequence[Finished], reasons: Mapping[str, Mapping[str, st
     """Return tables of the failures, by reason."""
     parts = []
     for result in finished:
-        groups: dict[str, list[str]] = defaultdict(list)
-        for outcome in result.failed():
-            reason = reasons.get(result.check.name, {}).get(outcome.name)
-            groups[reason or f"Unexplained: `{outcome.seen}`"].append(f"`{outcome.name}`")
-        if groups:
-            rows = [(f"{reason}", ", ".join(names)) for reason, names in groups.items()]
-            parts.append(f"{TITLES[result.check.name]}:\n\n{table(('reason', 'samples'), rows)}")
+        failed = result.failed()
+        if failed:
+            text = by_reason("samples", failed, reasons.get(result.check.name, {}))
+            parts.append(f"{TITLES[result.check.name]}:\n\n{text}")
     return "\n\n".join(parts) or "None."
+
+
+def by_reason(title: str, failed: Sequence[Outcome], reasons: Mapping[str, str]) -> str:
+    """Return a table of the reasons with their failed samples; `title` is the heading of the column of samples."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for outcome in failed:
+        reason = reasons.get(outcome.name, f"Unexplained: `{outcome.seen}`")
+        groups[reason].append(f"`{outcome.name}`")
+    return table(("reason", title), [(reason, ", ".join(names)) for reason, names in groups.items()])
 
 
 TITLES = {
