@@ -11,7 +11,7 @@ pub(crate) enum Chip {
 }
 
 /// Number of the bits of a port that identify it within its pipe.
-const LOCAL_PORT_BITS: u32 = 7;
+pub(crate) const LOCAL_PORT_BITS: u32 = 7;
 
 impl Chip {
     /// Returns the chip of an architecture; `None` for architectures without a chip.

@@ -20,6 +20,7 @@ impl Tna<'_> {
         let m = self.metadata;
         let mut pkt = d.packet;
         let port = d.egress_port;
+        self.select_pipe(port);
         if pkt.handoff.bypasses_egress {
             std::mem::swap(&mut out.frame, &mut pkt.frame);
             return self.leave(pkt, port, &out.frame);

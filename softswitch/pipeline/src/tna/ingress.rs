@@ -61,6 +61,7 @@ impl Tna<'_> {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
+        self.select_pipe(port);
         let m = self.metadata;
         let mut next = self.core.pool.get();
         let mut resubmitted: Option<Front> = None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Tofino Native Architecture (TNA and T2NA): two parsers, controls and deparsers around the traffic manager. Only
-//! bytes cross the traffic manager. Where the architecture leaves a choice, it is that of the chip, with one pipe.
+//! bytes cross the traffic manager. Where the architecture leaves a choice, it is that of the chip.
 
 mod egress;
 mod errors;
@@ -39,6 +39,12 @@ pub(crate) struct Tna<'a> {
 }
 
 impl Tna<'_> {
+    /// Selects the pipe of a port, whose state the packet uses from now on.
+    fn select_pipe(&mut self, port: u32) {
+        let pipes = &mut self.core.state;
+        pipes.select(pipes.of_port(port));
+    }
+
     /// Runs the parser of a gress for an unparsed packet behind `prefix`, and returns the error code.
     fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: &[u8], now: Nanos) -> u64 {
         let m = metadata_of(self.metadata, gress);

@@ -7,6 +7,7 @@ mod common;
 mod hashes;
 mod mirrors;
 mod paths;
+mod pipes;
 mod registers;
 mod state;
 mod traffic;
@@ -16,12 +17,16 @@ use std::path::Path;
 
 use common::tna::{HEADER_BYTES, Tna, assign, field};
 use common::{compile, options, through};
-use softswitch_pipeline::{Pipeline, Replica};
+use softswitch_pipeline::{Options, Pipeline, Replica};
 
 const TM: &str = "ig_intr_md_for_tm";
 
 /// A pipeline of a P4 program that runs in native code.
 fn compiled(name: &str) -> Pipeline {
+    compiled_with(name, options())
+}
+
+fn compiled_with(name: &str, options: Options) -> Pipeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.p4"));
     let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
     assert_eq!(
@@ -29,7 +34,7 @@ fn compiled(name: &str) -> Pipeline {
         (6, 6),
         "parsers, controls and deparsers"
     );
-    Pipeline::new(program, options())
+    Pipeline::new(program, options)
 }
 
 /// A program that forwards to the port in `hdr.x`.
