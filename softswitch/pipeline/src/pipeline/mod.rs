@@ -151,7 +151,12 @@ impl Pipeline {
         match &c.architecture {
             Architecture::V1Model(standard) => Switch::V1Model(V1Model { core, c, standard }),
             Architecture::Psa(metadata) => Switch::Psa(Psa { core, c, metadata }),
-            Architecture::Tna(metadata) => Switch::Tna(Tna { core, c, metadata }),
+            Architecture::Tna(metadata) => Switch::Tna(Tna {
+                core,
+                c,
+                metadata,
+                pipeline: 0,
+            }),
         }
     }
 

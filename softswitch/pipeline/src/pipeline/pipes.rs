@@ -3,6 +3,7 @@
 
 use super::Pipeline;
 use crate::error::StateError;
+use crate::program::architecture::Architecture;
 use crate::state::State;
 use crate::state::pipes::MAX_PIPES;
 
@@ -80,6 +81,26 @@ impl Pipeline {
         let result = f(self);
         self.scope = outer;
         Ok(result)
+    }
+
+    /// Returns the pipes that run an object of the program, by its name. Pipes with other pipelines ignore it.
+    pub fn pipes_of(&self, object: &str) -> PipeSet {
+        let all = 0..self.pipes();
+        let Architecture::Tna(m) = &self.program.compiled().architecture else {
+            return all.collect();
+        };
+        let pipeline = m.pipelines.of_object(object);
+        let runs = |&pipe: &u32| pipeline.is_none_or(|p| p == m.pipelines.of_pipe(pipe as usize));
+        all.filter(runs).collect()
+    }
+
+    /// Returns the state of the first pipe that reads concern and that runs an object, by its name.
+    pub(super) fn state_of(&self, object: &str) -> &State {
+        let pipes = self.scope.and(self.pipes_of(object));
+        match pipes.iter().next() {
+            Some(first) => self.core.state.state_of(first as usize),
+            None => self.state(),
+        }
     }
 
     /// Returns the states of the pipes that reads concern, the first pipe first.

@@ -2,6 +2,7 @@
 //! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
 
 use crate::phv::{Field, copy_bits};
+use crate::program::pipelines::Pipelines;
 
 /// The chip that a program was written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,7 @@ impl Chip {
 #[derive(Debug, Clone)]
 pub(crate) struct TnaMetadata {
     pub(crate) chip: Chip,
+    pub(crate) pipelines: Pipelines,
     pub(crate) ingress: TnaGress,
     pub(crate) egress: TnaGress,
     pub(crate) for_tm: TnaForTm,

@@ -7,6 +7,7 @@ mod common;
 mod hashes;
 mod mirrors;
 mod paths;
+mod pipelines;
 mod pipes;
 mod registers;
 mod state;
@@ -17,7 +18,7 @@ use std::path::Path;
 
 use common::tna::{HEADER_BYTES, Tna, assign, field};
 use common::{compile, options, through};
-use softswitch_pipeline::{Options, Pipeline, Replica};
+use softswitch_pipeline::{Options, Pipeline, Program, Replica};
 
 const TM: &str = "ig_intr_md_for_tm";
 
@@ -26,9 +27,13 @@ fn compiled(name: &str) -> Pipeline {
     compiled_with(name, options())
 }
 
-fn compiled_with(name: &str, options: Options) -> Pipeline {
+fn program(name: &str) -> Program {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.p4"));
-    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
+    compile(&path, path.parent().expect("a folder")).expect("valid program")
+}
+
+fn compiled_with(name: &str, options: Options) -> Pipeline {
+    let program = program(name);
     assert_eq!(
         program.native_blocks(),
         (6, 6),

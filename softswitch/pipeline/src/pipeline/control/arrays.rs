@@ -105,11 +105,9 @@ impl Pipeline {
     }
 
     fn register_array(&self, id: RegisterId) -> Result<&Register> {
-        self.state()
-            .externs
-            .registers
-            .get(id.index())
-            .ok_or_else(|| no_such("register", id.0))
+        let info = self.program.info().registers.get(id.index());
+        let info = info.ok_or_else(|| no_such("register", id.0))?;
+        Ok(&self.state_of(&info.name).externs.registers[id.index()])
     }
 
     /// Reads a register cell.

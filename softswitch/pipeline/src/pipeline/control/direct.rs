@@ -28,14 +28,15 @@ impl Pipeline {
     fn register_slot(&self, id: DirectRegisterId, key: &EntryKey) -> Result<usize> {
         let info = self.program().info().direct_registers.get(id.index());
         let info = info.ok_or_else(|| no_such("direct register", id.0))?;
-        let (_, table) = self.table(info.table)?;
-        Ok(table.find(key)? as usize)
+        let state = self.state_of(&self.program().info().tables[info.table.index()].name);
+        Ok(state.tables[info.table.index()].find(key)? as usize)
     }
 
     /// Reads the direct register of an entry.
     pub fn direct_register(&self, id: DirectRegisterId, key: &EntryKey) -> Result<Value> {
         let slot = self.register_slot(id, key)?;
-        let v: BigInt = self.state().externs.direct_registers[id.index()].get(slot);
+        let name = &self.program().info().direct_registers[id.index()].name;
+        let v: BigInt = self.state_of(name).externs.direct_registers[id.index()].get(slot);
         Ok(Value::from_be_bytes(&v.magnitude().to_bytes_be()))
     }
 
