@@ -454,6 +454,8 @@ pub struct Lowered<'a> {
     pub enum_values: std::collections::HashMap<NodeId, BigInt>,
     /// True if P4Info must have a `type_info`, even an empty one.
     pub has_type_info: bool,
+    /// The name of each pipe's pipeline, if a program for Tofino has several: objects' names begin with it.
+    pub pipes: Vec<String>,
     /// The instance `main`.
     pub package: Option<&'a Decl>,
 }
@@ -461,14 +463,14 @@ pub struct Lowered<'a> {
 /// A parser of the package.
 pub struct Parser {
     /// The target's name for it.
-    pub name: &'static str,
+    pub name: String,
     pub start_state: usize,
 }
 
 /// A pipeline or a deparser of the package.
 pub struct Block {
     /// The target's name for it.
-    pub name: &'static str,
+    pub name: String,
     pub body: Vec<St>,
     /// Position of its declaration's name.
     pub span: Span,

@@ -53,17 +53,63 @@ fn blocks_and_intrinsic_metadata_have_fixed_names() {
     }
 }
 
+/// Ingress with a table and a register.
+const PIPES: [&str; 2] = [
+    "Register<bit<32>, bit<4>>(16) counts;
+     action set(bit<8> value) { hdr.h.b = value; }
+     table steps { key = { hdr.h.a : exact; } actions = { set; NoAction; } default_action = NoAction(); }",
+    "counts.write(0, 1); steps.apply();",
+];
+
 #[test]
-fn several_pipelines_and_other_packages_are_rejected() {
+fn names_of_several_pipelines_begin_with_that_of_the_pipeline() {
+    let json = Parts {
+        ingress: PIPES,
+        main: Some(
+            "Pipeline(IP(), I(), ID(), EP(), E(), ED()) p0; Pipeline(IP(), I(), ID(), EP(), E(), ED()) p1;
+             Switch(p0, p1, p0) main;",
+        ),
+        ..Parts::default()
+    }
+    .json();
+    assert_eq!(
+        json["__meta__"]["pipes"],
+        serde_json::json!(["p0", "p1", "p0"])
+    );
+    let controls = ["p0.ingress", "p0.egress", "p1.ingress", "p1.egress"];
+    assert_eq!(names(&json, "pipelines"), controls);
+    assert_eq!(
+        names(&json, "parsers")[2..],
+        ["p1.ingress_parser", "p1.egress_parser"]
+    );
+    let registers = names(&json, "register_arrays");
+    assert_eq!(registers, ["p0.I.counts", "p1.I.counts"]);
+    for name in ["p0.I.set", "p1.I.set"] {
+        named(&json, "actions", name);
+    }
+}
+
+#[test]
+fn same_pipeline_for_several_pipes_is_a_single_one() {
+    let json = Parts {
+        ingress: PIPES,
+        main: Some("Pipeline(IP(), I(), ID(), EP(), E(), ED()) p; Switch(p, p) main;"),
+        ..Parts::default()
+    }
+    .json();
+    assert_eq!(names(&json, "pipelines"), ["ingress", "egress"]);
+    assert_eq!(names(&json, "register_arrays"), ["I.counts"]);
+    assert_eq!(json["__meta__"].get("pipes"), None);
+}
+
+#[test]
+fn other_packages_are_rejected() {
     let parts = |main| Parts {
         main: Some(main),
         ..Parts::default()
     };
-    parts(
-        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) p0; Pipeline(IP(), I(), ID(), EP(), E(), ED()) p1;
-         Switch(p0, p1) main;",
-    )
-    .rejected("this target has one pipeline, but the program has several");
+    parts("Pipeline(IP(), I(), ID(), EP(), E(), ED()) a; Switch(a, Pipeline(IP(), I(), ID(), EP(), E(), ED())) main;")
+        .rejected("this pipeline has no name, and the program has several");
     parts("package Other(bit<8> x); Other(1) main;").rejected("unsupported package Other");
     parts(
         "IngressParsers(IP()) ips; EgressParsers(EP()) eps;

@@ -2,6 +2,7 @@
 //! Time per packet and per table write for the programs in `tests/programs`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_pipeline::{
     ActionCall, EgressOutput, Entry, EntryAction, EntryKey, MatchField, Options, Pipeline, Program,
     QueueInfo, TableId, Value,
@@ -91,6 +92,37 @@ fn packets(c: &mut Criterion) {
     group.finish();
 }
 
+/// Compiles the program for Tofino.
+fn tofino() -> Program {
+    let text = include_str!("../tests/programs/tofino_pipes.p4").to_owned();
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let options = softswitch_p4c::Options::default();
+    let output = softswitch_p4c::compile("tofino_pipes.p4", text, &options, &sources, &diags);
+    let json = output.and_then(|o| o.json).expect("valid program");
+    Program::load(&json.to_string()).expect("the program")
+}
+
+/// Packets from pipe 0 to the last pipe.
+fn pipes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("pipes");
+    group.throughput(Throughput::Elements(1));
+    for pipes in [1, 4] {
+        let options = Options {
+            pipes,
+            ..Options::default()
+        };
+        let mut p = Pipeline::new(tofino(), options);
+        let mut frame = [0; 64];
+        frame[2..4].copy_from_slice(&400u16.to_be_bytes());
+        let mut out = EgressOutput::default();
+        assert_eq!(through(&mut p, &frame, &mut out), 1);
+        group.bench_function(pipes.to_string(), |b| {
+            b.iter(|| through(&mut p, &frame, &mut out))
+        });
+    }
+    group.finish();
+}
+
 fn writes(c: &mut Criterion) {
     const COUNT: u32 = 10_000;
     let program =
@@ -123,5 +155,5 @@ fn writes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, packets, writes);
+criterion_group!(benches, packets, pipes, writes);
 criterion_main!(benches);

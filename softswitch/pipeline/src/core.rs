@@ -15,6 +15,7 @@ use crate::pool::Pool;
 use crate::program::Compiled;
 use crate::program::parser::Parsed;
 use crate::state::State;
+use crate::state::pipes::Pipes;
 use crate::state::pre::Replica;
 use crate::trace::Recorder;
 use crate::value::Value;
@@ -23,7 +24,7 @@ use crate::value::Value;
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) options: Options,
-    pub(crate) state: State,
+    pub(crate) state: Pipes,
     /// The program's native code, if packets run in native code.
     native: Option<Arc<Native>>,
     pub(crate) pool: Pool,
@@ -32,7 +33,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(c: &Compiled, native: Option<Arc<Native>>, options: Options) -> Self {
         Self {
-            state: State::new(c, &options),
+            state: Pipes::new(c, &options),
             options,
             native,
             pool: Pool::default(),
@@ -41,12 +42,12 @@ impl Core {
 
     /// Resets the state of the program, except the parameters of hashes.
     pub(crate) fn reset_state(&mut self, c: &Compiled) {
-        let mut new = State::new(c, &self.options);
+        let mut new = Pipes::new(c, &self.options);
         std::mem::swap(&mut new.ports_down, &mut self.state.ports_down);
         let (new_externs, old) = (&mut new.externs, &mut self.state.externs);
         std::mem::swap(&mut new_externs.trace, &mut old.trace);
         std::mem::swap(&mut new_externs.coverage, &mut old.coverage);
-        std::mem::swap(&mut new_externs.hash_parameters, &mut old.hash_parameters);
+        new.keep_hash_parameters(&mut self.state);
         self.state = new;
     }
 

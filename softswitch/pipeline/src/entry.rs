@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table entries and action profile contents, as the control plane writes and reads them.
 
+use std::ops::Add;
+
 use crate::Nanos;
 use crate::info::ActionId;
 use crate::value::Value;
@@ -122,6 +124,17 @@ impl CounterValue {
     pub(crate) fn add(&mut self, bytes: u32) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(bytes));
+    }
+}
+
+impl Add for CounterValue {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_add(other.packets),
+            bytes: self.bytes.wrapping_add(other.bytes),
+        }
     }
 }
 

@@ -142,11 +142,12 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{FilterCell, IdleEntry, LookupKey, MeterState, Pipeline, Program};
+pub use pipeline::{FilterCell, IdleEntry, LookupKey, MeterState, PipeSet, Pipeline, Program};
 pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
 pub use state::meter::Color;
+pub use state::pipes::MAX_PIPES;
 pub use state::pre::{
     CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica, check_replicas,
 };

@@ -23,6 +23,9 @@ pub struct Options {
     pub drop_port: u32,
     /// The port to which programs for TNA send copies to the CPU; by default 64 on Tofino 1 and 0 on Tofino 2.
     pub cpu_port: Option<u32>,
+    /// Number of pipes of programs for TNA, at most [`MAX_PIPES`](crate::MAX_PIPES); other programs have one. Bits 7 and
+    /// higher of a port are its pipe.
+    pub pipes: u32,
     /// Maximum number of resubmissions of a packet, which is then dropped.
     pub max_resubmits: u32,
     /// Maximum number of recirculations of a packet and its copies in [`Pipeline::process`](crate::Pipeline::process).
@@ -43,6 +46,7 @@ impl Default for Options {
             seed: 0,
             drop_port: 511,
             cpu_port: None,
+            pipes: 1,
             max_resubmits: 1000,
             max_recirculations: 1000,
             // Two states per byte of the longest frame.

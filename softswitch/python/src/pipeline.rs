@@ -107,12 +107,14 @@ impl Pipeline {
 #[pymethods]
 impl Pipeline {
     #[new]
-    #[pyo3(signature = (program, *, seed=0, drop_port=511, cpu_port=None, max_resubmits=None, max_recirculations=None, max_iterations=None))]
+    #[pyo3(signature = (program, *, seed=0, drop_port=511, cpu_port=None, pipes=1, max_resubmits=None, max_recirculations=None, max_iterations=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn new(
         program: Bound<'_, Program>,
         seed: u64,
         drop_port: u32,
         cpu_port: Option<u32>,
+        pipes: u32,
         max_resubmits: Option<u32>,
         max_recirculations: Option<u32>,
         max_iterations: Option<u32>,
@@ -123,6 +125,7 @@ impl Pipeline {
             seed,
             drop_port,
             cpu_port,
+            pipes,
             keep_log: true,
             max_resubmits: max_resubmits.unwrap_or(limits.max_resubmits),
             max_recirculations: max_recirculations.unwrap_or(limits.max_recirculations),

@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
@@ -137,6 +138,10 @@ pub struct Options {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpu_port: Option<u32>,
 
+    /// Number of pipes of programs for Tofino: port 128 is the first one of pipe 1
+    #[arg(long, default_value = "1", value_name = "N", value_parser = pipes())]
+    pub pipes: u32,
+
     /// The port that means "drop"
     #[arg(long, default_value_t = 511, value_name = "PORT")]
     pub drop_port: u32,
@@ -245,6 +250,11 @@ impl From<ProgramEngine> for Engine {
             ProgramEngine::Interpreter => Self::Interpreter,
         }
     }
+}
+
+/// Returns the parser of numbers of pipes that chips have.
+fn pipes() -> impl TypedValueParser<Value = u32> {
+    PossibleValuesParser::new(["1", "2", "4"]).try_map(|number| number.parse::<u32>())
 }
 
 impl Options {
@@ -398,6 +408,10 @@ mod tests {
             (3, 5, 7)
         );
         assert!(parse("--no-p4 -- --cpu-port 510").is_ok());
+        let pipes = |line| parse(line).map(|options| options.pipes);
+        assert_eq!(pipes("--no-p4"), Ok(1));
+        assert_eq!(pipes("--no-p4 -- --pipes 4"), Ok(4));
+        assert!(pipes("--no-p4 -- --pipes 3").is_err(), "no chip has 3");
         assert!(parse("--no-p4 -i 1@a --loopback 2 --link 2:delay=3ms").is_ok());
         assert!(parse("--no-p4 --cpu-port 510").is_ok());
     }

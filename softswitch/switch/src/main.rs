@@ -142,6 +142,7 @@ fn configure(
         seed: options.seed,
         drop_port: options.drop_port,
         cpu_port: options.cpu_port,
+        pipes: options.pipes,
         ..softswitch_pipeline::Options::default()
     };
     let program = program.transpose()?;

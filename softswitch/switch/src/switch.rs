@@ -181,6 +181,10 @@ impl Switch {
             ports: has_interfaces.then(|| engine.ports().iter().map(|port| port.number).collect()),
             keeps_program: config.keeps_program,
         };
+        if let Some(program) = &config.program {
+            let checked = target.check_pipes(&program.program);
+            checked.map_err(anyhow::Error::msg)?;
+        }
         let ports = engine.port_control();
         let views = engine.ports();
         let dataplane_ends = engine.spawn()?;

@@ -132,9 +132,12 @@ impl Schema<'_> {
 }
 
 /// Returns the name of the pipe of a program for TNA, which precedes the names of its tables: the argument of
-/// `Switch(pipe) main`.
+/// `Switch(pipe) main`. With several pipelines, the names in P4Info contain it.
 pub fn pipe(ir: &Lowered) -> Option<String> {
     let main = ir.package.filter(|_| ir.architecture.is_tofino())?;
+    if !ir.pipes.is_empty() {
+        return None;
+    }
     let DeclKind::Instance { args, .. } = &main.kind else {
         return None;
     };

@@ -37,7 +37,37 @@ pub fn emit(p4info: &str, ir: &Lowered) -> Value {
             object["name"] = format!("{pipe}.{}", text(&object["name"])).into();
         }
     }
+    for object in tables.iter_mut().chain(&mut digests) {
+        shorten(object, &ir.pipes);
+    }
     json!({"schema_version": VERSION, "tables": tables, "learn_filters": digests})
+}
+
+/// Removes the names of pipelines from the names of an object's actions and fields, which only names of tables contain.
+fn shorten(object: &mut Value, pipelines: &[String]) {
+    let name = object["name"].take();
+    shorten_names(object, pipelines);
+    object["name"] = name;
+}
+
+fn shorten_names(json: &mut Value, pipelines: &[String]) {
+    match json {
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| shorten_names(item, pipelines)),
+        Value::Object(members) => {
+            if let Some(Value::String(name)) = members.get_mut("name") {
+                let strip = |p: &String| name.strip_prefix(p.as_str())?.strip_prefix('.');
+                if let Some(short) = pipelines.iter().find_map(strip) {
+                    *name = short.to_owned();
+                }
+            }
+            members
+                .values_mut()
+                .for_each(|member| shorten_names(member, pipelines));
+        }
+        _ => {}
+    }
 }
 
 /// P4Info, by which objects find each other.

@@ -95,6 +95,9 @@ impl Emitter<'_> {
         let mut meta = json!({"version": [2, 23], "compiler": concat!("softswitch-p4c ", env!("CARGO_PKG_VERSION"))});
         if ir.architecture.is_tofino() {
             meta["architecture"] = json!(ir.architecture.name());
+            if !ir.pipes.is_empty() {
+                meta["pipes"] = json!(ir.pipes);
+            }
         }
         json!({
             "header_types": self.header_types(),

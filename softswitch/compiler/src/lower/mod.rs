@@ -40,6 +40,7 @@ mod tna_externs;
 mod tna_extremes;
 mod tna_functions;
 mod tna_parser;
+mod tna_pipelines;
 mod tna_registers;
 mod v1model;
 mod value;

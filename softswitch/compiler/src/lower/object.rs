@@ -130,7 +130,7 @@ impl<'a> Lower<'a> {
                 let values = self.constructor_args(type_decl, info, args);
                 Val::Block(self.new_block(type_decl, targs, values, name))
             }
-            _ => Val::Package(self.argument_values(info, args)),
+            _ => Val::Package(self.package_values(&d.name.name, info, args)),
         };
         if let (Val::Object(object), Some(methods)) = (&v, body) {
             let frame = self.frame.clone();

@@ -44,8 +44,8 @@ impl<'a> Lower<'a> {
             (Architecture::Psa, [ih, im, eh, em, others @ ..]) => {
                 self.psa_switch(main, [ih, im, eh, em], others);
             }
-            (Architecture::Tna | Architecture::T2na, [ih, im, eh, em, ..]) => {
-                self.tofino_switch(main, [ih, im, eh, em]);
+            (Architecture::Tna | Architecture::T2na, types @ [_, _, _, _, ..]) => {
+                self.tofino_switch(main, types);
             }
             _ => self.error(main.span, "this is not the architecture's package"),
         }
@@ -68,7 +68,7 @@ impl<'a> Lower<'a> {
                     main.span,
                     format!("unsupported package {package} of 'main'"),
                     "this compiler supports v1model, V1Switch(...) main; PSA, PSA_Switch(...) main; \
-                     and TNA and T2NA with one pipeline, Switch(Pipeline(...)) main;",
+                     and TNA and T2NA, Switch(Pipeline(...)) main;",
                 );
                 return None;
             }
@@ -267,13 +267,13 @@ impl<'a> Lower<'a> {
     /// Lowers a pipeline or a deparser that the target calls `name`.
     pub(super) fn block(
         &mut self,
-        name: &'static str,
+        name: &str,
         block: usize,
         values: &[Val],
         place: Place,
     ) -> Block {
         Block {
-            name,
+            name: name.to_owned(),
             body: self.control(block, values, place),
             span: self.blocks[block].decl.name.span,
         }

@@ -209,10 +209,11 @@ impl<'a> Lower<'a> {
     }
 
     /// Lowers the parser of ingress or egress.
-    pub(super) fn gress_parser(&mut self, name: &'static str, block: usize, values: &[Val]) {
+    pub(super) fn gress_parser(&mut self, name: &str, block: usize, values: &[Val]) {
         self.bind_top(block, values);
         self.first_state = self.ir.states.len();
         let start_state = self.parser_states(block, "", Target::Accept);
+        let name = name.to_owned();
         self.ir.parsers.push(Parser { name, start_state });
     }
 

@@ -12,7 +12,7 @@ use crate::ir::Ex;
 use crate::types::Type;
 
 /// Parameters of Pipeline that are blocks, in order.
-const BLOCKS: [&str; 6] = [
+pub(super) const BLOCKS: [&str; 6] = [
     "ingress_parser",
     "ingress",
     "ingress_deparser",
@@ -20,6 +20,9 @@ const BLOCKS: [&str; 6] = [
     "egress",
     "egress_deparser",
 ];
+
+/// Type parameters of a pipeline: the headers and metadata of ingress, and those of egress.
+const PIPELINE_TYPES: usize = 4;
 
 /// A type of intrinsic metadata, and the target's name for its instance.
 type Intrinsic = (&'static str, &'static str);
@@ -61,6 +64,8 @@ pub(super) const GHOST: Intrinsic = ("ghost_intrinsic_metadata_t", "gh_intr_md")
 pub(super) struct State {
     /// Intrinsic metadata by the declaration of its type.
     metadata: HashMap<NodeId, Val>,
+    /// Storage of headers and of metadata, by its type.
+    storage: [Vec<(Type, Val)>; 2],
     /// Variables of parser counters, by the object.
     pub counters: HashMap<usize, Ex>,
     /// Variables that tell whether the program set a selector of the deparser, by its header and field.
@@ -68,44 +73,76 @@ pub(super) struct State {
 }
 
 /// Storage of one gress.
+#[derive(Clone)]
 struct Gress {
     headers: Val,
     metadata: Val,
 }
 
 impl<'a> Lower<'a> {
-    /// Lowers the blocks of `main` for the types of both gresses' headers and metadata.
-    pub(super) fn tofino_switch(&mut self, main: &'a Decl, [ih, im, eh, em]: [&Type; 4]) {
+    /// Lowers the blocks of `main` for the types of its pipelines' headers and metadata: of ingress and of egress.
+    pub(super) fn tofino_switch(&mut self, main: &'a Decl, types: &[Type]) {
         for intrinsic in INTRINSIC {
             self.intrinsic_metadata(intrinsic);
         }
-        let ingress = Gress {
-            headers: self.gress_headers(ih, ""),
-            metadata: self.allocate(im, "userMetadata"),
-        };
-        // Only bytes pass from ingress to egress, so both can share what has the same type.
-        let egress = Gress {
-            headers: match ih == eh {
-                true => ingress.headers.clone(),
-                false => self.gress_headers(eh, "egress"),
-            },
-            metadata: match im == em {
-                true => ingress.metadata.clone(),
-                false => self.allocate(em, "egressMetadata"),
-            },
-        };
+        let first = self.gresses(&types[..PIPELINE_TYPES], "");
         self.other_instances(main);
-        let Some(blocks) = self.tofino_blocks(main) else {
+        let Some(pipelines) = self.tofino_pipelines(main) else {
             return;
         };
-        let [ip, ig, id, ep, eg, ed] = blocks;
-        self.tofino_gress(0, [ip, ig, id], &ingress);
-        self.tofino_gress(1, [ep, eg, ed], &egress);
+        let mut blocks = Vec::new();
+        for (number, pipeline) in pipelines.iter().enumerate() {
+            let types = types[PIPELINE_TYPES * pipeline.position..].get(..PIPELINE_TYPES);
+            let [ingress, egress] = match (number, types) {
+                (0, _) | (_, None) => first.clone(),
+                (_, Some(types)) => self.gresses(types, &pipeline.prefix),
+            };
+            let [ip, ig, id, ep, eg, ed] = pipeline.blocks;
+            let prefix = &pipeline.prefix;
+            self.tofino_gress(2 * number, prefix, [ip, ig, id], &ingress);
+            self.tofino_gress(2 * number + 1, prefix, [ep, eg, ed], &egress);
+            blocks.extend(pipeline.blocks);
+        }
         self.pipeline = 0;
         self.check_direct_calls("counters, meters, registers or filters");
         self.unread_meters();
         self.unattached_meters();
         self.collect_visible(&blocks);
+    }
+
+    /// Returns the storage of both gresses of a pipeline. Only bytes pass from one gress to another, so all can share what
+    /// has the same type.
+    fn gresses(&mut self, types: &[Type], prefix: &str) -> [Gress; 2] {
+        let dot = |name: &str| match prefix {
+            "" => name.to_owned(),
+            _ => format!("{prefix}.{name}"),
+        };
+        let names = [
+            (prefix.to_owned(), dot("userMetadata")),
+            (dot("egress"), dot("egressMetadata")),
+        ];
+        let mut gress = |types: &[Type], (headers, metadata): &(String, String)| Gress {
+            headers: self.shared_storage(0, &types[0], |s, ty| s.gress_headers(ty, headers)),
+            metadata: self.shared_storage(1, &types[1], |s, ty| s.allocate(ty, metadata)),
+        };
+        let (ingress, egress) = types.split_at(2);
+        [gress(ingress, &names[0]), gress(egress, &names[1])]
+    }
+
+    /// Returns the storage of a type: for headers (0) or metadata (1).
+    fn shared_storage(
+        &mut self,
+        kind: usize,
+        ty: &Type,
+        allocate: impl FnOnce(&mut Self, &Type) -> Val,
+    ) -> Val {
+        let known = self.tofino.storage[kind].iter().find(|(t, _)| t == ty);
+        if let Some((_, value)) = known {
+            return value.clone();
+        }
+        let value = allocate(self, ty);
+        self.tofino.storage[kind].push((ty.clone(), value.clone()));
+        value
     }
 
     /// Allocates the headers of a gress, whose type may be any.
@@ -134,61 +171,32 @@ impl<'a> Lower<'a> {
         self.tofino.metadata.insert(d.id, value);
     }
 
-    /// Returns the blocks of the only pipeline; `None` after an error.
-    fn tofino_blocks(&mut self, main: &'a Decl) -> Option<[usize; BLOCKS.len()]> {
-        let package = self.package_arguments(main)?;
-        let mut pipelines = package.iter().filter(|v| **v != Val::Unit);
-        let Some(Val::Package(pipeline)) = pipelines.next() else {
-            self.missing_block(main, "pipe0");
-            return None;
-        };
-        if pipelines.next().is_some() {
-            self.diags.unsupported_hint(
-                main.span,
-                "this target has one pipeline, but the program has several",
-                "write a program for each pipeline: Switch(pipe) main; with one Pipeline(...) pipe;",
-            );
-            return None;
-        }
-        if pipeline.get(BLOCKS.len()).is_some_and(|v| *v != Val::Unit) {
-            self.diags.unsupported_hint(
-                main.span,
-                "this target does not have the ghost thread",
-                "leave the parameter 'ghost' of Pipeline out",
-            );
-            return None;
-        }
-        let mut blocks = [0; BLOCKS.len()];
-        for ((block, value), name) in blocks.iter_mut().zip(pipeline).zip(BLOCKS) {
-            let Val::Block(b) = value else {
-                self.missing_block(main, name);
-                return None;
-            };
-            *block = *b;
-        }
-        Some(blocks)
-    }
-
     fn tofino_gress(
         &mut self,
-        pipeline: usize,
+        number: usize,
+        prefix: &str,
         [parser, control, deparser]: [usize; 3],
         gress: &Gress,
     ) {
-        let names = match pipeline {
+        let names = match number % 2 {
             0 => ["ingress_parser", "ingress", "ingress_deparser"],
             _ => ["egress_parser", "egress", "egress_deparser"],
         };
-        self.pipeline = pipeline;
+        let names = names.map(|name| match prefix {
+            "" => name.to_owned(),
+            _ => format!("{prefix}.{name}"),
+        });
+        self.pipeline = number;
         let Gress { headers, metadata } = gress;
         let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
         let values = self.block_values(parser, &with_packet);
-        self.gress_parser(names[0], parser, &values);
+        let [parser_name, control_name, deparser_name] = names;
+        self.gress_parser(&parser_name, parser, &values);
         let values = self.block_values(control, &with_packet[1..]);
-        let block = self.block(names[1], control, &values, Place::Control);
+        let block = self.block(&control_name, control, &values, Place::Control);
         self.ir.pipelines.push(block);
         let values = self.block_values(deparser, &with_packet);
-        let block = self.block(names[2], deparser, &values, Place::Deparser);
+        let block = self.block(&deparser_name, deparser, &values, Place::Deparser);
         self.ir.deparsers.push(block);
     }
 
@@ -218,7 +226,7 @@ impl<'a> Lower<'a> {
 
     /// Returns a field of the current gress's metadata for the deparser.
     pub(super) fn deparser_field(&self, field: &str) -> Option<Ex> {
-        let type_name = match self.pipeline {
+        let type_name = match self.pipeline % 2 {
             0 => "ingress_intrinsic_metadata_for_deparser_t",
             _ => "egress_intrinsic_metadata_for_deparser_t",
         };

@@ -58,7 +58,7 @@ impl<'a> Lower<'a> {
             .collect();
         self.bind_top(parser, &with_packet);
         self.ir.parsers = vec![Parser {
-            name: "parser",
+            name: "parser".to_owned(),
             start_state: self.parser_states(parser, "", Target::Accept),
         }];
         self.ir.verify = self.control(verify, &all[..2], Place::Checksum);

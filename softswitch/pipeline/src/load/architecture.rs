@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
-use super::headers::Names;
+use super::headers::Names as HeaderNames;
 use crate::error::LoadError;
 use crate::phv::Field;
 use crate::program::architecture::{
@@ -16,49 +16,94 @@ use crate::program::tna::Chip;
 type Result<T> = std::result::Result<T, LoadError>;
 
 /// The names of an architecture's blocks in a document, in the architecture's order.
-pub(crate) struct BlockNames {
+struct Names {
     /// The architecture's name.
     architecture: &'static str,
-    pub(crate) parsers: &'static [&'static str],
-    pub(crate) controls: &'static [&'static str],
-    pub(crate) deparsers: &'static [&'static str],
+    parsers: &'static [&'static str],
+    controls: &'static [&'static str],
+    deparsers: &'static [&'static str],
 }
 
-const V1MODEL: BlockNames = BlockNames {
+/// A kind of blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum BlockKind {
+    Parser,
+    Control,
+    Deparser,
+}
+
+/// The names of a program's blocks. If it has several pipelines, the names of blocks begin with those of the pipelines.
+pub(crate) struct BlockNames<'a> {
+    names: &'static Names,
+    pipelines: &'a [String],
+}
+
+const V1MODEL: Names = Names {
     architecture: "v1model",
     parsers: &["parser"],
     controls: &["ingress", "egress"],
     deparsers: &["deparser"],
 };
 
-const PSA: BlockNames = BlockNames {
+const PSA: Names = Names {
     architecture: "PSA",
     parsers: &["ingress_parser", "egress_parser"],
     controls: &["ingress", "egress"],
     deparsers: &["ingress_deparser", "egress_deparser"],
 };
 
-const TNA: BlockNames = BlockNames {
+const TNA: Names = Names {
     architecture: "TNA",
     ..PSA
 };
 
-impl BlockNames {
-    pub(crate) fn of(architecture: &Architecture) -> &'static Self {
-        match architecture {
-            Architecture::V1Model(_) => &V1MODEL,
-            Architecture::Psa(_) => &PSA,
-            Architecture::Tna(_) => &TNA,
+impl<'a> BlockNames<'a> {
+    pub(crate) fn of(architecture: &'a Architecture) -> Self {
+        let (names, pipelines) = match architecture {
+            Architecture::V1Model(_) => (&V1MODEL, &[][..]),
+            Architecture::Psa(_) => (&PSA, &[][..]),
+            Architecture::Tna(m) => (&TNA, m.pipelines.names()),
+        };
+        Self { names, pipelines }
+    }
+
+    fn known(&self, kind: BlockKind) -> &'static [&'static str] {
+        match kind {
+            BlockKind::Parser => self.names.parsers,
+            BlockKind::Control => self.names.controls,
+            BlockKind::Deparser => self.names.deparsers,
         }
     }
 
-    /// Returns the position of a block among `known`, by its name.
-    pub(crate) fn position(&self, known: &[&str], block: &Cursor, what: &str) -> Result<usize> {
+    /// Returns the number of blocks of a kind.
+    pub(crate) fn count(&self, kind: BlockKind) -> usize {
+        self.known(kind).len() * self.pipelines.len().max(1)
+    }
+
+    /// Returns the position of a block among those of its kind, by its name.
+    pub(crate) fn position(&self, kind: BlockKind, block: &Cursor) -> Result<usize> {
+        let known = self.known(kind);
         let name = block.get("name").str()?;
-        known.iter().position(|k| *k == name).ok_or_else(|| {
+        let mut pipelines = self.pipelines.iter().enumerate();
+        let of_pipeline = pipelines.find_map(|(i, pipeline)| {
+            let local = name.strip_prefix(pipeline.as_str())?.strip_prefix('.')?;
+            Some((i, local))
+        });
+        let (pipeline, local) = match self.pipelines {
+            [] => (0, name),
+            _ => of_pipeline.unwrap_or((0, "")),
+        };
+        let position = known.iter().position(|k| *k == local);
+        let position = position.map(|position| pipeline * known.len() + position);
+        position.ok_or_else(|| {
+            let what = match kind {
+                BlockKind::Parser => "parser",
+                BlockKind::Control => "pipeline",
+                BlockKind::Deparser => "deparser",
+            };
             block.get("name").error(format!(
                 "unknown {what} {name}: {} has {}",
-                self.architecture,
+                self.names.architecture,
                 known.join(" and ")
             ))
         })
@@ -66,7 +111,7 @@ impl BlockNames {
 }
 
 /// Determines a program's architecture by its name, or else by its metadata.
-pub(crate) fn load(root: &Cursor, names: &Names) -> Result<Architecture> {
+pub(crate) fn load(root: &Cursor, names: &HeaderNames) -> Result<Architecture> {
     let name = root.get("__meta__").get("architecture");
     if let Some(chip) = name.opt_str()?.and_then(Chip::of) {
         let metadata = super::tna::load(root, names, chip)?;
@@ -82,7 +127,7 @@ pub(crate) fn load(root: &Cursor, names: &Names) -> Result<Architecture> {
 const PSA_INGRESS_PARSER_INPUT: &str = "psa_ingress_parser_input_metadata";
 
 /// Finds PSA's fields, which the compiler names after their structs.
-fn psa(root: &Cursor, names: &Names) -> Result<PsaMetadata> {
+fn psa(root: &Cursor, names: &HeaderNames) -> Result<PsaMetadata> {
     let need = |header: &str, field: &str| {
         let id = names.headers.get(header);
         id.and_then(|&id| names.layout.headers[id as usize].field(field))
@@ -150,7 +195,7 @@ fn psa(root: &Cursor, names: &Names) -> Result<PsaMetadata> {
 }
 
 /// Finds v1model's fields by alias, by BMv2's names, or in v1model's struct.
-fn standard(root: &Cursor, names: &Names) -> Result<Standard> {
+fn standard(root: &Cursor, names: &HeaderNames) -> Result<Standard> {
     let in_header = |header: &str, field: &str| {
         let header = *names.headers.get(header)?;
         names.layout.headers[header as usize].field(field)

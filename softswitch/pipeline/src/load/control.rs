@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::architecture::BlockNames;
+use super::architecture::{BlockKind, BlockNames};
 use super::call::Objects;
 use super::cursor::Cursor;
 use super::expr::{Param, Scope, find};
@@ -67,12 +67,12 @@ pub(crate) fn load(
         info,
         profiles: HashMap::new(),
         control: Control {
-            firsts: vec![END; names.controls.len()],
+            firsts: vec![END; names.count(BlockKind::Control)],
             ..Control::default()
         },
     };
     for p in root.get("pipelines").items()? {
-        let number = names.position(names.controls, &p, "pipeline")?;
+        let number = names.position(BlockKind::Control, &p)?;
         l.control.firsts[number] = l.pipeline(&p)?;
     }
     Ok(l.control)

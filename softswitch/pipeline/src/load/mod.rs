@@ -38,7 +38,7 @@ use crate::program::hash::Hash;
 use crate::program::hash_parameters::HashParameters;
 use crate::program::parser::ErrorCodes;
 use crate::program::{Action, Checksum, Compiled, Deparser};
-use architecture::BlockNames;
+use architecture::{BlockKind, BlockNames};
 use call::Objects;
 use cursor::Cursor;
 use expr::{Param, Scope, find};
@@ -394,11 +394,11 @@ fn checksums(root: &Cursor, objects: &Objects) -> Result<Vec<Checksum>> {
 fn deparsers(root: &Cursor, objects: &Objects) -> Result<Vec<Deparser>> {
     let names = BlockNames::of(objects.architecture);
     let scope = scope(objects, &[]);
-    let mut deparsers = vec![Deparser::default(); names.deparsers.len()];
+    let mut deparsers = vec![Deparser::default(); names.count(BlockKind::Deparser)];
     for d in root.get("deparsers").items()? {
         let order = d.get("order").items()?;
         let headers = order.iter().map(|h| scope.header_id(h));
-        deparsers[names.position(names.deparsers, &d, "deparser")?] = Deparser {
+        deparsers[names.position(BlockKind::Deparser, &d)?] = Deparser {
             ops: action::ops(objects, &[], &d.get("primitives"))?,
             headers: headers.collect::<Result<_>>()?,
         };

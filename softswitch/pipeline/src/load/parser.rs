@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::action;
-use super::architecture::BlockNames;
+use super::architecture::{BlockKind, BlockNames};
 use super::call::Objects;
 use super::cursor::Cursor;
 use super::expr::{Scope, find};
@@ -36,12 +36,12 @@ pub(crate) fn load(
     let names = BlockNames::of(objects.architecture);
     let mut parser = Parser {
         states: Vec::new(),
-        starts: vec![ACCEPT; names.parsers.len()],
+        starts: vec![ACCEPT; names.count(BlockKind::Parser)],
         errors,
     };
     let mut sources = Vec::new();
     for json in root.get("parsers").items()? {
-        let number = names.position(names.parsers, &json, "parser")?;
+        let number = names.position(BlockKind::Parser, &json)?;
         let states = json.get("parse_states").items()?;
         let first = parser.states.len() as u32;
         let mut index = HashMap::new();

@@ -8,6 +8,7 @@ use super::headers::Names;
 use crate::error::LoadError;
 use crate::phv::Field;
 use crate::program::layout::Header;
+use crate::program::pipelines::Pipelines;
 use crate::program::tna::{Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGress, TnaMetadata};
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -59,6 +60,7 @@ pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetada
     let tm = |field: &str| -> Option<Field> { find(FOR_TM, field) };
     Ok(TnaMetadata {
         chip,
+        pipelines: pipelines(root)?,
         ingress: gress(&INGRESS, DEFAULT_BYTES.0)?,
         egress: gress(&EGRESS, DEFAULT_BYTES.1)?,
         for_tm: TnaForTm {
@@ -73,6 +75,15 @@ pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetada
         },
         handles_parser_errors: mentions(root.json, INGRESS.from_parser, "parser_err"),
     })
+}
+
+/// Returns the pipelines and which pipe runs which one.
+fn pipelines(root: &Cursor) -> Result<Pipelines> {
+    let mut names = Vec::new();
+    for name in root.get("__meta__").get("pipes").items()? {
+        names.push(name.str()?.to_owned());
+    }
+    Ok(Pipelines::new(names))
 }
 
 fn header_of<'a>(names: &'a Names, header: &str) -> Option<&'a Header> {

@@ -2,6 +2,7 @@
 //! The public interface: packets, the control plane, traces.
 
 mod control;
+mod pipes;
 mod program;
 mod unqueued;
 
@@ -17,6 +18,7 @@ use crate::psa::Psa;
 use crate::tna::Tna;
 use crate::v1model::V1Model;
 pub use control::{FilterCell, IdleEntry, LookupKey, MeterState};
+pub use pipes::PipeSet;
 pub use program::Program;
 
 /// A program with its state.
@@ -24,6 +26,8 @@ pub use program::Program;
 pub struct Pipeline {
     program: Program,
     core: Core,
+    /// The pipes that the control plane reads and writes.
+    scope: PipeSet,
 }
 
 impl Pipeline {
@@ -34,7 +38,12 @@ impl Pipeline {
             Engine::Interpreter => None,
         };
         let core = Core::new(program.compiled(), native, options);
-        Self { program, core }
+        let scope = (0..core.state.count() as u32).collect();
+        Self {
+            program,
+            core,
+            scope,
+        }
     }
 
     /// Resets all state to the program's initial state, except the parameters of hashes, whether ports are up, and whether
@@ -142,7 +151,12 @@ impl Pipeline {
         match &c.architecture {
             Architecture::V1Model(standard) => Switch::V1Model(V1Model { core, c, standard }),
             Architecture::Psa(metadata) => Switch::Psa(Psa { core, c, metadata }),
-            Architecture::Tna(metadata) => Switch::Tna(Tna { core, c, metadata }),
+            Architecture::Tna(metadata) => Switch::Tna(Tna {
+                core,
+                c,
+                metadata,
+                pipeline: 0,
+            }),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::info::Info;
 use crate::load;
 use crate::native::Native;
 use crate::program::Compiled;
+use crate::program::architecture::Architecture;
 use crate::program::op::Op;
 
 /// A loaded program without state; cheap to clone.
@@ -38,6 +39,14 @@ impl Program {
     /// Returns the name of the program's architecture: `v1model`, `psa`, `tna` or `t2na`.
     pub fn architecture(&self) -> &'static str {
         self.0.compiled.architecture.name()
+    }
+
+    /// Returns the number of pipes that the program needs: 1, unless it names the pipelines of several.
+    pub fn pipes(&self) -> u32 {
+        match &self.0.compiled.architecture {
+            Architecture::Tna(m) => m.pipelines.pipes() as u32,
+            Architecture::V1Model(_) | Architecture::Psa(_) => 1,
+        }
     }
 
     /// Returns true if an action of the program calls `log_msg`.

@@ -16,6 +16,7 @@ pub(crate) mod layout;
 pub(crate) mod math_unit;
 pub(crate) mod op;
 pub(crate) mod parser;
+pub(crate) mod pipelines;
 pub(crate) mod source;
 pub(crate) mod tna;
 

@@ -2,6 +2,7 @@
 //! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
 
 use crate::phv::{Field, copy_bits};
+use crate::program::pipelines::Pipelines;
 
 /// The chip that a program was written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(crate) enum Chip {
 }
 
 /// Number of the bits of a port that identify it within its pipe.
-const LOCAL_PORT_BITS: u32 = 7;
+pub(crate) const LOCAL_PORT_BITS: u32 = 7;
 
 impl Chip {
     /// Returns the chip of an architecture; `None` for architectures without a chip.
@@ -67,6 +68,7 @@ impl Chip {
 #[derive(Debug, Clone)]
 pub(crate) struct TnaMetadata {
     pub(crate) chip: Chip,
+    pub(crate) pipelines: Pipelines,
     pub(crate) ingress: TnaGress,
     pub(crate) egress: TnaGress,
     pub(crate) for_tm: TnaForTm,

@@ -5,6 +5,7 @@
 pub(crate) mod externs;
 pub(crate) mod filter;
 pub(crate) mod meter;
+pub(crate) mod pipes;
 pub(crate) mod pre;
 mod register;
 pub(crate) mod table;

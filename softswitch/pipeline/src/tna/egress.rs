@@ -20,13 +20,15 @@ impl Tna<'_> {
         let m = self.metadata;
         let mut pkt = d.packet;
         let port = d.egress_port;
+        self.select_pipe(port);
         if pkt.handoff.bypasses_egress {
             std::mem::swap(&mut out.frame, &mut pkt.frame);
             return self.leave(pkt, port, &out.frame);
         }
         let prefix = self.egress_prefix(&pkt, port, &queue);
         self.parse(EGRESS, &mut pkt, &prefix, now);
-        self.core.apply(self.c, EGRESS, &mut pkt, now);
+        let block = self.block(EGRESS);
+        self.core.apply(self.c, block, &mut pkt, now);
         if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;
@@ -45,7 +47,7 @@ impl Tna<'_> {
         }
         let c = self.c;
         let frame = &mut out.frame;
-        self.core.append_payload(c, EGRESS, &mut pkt, bytes, frame);
+        self.core.append_payload(c, block, &mut pkt, bytes, frame);
         if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
             self.mirror(mirror, &out.frame, kind, clones);
         }

@@ -61,6 +61,7 @@ impl Tna<'_> {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
+        self.select_pipe(port);
         let m = self.metadata;
         let mut next = self.core.pool.get();
         let mut resubmitted: Option<Front> = None;
@@ -71,7 +72,8 @@ impl Tna<'_> {
             if error != self.c.parser.errors.no_error && !m.handles_parser_errors {
                 return self.discard([pkt, next], IngressOutcome::ParserError);
             }
-            self.core.apply(self.c, INGRESS, &mut pkt, now);
+            let block = self.block(INGRESS);
+            self.core.apply(self.c, block, &mut pkt, now);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);
             }
@@ -99,7 +101,7 @@ impl Tna<'_> {
             }
             let c = self.c;
             let frame = &mut next.frame;
-            self.core.append_payload(c, INGRESS, &mut pkt, bytes, frame);
+            self.core.append_payload(c, block, &mut pkt, bytes, frame);
             if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
                 self.mirror(mirror, &next.frame, InstanceType::IngressClone, out);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Tofino Native Architecture (TNA and T2NA): two parsers, controls and deparsers around the traffic manager. Only
-//! bytes cross the traffic manager. Where the architecture leaves a choice, it is that of the chip, with one pipe.
+//! bytes cross the traffic manager. Where the architecture leaves a choice, it is that of the chip.
 
 mod egress;
 mod errors;
@@ -16,9 +16,10 @@ use crate::program::Compiled;
 use crate::program::layout::set_if_present;
 use crate::program::tna::{TnaGress, TnaMetadata};
 
-/// The blocks of both gresses, by their position in the program.
+/// The gresses, by the position of their blocks in a pipeline.
 const INGRESS: usize = 0;
 const EGRESS: usize = 1;
+const GRESSES: usize = 2;
 
 /// Bytes of the frame check sequence, which the chip counts although the frame does not contain it.
 const FRAME_CHECK_BYTES: u32 = 4;
@@ -36,9 +37,24 @@ pub(crate) struct Tna<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) c: &'a Compiled,
     pub(crate) metadata: &'a TnaMetadata,
+    /// The pipeline of the packet's pipe.
+    pub(crate) pipeline: usize,
 }
 
 impl Tna<'_> {
+    /// Selects the pipe of a port, whose state the packet uses from now on.
+    fn select_pipe(&mut self, port: u32) {
+        let pipes = &mut self.core.state;
+        let pipe = pipes.of_port(port);
+        pipes.select(pipe);
+        self.pipeline = self.metadata.pipelines.of_pipe(pipe);
+    }
+
+    /// Returns the position in the program of a gress's blocks.
+    fn block(&self, gress: usize) -> usize {
+        GRESSES * self.pipeline + gress
+    }
+
     /// Runs the parser of a gress for an unparsed packet behind `prefix`, and returns the error code.
     fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: &[u8], now: Nanos) -> u64 {
         let m = metadata_of(self.metadata, gress);
@@ -46,7 +62,8 @@ impl Tna<'_> {
         pkt.prepend(prefix);
         set_if_present(m.global_tstamp, &mut pkt.mem, now);
         self.core.state.externs.sums.fill(0);
-        let error = self.core.parse(self.c, gress, pkt, now).error;
+        let block = self.block(gress);
+        let error = self.core.parse(self.c, block, pkt, now).error;
         let flags = errors::flags(self.c, error);
         set_if_present(m.parser_err, &mut pkt.mem, flags);
         // The prefix never leaves the chip, even if the program does not parse it.
@@ -59,7 +76,8 @@ impl Tna<'_> {
     fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, frame: &mut Vec<u8>) -> usize {
         pkt.exit = false;
         self.core.state.externs.sums.fill(0);
-        let bytes = self.core.emit(self.c, gress, pkt, now, frame);
+        let block = self.block(gress);
+        let bytes = self.core.emit(self.c, block, pkt, now, frame);
         self.core.digest(self.c, pkt);
         bytes
     }

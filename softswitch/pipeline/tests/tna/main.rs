@@ -7,6 +7,8 @@ mod common;
 mod hashes;
 mod mirrors;
 mod paths;
+mod pipelines;
+mod pipes;
 mod registers;
 mod state;
 mod traffic;
@@ -16,20 +18,28 @@ use std::path::Path;
 
 use common::tna::{HEADER_BYTES, Tna, assign, field};
 use common::{compile, options, through};
-use softswitch_pipeline::{Pipeline, Replica};
+use softswitch_pipeline::{Options, Pipeline, Program, Replica};
 
 const TM: &str = "ig_intr_md_for_tm";
 
 /// A pipeline of a P4 program that runs in native code.
 fn compiled(name: &str) -> Pipeline {
+    compiled_with(name, options())
+}
+
+fn program(name: &str) -> Program {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.p4"));
-    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
+    compile(&path, path.parent().expect("a folder")).expect("valid program")
+}
+
+fn compiled_with(name: &str, options: Options) -> Pipeline {
+    let program = program(name);
     assert_eq!(
         program.native_blocks(),
         (6, 6),
         "parsers, controls and deparsers"
     );
-    Pipeline::new(program, options())
+    Pipeline::new(program, options)
 }
 
 /// A program that forwards to the port in `hdr.x`.

@@ -50,6 +50,7 @@ class Pipeline:
         seed: int = 0,
         drop_port: int = 511,
         cpu_port: int | None = None,
+        pipes: int = 1,
         max_resubmits: int | None = None,
         max_recirculations: int | None = None,
         max_iterations: int | None = None,

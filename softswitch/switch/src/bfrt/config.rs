@@ -79,6 +79,7 @@ impl Bfrt {
             });
         };
         let program = load(config)?;
+        self.device.check_pipes(&program)?;
         let checked = Checked::new(config.clone(), &program)?;
         Ok((checked, program))
     }

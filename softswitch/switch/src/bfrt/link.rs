@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use softswitch_pipeline::{
     ActionId, CounterId, DigestId, DirectRegisterId, FilterId, Implementation, Info, MeterId,
-    ProfileId, RegisterId, TableId, ValueSetId,
+    ProfileId, RegisterId, TableId, TableInfo, ValueSetId,
 };
 
 use super::schema::{Schema, Table};
@@ -155,7 +155,9 @@ fn match_table(table: &Table, info: &Info) -> Option<MatchTable> {
         Implementation::Direct => None,
         Implementation::Profile(profile) => Some(profile),
     };
-    let actions = actions(table, |name| target.action(name));
+    let actions = actions(table, |name| {
+        action_of(table, name, |name| target.action(name))
+    });
     let mut filters = info.filters.iter().zip(0..);
     let filter = filters.find(|(filter, _)| filter.table == Some(id));
     Some(MatchTable {
@@ -171,7 +173,9 @@ fn direct_registers(table: &Table, info: &Info) -> Vec<(u32, DirectRegisterId)> 
     let fields = table.data.iter().filter(|field| field.is_register);
     let registers = fields.filter_map(|field| {
         let whole = || info.direct_register(field.name.strip_suffix(".f1")?);
-        let found = info.direct_register(&field.name).or_else(whole)?;
+        let in_pipeline = || info.direct_register(&in_pipeline_of(table, &field.name)?);
+        let found = info.direct_register(&field.name);
+        let found = found.or_else(whole).or_else(in_pipeline)?;
         Some((field.id, found))
     });
     registers.collect()
@@ -180,7 +184,8 @@ fn direct_registers(table: &Table, info: &Info) -> Vec<(u32, DirectRegisterId)> 
 fn profile_actions(table: &Table, info: &Info, profile: ProfileId) -> Actions {
     let mut tables = info.tables.iter();
     let user = tables.find(|t| t.implementation == Implementation::Profile(profile));
-    user.map_or_else(Actions::new, |t| actions(table, |name| t.action(name)))
+    let find = |t: &TableInfo, name: &str| action_of(table, name, |name| t.action(name));
+    user.map_or_else(Actions::new, |t| actions(table, |name| find(t, name)))
 }
 
 fn actions(table: &Table, lookup: impl Fn(&str) -> Option<ActionId>) -> Actions {
@@ -190,6 +195,21 @@ fn actions(table: &Table, lookup: impl Fn(&str) -> Option<ActionId>) -> Actions 
         Some((action.id, (target, fields.collect())))
     });
     actions.collect()
+}
+
+/// Looks an action up, also with the name of the table's pipeline, which names of actions in the schema lack.
+fn action_of(
+    table: &Table,
+    name: &str,
+    lookup: impl Fn(&str) -> Option<ActionId>,
+) -> Option<ActionId> {
+    lookup(name).or_else(|| lookup(&in_pipeline_of(table, name)?))
+}
+
+/// Puts the name of a table's pipeline in front of a name.
+fn in_pipeline_of(table: &Table, name: &str) -> Option<String> {
+    let (pipeline, _) = table.name.split_once('.')?;
+    Some(format!("{pipeline}.{name}"))
 }
 
 /// Returns the profile of a selector: of the same name, or of a table on which the selector depends.

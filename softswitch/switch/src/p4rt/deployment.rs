@@ -39,6 +39,22 @@ pub struct LoadedProgram {
     pub program: Program,
 }
 
+impl Target {
+    /// Checks that the target has the pipes that a program needs.
+    ///
+    /// # Errors
+    /// The number of missing pipes, and what to do.
+    pub fn check_pipes(&self, program: &Program) -> Result<(), String> {
+        let (needed, pipes) = (program.pipes(), self.options.pipes);
+        if needed <= pipes {
+            return Ok(());
+        }
+        Err(format!(
+            "the program has pipelines for {needed} pipes, but the switch has {pipes}: start it with --pipes {needed}"
+        ))
+    }
+}
+
 impl LoadedProgram {
     /// Loads BMv2 JSON.
     ///
@@ -75,6 +91,7 @@ impl Deployment {
         let json = device_config::json(&config.p4_device_config)?;
         let program =
             Program::load(&json).map_err(|e| invalid(format!("p4_device_config: {e}")))?;
+        target.check_pipes(&program).map_err(invalid)?;
         let schema = Schema::link(p4info, program.info(), target.ports.clone());
         let schema = schema.map_err(invalid)?;
         Ok(Self::with_schema(config, schema, program, target))

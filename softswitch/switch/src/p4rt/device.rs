@@ -16,7 +16,7 @@ use tonic::Status;
 use super::arbitration::{Arbitration, ClientId, Notice};
 use super::deployment::{Deployment, LoadedProgram, Target};
 use super::digest::DigestBuffers;
-use super::error::NO_PIPELINE;
+use super::error::{NO_PIPELINE, P4Error, P4Result};
 use super::role::Role;
 use crate::dataplane::Handle;
 use crate::notifications::Notifications;
@@ -124,6 +124,15 @@ impl Device {
     pub fn running(&self) -> Option<Arc<Deployment>> {
         let configs = self.configs.read();
         configs.committed.clone().or_else(|| configs.bare.clone())
+    }
+
+    /// Checks that the device has the pipes that a program needs.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if it has fewer.
+    pub fn check_pipes(&self, program: &LoadedProgram) -> P4Result<()> {
+        let checked = self.target.check_pipes(&program.program);
+        checked.map_err(P4Error::invalid)
     }
 
     /// Returns a program without P4Info in its initial state.

@@ -2,6 +2,7 @@
 //! The program and the state as a whole.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
@@ -36,11 +37,14 @@ impl Programs for Services {
         if loaded.is_some() {
             return Err(SwapError::OngoingSwap);
         }
-        let program = LoadedProgram::load(config).map_err(|error| {
-            // BMv2 does not have a code for this: nothing was loaded.
+        // BMv2 does not have a code for this: nothing was loaded.
+        let refuse = |error: &dyn Display| {
             tracing::error!("thrift: bm_load_new_config: {error}");
             SwapError::NoOngoingSwap
-        })?;
+        };
+        let program = LoadedProgram::load(config).map_err(|error| refuse(&error))?;
+        let checked = self.device.check_pipes(&program);
+        checked.map_err(|error| refuse(&error.message))?;
         *loaded = Some(Arc::new(self.device.deployment_of(program)));
         Ok(())
     }

@@ -45,7 +45,7 @@ pub(super) fn check_meter(what: &str, config: Option<MeterConfig>) -> Result<()>
 }
 
 impl Pipeline {
-    /// Reads a cell of an indirect counter.
+    /// Reads a cell of an indirect counter, summed over the pipes.
     pub fn counter(&self, id: CounterId, index: usize) -> Result<CounterValue> {
         let info = self
             .program
@@ -53,16 +53,21 @@ impl Pipeline {
             .counters
             .get(id.index())
             .ok_or_else(|| no_such("counter", id.0))?;
-        let cell = self.core.state.externs.counters[id.index()].get(index);
-        cell.copied()
-            .ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
+        let cells = self.states().map(|s| &s.externs.counters[id.index()]);
+        let cells = cells.map(|cells| cells.get(index).copied());
+        let sum = cells.reduce(|sum, cell| Some(sum? + cell?)).flatten();
+        sum.ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
     }
 
-    /// Writes a cell of an indirect counter.
+    /// Writes a cell of an indirect counter, such that a read gives this value.
     pub fn set_counter(&mut self, id: CounterId, index: usize, value: CounterValue) -> Result<()> {
         self.counter(id, index)?;
-        self.core.state.externs.counters[id.index()][index] = value;
-        Ok(())
+        let mut value = value;
+        self.change(|p| {
+            // The sum over the pipes is the value of the first one.
+            p.core.state.externs.counters[id.index()][index] = std::mem::take(&mut value);
+            Ok(())
+        })
     }
 
     fn meter_cell(&self, id: MeterId, index: usize) -> Result<&Meter> {
@@ -72,7 +77,7 @@ impl Pipeline {
             .meters
             .get(id.index())
             .ok_or_else(|| no_such("meter", id.0))?;
-        let cell = self.core.state.externs.meters[id.index()].1.get(index);
+        let cell = self.state().externs.meters[id.index()].1.get(index);
         cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
     }
 
@@ -93,17 +98,16 @@ impl Pipeline {
             &format!("meter {}", self.program.info().meters[id.index()].name),
             config,
         )?;
-        self.core.state.externs.meters[id.index()].1[index].configure(config);
-        Ok(())
+        self.change(|p| {
+            p.core.state.externs.meters[id.index()].1[index].configure(config);
+            Ok(())
+        })
     }
 
     fn register_array(&self, id: RegisterId) -> Result<&Register> {
-        self.core
-            .state
-            .externs
-            .registers
-            .get(id.index())
-            .ok_or_else(|| no_such("register", id.0))
+        let info = self.program.info().registers.get(id.index());
+        let info = info.ok_or_else(|| no_such("register", id.0))?;
+        Ok(&self.state_of(&info.name).externs.registers[id.index()])
     }
 
     /// Reads a register cell.
@@ -126,23 +130,26 @@ impl Pipeline {
             });
         }
         let v = num_bigint::BigUint::from_bytes_be(value.as_bytes());
-        self.core.state.externs.registers[id.index()].set_big(index, v);
-        Ok(())
+        self.change(|p| {
+            p.core.state.externs.registers[id.index()].set_big(index, v.clone());
+            Ok(())
+        })
     }
 
     /// Sets all cells of a register to the initial value, which is zero unless the program defines another.
     pub fn reset_register(&mut self, id: RegisterId) -> Result<()> {
         self.register_array(id)?;
-        self.core.state.externs.registers[id.index()].reset();
-        Ok(())
+        self.change(|p| {
+            p.core.state.externs.registers[id.index()].reset();
+            Ok(())
+        })
     }
 
     /// Returns the members of a parser value set. A member has one match per field of the `select` key:
     /// exact, ternary, LPM, range or optional.
     pub fn value_set(&self, id: ValueSetId) -> Result<Vec<Vec<MatchField>>> {
         let set = self
-            .core
-            .state
+            .state()
             .value_sets
             .get(id.index())
             .ok_or_else(|| no_such("value set", id.0))?;
@@ -181,20 +188,22 @@ impl Pipeline {
             let criteria = shape.encode(&EntryKey { fields, priority })?;
             set.push(SetMember { shape, criteria });
         }
-        self.core.state.value_sets[id.index()] = set;
-        Ok(())
+        self.change(|p| {
+            p.core.state.value_sets[id.index()] = set.clone();
+            Ok(())
+        })
     }
 
     /// Sets the replicas that replace each replica of a multicast group while its port is down, the preferred one first.
     /// Without a port that is up, the replica itself stays. A change of the group removes its backups.
     pub fn set_multicast_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
-        let state = &mut self.core.state;
+        let state = &mut *self.core.state;
         state.pre.set_group_backups(id, backups, &state.ports_down)
     }
 
     /// Sets the backups of a clone session's replicas, as [`Self::set_multicast_backups`] does.
     pub fn set_clone_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
-        let state = &mut self.core.state;
+        let state = &mut *self.core.state;
         state
             .pre
             .set_session_backups(id, backups, &state.ports_down)

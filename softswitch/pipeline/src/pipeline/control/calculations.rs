@@ -32,8 +32,7 @@ impl Pipeline {
             });
         }
         let crc = ConfiguredCrc::new(config);
-        self.set_parameters(id, HashParameters::Crc(Box::new(crc)));
-        Ok(())
+        self.set_parameters(id, HashParameters::Crc(Box::new(crc)))
     }
 
     /// Sets the key of a Toeplitz hash: one or more words of 4 bytes.
@@ -48,11 +47,13 @@ impl Pipeline {
         }
         let key = ToeplitzKey::new(key);
         let key = key.ok_or_else(|| invalid("the key must have 4, 8, 12, ... bytes"))?;
-        self.set_parameters(id, HashParameters::Toeplitz(key));
-        Ok(())
+        self.set_parameters(id, HashParameters::Toeplitz(key))
     }
 
-    fn set_parameters(&mut self, id: CalculationId, parameters: HashParameters) {
-        self.core.state.externs.hash_parameters[id.index()] = parameters;
+    fn set_parameters(&mut self, id: CalculationId, parameters: HashParameters) -> Result<()> {
+        self.change(|p| {
+            p.core.state.externs.hash_parameters[id.index()] = parameters.clone();
+            Ok(())
+        })
     }
 }

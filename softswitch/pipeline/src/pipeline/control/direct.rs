@@ -6,7 +6,7 @@
 use num_bigint::{BigInt, BigUint};
 
 use super::arrays::check_meter;
-use super::meters::MeterState;
+use super::meters::{MeterState, sum};
 use super::no_such;
 use crate::entry::{ColorCounters, CounterValue, EntryKey, MeterConfig};
 use crate::error::StateError;
@@ -28,14 +28,15 @@ impl Pipeline {
     fn register_slot(&self, id: DirectRegisterId, key: &EntryKey) -> Result<usize> {
         let info = self.program().info().direct_registers.get(id.index());
         let info = info.ok_or_else(|| no_such("direct register", id.0))?;
-        let (_, table) = self.table(info.table)?;
-        Ok(table.find(key)? as usize)
+        let state = self.state_of(&self.program().info().tables[info.table.index()].name);
+        Ok(state.tables[info.table.index()].find(key)? as usize)
     }
 
     /// Reads the direct register of an entry.
     pub fn direct_register(&self, id: DirectRegisterId, key: &EntryKey) -> Result<Value> {
         let slot = self.register_slot(id, key)?;
-        let v: BigInt = self.core.state.externs.direct_registers[id.index()].get(slot);
+        let name = &self.program().info().direct_registers[id.index()].name;
+        let v: BigInt = self.state_of(name).externs.direct_registers[id.index()].get(slot);
         Ok(Value::from_be_bytes(&v.magnitude().to_bytes_be()))
     }
 
@@ -46,7 +47,7 @@ impl Pipeline {
         key: &EntryKey,
         value: &Value,
     ) -> Result<()> {
-        let slot = self.register_slot(id, key)?;
+        self.register_slot(id, key)?;
         let info = &self.program().info().direct_registers[id.index()];
         if value.bits() > info.width {
             return Err(StateError::TooWide {
@@ -55,10 +56,13 @@ impl Pipeline {
                 width: info.width,
             });
         }
-        let register = &mut self.core.state.externs.direct_registers[id.index()];
-        register.grow(slot);
-        register.set_big(slot, BigUint::from_bytes_be(value.as_bytes()));
-        Ok(())
+        self.change(|p| {
+            let slot = p.register_slot(id, key)?;
+            let register = &mut p.core.state.externs.direct_registers[id.index()];
+            register.grow(slot);
+            register.set_big(slot, BigUint::from_bytes_be(value.as_bytes()));
+            Ok(())
+        })
     }
 
     /// Resets the direct registers and filters of a new entry.
@@ -96,28 +100,53 @@ impl Pipeline {
         Ok((t, slot))
     }
 
-    /// Returns an entry's direct counter; `None` if the table has none.
+    /// Returns the tables of the pipes that reads concern, and the slot in each; without those that lack the entry.
+    fn found_in_pipes<'a>(
+        &'a self,
+        table: TableId,
+        key: Option<&'a EntryKey>,
+    ) -> Result<impl Iterator<Item = (&'a Table, Option<u32>)>> {
+        self.found(table, key)?;
+        let tables = self.states().map(move |s| &s.tables[table.index()]);
+        Ok(tables.filter_map(move |t| Some((t, slot(t, key).ok()?))))
+    }
+
+    /// Adds to an entry's counter, from the first pipe that reads concern, the counters of the others.
+    pub(super) fn add_other_counters(&self, t: &Table, key: &EntryKey, sum: &mut CounterValue) {
+        for state in self.states().skip(1) {
+            let other = state.tables.iter().find(|other| other.name == t.name);
+            let counter = other.and_then(|other| other.counter(Some(other.find(key).ok()?)));
+            *sum = *sum + counter.copied().unwrap_or_default();
+        }
+    }
+
+    /// Returns an entry's direct counter, summed over the pipes; `None` if the table has none.
     pub fn direct_counter(
         &self,
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<Option<CounterValue>> {
-        let (t, slot) = self.found(table, key)?;
-        Ok(t.counter(slot).copied())
+        let found = self.found_in_pipes(table, key)?;
+        let counters = found.filter_map(|(t, slot)| t.counter(slot).copied());
+        Ok(counters.reduce(|sum, counter| sum + counter))
     }
 
-    /// Sets an entry's direct counter.
+    /// Sets an entry's direct counter, such that a read gives this value.
     pub fn set_direct_counter(
         &mut self,
         table: TableId,
         key: Option<&EntryKey>,
         value: CounterValue,
     ) -> Result<()> {
-        let (t, slot) = self.found_mut(table, key)?;
-        let what = format!("direct counter of table {}", t.name);
-        let counter = t.counter_mut(slot);
-        *counter.ok_or(StateError::NotFound { what })? = value;
-        Ok(())
+        let mut value = value;
+        self.change(|p| {
+            let (t, slot) = p.found_mut(table, key)?;
+            let what = format!("direct counter of table {}", t.name);
+            let counter = t.counter_mut(slot);
+            let counter = counter.ok_or(StateError::NotFound { what })?;
+            *counter = std::mem::take(&mut value);
+            Ok(())
+        })
     }
 
     /// Returns the configuration of an entry's direct meter; `None` if it is not configured or the table has no meters.
@@ -138,24 +167,27 @@ impl Pipeline {
         key: Option<&EntryKey>,
         config: Option<MeterConfig>,
     ) -> Result<()> {
-        let (t, slot) = self.found_mut(table, key)?;
-        let what = format!("direct meter of table {}", t.name);
-        check_meter(&what, config)?;
-        let meter = t.meter_mut(slot);
-        meter
-            .ok_or(StateError::NotFound { what })?
-            .configure(config);
-        Ok(())
+        self.change(|p| {
+            let (t, slot) = p.found_mut(table, key)?;
+            let what = format!("direct meter of table {}", t.name);
+            check_meter(&what, config)?;
+            let meter = t.meter_mut(slot);
+            meter
+                .ok_or(StateError::NotFound { what })?
+                .configure(config);
+            Ok(())
+        })
     }
 
-    /// Returns the packets of each colour that an entry's direct meter has seen; `None` if the table has none.
+    /// Returns the packets of each colour that an entry's direct meter has seen, summed over the pipes; `None` if the table
+    /// has none.
     pub fn direct_meter_counters(
         &self,
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<Option<ColorCounters>> {
-        let (t, slot) = self.found(table, key)?;
-        Ok(t.meter(slot).map(Meter::counters))
+        let found = self.found_in_pipes(table, key)?;
+        Ok(sum(found.filter_map(|(t, slot)| t.meter(slot))))
     }
 
     /// Resets the counters of an entry's direct meter.
@@ -164,11 +196,13 @@ impl Pipeline {
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<()> {
-        let (t, slot) = self.found_mut(table, key)?;
-        let what = format!("direct meter of table {}", t.name);
-        let meter = t.meter_mut(slot);
-        meter.ok_or(StateError::NotFound { what })?.reset_counters();
-        Ok(())
+        self.change(|p| {
+            let (t, slot) = p.found_mut(table, key)?;
+            let what = format!("direct meter of table {}", t.name);
+            let meter = t.meter_mut(slot);
+            meter.ok_or(StateError::NotFound { what })?.reset_counters();
+            Ok(())
+        })
     }
 
     /// Returns the state of an entry's direct meter; `None` if the table has none.
@@ -177,8 +211,8 @@ impl Pipeline {
         table: TableId,
         key: Option<&EntryKey>,
     ) -> Result<Option<MeterState>> {
-        let (t, slot) = self.found(table, key)?;
-        Ok(t.meter(slot).cloned().map(MeterState))
+        let found = self.found_in_pipes(table, key)?;
+        Ok(MeterState::of(found.filter_map(|(t, slot)| t.meter(slot))))
     }
 
     /// Restores an earlier state of an entry's direct meter.
@@ -186,12 +220,14 @@ impl Pipeline {
         &mut self,
         table: TableId,
         key: Option<&EntryKey>,
-        state: MeterState,
+        mut state: MeterState,
     ) -> Result<()> {
-        let (t, slot) = self.found_mut(table, key)?;
-        if let Some(meter) = t.meter_mut(slot) {
-            *meter = state.0;
-        }
-        Ok(())
+        self.change(|p| {
+            let (t, slot) = p.found_mut(table, key)?;
+            if let (Some(meter), Some(state)) = (t.meter_mut(slot), state.next()) {
+                *meter = state;
+            }
+            Ok(())
+        })
     }
 }

@@ -45,7 +45,7 @@ impl Pipeline {
     /// Returns the configuration of a cell of a filter, if it was configured.
     pub fn filter(&self, id: FilterId, cell: FilterCell) -> Result<Option<FilterConfig>> {
         let (_, index) = self.filter_cell(id, cell)?;
-        let cell = self.core.state.externs.filters[id.index()].get(index);
+        let cell = self.state().externs.filters[id.index()].get(index);
         Ok(cell.and_then(|f| f.config().copied()))
     }
 
@@ -56,7 +56,7 @@ impl Pipeline {
         cell: FilterCell,
         config: Option<FilterConfig>,
     ) -> Result<()> {
-        let (info, index) = self.filter_cell(id, cell)?;
+        let (info, _) = self.filter_cell(id, cell)?;
         let curve = config.and_then(|c| c.drop_curve);
         if curve.is_some_and(|c| c.max < c.min || c.max_probability > 1_000_000) {
             return Err(StateError::Invalid {
@@ -64,11 +64,14 @@ impl Pipeline {
                 reason: "the upper threshold must not be below the lower one, nor the probability above 1".to_owned(),
             });
         }
-        let cells = &mut self.core.state.externs.filters[id.index()];
-        if index >= cells.len() {
-            cells.resize_with(index + 1, Default::default);
-        }
-        cells[index].configure(config);
-        Ok(())
+        self.change(|p| {
+            let (_, index) = p.filter_cell(id, cell)?;
+            let cells = &mut p.core.state.externs.filters[id.index()];
+            if index >= cells.len() {
+                cells.resize_with(index + 1, Default::default);
+            }
+            cells[index].configure(config);
+            Ok(())
+        })
     }
 }

@@ -11,32 +11,70 @@ type Result<T> = std::result::Result<T, StateError>;
 
 /// A meter's configuration and the tokens in its buckets.
 #[derive(Debug, Clone)]
-pub struct MeterState(pub(super) Meter);
+pub struct MeterState(Vec<Meter>);
 
-impl Pipeline {
-    /// Returns the state of a cell of an indirect meter.
-    pub fn meter_state(&self, id: MeterId, index: usize) -> Result<MeterState> {
-        self.meter(id, index)?;
-        let (_, cells) = &self.core.state.externs.meters[id.index()];
-        Ok(MeterState(cells[index].clone()))
+impl MeterState {
+    /// The state of the same meter in all pipes, in their order; `None` if there is none.
+    pub(super) fn of<'a>(meters: impl Iterator<Item = &'a Meter>) -> Option<Self> {
+        let meters: Vec<Meter> = meters.cloned().collect();
+        (!meters.is_empty()).then_some(Self(meters))
     }
 
-    /// Returns the packets of each colour that a cell of an indirect meter has seen.
+    /// Takes the state of the meter in the next pipe.
+    pub(super) fn next(&mut self) -> Option<Meter> {
+        (!self.0.is_empty()).then(|| self.0.remove(0))
+    }
+}
+
+/// Adds up the counters of the same meter in all pipes.
+pub(super) fn sum<'a>(meters: impl Iterator<Item = &'a Meter>) -> Option<ColorCounters> {
+    meters.map(Meter::counters).reduce(|sum, c| ColorCounters {
+        green: sum.green + c.green,
+        yellow: sum.yellow + c.yellow,
+        red: sum.red + c.red,
+    })
+}
+
+impl Pipeline {
+    fn meter_cells(&self, id: MeterId, index: usize) -> Result<impl Iterator<Item = &Meter>> {
+        self.meter(id, index)?;
+        let states = self.states();
+        Ok(states.map(move |s| &s.externs.meters[id.index()].1[index]))
+    }
+
+    /// Returns the state of a cell of an indirect meter.
+    pub fn meter_state(&self, id: MeterId, index: usize) -> Result<MeterState> {
+        let state = MeterState::of(self.meter_cells(id, index)?);
+        Ok(state.expect("a meter in each pipe"))
+    }
+
+    /// Returns the packets of each colour that a cell of an indirect meter has seen, summed over the pipes.
     pub fn meter_counters(&self, id: MeterId, index: usize) -> Result<ColorCounters> {
-        Ok(self.meter_state(id, index)?.0.counters())
+        Ok(sum(self.meter_cells(id, index)?).unwrap_or_default())
     }
 
     /// Resets the counters of a cell of an indirect meter.
     pub fn reset_meter_counters(&mut self, id: MeterId, index: usize) -> Result<()> {
         self.meter(id, index)?;
-        self.core.state.externs.meters[id.index()].1[index].reset_counters();
-        Ok(())
+        self.change(|p| {
+            p.core.state.externs.meters[id.index()].1[index].reset_counters();
+            Ok(())
+        })
     }
 
     /// Restores an earlier state of a cell of an indirect meter.
-    pub fn restore_meter(&mut self, id: MeterId, index: usize, state: MeterState) -> Result<()> {
+    pub fn restore_meter(
+        &mut self,
+        id: MeterId,
+        index: usize,
+        mut state: MeterState,
+    ) -> Result<()> {
         self.meter(id, index)?;
-        self.core.state.externs.meters[id.index()].1[index] = state.0;
-        Ok(())
+        self.change(|p| {
+            if let Some(meter) = state.next() {
+                p.core.state.externs.meters[id.index()].1[index] = meter;
+            }
+            Ok(())
+        })
     }
 }

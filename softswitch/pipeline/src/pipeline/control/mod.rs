@@ -5,14 +5,16 @@ mod arrays;
 mod calculations;
 mod direct;
 mod filters;
+mod idle;
 mod meters;
 mod port_metadata;
 mod profiles;
 mod tables;
 
 pub use filters::FilterCell;
+pub use idle::IdleEntry;
 pub use meters::MeterState;
-pub use tables::{IdleEntry, LookupKey};
+pub use tables::LookupKey;
 
 use crate::error::StateError;
 

@@ -13,8 +13,7 @@ type Result<T> = std::result::Result<T, StateError>;
 
 impl Pipeline {
     fn profile(&self, id: ProfileId) -> Result<&Profile> {
-        self.core
-            .state
+        self.state()
             .profiles
             .get(id.index())
             .ok_or_else(|| no_such("action profile", id.0))
@@ -45,18 +44,18 @@ impl Pipeline {
     /// Inserts a member.
     pub fn insert_member(&mut self, profile: ProfileId, id: u32, call: ActionCall) -> Result<()> {
         let call = self.pack_member(profile, &call)?;
-        self.profile_mut(profile)?.insert_member(id, call)
+        self.change(|p| p.profile_mut(profile)?.insert_member(id, call.clone()))
     }
 
     /// Replaces a member's action, with immediate effect on the entries and groups that use it.
     pub fn modify_member(&mut self, profile: ProfileId, id: u32, call: ActionCall) -> Result<()> {
         let call = self.pack_member(profile, &call)?;
-        self.profile_mut(profile)?.modify_member(id, call)
+        self.change(|p| p.profile_mut(profile)?.modify_member(id, call.clone()))
     }
 
     /// Deletes a member that neither entries nor groups use.
     pub fn delete_member(&mut self, profile: ProfileId, id: u32) -> Result<()> {
-        self.profile_mut(profile)?.delete_member(id)
+        self.change(|p| p.profile_mut(profile)?.delete_member(id))
     }
 
     /// Reads a member.
@@ -97,20 +96,21 @@ impl Pipeline {
                 reason: "only action selectors have groups".to_owned(),
             });
         }
-        let state = &mut self.core.state;
-        let p = &mut state.profiles[profile.index()];
-        p.set_group(
-            id,
-            &group.members,
-            group.max_size,
-            replace,
-            &state.ports_down,
-        )
+        self.change(|p| {
+            let state = &mut *p.core.state;
+            state.profiles[profile.index()].set_group(
+                id,
+                &group.members,
+                group.max_size,
+                replace,
+                &state.ports_down,
+            )
+        })
     }
 
     /// Deletes a group that no entry uses.
     pub fn delete_group(&mut self, profile: ProfileId, id: u32) -> Result<()> {
-        self.profile_mut(profile)?.delete_group(id)
+        self.change(|p| p.profile_mut(profile)?.delete_group(id))
     }
 
     /// Reads a group.
@@ -135,13 +135,18 @@ impl Pipeline {
         } else {
             down.insert(port)
         };
-        if changed {
-            for p in &mut self.core.state.profiles {
-                p.reselect(&self.core.state.ports_down);
-            }
-            let state = &mut self.core.state;
-            state.pre.reselect(&state.ports_down);
+        if !changed {
+            return;
         }
+        for pipe in 0..self.core.state.count() {
+            self.core.state.select(pipe);
+            let state = &mut *self.core.state;
+            for p in &mut state.profiles {
+                p.reselect(&state.ports_down);
+            }
+        }
+        let state = &mut *self.core.state;
+        state.pre.reselect(&state.ports_down);
     }
 }
 

@@ -10,24 +10,12 @@ use crate::error::StateError;
 use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
 use crate::program::call::{Call, CallRef, pack, unpack};
+use crate::program::criteria::Criteria;
 use crate::state::meter::Meter;
 use crate::state::table::{Profile, Table, Target};
 use crate::value::Value;
 
 type Result<T> = std::result::Result<T, StateError>;
-
-/// A table entry that was idle for its time-out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdleEntry {
-    /// The table.
-    pub table: TableId,
-    /// The entry's key.
-    pub key: EntryKey,
-    /// The entry's number in its table ([`Pipeline::entry_of_handle`]).
-    pub handle: u32,
-    /// True if the entry was reported before, and has had no hit since.
-    pub is_repeated: bool,
-}
 
 /// The match fields of a packet for one table, packed for repeated lookups.
 #[derive(Debug, Clone)]
@@ -46,7 +34,7 @@ enum Checked {
 impl Pipeline {
     pub(super) fn table(&self, id: TableId) -> Result<(&TableInfo, &Table)> {
         let info = self.program.info().tables.get(id.index());
-        let table = self.core.state.tables.get(id.index());
+        let table = self.state().tables.get(id.index());
         info.zip(table).ok_or_else(|| no_such("table", id.0))
     }
 
@@ -90,11 +78,11 @@ impl Pipeline {
             }
             (_, None) => bad("the table has no action profile: use an action"),
             (EntryAction::Member(id), Some(p)) => Ok(Checked::Target(Target::Member(
-                self.core.state.profiles[p].find_member(*id)?,
+                self.state().profiles[p].find_member(*id)?,
             ))),
             (_, Some(_)) if !selector => bad("the action profile has no selector: use a member"),
             (EntryAction::Group(id), Some(p)) => Ok(Checked::Target(Target::Group(
-                self.core.state.profiles[p].find_group(*id)?,
+                self.state().profiles[p].find_group(*id)?,
             ))),
             (EntryAction::OneShot(set) | EntryAction::RandomOneShot(set), Some(_)) => {
                 let mut calls = Vec::new();
@@ -152,7 +140,7 @@ impl Pipeline {
     fn describe(&self, info: &TableInfo, target: Target<CallRef>) -> EntryAction {
         let calls = self.program.info();
         let profile = match info.implementation {
-            Implementation::Profile(p) => self.core.state.profiles.get(p.index()),
+            Implementation::Profile(p) => self.state().profiles.get(p.index()),
             Implementation::Direct => None,
         };
         match (target, profile) {
@@ -180,36 +168,55 @@ impl Pipeline {
 
     /// Inserts an entry; `now` starts its idle time-out.
     pub fn insert_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
+        let check = |p: &Self| p.check_insert(table, &entry).map(drop);
+        self.change_checked(check, |p| {
+            let (criteria, checked) = p.check_insert(table, &entry)?;
+            let target = p.acquire(table, checked);
+            let t = p.table_mut(table)?;
+            let slot = t.insert(&criteria, target, entry.idle_timeout, now);
+            p.reset_direct_state(table, slot);
+            Ok(())
+        })
+    }
+
+    fn check_insert(&self, table: TableId, entry: &Entry) -> Result<(Criteria, Checked)> {
         let (info, t) = self.writable(table)?;
         let criteria = t.check_insert(&entry.key, entry.idle_timeout)?;
-        let checked = self.check_action(info, &entry.action)?;
-        let target = self.acquire(table, checked);
-        let t = self.table_mut(table)?;
-        let slot = t.insert(&criteria, target, entry.idle_timeout, now);
-        self.reset_direct_state(table, slot);
-        Ok(())
+        Ok((criteria, self.check_action(info, &entry.action)?))
     }
 
     /// Replaces the action and the idle time-out of the entry with the same key. Its counter and meter stay.
     pub fn modify_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
+        let check = |p: &Self| p.check_modify(table, &entry).map(drop);
+        self.change_checked(check, |p| {
+            let (slot, checked) = p.check_modify(table, &entry)?;
+            let target = p.acquire(table, checked);
+            let t = p.table_mut(table)?;
+            let old = t.modify(slot, target, entry.idle_timeout, now);
+            p.release(table, &old);
+            Ok(())
+        })
+    }
+
+    fn check_modify(&self, table: TableId, entry: &Entry) -> Result<(u32, Checked)> {
         let (info, t) = self.writable(table)?;
         let slot = t.find(&entry.key)?;
         t.check_idle(entry.idle_timeout)?;
-        let checked = self.check_action(info, &entry.action)?;
-        let target = self.acquire(table, checked);
-        let old = self
-            .table_mut(table)?
-            .modify(slot, target, entry.idle_timeout, now);
-        self.release(table, &old);
-        Ok(())
+        Ok((slot, self.check_action(info, &entry.action)?))
     }
 
     /// Deletes an entry.
     pub fn delete_entry(&mut self, table: TableId, key: &EntryKey) -> Result<()> {
-        let slot = self.writable(table)?.1.find(key)?;
-        let old = self.table_mut(table)?.remove(slot);
-        self.release(table, &old);
-        Ok(())
+        let find = |p: &Self| p.writable(table)?.1.find(key);
+        self.change_checked(
+            |p| find(p).map(drop),
+            |p| {
+                let slot = find(p)?;
+                let old = p.table_mut(table)?.remove(slot);
+                p.release(table, &old);
+                Ok(())
+            },
+        )
     }
 
     /// Returns the number of an entry in its table, as traces show it ([`Hit::handle`](crate::Hit::handle)).
@@ -217,15 +224,20 @@ impl Pipeline {
         self.table(table)?.1.find(key)
     }
 
-    fn state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
+    fn entry_state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
         let (idle_timeout, last_hit) = t.idle(slot);
+        let mut counter = t.counter(Some(slot)).copied();
+        let key = t.key(slot);
+        if let Some(counter) = &mut counter {
+            self.add_other_counters(t, &key, counter);
+        }
         EntryState {
             entry: Entry {
-                key: t.key(slot),
+                key,
                 action: self.describe(info, t.target(slot)),
                 idle_timeout,
             },
-            counter: t.counter(Some(slot)).copied(),
+            counter,
             meter: t.meter(Some(slot)).and_then(Meter::config),
             last_hit,
             handle: t.handle(slot),
@@ -236,13 +248,13 @@ impl Pipeline {
     /// its slot.
     pub fn entry_of_handle(&self, table: TableId, handle: u32) -> Result<EntryState> {
         let (info, t) = self.table(table)?;
-        Ok(self.state(info, t, t.slot_of(handle)?))
+        Ok(self.entry_state(info, t, t.slot_of(handle)?))
     }
 
     /// Reads one entry.
     pub fn entry(&self, table: TableId, key: &EntryKey) -> Result<EntryState> {
         let (info, t) = self.table(table)?;
-        Ok(self.state(info, t, t.find(key)?))
+        Ok(self.entry_state(info, t, t.find(key)?))
     }
 
     /// Returns all entries of a table, in order of insertion.
@@ -250,7 +262,10 @@ impl Pipeline {
         let (info, t) = self.table(table)?;
         let mut slots: Vec<u32> = t.slots(0).collect();
         slots.sort_by_key(|&s| t.seq(s));
-        Ok(slots.into_iter().map(|s| self.state(info, t, s)).collect())
+        Ok(slots
+            .into_iter()
+            .map(|s| self.entry_state(info, t, s))
+            .collect())
     }
 
     /// Returns at most `max` entries from position `from` (initially 0), and the position of the next page; `None` after
@@ -267,7 +282,9 @@ impl Pipeline {
         let page: Vec<u32> = slots.by_ref().take(max).collect();
         let next = slots.next().map(|s| s as usize);
         Ok((
-            page.into_iter().map(|s| self.state(info, t, s)).collect(),
+            page.into_iter()
+                .map(|s| self.entry_state(info, t, s))
+                .collect(),
             next,
         ))
     }
@@ -281,7 +298,7 @@ impl Pipeline {
     /// Returns the position, as in [`entries_page`](Self::entries_page), of the entry that a packet with this key would
     /// hit. The lookup does not count.
     pub fn hit(&self, key: &LookupKey) -> Option<usize> {
-        let table = self.core.state.tables.get(key.table.index())?;
+        let table = self.state().tables.get(key.table.index())?;
         table.hit(&key.words).map(|slot| slot as usize)
     }
 
@@ -309,38 +326,24 @@ impl Pipeline {
                 what: "default action",
             });
         }
-        let target = match &action {
-            Some(action) => {
-                let checked = self.check_action(info, action)?;
-                Some(self.acquire(table, checked))
+        self.change(|p| {
+            let (info, _) = p.table(table)?;
+            let target = match &action {
+                Some(action) => {
+                    let checked = p.check_action(info, action)?;
+                    Some(p.acquire(table, checked))
+                }
+                None => p.program.compiled().tables[table.index()]
+                    .default
+                    .clone()
+                    .map(Target::Call),
+            };
+            let old = p.table_mut(table)?.set_default(target.as_ref());
+            if let Some(old) = old {
+                p.release(table, &old);
             }
-            None => self.program.compiled().tables[table.index()]
-                .default
-                .clone()
-                .map(Target::Call),
-        };
-        let old = self.table_mut(table)?.set_default(target.as_ref());
-        if let Some(old) = old {
-            self.release(table, &old);
-        }
-        Ok(())
-    }
-
-    /// Returns the entries that are idle at time `now`, without a hit for their idle time-out. An entry is reported once,
-    /// and again after each further time-out without a hit.
-    pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
-        let mut idle = Vec::new();
-        for (i, t) in self.core.state.tables.iter_mut().enumerate() {
-            for (slot, is_repeated) in t.poll_idle(now) {
-                idle.push(IdleEntry {
-                    table: TableId(i as u32),
-                    key: t.key(slot),
-                    handle: t.handle(slot),
-                    is_repeated,
-                });
-            }
-        }
-        idle
+            Ok(())
+        })
     }
 }
 

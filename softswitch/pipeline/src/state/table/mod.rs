@@ -322,6 +322,26 @@ impl Table {
             .map_or((0, 0), |i| (i.timeout, i.last_hit))
     }
 
+    /// Returns the keys of the entries with an idle time-out, and the times of their last hits.
+    pub(crate) fn hits(&self) -> impl Iterator<Item = (EntryKey, Nanos)> {
+        let idle = if self.mortal == 0 {
+            &[]
+        } else {
+            &self.idle[..]
+        };
+        let mortal = (0..).zip(idle).filter(|(_, i)| i.timeout != 0);
+        mortal.map(|(slot, i)| (self.key(slot), i.last_hit))
+    }
+
+    /// Notes a hit of an entry at a time, if it exists.
+    pub(crate) fn hit_at(&mut self, key: &EntryKey, time: Nanos) {
+        if let Ok(slot) = self.find(key)
+            && let Some(idle) = self.idle.get_mut(slot as usize)
+        {
+            idle.last_hit = idle.last_hit.max(time);
+        }
+    }
+
     /// Returns the entries whose idle time-out has expired at `now`, and marks them as reported. With each, true if it was
     /// reported before, and has had no hit since.
     pub(crate) fn poll_idle(&mut self, now: Nanos) -> Vec<(u32, bool)> {
