@@ -17,7 +17,7 @@ from tna.compilers import Compilation
 from tna.inside import START_TIMEOUT, Job
 from tna.programs import Suite
 
-TIME_LIMIT = 300.0
+TIME_LIMIT = 120.0
 """Seconds after which a test counts as failed."""
 PORTS = list(range(17))
 PIPES = 1
