@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets per second of one core in process.
 
-The programs are frontage.p4 with TCP and QUIC traffic, mixed and each kind alone, a plain router, and packet filters of several sizes.
+The programs are frontage.p4 and its counterpart for Tofino 2 with TCP and QUIC traffic, mixed and each kind alone, a plain
+router, and packet filters of several sizes.
 """
 
 from __future__ import annotations
 
 from rows import Row, finish, rates, row
-from sites import frontage, packet_filter, quic, router
+from sites import frontage, packet_filter, quic, router, tofino, tofino_quic
 
 
 def measure() -> list[Row]:
     rows = []
-    for site in (frontage(), quic()):
+    for site in (frontage(), quic(), tofino(), tofino_quic()):
         kinds = rates("pipeline", str(site.write()))
         rows.append(row(f"pipeline_{site.name}_pps", kinds.pop("all"), "packets/s"))
         rows += [row(f"pipeline_{site.name}_pps_{kind}", value, "packets/s") for kind, value in kinds.items()]

@@ -127,8 +127,17 @@ def quic() -> Site:
     return _frontage("quic", _quic_traffic)
 
 
-def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]]) -> Site:
-    target = P4 / "frontage.json"
+def tofino() -> Site:
+    """Return the site of `frontage` with the program for Tofino 2."""
+    return _frontage("tofino", _tcp_traffic, compiled(ROOT / "p4src" / "tna" / "tofino2.p4")[0])
+
+
+def tofino_quic() -> Site:
+    """Return the site of `quic` with the program for Tofino 2."""
+    return _frontage("tofino_quic", _quic_traffic, compiled(ROOT / "p4src" / "tna" / "tofino2.p4")[0])
+
+
+def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]], target: Path = P4 / "frontage.json") -> Site:
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: run `make setup`, or set ARTIFACTS to its folder")
     config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
@@ -172,7 +181,7 @@ def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
     return Site(f"acl-{masks}-{rules}", target, Pipeline.load(p4info, target), {}, [], traffic, entries)
 
 
-SITES = {"frontage": frontage, "quic": quic, "router": router, "acl": packet_filter}
+SITES = {"frontage": frontage, "quic": quic, "tofino": tofino, "tofino_quic": tofino_quic, "router": router, "acl": packet_filter}
 
 
 def _configuration(target: Path) -> dict[str, Any]:

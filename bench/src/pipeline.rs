@@ -64,13 +64,18 @@ impl Bench {
         self.pipeline
             .ingress(packet.port, &packet.frame, self.now, &mut self.queue);
         let mut out_port = None;
-        for descriptor in self.queue.drain(..) {
+        while let Some(descriptor) = self.queue.pop() {
             let outcome =
                 self.pipeline
                     .egress(descriptor, QueueInfo::default(), self.now, &mut self.out);
             out_port = match (outcome, out_port) {
                 (EgressOutcome::Transmit { port }, None) => Some(port),
-                _ => None,
+                (EgressOutcome::Recirculate(packet), None) => {
+                    self.pipeline
+                        .ingress_recirculated(packet, self.now, &mut self.queue);
+                    None
+                }
+                _ => return None,
             };
         }
         out_port

@@ -245,8 +245,15 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
 def test_ports_with_ranks_need_a_worker_session() -> None:
     without = configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})
     assert sessions(without.ports, [510]) == {}
-    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [6, 134])
-    assert wanted == {Key("clone_session", (1,)): Action("replicas", (6, 1, 134, 1))}
+    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [510])
+    assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}
+
+
+def test_several_pipes_need_a_tree_session() -> None:
+    replicas = Action("replicas", (6, 1, 134, 1))
+    assert sessions(configuration({2: {}}).ports, [6, 134]) == {Key("clone_session", (2,)): replicas}
+    both = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [6, 134])
+    assert both == {Key("clone_session", (number,)): replicas for number in (1, 2)}
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def test_limits_equal_the_sizes_of_the_program() -> None:
     aifo = (SOURCE / "control" / "aifo.p4").read_text()
     assert len(re.findall(r"WindowSlot\(\d+\)", aifo)) == limits.AIFO_WINDOW
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()
+    tofino = (SOURCE / "tna" / "worker.p4").read_text()
+    assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n#define TREE_SESSION {limits.TREE_SESSION}\n" in tofino
 
 
 def test_reasons_are_read_from_the_program() -> None:

@@ -13,27 +13,35 @@ from frontage.config import loads
 from frontage.p4.entries import Action, Key, Match
 from frontage.p4.p4info import Schema
 from frontage.p4.reasons import drops, outcomes
-from frontage.state.offline import contents
+from frontage.p4.replication import replicas_of
+from frontage.state.offline import contents, plain_packets
+from frontage.state.worker import return_ports, sessions
 from frontage_testbed.programs import REPOSITORY
 
-DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageIngress.outcomes"
+INGRESS_DROPS, EGRESS_DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageEgress.egress_drops", "FrontageIngress.outcomes"
+V1MODEL, TOFINO2 = "v1model/frontage.p4", "tna/tofino2.p4"
 
 
 class Switch:
     """A pipeline programmed with a configuration."""
 
-    def __init__(self, configuration: dict[str, object], directory: Path) -> None:
-        program = softswitch.compile(REPOSITORY / "p4src" / "v1model" / "frontage.p4")
+    def __init__(self, configuration: dict[str, object], directory: Path, source: str = V1MODEL, pipes: int = 1) -> None:
+        program = softswitch.compile(REPOSITORY / "p4src" / source)
         assert program.p4info is not None
-        p4info = directory / "frontage.p4info.txtpb"
+        p4info = directory / f"{Path(source).stem}.p4info.txtpb"
         p4info.write_text(program.p4info)
         schema = Schema.load(p4info)
         self._tables = schema.tables
-        self.pipeline = softswitch.Pipeline(program)
+        self.pipeline = softswitch.Pipeline(program, pipes=pipes)
         config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
-        entries, _ = contents(config, schema)
+        entries, packets_out = contents(config, schema)
         for key, action in entries.items():
             self._install(key, action)
+        for key, action in sessions(config.ports, return_ports(schema.architecture, config.device)).items():
+            assert isinstance(key.match[0], int)
+            self.pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
+        for packet in plain_packets(schema, packets_out):
+            assert self.pipeline.send(bytes.fromhex(packet), config.device.cpu_port) == []
 
     def _install(self, key: Key, action: Action) -> None:
         table = self._tables[key.table].full_name
@@ -48,10 +56,10 @@ class Switch:
 
     def counts(self) -> dict[str, int]:
         """Return the nonzero packet counters, by reason of the drop and by how the server was found."""
-        counts = {}
-        for counter, names in ((DROPS, drops()), (OUTCOMES, outcomes())):
+        counts: dict[str, int] = {}
+        for counter, names in ((INGRESS_DROPS, drops()), (EGRESS_DROPS, drops()), (OUTCOMES, outcomes())):
             for index, reason in names.items():
                 packets, _ = self.pipeline.counter(counter, index)
                 if packets:
-                    counts[reason.name] = packets
+                    counts[reason.name] = counts.get(reason.name, 0) + packets
         return counts

@@ -56,7 +56,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         // Read the packet: the server that a client's packet names, or the loads that a server reports.
         if (meta.direction == Direction.CONTROLLER) {
             read_packet_out();
-        } else if (meta.second_pass == 0) {
+        } else if (meta.second_pass == 0 && meta.direction != Direction.WORKER) {
             if (meta.direction == Direction.DOWN) {
                 insight.apply(hdr, meta);
             } else if (meta.is_new_connection == 0) {

@@ -64,14 +64,22 @@ header second_pass_t {
     bit<8> outcome;
 }
 
-// Through a mirror session and the recirculation port, instead of a packet (worker.p4).
+// Through a mirror session and a recirculation port, instead of a packet (worker.p4).
 header worker_t {
     bit<8> kind;
-    bit<7> reserved;
+    bit<1> has_queue;       // the queue of egress_port changed
+    bit<4> reserved;
+    bit<2> pipe;            // of the packet that caused it
     bit<9> egress_port;
     bit<5> reserved2;
     bit<19> depth_after;
     bit<8> bound_decrement;
+    bit<8> tree_op;
+    bit<8> tree_depth;
+    bit<16> slot;
+    bit<16> sid;
+    bit<16> score;
+    bit<16> tie_break;
 }
 
 // Through a mirror session, in front of a copy of a first flight (control/copies.p4).
@@ -106,7 +114,7 @@ struct resubmitted_t {
     copy_t copy; \
     tunnel_pass_t tunnel_pass;
 
-// For the deparsers: checksums (checksum.p4), the mirror session, and the digest.
+// For the deparsers: checksums (checksum.p4), the mirror session, and the digest. Of workers: worker.p4.
 #define ARCHITECTURE_METADATA \
     bit<1> bad_ipv4_checksum; \
     bit<16> ipv4_residue; \
@@ -115,6 +123,8 @@ struct resubmitted_t {
     bit<1> update_tcp; \
     bit<1> update_udp; \
     bit<16> mirror_session; \
+    bit<1> has_queue; \
+    bit<2> pipe; \
     bit<8> new_client_version; \
     bit<48> new_client_prefix; \
     bit<1> has_new_client;

@@ -7,6 +7,7 @@
 control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md) {
     action from_port() {
         meta.ingress_port = ig_intr_md.ingress_port;
+        meta.pipe = ig_intr_md.ingress_port[8:7];
         meta.now = ig_intr_md.ingress_mac_tstamp[45:30]; // ticks of 2^30 ns, 1.07 s
     }
 
@@ -32,9 +33,24 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
 
     action worker() {
         meta.direction = Direction.WORKER;
+        meta.has_queue = hdr.worker.has_queue;
         meta.egress_port = hdr.worker.egress_port;
         meta.depth_after = hdr.worker.depth_after;
+    }
+
+    // The bounds of priorities are those of the packets of one pipe.
+    action worker_of_this_pipe() {
         meta.bound_decrement = hdr.worker.bound_decrement;
+    }
+
+    // The pipe of the packet has updated its own tree.
+    action worker_of_other_pipe() {
+        meta.tree.op = hdr.worker.tree_op;
+        meta.tree.slot = hdr.worker.slot;
+        meta.tree.sid = hdr.worker.sid;
+        meta.tree.score = hdr.worker.score;
+        meta.tree_depth = hdr.worker.tree_depth;
+        meta.connection_hash = hdr.worker.tie_break ++ 16w0;
     }
 
     action from_controller() {
@@ -54,6 +70,11 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             second_pass();
         } else if (hdr.worker.isValid()) {
             worker();
+            if (hdr.worker.pipe == ig_intr_md.ingress_port[8:7]) {
+                worker_of_this_pipe();
+            } else {
+                worker_of_other_pipe();
+            }
         } else if (hdr.packet_out.isValid()) {
             from_controller();
         }

@@ -135,6 +135,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Encapsulation() encapsulation;
     Forwarding() forwarding;
     Scheduler() scheduler;
+    Copying() copying;
     ChecksumFlags() checksum_flags;
     Departure() departure;
     SecondPass() second_pass;
@@ -185,7 +186,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         // Choose the server. An operation from the controller ends here, in the tournament tree.
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
-                || meta.direction == Direction.CONTROLLER)) {
+                || meta.direction == Direction.CONTROLLER || meta.direction == Direction.WORKER)) {
             cclb4.apply(hdr, meta);
         }
         if (meta.direction == Direction.CONTROLLER) {
@@ -201,7 +202,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                 forwarding.apply(hdr, meta);
             }
         }
-        if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
+        if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
+            && (meta.direction != Direction.WORKER || meta.has_queue == 1)) {
             scheduler.apply(hdr, meta);
         }
         if (meta.direction == Direction.WORKER) {
@@ -210,20 +212,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         }
 
         // Carry out the verdict.
+        copying.apply(meta, ig_dprsr_md.mirror_type);
         if (meta.has_new_client == 1) {
             ig_dprsr_md.digest_type = DIGEST_NEW_CLIENT;
-        }
-        if (meta.clone_session != 0) {
-            ig_dprsr_md.mirror_type = MIRROR_COPY;
-            meta.mirror_session = meta.clone_session;
         }
         if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
             ig_tm_md.ucast_egress_port = meta.egress_port;
             ig_tm_md.qid = (QueueId_t)meta.priority;
-            if (meta.bound_decrement != 0 && meta.clone_session == 0) { // a gress mirrors a packet once
-                ig_dprsr_md.mirror_type = MIRROR_WORKER;
-                meta.mirror_session = WORKER_SESSION;
-            }
             checksum_flags.apply(hdr, meta);
             departure.apply(hdr, meta);
             if (meta.direction != Direction.TRANSIT) {
@@ -263,7 +258,9 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         }
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
-                                         { INTERNAL_WORKER, 0, meta.egress_port, 0, 0, meta.bound_decrement });
+                                         { INTERNAL_WORKER, meta.has_queue, 0, meta.pipe, meta.egress_port, 0, 0,
+                                           meta.bound_decrement, meta.tree.op, meta.tree_depth, meta.tree.slot,
+                                           meta.tree.sid, meta.tree.score, meta.tree.tie_break });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
             copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
@@ -368,7 +365,9 @@ control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metada
         checksum_update.apply(hdr, meta);
         checksum_compute.apply(hdr, meta);
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
-            worker_mirror.emit<worker_t>(WORKER_SESSION, { INTERNAL_WORKER, 0, meta.egress_port, 0, meta.depth_after, 0 });
+            worker_mirror.emit<worker_t>(WORKER_SESSION,
+                                         { INTERNAL_WORKER, 1, 0, meta.egress_port[8:7], meta.egress_port, 0,
+                                           meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0 });
         }
         packet.emit(hdr);
     }

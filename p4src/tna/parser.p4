@@ -337,6 +337,7 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
             0x0101001e &&& 0xffff00ff: tcp_skip8;
             0x01010022 &&& 0xffff00ff: tcp_skip9;
             0x01010026 &&& 0xffff00ff: tcp_skip10;
+            0x01010002 &&& 0xffff0003: tcp_skip_rest;   // longer than the header
             0x01000000 &&& 0xff000000: tcp_end;
             0x00000000 &&& 0xff000000: tcp_end;         // end of options
             // an option of 4n bytes (MSS, MPTCP)
@@ -350,6 +351,8 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
             0x00200000 &&& 0x00ff0000: tcp_skip8;
             0x00240000 &&& 0x00ff0000: tcp_skip9;
             0x00280000 &&& 0x00ff0000: tcp_skip10;
+            0x00000000 &&& 0x00ff0000: tcp_end;         // length zero
+            0x00000000 &&& 0x00030000: tcp_skip_rest;   // longer than the header
             default: tcp_end;
         }
     }
@@ -441,6 +444,15 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         transition select(counter.is_zero()) {
             true: tcp_end;
             false: tcp_option;
+        }
+    }
+
+    state tcp_skip_rest {
+        packet.extract(hdr.tcp_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_skip_rest;
         }
     }
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from finsy.proto import p4r
 
 from frontage.config import Config
-from frontage.limits import WORKER_SESSION
+from frontage.limits import WORKER_SESSIONS
 from frontage.p4.entries import Action, Difference, Key, State, difference, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
@@ -74,7 +74,7 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
     installed = await session.read_tables(schema, [schema.table(name) for name in TABLES if name not in unknown])
     sessions = await session.read_clone_sessions()
     if mapping is None:
-        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
+        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] in WORKER_SESSIONS}
     numbers = Installed(installed)
     try:
         allocation = allocate(config, numbers)

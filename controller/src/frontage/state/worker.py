@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``worker.p4``: the clone session of worker packets, which report queue depths to ingress."""
+"""``worker.p4``: the clone sessions of worker packets, which report queue depths to ingress, and loads to other pipes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from frontage.config.network import Port
 from frontage.config.schema import Device
-from frontage.limits import WORKER_SESSION
+from frontage.limits import TREE_SESSION, WORKER_SESSION
 from frontage.p4 import replication
 from frontage.p4.entries import State
 
@@ -29,7 +29,12 @@ def return_ports(architecture: str, device: Device) -> list[int]:
 
 
 def sessions(ports: Iterable[Port], returns: Sequence[int]) -> State:
-    """Return the clone session if a port's scheduler needs queue depths. It leads to the ports ``returns``."""
-    if not any(port.uses_ranks for port in ports):
-        return {}
-    return dict([replication.session(WORKER_SESSION, [(port, 1) for port in returns])])
+    """Return the clone sessions, which lead to the ports ``returns``.
+
+    One is there if a port's scheduler needs queue depths, and the other if there are several pipes.
+    """
+    replicas = [(port, 1) for port in returns]
+    numbers = [WORKER_SESSION] if any(port.uses_ranks for port in ports) else []
+    if len(returns) > 1:
+        numbers.append(TREE_SESSION)
+    return dict(replication.session(number, replicas) for number in numbers)

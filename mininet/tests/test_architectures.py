@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program for Tofino does with a packet what the program for v1model does, and with several pipes, each pipe does."""
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoRequest, IPv6, Packet, Raw
+
+from frontage.cookie import CookieKey
+from inprocess import TOFINO2, V1MODEL, Switch
+
+pytestmark = pytest.mark.slow(seconds=60)
+
+PACKETS = 100_000
+SERVERS = 8
+KEY = CookieKey(4, bytes(range(32)))
+CLIENT_MAC, RACK_MAC, HOST_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02", "02:00:00:00:00:09"
+VIP4, VIP6, CLIENT4, CLIENT6 = "203.0.113.10", "2001:db8:f::10", "198.18.1.2", "2001:db8:c::2"
+
+
+def configuration(client: int, racks: list[int], pipes: int = 1) -> dict[str, Any]:
+    """Return a site with a TCP and a QUIC service of each IP version, whose servers are behind the ports `racks`."""
+    ports: list[dict[str, Any]] = [
+        {"id": client, "name": "internet", "mac": CLIENT_MAC, "role": "client", "gateways": ["198.18.255.1/24"]}
+    ]
+    routes = [
+        {"prefix": "198.18.0.0/16", "port": "internet", "mac": HOST_MAC},
+        {"prefix": "2001:db8:c::/48", "port": "internet", "mac": HOST_MAC},
+    ]
+    for n, rack in enumerate(racks):
+        ports.append({"id": rack, "name": f"rack{n}", "mac": RACK_MAC, "role": "server", "gateways": [f"10.{n}.0.1/16"]})
+        routes.append({"prefix": f"fd00:0:{n + 1}::/48", "port": f"rack{n}", "mac": HOST_MAC})
+        routes.append({"prefix": f"10.{n}.1.0/24", "port": f"rack{n}", "mac": HOST_MAC})
+    vips = []
+    servers = []
+    for number, (protocol, port, address) in enumerate(
+        [("tcp", 80, VIP4), ("tcp", 80, VIP6), ("udp", 443, VIP4), ("udp", 443, VIP6)]
+    ):
+        name = f"vip{number}"
+        policy = "cheetah-rr" if number == 2 else "cclb4"
+        vip: dict[str, Any] = {"name": name, "address": address, "protocol": protocol, "port": port, "policy": policy}
+        if protocol == "udp" and ":" in address:
+            vip["cookie_prefix"] = "2001:db8:c00c:1e::/64"
+        vips.append(vip)
+        for i in range(SERVERS):
+            rack = i % len(racks)
+            own = f"fd00:0:{rack + 1}:{16 * number + i:x}::10" if ":" in address else f"10.{rack}.1.{16 * number + i + 16}"
+            sid = 100 * number + i + 1
+            servers.append({"name": f"s{number}-{i}", "vip": name, "address": own, "port": 8080, "sid": sid})
+    return {
+        "device": {"address": "unix:x", "cpu_port": 510, "pipes": pipes, "pipeline": {"p4info": "x", "json": "x"}},
+        "ports": ports,
+        "routes": routes,
+        "vips": vips,
+        "servers": servers,
+        "keys": [{"id": KEY.id, "secret": KEY.secret.hex()}],
+    }
+
+
+def frames(rng: random.Random) -> Iterator[tuple[bool, bytes]]:
+    """Yield valid and damaged frames without end, and whether they are from a server."""
+    while True:
+        from_server = rng.random() < 0.4
+        frame = _valid(rng, from_server)
+        damage = rng.randrange(4)
+        if damage == 1:
+            frame = _with_length(frame[: rng.randrange(14, len(frame) + 1)])
+        elif damage >= 2:
+            data = bytearray(frame)
+            for _ in range(rng.randint(1, 3)):
+                data[rng.randrange(min(len(data), 110))] = rng.getrandbits(8)
+            frame = bytes(data)
+        if not _promises_more(frame):
+            yield from_server, frame
+
+
+def _with_length(frame: bytes) -> bytes:
+    """Return a frame of which the IP header, if it is whole, has the right length and checksum."""
+    data = bytearray(frame)
+    if data[12:14] == b"\x08\x00" and len(data) >= 34:
+        data[16:18] = (len(data) - 14).to_bytes(2, "big")
+        data[24:26] = b"\0\0"
+        data[24:26] = (~_sum(data[14:34]) & 0xFFFF).to_bytes(2, "big")
+    elif data[12:14] == b"\x86\xdd" and len(data) >= 54:
+        data[18:20] = (len(data) - 54).to_bytes(2, "big")
+    return bytes(data)
+
+
+def _sum(data: bytes) -> int:
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    return total % 0xFFFF or 0xFFFF
+
+
+def _promises_more(frame: bytes) -> bool:
+    """Return whether the IP header has a length beyond the frame, which ingress of Tofino cannot see."""
+    if frame[12:14] == b"\x08\x00":
+        return int.from_bytes(frame[16:18], "big") + 14 > len(frame)
+    return frame[12:14] == b"\x86\xdd" and int.from_bytes(frame[18:20], "big") + 54 > len(frame)
+
+
+def _valid(rng: random.Random, from_server: bool) -> bytes:
+    version = rng.choice((4, 6))
+    tcp = rng.random() < 0.5
+    number = (0 if version == 4 else 1) + (0 if tcp else 2)
+    server = rng.randrange(SERVERS)
+    client = (CLIENT4 if version == 4 else CLIENT6, 1024 + rng.randrange(40))
+    vip = (VIP4 if version == 4 else VIP6, 80 if tcp else 443)
+    own = (f"10.0.1.{16 * number + server + 16}" if version == 4 else f"fd00:0:1:{16 * number + server:x}::10", 8080)
+    source, to = (own, client) if from_server else (client, vip)
+    if not from_server and rng.random() < 0.1:
+        to = ("10.0.1.200", 5000) if version == 4 else ("fd00:0:1:ff::1", 5000)
+    head = (IP if version == 4 else IPv6)(src=source[0], dst=to[0])
+    return bytes(
+        Ether(dst=RACK_MAC if from_server else CLIENT_MAC, src=HOST_MAC) / head / _payload(rng, version, tcp, source[1], to[1])
+    )
+
+
+def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int) -> Packet:
+    if rng.random() < 0.05:
+        return ICMP() if version == 4 else ICMPv6EchoRequest()
+    if tcp:
+        stamps = (rng.getrandbits(32), rng.getrandbits(32))
+        options = rng.choice(
+            (
+                [("NOP", None), ("NOP", None), ("Timestamp", stamps)],
+                [("MSS", 1460), ("SAckOK", b""), ("Timestamp", stamps), ("NOP", None), ("WScale", 7)],
+                [],
+            )
+        )
+        flags = rng.choice(("S", "A", "PA", "FA", "R", "SA"))
+        segment = TCP(sport=sport, dport=dport, flags=flags, seq=rng.getrandbits(32), options=options)
+        segment.reserved = rng.choice((0, 0, 4))  # CK
+        return segment / Raw(rng.randbytes(rng.randrange(20)))
+    first = rng.choice((0x40, 0xC0))
+    quic = bytes([first]) + (struct.pack(">IB", 1, 12) if first & 0x80 else b"") + rng.randbytes(12)
+    return UDP(sport=sport, dport=dport) / Raw(quic + bytes(1250 if rng.random() < 0.5 else 30))
+
+
+def test_tofino_does_what_v1model_does(tmp_path: Path) -> None:
+    """100,000 random packets have the same bytes and the same reasons of drops, outcomes included."""
+    rng = random.Random(21)
+    site = configuration(8, [9])
+    switches = [Switch(site, tmp_path, source) for source in (V1MODEL, TOFINO2)]
+    came_out = 0
+    now = 10**9
+    for n, (from_server, frame) in zip(range(PACKETS), frames(rng), strict=False):
+        now += 1000
+        ours, theirs = (switch.pipeline.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
+        assert ours == theirs, f"packet {n}: {frame.hex()}\nv1model {ours}\nTofino  {theirs}"
+        came_out += len(ours)
+    assert switches[0].counts() == switches[1].counts()
+    assert PACKETS // 4 < came_out < PACKETS * 3 // 4
+
+
+@pytest.mark.parametrize("pipes", [2, 4])
+def test_reports_reach_every_pipe(tmp_path: Path, pipes: int) -> None:
+    """The least loaded server of a report in one pipe is that of the next SYN in each pipe."""
+    rng = random.Random(pipes)
+    racks = [9 + 128 * pipe for pipe in range(pipes)]
+    site = configuration(8, racks, pipes)
+    clients = [20 + 128 * pipe for pipe in range(1, pipes)]
+    for client in clients:
+        site["ports"].append({"id": client, "name": f"internet{client}", "mac": CLIENT_MAC, "role": "client"})
+    switch = Switch(site, tmp_path, TOFINO2, pipes)
+    for _ in range(50):
+        best = rng.randrange(SERVERS)
+        for server in range(SERVERS):
+            busy = 0 if server == best else 20
+            switch.pipeline.send(_report(server, server % pipes, busy), racks[server % pipes])
+        for port in [8, *clients]:
+            (found,) = switch.pipeline.send(_syn(rng), port)
+            assert found[0] == racks[best % pipes]
+            assert socket.inet_ntoa(found[1][30:34]) == f"10.{best % pipes}.1.{best + 16}"
+
+
+def _report(server: int, rack: int, flows: int) -> bytes:
+    """Return a segment of a server of the first VIP, with this number of active flows as a code."""
+    head = Ether(dst=RACK_MAC, src=HOST_MAC) / IP(src=f"10.{rack}.1.{server + 16}", dst=CLIENT4)
+    segment = TCP(sport=8080, dport=4000, flags="A", options=[("NOP", None), ("NOP", None), ("Timestamp", (flows << 5 | flows, 5))])
+    segment.reserved = 4
+    return bytes(head / segment)
+
+
+def _syn(rng: random.Random) -> bytes:
+    options = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (rng.getrandbits(32), 0)), ("NOP", None), ("WScale", 7)]
+    head = Ether(dst=CLIENT_MAC, src=HOST_MAC) / IP(src=CLIENT4, dst=VIP4)
+    return bytes(head / TCP(sport=rng.randrange(1024, 60000), dport=80, flags="S", options=options))
