@@ -6,6 +6,7 @@ mod calculations;
 mod direct;
 mod filters;
 mod meters;
+mod multicast;
 mod port_metadata;
 mod profiles;
 mod tables;
