@@ -421,6 +421,12 @@ async fn digests_and_idle_entries_reach_the_client() {
         panic!("expected an idle entry");
     };
     assert_eq!(idle.table_entry.unwrap().table_id, entry.table_id);
+    switch.wires[0].send(&frame(9, 1, 0x1234, b""));
+    let Message::IdleTimeoutNotification(active) = client.receive().await.unwrap() else {
+        panic!("expected an entry that is active again");
+    };
+    let kind = proto::idle_timeout_notification::NotificationType::EntryActive;
+    assert_eq!(active.r#type(), kind);
 }
 
 #[tokio::test(flavor = "multi_thread")]
