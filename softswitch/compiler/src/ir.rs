@@ -458,6 +458,20 @@ pub struct Lowered<'a> {
     pub pipes: Vec<String>,
     /// The instance `main`.
     pub package: Option<&'a Decl>,
+    /// The metadata of ports that TNA's ingress parsers receive.
+    pub port_metadata: Vec<PortMetadata>,
+}
+
+/// The metadata of ports in front of the packets that an ingress parser of TNA receives.
+pub struct PortMetadata {
+    /// The name of the parser.
+    pub parser: String,
+    /// The name of the parser's parameter for intrinsic metadata.
+    pub intrinsic: String,
+    /// Number of bits that the control plane sets.
+    pub bits: u32,
+    /// The fields as which the parser reads them; none if it reads them in other ways.
+    pub fields: Vec<(String, Scalar)>,
 }
 
 /// A parser of the package.

@@ -85,11 +85,12 @@ fn hash_has_its_algorithm_and_polynomial() {
             ("width", "0x20"),
         ])
     );
-    ingress(
+    let json = ingress(
         "Hash<bit<16>>(HashAlgorithm_t.XOR16) h;",
         "hdr.h.c = h.get({hdr.h.a});",
     )
-    .rejected("the target does not have the hash algorithm of 'I.h'");
+    .json();
+    assert_eq!(attributes(&json, "I.h"), pairs(&[("algo", "xor16")]));
 }
 
 #[test]

@@ -166,14 +166,14 @@ pub struct MeterConfig {
 }
 
 /// A low-pass filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FilterConfig {
     /// The level is the sum of the inputs, which decays; otherwise it follows the inputs.
     pub is_rate: bool,
     /// Time constant in nanoseconds while the level rises.
-    pub gain_time: u64,
+    pub gain_time: f32,
     /// Time constant in nanoseconds while the level falls.
-    pub decay_time: u64,
+    pub decay_time: f32,
     /// Number of low bits that the output leaves out.
     pub scale_down: u32,
     /// The drop probability by level, for random early detection.
@@ -181,14 +181,14 @@ pub struct FilterConfig {
 }
 
 /// Random early detection: the drop probability rises between two levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DropCurve {
     /// Nothing is dropped below.
     pub min: u64,
     /// Everything is dropped from here on.
     pub max: u64,
-    /// The probability just below `max`, in millionths.
-    pub max_probability: u32,
+    /// The probability just below `max`.
+    pub max_probability: f32,
 }
 
 /// The parameters of a CRC.

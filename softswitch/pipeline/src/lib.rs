@@ -147,6 +147,7 @@ pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
 pub use state::meter::Color;
+pub use state::multicast::{LinkAggregation, MulticastBranch, MulticastNode, MulticastTree};
 pub use state::pipes::MAX_PIPES;
 pub use state::pre::{
     CloneSession, MAX_CLONE_SESSION, MAX_MULTICAST_GROUP, Replica, check_replicas,

@@ -47,7 +47,8 @@ fn wred_fields() -> Vec<Value> {
     parameters(ids::WRED_SPEC, fields)
 }
 
-fn cell_type(ty: &Scalar) -> Value {
+/// Returns the type of a scalar.
+pub fn scalar_type(ty: &Scalar) -> Value {
     match ty {
         Scalar::Bool => uint("bool"),
         ty => bytes(ty.width().into()),
@@ -63,7 +64,7 @@ fn register_fields(object: &Object, first: u64) -> Vec<Value> {
                 true => format!("{}.f1", cell.name),
                 false => cell.name.clone(),
             };
-            let mut f = field(id, &name, cell_type(&cell.ty));
+            let mut f = field(id, &name, scalar_type(&cell.ty));
             f["annotations"] = json!([{"name": "$bfrt_field_class", "value": "register_data"}]);
             single(f, true)
         })
@@ -119,7 +120,7 @@ impl Schema<'_> {
                     };
                     let id = self.ids.register_parameter(number);
                     let mut t = table(name, id, "RegisterParam", 1, vec![]);
-                    let mut of = cell_type(&cell.ty);
+                    let mut of = scalar_type(&cell.ty);
                     of["default_value"] = cell.initial.to_i64().into();
                     t["data"] = json!([single(field(1, "value", of), true)]);
                     t

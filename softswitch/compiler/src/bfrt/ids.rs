@@ -43,6 +43,10 @@ pub const MAX_GROUP_SIZE: u64 = 65565;
 pub const ADT_OFFSET: u64 = 65566;
 /// First of the parameters of a low-pass filter.
 pub const LPF_SPEC: u64 = 65567;
+/// Port of port metadata.
+pub const PORT_METADATA_PORT: u64 = 65574;
+/// Port metadata without fields.
+pub const PORT_METADATA_DEFAULT: u64 = 65575;
 /// First of the parameters of a random early detection.
 pub const WRED_SPEC: u64 = 65571;
 /// Hash of the lookup in a group.
@@ -91,6 +95,8 @@ prefixes! {
     wred, 0x87, 0x87;
     /// The id of a low-pass filter.
     lpf, 0x89, 0x89;
+    /// The id of port metadata.
+    port_metadata, 0x90, 0x90;
     /// The id of a register parameter.
     register_parameter, 0x8d, 0x8d;
 }

@@ -8,6 +8,7 @@ mod arrays;
 mod externs;
 mod ids;
 mod json;
+mod port_metadata;
 mod profile;
 mod table;
 mod types;
@@ -31,6 +32,7 @@ pub fn emit(p4info: &str, ir: &Lowered) -> Value {
     schema.profiles(&mut tables);
     schema.arrays(&mut tables);
     schema.externs(&mut tables);
+    schema.port_metadata(&mut tables);
     let mut digests = schema.learn_filters();
     if let Some(pipe) = externs::pipe(ir) {
         for object in tables.iter_mut().chain(&mut digests) {

@@ -22,7 +22,8 @@ fn match_type(field: &Value) -> &'static str {
     }
 }
 
-/// Returns the name of a key field: `stack$0.field` for a field of a header stack's element.
+/// Returns the name of a key field: `stack$0.field` for a field of a header stack's element, `header.$valid` for its
+/// validity.
 fn key_name(name: &str) -> String {
     let mut out = String::new();
     let mut rest = name;
@@ -37,7 +38,12 @@ fn key_name(name: &str) -> String {
         }
         rest = behind;
     }
-    out + rest
+    let name = out + rest;
+    // P4Runtime's name of isValid().
+    match name.strip_suffix(".$valid$") {
+        Some(header) => format!("{header}.$valid"),
+        None => name,
+    }
 }
 
 /// Returns true for the name of a slice of a field, `field[7:0]`.
@@ -213,11 +219,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn index_of_header_stack_follows_dollar_sign() {
+    fn keys_have_names_of_bfruntime() {
         assert_eq!(key_name("hdr.mpls[0].label"), "hdr.mpls$0.label");
         assert_eq!(key_name("hdr.a[7:0]"), "hdr.a[7:0]");
         assert_eq!(key_name("hdr.a[1].b[7:0]"), "hdr.a$1.b[7:0]");
         assert_eq!(key_name("a[b"), "a[b");
+        assert_eq!(key_name("hdr.mpls[0].$valid$"), "hdr.mpls$0.$valid");
     }
 
     #[test]

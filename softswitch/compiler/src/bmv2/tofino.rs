@@ -69,16 +69,6 @@ impl Emitter<'_> {
             Some(ObjectArg::Enum(name)) => name.to_ascii_lowercase(),
             _ => String::new(),
         };
-        if algorithm.starts_with("xor") {
-            self.diags.unsupported_hint(
-                o.span,
-                format!(
-                    "the target does not have the hash algorithm of '{}'",
-                    o.name
-                ),
-                "use IDENTITY, RANDOM, CRC8, CRC16, CRC32, CRC64 or CUSTOM",
-            );
-        }
         let mut attributes = vec![text("algo", json!(algorithm))];
         match o.args.get(1) {
             Some(ObjectArg::Object(polynomial)) => {

@@ -8,7 +8,7 @@ use num_traits::ToPrimitive;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
-use crate::ir::Ex;
+use crate::ir::{Ex, PortMetadata};
 use crate::types::Type;
 
 /// Parameters of Pipeline that are blocks, in order.
@@ -58,6 +58,10 @@ pub(super) const MARKER: &str = "ingress_intrinsic_metadata_for_tm_t";
 
 /// Metadata of the ghost thread, which only T2NA declares.
 pub(super) const GHOST: Intrinsic = ("ghost_intrinsic_metadata_t", "gh_intr_md");
+
+/// Maximum number of bits of port metadata that the control plane sets. Tofino 2 has 192 bits in front of each packet, of
+/// which the last 64 are reserved.
+const MAX_PORT_METADATA_BITS: u32 = 128;
 
 /// State of the lowering of TNA's externs.
 #[derive(Default)]
@@ -190,6 +194,9 @@ impl<'a> Lower<'a> {
         let Gress { headers, metadata } = gress;
         let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
         let values = self.block_values(parser, &with_packet);
+        if number == 0 {
+            self.describe_port_metadata(parser);
+        }
         let [parser_name, control_name, deparser_name] = names;
         self.gress_parser(&parser_name, parser, &values);
         let values = self.block_values(control, &with_packet[1..]);
@@ -244,6 +251,24 @@ impl<'a> Lower<'a> {
             _ => None,
         };
         size.and_then(|n| n.to_u32()).unwrap_or(64)
+    }
+
+    /// Adds the port metadata of an ingress parser to the program.
+    fn describe_port_metadata(&mut self, parser: usize) {
+        let block = &self.blocks[parser];
+        let intrinsic = self.declared(INTRINSIC[0].0).map(|d| d.id);
+        let mut params = block.decl.kind.params().iter();
+        let param = params.find(|p| match self.t.type_of(p.ty.id) {
+            Type::Named(id, _) => Some(id) == intrinsic,
+            _ => false,
+        });
+        let metadata = PortMetadata {
+            parser: block.name.clone(),
+            intrinsic: param.map_or(INTRINSIC[0].1.to_owned(), |p| p.name.name.to_string()),
+            bits: self.port_metadata_bits().min(MAX_PORT_METADATA_BITS),
+            fields: Vec::new(),
+        };
+        self.ir.port_metadata.push(metadata);
     }
 
     /// Returns the number of bits that fill up a header's last byte if its layout is left to the compiler, which

@@ -150,6 +150,11 @@ impl<'a> Lower<'a> {
             );
         }
         self.emit(StKind::Advance(Ex::bit(available, 32)));
+        let mut fields = Vec::new();
+        self.flat_fields(&ty, "", &mut fields);
+        if let Some(metadata) = self.ir.port_metadata.last_mut() {
+            metadata.fields = fields;
+        }
         value
     }
 }

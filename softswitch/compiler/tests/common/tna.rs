@@ -99,6 +99,18 @@ control ED(packet_out pkt, inout EH hdr, in EM md, in egress_intrinsic_metadata_
         self.output().json.expect("the target supports it")
     }
 
+    /// Compiles the program, and returns the schema of BfRuntime.
+    pub fn schema(&self) -> Value {
+        let options = Options {
+            bfrt: true,
+            ..Options::default()
+        };
+        let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+        let output = compile("t.p4", self.text(), &options, &sources, &diags);
+        let schema = output.and_then(|output| output.bfrt);
+        schema.unwrap_or_else(|| panic!("{}", diags.render(&sources)))
+    }
+
     pub fn rejected(&self, message: &str) {
         let (output, messages) = self.compile();
         assert!(output.and_then(|o| o.json).is_none(), "for {message}");

@@ -72,6 +72,9 @@ pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetada
             copy_to_cpu: tm("copy_to_cpu"),
             mcast_grp_a: tm("mcast_grp_a"),
             mcast_grp_b: tm("mcast_grp_b"),
+            rid: tm("rid"),
+            exclusions: ["level1_exclusion_id", "level2_exclusion_id"].map(tm),
+            mcast_hashes: ["level1_mcast_hash", "level2_mcast_hash"].map(tm),
         },
         handles_parser_errors: mentions(root.json, INGRESS.from_parser, "parser_err"),
     })

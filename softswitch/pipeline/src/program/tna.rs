@@ -99,6 +99,9 @@ pub(crate) struct TnaForTm {
     pub(crate) copy_to_cpu: Option<Field>,
     pub(crate) mcast_grp_a: Option<Field>,
     pub(crate) mcast_grp_b: Option<Field>,
+    pub(crate) rid: Option<Field>,
+    pub(crate) exclusions: [Option<Field>; 2],
+    pub(crate) mcast_hashes: [Option<Field>; 2],
 }
 
 /// A field that the chip fills; the others are zero.

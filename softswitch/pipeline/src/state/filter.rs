@@ -72,7 +72,8 @@ impl Filter {
 }
 
 /// Returns the level `elapsed` after `from` on the way to `to`.
-fn between(from: u64, to: u64, elapsed: Nanos, time: Nanos) -> u64 {
+fn between(from: u64, to: u64, elapsed: Nanos, time: f32) -> u64 {
+    let time = time.round() as u64;
     let total = u128::from(elapsed) + u128::from(time);
     if total == 0 {
         return to;
@@ -89,8 +90,13 @@ fn probability(curve: &DropCurve, average: u64) -> u64 {
     if average >= curve.max {
         return CERTAIN;
     }
-    let part = u128::from(average - curve.min) * u128::from(curve.max_probability);
+    let part = u128::from(average - curve.min) * u128::from(millionths(curve.max_probability));
     (part / u128::from(curve.max - curve.min)) as u64
+}
+
+/// Returns a probability in millionths.
+fn millionths(probability: f32) -> u64 {
+    (probability * CERTAIN as f32).round() as u64
 }
 
 #[cfg(test)]
@@ -99,8 +105,8 @@ mod tests {
 
     const CONFIG: FilterConfig = FilterConfig {
         is_rate: false,
-        gain_time: 1000,
-        decay_time: 3000,
+        gain_time: 1000.0,
+        decay_time: 3000.0,
         scale_down: 0,
         drop_curve: None,
     };
@@ -139,7 +145,7 @@ mod tests {
         let curve = DropCurve {
             min: 100,
             max: 200,
-            max_probability: 500_000,
+            max_probability: 0.5,
         };
         let at = |average| probability(&curve, average);
         assert_eq!(

@@ -5,6 +5,7 @@
 pub(crate) mod externs;
 pub(crate) mod filter;
 pub(crate) mod meter;
+pub(crate) mod multicast;
 pub(crate) mod pipes;
 pub(crate) mod pre;
 mod register;
@@ -19,6 +20,7 @@ use crate::options::Options;
 use crate::program::Compiled;
 use crate::program::call::pack;
 pub(crate) use externs::Externs;
+use multicast::Multicast;
 use pre::Pre;
 pub(crate) use register::Register;
 use table::{Profile, Table, Target};
@@ -33,6 +35,7 @@ pub(crate) struct State {
     pub(crate) externs: Externs,
     pub(crate) value_sets: Vec<Vec<SetMember>>,
     pub(crate) pre: Pre,
+    pub(crate) multicast: Multicast,
     pub(crate) ports_down: BTreeSet<u32>,
     /// The bytes that programs for TNA receive in front of packets from a port.
     pub(crate) port_metadata: BTreeMap<u32, Vec<u8>>,
@@ -59,6 +62,7 @@ impl State {
             externs,
             value_sets: vec![Vec::new(); c.info.value_sets.len()],
             pre: Pre::default(),
+            multicast: Multicast::default(),
             ports_down: BTreeSet::new(),
             port_metadata: BTreeMap::new(),
             max_parser_states: options.max_parser_states,

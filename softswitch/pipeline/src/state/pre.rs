@@ -108,6 +108,16 @@ impl Pre {
             .map(|session| Arc::clone(&session.active))
     }
 
+    /// Returns the replicas of a group as they were written.
+    pub(crate) fn replicas(&self, id: u32) -> Option<&[Replica]> {
+        self.groups.get(&id).map(|group| &group.replicas[..])
+    }
+
+    /// Returns a session as it was written.
+    pub(crate) fn written_session(&self, id: u32) -> Option<&CloneSession> {
+        self.sessions.get(&id).map(|session| &session.written)
+    }
+
     pub(crate) fn groups(&self) -> impl Iterator<Item = (u32, &[Replica])> {
         self.groups.iter().map(|(&id, g)| (id, &g.replicas[..]))
     }

@@ -5,6 +5,8 @@ use super::ingress::NO_PORT;
 use super::{DROP_COPY_TO_CPU, DROP_PACKET, EGRESS, Tna, metadata_of};
 use crate::packet::{Descriptor, Front, Handoff, IngressOutcome, InstanceType, Packet};
 use crate::phv::Field;
+use crate::program::tna::Chip;
+use crate::state::multicast::Request;
 
 /// Returns the value of a field that a program need not declare.
 fn get(field: Option<Field>, pkt: &Packet) -> u64 {
@@ -49,10 +51,11 @@ impl Tna<'_> {
             return outcome;
         }
         if groups != [0, 0] {
+            let request = self.request(pkt);
             let first = out.len();
             for group in groups.into_iter().filter(|&group| group != 0) {
                 let copy = self.copy(&next, handoff);
-                self.multicast(copy, group, out);
+                self.multicast(copy, (group, &request), out);
             }
             outcome = IngressOutcome::Multicast(out.len() - first);
         }
@@ -73,8 +76,32 @@ impl Tna<'_> {
         copy
     }
 
-    fn multicast(&mut self, pkt: Box<Packet>, group: u32, out: &mut Vec<Descriptor>) {
-        let replicas = self.core.state.pre.group(group);
+    /// Returns what the metadata of a packet say about its copies.
+    fn request(&self, pkt: &Packet) -> Request {
+        let tm = &self.metadata.for_tm;
+        let both = |fields: [Option<Field>; 2]| fields.map(|field| get(field, pkt));
+        Request {
+            rid: get(tm.rid, pkt) as u16,
+            exclusions: both(tm.exclusions).map(|id| id as u16),
+            hashes: both(tm.mcast_hashes).map(|hash| hash as u32),
+            hashes_rid: self.metadata.chip == Chip::Tofino2,
+        }
+    }
+
+    fn multicast(
+        &mut self,
+        pkt: Box<Packet>,
+        (group, request): (u32, &Request),
+        out: &mut Vec<Descriptor>,
+    ) {
+        let state = &self.core.state;
+        let replicas = match state.multicast.tree(group) {
+            Some(tree) => {
+                let replicas = state.multicast.replicas(&tree, request, &state.ports_down);
+                Some(replicas.into())
+            }
+            None => state.pre.group(group),
+        };
         let mut is_first = true;
         let replicas = replicas.as_deref().unwrap_or(&[]);
         self.core.replicate(pkt, replicas, |mut copy, replica| {

@@ -139,8 +139,8 @@ fn direct_filter_belongs_to_the_entry() {
     let filter = p.program().info().filter("f").expect("it has it");
     let config = FilterConfig {
         is_rate: true,
-        gain_time: 0,
-        decay_time: 1000,
+        gain_time: 0.0,
+        decay_time: 1000.0,
         scale_down: 0,
         drop_curve: None,
     };

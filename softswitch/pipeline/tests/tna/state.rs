@@ -84,13 +84,13 @@ fn filters_follow_their_configuration() {
     assert_eq!(value(&mut p, 5, 1, 33), 2, "not configured");
     let config = FilterConfig {
         is_rate: false,
-        gain_time: 1000,
-        decay_time: 1000,
+        gain_time: 1000.0,
+        decay_time: 1000.0,
         scale_down: 0,
         drop_curve: Some(DropCurve {
             min: 100,
             max: 200,
-            max_probability: 0,
+            max_probability: 0.0,
         }),
     };
     for filter in [lpf, wred] {

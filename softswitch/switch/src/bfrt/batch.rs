@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use softswitch_pipeline::Nanos;
+use tonic::Code;
 
 use super::data::Data;
 use super::key::Key;
@@ -28,8 +29,7 @@ enum Decoded<'a> {
     /// An update of entries in a pipe.
     Entry(Update<'a>, u32),
     Attribute(&'a Table, &'a TableAttribute),
-    /// The tables are always up to date, so an operation has nothing to do.
-    Operation,
+    Operation(&'a Table, &'a str),
 }
 
 /// The results of a batch.
@@ -43,12 +43,13 @@ pub struct Outcome {
     pub is_late: bool,
 }
 
-/// Applies a batch to a program, for a pipe.
+/// Applies a batch to a program, for a pipe. With `ignores_missing`, the deletion of an entry that does not exist does not
+/// fail an atomic batch.
 pub fn write(
     program: &Program,
     ports: &Ports,
     (updates, pipe): (&[bfrt::Update], u32),
-    atomicity: Atomicity,
+    (atomicity, ignores_missing): (Atomicity, bool),
     (now, deadline): (Nanos, Option<Instant>),
 ) -> Outcome {
     let is_atomic = atomicity != Atomicity::ContinueOnError;
@@ -76,9 +77,12 @@ pub fn write(
             if is_atomic {
                 access.cx.undo = Some(vec![]);
             }
-            for update in decoded {
+            for (update, message) in decoded.into_iter().zip(updates) {
+                let is_delete = message.r#type() == Type::Delete;
                 let result = update.and_then(|update| apply(&mut access, update));
-                let failed = result.is_err();
+                let failed = result.as_ref().is_err_and(|error| {
+                    !(ignores_missing && is_delete && error.code == Code::NotFound)
+                });
                 outcome.results.push(result);
                 if failed && is_atomic {
                     undo(access.cx);
@@ -106,9 +110,9 @@ fn apply(access: &mut Access<'_, '_>, update: Decoded<'_>) -> P4Result<Done> {
             access.write(&update)
         }
         Decoded::Attribute(table, attribute) => {
-            attributes::write(access.state, table, attribute).map(|()| Done::Made)
+            attributes::write(access, table, attribute).map(|()| Done::Made)
         }
-        Decoded::Operation => Ok(Done::Made),
+        Decoded::Operation(table, name) => access.operate(table, name).map(|()| Done::Made),
     }
 }
 
@@ -133,14 +137,7 @@ fn decode<'a>(program: &'a Program, update: &'a bfrt::Update, pipe: u32) -> P4Re
         }
         Kind::TableOperation(given) => {
             let table = schema.table(given.table_id)?;
-            let name = &given.table_operations_type;
-            if table.operations.contains(name) {
-                return Ok(Decoded::Operation);
-            }
-            Err(P4Error::unimplemented(format!(
-                "table {}: operation {name:?} is not supported",
-                table.name
-            )))
+            Ok(Decoded::Operation(table, &given.table_operations_type))
         }
         Kind::TableUsage(_) | Kind::ObjectId(_) | Kind::Handle(_) => Err(P4Error::unimplemented(
             "usage, ids and handles can only be read",

@@ -7,8 +7,8 @@ use super::data::{Data, FieldValue};
 use super::schema::Table;
 use crate::p4rt::error::{P4Error, P4Result};
 
-/// One, as a probability in millionths.
-const CERTAIN: f32 = 1_000_000.0;
+/// The thresholds of random early detection without a configuration.
+const NO_THRESHOLD: u32 = 0xff00_0000;
 
 /// The type of a filter whose level is the sum of its inputs.
 const RATE: &str = "RATE";
@@ -46,16 +46,15 @@ fn lpf(table: &Table, data: &Data) -> Option<FilterConfig> {
     };
     Some(FilterConfig {
         is_rate: kind == RATE,
-        gain_time: float(table, data, "$LPF_SPEC_GAIN_TIME_CONSTANT_NS")?.round() as u64,
-        decay_time: float(table, data, "$LPF_SPEC_DECAY_TIME_CONSTANT_NS")?.round() as u64,
+        gain_time: float(table, data, "$LPF_SPEC_GAIN_TIME_CONSTANT_NS")?,
+        decay_time: float(table, data, "$LPF_SPEC_DECAY_TIME_CONSTANT_NS")?,
         scale_down: data.u32(table, "$LPF_SPEC_OUT_SCALE_DOWN_FACTOR")?,
         drop_curve: None,
     })
 }
 
 fn wred(table: &Table, data: &Data) -> Option<FilterConfig> {
-    let time = float(table, data, "$WRED_SPEC_TIME_CONSTANT_NS")? as u64;
-    let probability = float(table, data, "$WRED_SPEC_MAX_PROBABILITY")?;
+    let time = float(table, data, "$WRED_SPEC_TIME_CONSTANT_NS")?;
     Some(FilterConfig {
         is_rate: false,
         gain_time: time,
@@ -64,7 +63,7 @@ fn wred(table: &Table, data: &Data) -> Option<FilterConfig> {
         drop_curve: Some(DropCurve {
             min: data.number(table, "$WRED_SPEC_MIN_THRESH_CELLS")?,
             max: data.number(table, "$WRED_SPEC_MAX_THRESH_CELLS")?,
-            max_probability: (probability * CERTAIN).round() as u32,
+            max_probability: float(table, data, "$WRED_SPEC_MAX_PROBABILITY")?,
         }),
     })
 }
@@ -73,29 +72,35 @@ fn wred(table: &Table, data: &Data) -> Option<FilterConfig> {
 pub fn encode(table: &Table, data: &mut Data, config: Option<FilterConfig>) {
     let config = config.unwrap_or(FilterConfig {
         is_rate: false,
-        gain_time: 0,
-        decay_time: 0,
+        gain_time: 0.0,
+        decay_time: 0.0,
         scale_down: 0,
         drop_curve: None,
     });
-    let time = |nanos: u64| FieldValue::Float(nanos as f32);
     let kind = if config.is_rate { RATE } else { "SAMPLE" };
     data.set(table, "$LPF_SPEC_TYPE", kind);
     data.set(
         table,
         "$LPF_SPEC_GAIN_TIME_CONSTANT_NS",
-        time(config.gain_time),
+        FieldValue::Float(config.gain_time),
     );
     data.set(
         table,
         "$LPF_SPEC_DECAY_TIME_CONSTANT_NS",
-        time(config.decay_time),
+        FieldValue::Float(config.decay_time),
     );
     data.set(table, "$LPF_SPEC_OUT_SCALE_DOWN_FACTOR", config.scale_down);
     let curve = config.drop_curve;
-    let threshold = |n: Option<u64>| u32::try_from(n.unwrap_or(0)).unwrap_or(u32::MAX);
-    let probability = curve.map_or(0.0, |c| c.max_probability as f32 / CERTAIN);
-    data.set(table, "$WRED_SPEC_TIME_CONSTANT_NS", time(config.gain_time));
+    let threshold = |n: Option<u64>| {
+        let n = n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        n.unwrap_or(NO_THRESHOLD)
+    };
+    let probability = curve.map_or(0.0, |c| c.max_probability);
+    data.set(
+        table,
+        "$WRED_SPEC_TIME_CONSTANT_NS",
+        FieldValue::Float(config.gain_time),
+    );
     data.set(
         table,
         "$WRED_SPEC_MIN_THRESH_CELLS",

@@ -3,15 +3,6 @@
 
 use serde_json::{Value, json};
 
-/// The family of the device, which precedes the names of its tables: `tf1` for Tofino, `tf2` for Tofino 2.
-pub fn family(architecture: &str) -> &'static str {
-    match architecture {
-        "tna" => "tf1",
-        "t2na" => "tf2",
-        _ => "softswitch",
-    }
-}
-
 /// Fields of a table: name and type. A type is followed by `*` for a list of values, and by `!` for a field that clients
 /// only read.
 type Fields = [(&'static str, &'static str)];
@@ -282,7 +273,7 @@ fn multicast() -> Vec<Value> {
             1 << 24,
             (n, "uint32"),
             nodes,
-            true,
+            false,
         ),
         table(
             "$pre.ecmp",
@@ -291,7 +282,7 @@ fn multicast() -> Vec<Value> {
             1 << 24,
             ("$MULTICAST_ECMP_ID", "uint32"),
             ecmp,
-            true,
+            false,
         ),
         table(
             "$pre.lag",

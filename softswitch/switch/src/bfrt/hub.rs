@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+use softswitch_pipeline::{Nanos, TableId};
 use tokio::sync::mpsc;
 use tonic::Status;
 
@@ -27,6 +28,15 @@ pub type Sender = mpsc::Sender<Result<StreamMessageResponse, Status>>;
 pub struct Hub {
     program: RwLock<Option<Arc<Program>>>,
     clients: Mutex<BTreeMap<u32, Client>>,
+    idle: Mutex<Vec<ReportedIdle>>,
+}
+
+/// An entry that was reported as idle.
+#[derive(Debug, Clone)]
+struct ReportedIdle {
+    table: TableId,
+    handle: u32,
+    last_hit: Nanos,
 }
 
 /// A client with a stream.
@@ -42,6 +52,7 @@ impl Hub {
     /// Sets the program.
     pub fn set_program(&self, program: Arc<Program>) {
         *self.program.write() = Some(program);
+        self.idle.lock().clear();
     }
 
     /// Returns the program, if it processes packets. Other interfaces may have replaced it.

@@ -35,6 +35,8 @@ pub enum Object {
     Filter(FilterId),
     /// A parser value set.
     ValueSet(ValueSetId),
+    /// The metadata of ports.
+    PortMetadata,
     /// A table that does not depend on the program.
     Fixed(Fixed),
     /// An object that the program does not have, because it is never used, or that the pipeline does not support.
@@ -130,6 +132,7 @@ fn object(schema: &Schema, table: &Table, info: &Info) -> Option<Object> {
         "RegisterParam" => Object::RegisterParameter(find(name, |name| info.register(name))?),
         "Lpf" | "Wred" => Object::Filter(find(name, |name| info.filter(name))?),
         "ParserValueSet" => Object::ValueSet(find(name, |name| info.value_set(name))?),
+        "PortMetadata" => Object::PortMetadata,
         kind => Object::Fixed(fixed(kind)?),
     })
 }

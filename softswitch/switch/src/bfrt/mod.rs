@@ -6,6 +6,7 @@
 //! by the schema and then applied to the pipeline, as P4Runtime's and Thrift's are. [`hub`] has the clients with a stream.
 
 mod batch;
+mod chip;
 mod config;
 mod data;
 mod error;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
+use super::chip::Chip;
 use super::fixed;
 use super::link::{Object, Objects};
 use super::schema::{Schema, Table};
@@ -33,6 +34,8 @@ pub struct Program {
     objects: Objects,
     config: ForwardingPipelineConfig,
     fixed: Json,
+    /// The chip.
+    pub chip: Chip,
     /// The pipeline.
     pub deployment: Arc<Deployment>,
     /// The state outside the pipeline. Locked before the pipeline.
@@ -45,6 +48,7 @@ pub struct Checked {
     objects: Objects,
     config: ForwardingPipelineConfig,
     fixed: Json,
+    chip: Chip,
 }
 
 /// Returns true for a program for TNA or T2NA.
@@ -59,13 +63,15 @@ impl Checked {
     /// INVALID_ARGUMENT if the schema is invalid.
     pub fn new(config: ForwardingPipelineConfig, program: &LoadedProgram) -> P4Result<Self> {
         let mut schema = Schema::parse(&config.bfruntime_info)?;
-        let fixed = fixed::schema(fixed::family(program.program.architecture()));
+        let chip = Chip::of(program.program.architecture());
+        let fixed = fixed::schema(chip.family());
         schema.add(&fixed)?;
         Ok(Self {
             objects: Objects::link(&schema, program.program.info()),
             schema,
             config,
             fixed,
+            chip,
         })
     }
 
@@ -76,6 +82,7 @@ impl Checked {
             objects: self.objects,
             config: self.config,
             fixed: self.fixed,
+            chip: self.chip,
             deployment,
             state: Mutex::default(),
         }
@@ -103,9 +110,9 @@ impl Program {
         let tables = self.schema.tables.values();
         let mut ports = tables.filter(|table| table.kind == PORTS);
         if let Some(table) = ports.next()
-            && let Some(entries) = earlier.state.lock().entries.get(&table.id)
+            && let Some(entries) = earlier.state.lock().entries(table.id)
         {
-            self.state.lock().entries.insert(table.id, entries.clone());
+            *self.state.lock().entries_mut(table.id) = entries.clone();
         }
     }
 

@@ -7,6 +7,7 @@ use softswitch_pipeline::Nanos;
 
 use super::data::Filter;
 use super::key::Key;
+use super::link::Object;
 use super::program::Program;
 use super::schema::{Schema, Table, is_called};
 use super::tables::{Access, Ports, Query, Row, attributes};
@@ -14,19 +15,19 @@ use super::target::{PIPES, whole_device};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::entity::Entity as Kind;
 use crate::proto::bfrt::object_id::table_object::Names;
-use crate::proto::bfrt::object_id::{Object, TableObject};
+use crate::proto::bfrt::object_id::{Object as Named, TableObject};
 use crate::proto::bfrt::{
-    Entity, HandleId, ObjectId, TableEntry, TableUsage, handle_id, table_entry,
+    Entity, HandleId, ObjectId, TableEntry, TableUsage, TargetDevice, handle_id, table_entry,
 };
 
 /// Number of requests answered under one lock, while packets wait.
 const REQUESTS_PER_LOCK: usize = 32;
 
-/// Answers requests for a pipe: the entities, and the result of each request. Returns `None` if the deadline passes.
+/// Answers requests for a target: the entities, and the result of each request. Returns `None` if the deadline passes.
 pub fn read(
     program: &Program,
     ports: &Ports,
-    (requests, pipe): (&[Entity], u32),
+    (requests, target): (&[Entity], TargetDevice),
     (now, deadline): (Nanos, Option<Instant>),
 ) -> Option<(Vec<Entity>, Vec<P4Result<()>>)> {
     let (mut entities, mut results) = (Vec::new(), Vec::new());
@@ -44,7 +45,7 @@ pub fn read(
                 port_changes: vec![],
             };
             for request in requests {
-                results.push(answer(&mut access, (request, pipe), &mut entities));
+                results.push(answer(&mut access, (request, target), &mut entities));
             }
         });
     }
@@ -57,7 +58,7 @@ fn wrap(kind: Kind) -> Entity {
 
 fn answer(
     access: &mut Access<'_, '_>,
-    (request, pipe): (&Entity, u32),
+    (request, target): (&Entity, TargetDevice),
     out: &mut Vec<Entity>,
 ) -> P4Result<()> {
     let kind = request.entity.as_ref();
@@ -67,7 +68,7 @@ fn answer(
     let answer = match kind {
         Kind::TableEntry(entry) => {
             let table = schema.table(entry.table_id)?;
-            return read_entries(access, table, (entry, pipe), out);
+            return read_entries(access, table, (entry, target), out);
         }
         Kind::TableUsage(usage) => {
             let table = schema.table(usage.table_id)?;
@@ -110,7 +111,7 @@ fn answer(
 fn read_entries(
     access: &mut Access<'_, '_>,
     table: &Table,
-    (entry, pipe): (&TableEntry, u32),
+    (entry, target): (&TableEntry, TargetDevice),
     out: &mut Vec<Entity>,
 ) -> P4Result<()> {
     let (key, handle) = match &entry.value {
@@ -118,18 +119,19 @@ fn read_entries(
         Some(table_entry::Value::HandleId(handle)) => (None, Some(*handle)),
         None => (None, None),
     };
+    let flags = entry.table_flags.unwrap_or_default();
+    let old_flags = entry.table_read_flag.unwrap_or_default();
     let query = Query {
         table,
         key: key.filter(|_| !entry.is_default_entry),
         handle,
         is_default: entry.is_default_entry,
+        from_hw: flags.from_hw || old_flags.from_hw,
         filter: Filter::decode(table, entry.data.as_ref())?,
     };
-    let flags = entry.table_flags.unwrap_or_default();
-    let old_flags = entry.table_read_flag.unwrap_or_default();
-    let pipe = entry.entry_tgt.map_or(pipe, |target| target.pipe_id);
-    if !flags.from_hw && !old_flags.from_hw {
-        let checked = access.check_pipe(table, pipe);
+    let target = entry.entry_tgt.unwrap_or(target);
+    if !query.from_hw {
+        let checked = access.check_pipe(table, target.pipe_id);
         let is_keyed = query.key.is_some();
         checked.map_err(|e| {
             if is_keyed {
@@ -141,18 +143,24 @@ fn read_entries(
     }
     let keys_only = flags.key_only || old_flags.key_only;
     let rows = access.read(&query)?;
-    out.extend(rows.into_iter().map(|row| encode(&query, row, keys_only)));
+    let target = match access.program.object(table) {
+        Object::Match(_) => whole_device(),
+        _ => target,
+    };
+    let target = keys_only.then_some(target);
+    out.extend(rows.into_iter().map(|row| encode(&query, row, target)));
     Ok(())
 }
 
-fn encode(query: &Query<'_>, row: Row, keys_only: bool) -> Entity {
+/// Encodes an entry. With a target, the key and the target are wanted only.
+fn encode(query: &Query<'_>, row: Row, target: Option<TargetDevice>) -> Entity {
     let table = query.table;
     let data = || row.data.encode(table, &query.filter, PIPES as usize);
     wrap(Kind::TableEntry(TableEntry {
         table_id: table.id,
-        data: (!keys_only).then(data),
+        data: target.is_none().then(data),
         is_default_entry: query.is_default,
-        entry_tgt: keys_only.then(whole_device),
+        entry_tgt: target,
         value: row
             .key
             .map(|key| table_entry::Value::Key(key.encode(table))),
@@ -164,11 +172,11 @@ fn encode(query: &Query<'_>, row: Row, keys_only: bool) -> Entity {
 fn object_id(schema: &Schema, given: &ObjectId) -> P4Result<u32> {
     let not_found = |what: &str| P4Error::not_found(format!("unknown {what}"));
     match &given.object {
-        Some(Object::TableObject(object)) => {
+        Some(Named::TableObject(object)) => {
             let table = schema.table_by_name(&object.table_name);
             table_object_id(table.ok_or_else(|| not_found("table"))?, object)
         }
-        Some(Object::LearnObject(object)) => {
+        Some(Named::LearnObject(object)) => {
             let mut digests = schema.digests.iter();
             let digest = digests.find(|digest| is_called(&digest.name, &object.learn_name));
             let digest = digest.ok_or_else(|| not_found("learn object"))?;

@@ -3,6 +3,7 @@
 
 use softswitch_pipeline::MeterConfig;
 
+use super::chip::Chip;
 use super::data::Data;
 use super::schema::Table;
 use crate::p4rt::error::{P4Error, P4Result};
@@ -16,7 +17,17 @@ struct Unit {
     pir: &'static str,
     cbs: &'static str,
     pbs: &'static str,
-    factor: u64,
+    counts_bytes: bool,
+}
+
+impl Unit {
+    /// Returns what the pipeline counts for one kilobit or packet.
+    fn factor(&self) -> u64 {
+        match self.counts_bytes {
+            true => BYTES_PER_KILOBIT,
+            false => 1,
+        }
+    }
 }
 
 const UNITS: [Unit; 2] = [
@@ -25,14 +36,14 @@ const UNITS: [Unit; 2] = [
         pir: "$METER_SPEC_PIR_KBPS",
         cbs: "$METER_SPEC_CBS_KBITS",
         pbs: "$METER_SPEC_PBS_KBITS",
-        factor: BYTES_PER_KILOBIT,
+        counts_bytes: true,
     },
     Unit {
         cir: "$METER_SPEC_CIR_PPS",
         pir: "$METER_SPEC_PIR_PPS",
         cbs: "$METER_SPEC_CBS_PKTS",
         pbs: "$METER_SPEC_PBS_PKTS",
-        factor: 1,
+        counts_bytes: false,
     },
 ];
 
@@ -50,6 +61,7 @@ pub fn decode(
     table: &Table,
     data: &Data,
     present: Option<MeterConfig>,
+    chip: Chip,
 ) -> P4Result<Option<Option<MeterConfig>>> {
     let Some(unit) = unit(table) else {
         return Ok(None);
@@ -59,12 +71,13 @@ pub fn decode(
     if [cir, pir, cbs, pbs].iter().all(Option::is_none) {
         return Ok(None);
     }
-    let is_largest = |rate: Option<u64>| rate.is_some_and(|rate| rate > u64::MAX / unit.factor / 2);
-    if is_largest(cir) {
+    let factor = unit.factor();
+    let largest = chip.max_rate(unit.counts_bytes).min(u64::MAX / factor / 2);
+    if cir.is_some_and(|rate| rate >= largest) {
         return Ok(Some(None));
     }
     let scale = |n: Option<u64>, present: Option<u64>| match n {
-        Some(n) => n.saturating_mul(unit.factor).min(u64::MAX / 2),
+        Some(n) => n.saturating_mul(factor).min(u64::MAX / 2),
         None => present.unwrap_or(u64::MAX / 2),
     };
     let config = MeterConfig {
@@ -82,15 +95,20 @@ pub fn decode(
     Ok(Some(Some(config)))
 }
 
-/// Adds the configuration of a meter to the data of an entry.
-pub fn encode(table: &Table, data: &mut Data, config: Option<MeterConfig>) {
+/// Adds the configuration of a meter to the data of an entry. A meter without one has the chip's largest rates and bursts.
+pub fn encode(table: &Table, data: &mut Data, config: Option<MeterConfig>, chip: Chip) {
     let Some(unit) = unit(table) else { return };
-    let value = |n: Option<u64>| match n {
-        Some(n) if n < u64::MAX / 2 => n / unit.factor,
-        _ => u64::MAX,
+    let largest = [
+        chip.max_rate(unit.counts_bytes),
+        chip.max_burst(unit.counts_bytes),
+    ];
+    let value = |n: Option<u64>, largest: u64| match n {
+        Some(n) if n < u64::MAX / 2 => (n / unit.factor()).min(largest),
+        _ => largest,
     };
-    data.set(table, unit.cir, value(config.map(|c| c.cir)));
-    data.set(table, unit.pir, value(config.map(|c| c.pir)));
-    data.set(table, unit.cbs, value(config.map(|c| c.cburst)));
-    data.set(table, unit.pbs, value(config.map(|c| c.pburst)));
+    let [rate, burst] = largest;
+    data.set(table, unit.cir, value(config.map(|c| c.cir), rate));
+    data.set(table, unit.pir, value(config.map(|c| c.pir), rate));
+    data.set(table, unit.cbs, value(config.map(|c| c.cburst), burst));
+    data.set(table, unit.pbs, value(config.map(|c| c.pburst), burst));
 }

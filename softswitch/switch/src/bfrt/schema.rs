@@ -71,6 +71,8 @@ pub struct DataField {
     pub is_mandatory: bool,
     /// Writes must not contain the field.
     pub is_read_only: bool,
+    /// The value of entries whose data does not contain the field.
+    pub default: Option<u64>,
 }
 
 /// The type of a field.
@@ -290,6 +292,7 @@ fn parse_data(json: &Json, table: &str) -> P4Result<Vec<DataField>> {
             is_register,
             is_mandatory,
             is_read_only: json["read_only"] == true,
+            default: f["type"]["default_value"].as_u64(),
         })
     });
     fields.collect()

@@ -15,11 +15,13 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::hub::{Hub, Sender};
 use super::tables::Done;
-use super::target::ALL_PIPES;
+use super::target::{ALL_PIPES, whole_device};
 use super::{Bfrt, batch, error, query};
+use crate::p4rt::error::P4Result;
 use crate::proto::bfrt::bf_runtime_server::{BfRuntime, BfRuntimeServer};
 use crate::proto::bfrt::stream_message_request::Update as Incoming;
 use crate::proto::bfrt::stream_message_response::Update as Outgoing;
+use crate::proto::bfrt::update::Type;
 use crate::proto::bfrt::write_request::Atomicity;
 use crate::proto::bfrt::{
     Entity, Error, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse,
@@ -80,6 +82,22 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Returns the status of an update.
+    fn status(self, result: &P4Result<Done>, operation: Type) -> Error {
+        let mut error = error::encode(result);
+        let is_missing = error.canonical_code == Code::NotFound as i32;
+        if self.ignores_missing && is_missing && operation == Type::Delete {
+            (error.code, error.canonical_code) = (error.canonical_code, 0);
+        }
+        if matches!(result, Ok(Done::Modified)) {
+            error.code = Code::AlreadyExists as i32;
+            error.message = "the entry existed and was modified".into();
+        }
+        error
+    }
+}
+
 /// Returns the pipe of a target.
 fn pipe(target: Option<&TargetDevice>) -> u32 {
     target.map_or(ALL_PIPES, |target| target.pipe_id)
@@ -112,32 +130,21 @@ impl Bfrt {
             &program,
             &self.ports,
             updates,
-            atomicity,
+            (atomicity, options.ignores_missing),
             (now, options.deadline),
         );
         self.hub.notify_ports(&program, outcome.port_changes);
         if outcome.is_late {
             return Err(Status::deadline_exceeded("Write RPC request timed out"));
         }
-        let results = outcome.results.iter().map(|result| {
-            let mut error = error::encode(result);
-            let is_missing = error.canonical_code == Code::NotFound as i32;
-            if options.ignores_missing && is_missing {
-                (error.code, error.canonical_code) = (error.canonical_code, 0);
-            }
-            if matches!(result, Ok(Done::Modified)) {
-                error.code = Code::AlreadyExists as i32;
-                error.message = "the entry existed and was modified".into();
-            }
-            error
-        });
+        let results = outcome.results.iter().zip(&request.updates);
+        let results = results.map(|(result, update)| options.status(result, update.r#type()));
         let results: Vec<Error> = results.collect();
-        if options.errors_in_response {
-            return Ok(WriteResponse { status: results });
-        }
+        // With errors in the response, Tofino's drivers return them in the status as well.
         error::batch_status("Write Error Status", &results)?;
-        // As in Tofino's drivers, remarkable successes are always returned.
-        let status = results.into_iter().filter(|result| result.code != 0);
+        let are_all_wanted = options.errors_in_response;
+        let status = results.into_iter();
+        let status = status.filter(|result| are_all_wanted || result.code != 0);
         Ok(WriteResponse {
             status: status.collect(),
         })
@@ -154,7 +161,8 @@ impl Bfrt {
             .hub
             .program_of(request.client_id, &request.p4_name, running.as_ref())?;
         let now = self.device.dataplane.now();
-        let requests = (&request.entities[..], pipe(request.target.as_ref()));
+        let target = request.target.unwrap_or_else(whole_device);
+        let requests = (&request.entities[..], target);
         let read = query::read(&program, &self.ports, requests, (now, options.deadline));
         let (entities, results) =
             read.ok_or_else(|| Status::deadline_exceeded("Read RPC request timed out"))?;

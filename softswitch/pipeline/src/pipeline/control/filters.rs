@@ -58,7 +58,7 @@ impl Pipeline {
     ) -> Result<()> {
         let (info, _) = self.filter_cell(id, cell)?;
         let curve = config.and_then(|c| c.drop_curve);
-        if curve.is_some_and(|c| c.max < c.min || c.max_probability > 1_000_000) {
+        if curve.is_some_and(|c| c.max < c.min || !(0.0..=1.0).contains(&c.max_probability)) {
             return Err(StateError::Invalid {
                 what: format!("filter {}", info.name),
                 reason: "the upper threshold must not be below the lower one, nor the probability above 1".to_owned(),

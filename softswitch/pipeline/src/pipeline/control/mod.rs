@@ -7,6 +7,7 @@ mod direct;
 mod filters;
 mod idle;
 mod meters;
+mod multicast;
 mod port_metadata;
 mod profiles;
 mod tables;

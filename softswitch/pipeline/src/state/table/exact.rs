@@ -50,10 +50,15 @@ impl Exact {
         }
     }
 
-    pub(super) fn insert(&mut self, entries: &Entries, slot: u32) {
+    /// Adds an entry. With a mask, an array has the entry in each place that its key masks.
+    pub(super) fn insert(&mut self, entries: &Entries, slot: u32, mask: Option<&[u64]>) {
         let h = hash_values(entries, slot);
         match self {
-            Self::Dense(slots) => slots[index(entries.values(slot), slots.len())] = slot + 1,
+            Self::Dense(slots) => {
+                for at in places(entries.values(slot), mask, slots.len()) {
+                    slots[at] = slot + 1;
+                }
+            }
             Self::Word(table) => {
                 let key = entries.values(slot)[0];
                 table.insert_unique(h, Word { key, slot }, |w| hash([w.key]));
@@ -64,12 +69,12 @@ impl Exact {
         }
     }
 
-    pub(super) fn remove(&mut self, entries: &Entries, slot: u32) {
+    pub(super) fn remove(&mut self, entries: &Entries, slot: u32, mask: Option<&[u64]>) {
         let h = hash_values(entries, slot);
         let removed = match self {
             Self::Dense(slots) => {
-                let at = index(entries.values(slot), slots.len());
-                std::mem::take(&mut slots[at]) == slot + 1
+                let mut places = places(entries.values(slot), mask, slots.len());
+                places.all(|at| std::mem::take(&mut slots[at]) == slot + 1)
             }
             Self::Word(table) => table.find_entry(h, |w| w.slot == slot).is_ok_and(take),
             Self::Words(table) => table.find_entry(h, |&s| s == slot).is_ok_and(take),
@@ -84,6 +89,16 @@ fn index(key: &[u64], places: usize) -> usize {
     key.first().map_or(0, |&k| k as usize & (places - 1))
 }
 
+/// Returns the indices of a short key in an array: all that have the key's bits in the mask.
+fn places(key: &[u64], mask: Option<&[u64]>, len: usize) -> impl Iterator<Item = usize> + use<> {
+    let first = index(key, len);
+    let mask = mask.map_or(len - 1, |mask| index(mask, len));
+    // The subsets of the bits outside the mask, in ascending order.
+    let free = (len - 1) & !mask;
+    let next = move |part: &usize| Some(part.wrapping_sub(free) & free).filter(|next| *next != 0);
+    std::iter::successors(Some(0), next).map(move |part| first | part)
+}
+
 fn hash_values(entries: &Entries, slot: u32) -> u64 {
     hash(entries.values(slot).iter().copied())
 }
@@ -91,4 +106,22 @@ fn hash_values(entries: &Entries, slot: u32) -> u64 {
 fn take<T>(entry: OccupiedEntry<T>) -> bool {
     entry.remove();
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masked_keys_have_all_places_that_match() {
+        let all = |key, mask: Option<u64>| {
+            let mask = mask.map(|mask| [mask]);
+            let places = places(&[key], mask.as_ref().map(|mask| &mask[..]), 16);
+            places.collect::<Vec<_>>()
+        };
+        assert_eq!(all(5, None), [5]);
+        assert_eq!(all(4, Some(0b1100)), [4, 5, 6, 7]);
+        assert_eq!(all(4, Some(0b0110)), [4, 5, 12, 13]);
+        assert_eq!(all(0, Some(0)), (0..16).collect::<Vec<_>>());
+    }
 }

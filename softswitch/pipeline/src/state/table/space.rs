@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
+use smallvec::SmallVec;
+
 use super::entries::Entries;
 use super::exact::Exact;
 use super::ternary::Ternary;
@@ -23,6 +25,15 @@ enum Index {
 pub(crate) struct Space {
     entries: Entries,
     index: Index,
+    /// The bits of exact keys that matter; all without a mask.
+    mask: Option<Box<[u64]>>,
+}
+
+/// A copy of a key without the bits outside the mask.
+type Masked = SmallVec<[u64; 4]>;
+
+fn masked(key: &[u64], mask: &[u64]) -> Masked {
+    key.iter().zip(mask).map(|(key, mask)| key & mask).collect()
 }
 
 impl Space {
@@ -35,7 +46,20 @@ impl Space {
         } else {
             Index::Exact(Exact::new(shape))
         };
-        Self { entries, index }
+        Self {
+            entries,
+            index,
+            mask: None,
+        }
+    }
+
+    /// Sets the bits of the key that matter, while the table is empty. Returns false for keys that are not exact.
+    pub(crate) fn set_mask(&mut self, mask: Option<Box<[u64]>>) -> bool {
+        let is_exact = matches!(self.index, Index::Exact(_));
+        if is_exact {
+            self.mask = mask;
+        }
+        is_exact
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,7 +100,10 @@ impl Space {
     /// Returns the entry with exactly these criteria.
     pub(crate) fn find(&self, c: &Criteria) -> Option<u32> {
         match &self.index {
-            Index::Exact(i) => i.lookup(&self.entries, &c.values),
+            Index::Exact(i) => match &self.mask {
+                Some(mask) => i.lookup(&self.entries, &masked(&c.values, mask)),
+                None => i.lookup(&self.entries, &c.values),
+            },
             Index::Prefix(i) => i.find(&self.entries, &c.values, c.priority),
             Index::Ternary(i) => i.find(&self.entries, c),
         }
@@ -84,9 +111,15 @@ impl Space {
 
     /// Adds an entry whose criteria are new, and returns its slot.
     pub(crate) fn insert(&mut self, c: &Criteria, shape: &KeyShape) -> u32 {
-        let slot = self.entries.add(c);
+        let slot = match &self.mask {
+            Some(mask) => self.entries.add(&Criteria {
+                values: masked(&c.values, mask).into_vec(),
+                ..c.clone()
+            }),
+            None => self.entries.add(c),
+        };
         match &mut self.index {
-            Index::Exact(i) => i.insert(&self.entries, slot),
+            Index::Exact(i) => i.insert(&self.entries, slot, self.mask.as_deref()),
             Index::Prefix(i) => i.insert(&self.entries, slot),
             Index::Ternary(i) => i.insert(&self.entries, shape, slot),
         }
@@ -96,7 +129,7 @@ impl Space {
     /// Removes the entry in a used slot.
     pub(crate) fn remove(&mut self, slot: u32, shape: &KeyShape) {
         match &mut self.index {
-            Index::Exact(i) => i.remove(&self.entries, slot),
+            Index::Exact(i) => i.remove(&self.entries, slot, self.mask.as_deref()),
             Index::Prefix(i) => i.remove(&self.entries, slot),
             Index::Ternary(i) => i.remove(&self.entries, shape, slot),
         }
@@ -107,7 +140,10 @@ impl Space {
     #[inline]
     pub(crate) fn lookup(&self, key: &[u64], shape: &KeyShape) -> Option<u32> {
         match &self.index {
-            Index::Exact(i) => i.lookup(&self.entries, key),
+            Index::Exact(i) => match &self.mask {
+                Some(mask) => i.lookup(&self.entries, &masked(key, mask)),
+                None => i.lookup(&self.entries, key),
+            },
             Index::Prefix(i) => i.lookup(&self.entries, key),
             Index::Ternary(i) => i.lookup(&self.entries, shape, key),
         }

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use softswitch_pipeline::{Digest, IdleEntry, Value};
+use softswitch_pipeline::{Digest, EntryKey, IdleEntry, TableId, Value};
 
-use super::{Hub, Message};
+use super::{Hub, Message, ReportedIdle};
 use crate::bfrt::data::padded;
 use crate::bfrt::program::Program;
 use crate::bfrt::schema::{Table, Type};
+use crate::bfrt::state::State;
 use crate::bfrt::tables::{attributes, encode_entry_key};
 use crate::bfrt::target::{pipe, whole_device};
 use crate::dataplane::SharedPipeline;
@@ -67,30 +68,75 @@ impl EventListener for Hub {
         let Some(program) = self.program_with(pipeline) else {
             return;
         };
-        let info = pipeline.lock().program().clone();
         let state = program.state.lock();
         for entry in idle.iter().filter(|entry| !entry.is_repeated) {
-            let Some(table) = program.match_table(entry.table) else {
+            let wants = |n: &Notifications| n.enable_idletimeout_notifications;
+            let kind = NotificationType::EntryIdle;
+            let message = message(&program, &state, (entry.table, &entry.key), kind);
+            let Some(message) = message else { continue };
+            self.send_to(&program, wants, &message);
+            let last_hit = pipeline.lock().entry_of_handle(entry.table, entry.handle);
+            self.idle.lock().extend(last_hit.map(|found| ReportedIdle {
+                table: entry.table,
+                handle: entry.handle,
+                last_hit: found.last_hit,
+            }));
+        }
+    }
+
+    /// Sends a message for each entry that was idle and has been hit, to the clients that want it.
+    fn revive(&self, pipeline: &SharedPipeline) {
+        let reported = std::mem::take(&mut *self.idle.lock());
+        let Some(program) = self.program_with(pipeline).filter(|_| !reported.is_empty()) else {
+            return;
+        };
+        let state = program.state.lock();
+        for entry in reported {
+            let Ok(found) = pipeline.lock().entry_of_handle(entry.table, entry.handle) else {
                 continue;
             };
-            let settings = attributes::idle(&state, table.id);
-            if settings.is_none_or(|s| s.idle_table_mode() != IdleTableMode::IdleTableNotifyMode) {
+            if found.last_hit == entry.last_hit {
+                self.idle.lock().push(entry);
                 continue;
             }
-            let info = &info.info().tables[entry.table.index()];
-            let target = match attributes::is_symmetric(&state, table.id) {
-                true => whole_device(),
-                false => pipe(0),
-            };
-            let key = encode_entry_key(info, &entry.key).encode(table);
-            let message = idle_notification(table, key, target);
-            let wants = |n: &Notifications| n.enable_idletimeout_notifications;
-            self.send_to(&program, wants, &message);
+            let wants = |n: &Notifications| n.enable_entry_active_notifications;
+            let kind = NotificationType::EntryActive;
+            let message = message(&program, &state, (entry.table, &found.entry.key), kind);
+            if let Some(message) = message {
+                self.send_to(&program, wants, &message);
+            }
         }
     }
 }
 
-fn idle_notification(table: &Table, key: TableKey, target: TargetDevice) -> Message {
+/// Returns the message about an entry, if its table has notifications.
+fn message(
+    program: &Program,
+    state: &State,
+    (id, key): (TableId, &EntryKey),
+    kind: NotificationType,
+) -> Option<Message> {
+    let table = program.match_table(id)?;
+    let settings = attributes::idle(state, table.id)?;
+    if settings.idle_table_mode() != IdleTableMode::IdleTableNotifyMode {
+        return None;
+    }
+    let pipeline = program.deployment.pipeline().lock().program().clone();
+    let info = &pipeline.info().tables[id.index()];
+    let target = match attributes::is_symmetric(state, table.id) {
+        true => whole_device(),
+        false => pipe(0),
+    };
+    let key = encode_entry_key(info, key).encode(table);
+    Some(idle_notification(table, key, target, kind))
+}
+
+fn idle_notification(
+    table: &Table,
+    key: TableKey,
+    target: TargetDevice,
+    kind: NotificationType,
+) -> Message {
     Message::IdleTimeoutNotification(IdleTimeoutNotification {
         target: Some(target),
         table_entry: Some(TableEntry {
@@ -98,7 +144,7 @@ fn idle_notification(table: &Table, key: TableKey, target: TargetDevice) -> Mess
             value: Some(table_entry::Value::Key(key)),
             ..Default::default()
         }),
-        r#type: NotificationType::EntryIdle.into(),
+        r#type: kind.into(),
     })
 }
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Attributes of tables. Only the idle time-out has an effect; the others are stored.
+//! Attributes of tables. The idle time-out, the scope of entries and masks of keys have an effect; the others are stored.
 
-use crate::bfrt::schema::{Table, Type};
+use super::{Access, key_masks, multicast_ports};
+use crate::bfrt::schema::Table;
 use crate::bfrt::state::State;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::idle_table::IdleTableMode;
 use crate::proto::bfrt::{
-    ByteCountAdj, DynHashing, DynKeyMask, EntryScope, IdleTable, KeyFieldMask, Mode, PortStatusChg,
-    PreDeviceConfig, SelectorUpdateCb, StatePullIntvl, TableAttribute, mode,
-    table_attribute::Attribute,
+    ByteCountAdj, DynHashing, EntryScope, IdleTable, Mode, PortStatusChg, PreDeviceConfig,
+    SelectorUpdateCb, StatePullIntvl, TableAttribute, mode, table_attribute::Attribute,
 };
-use softswitch_pipeline::Value;
-
-use crate::bfrt::data::padded;
 
 /// Returns the name of an attribute in the schema.
 fn name(attribute: &Attribute) -> &'static str {
@@ -47,8 +44,9 @@ fn check(table: &Table, attribute: Option<&Attribute>) -> P4Result<&'static str>
 ///
 /// # Errors
 /// UNIMPLEMENTED if the table does not have it.
-pub fn write(state: &mut State, table: &Table, given: &TableAttribute) -> P4Result<()> {
+pub fn write(access: &mut Access<'_, '_>, table: &Table, given: &TableAttribute) -> P4Result<()> {
     let name = check(table, given.attribute.as_ref())?;
+    let state = &mut *access.state;
     let Some(mut new) = given.attribute.clone() else {
         return Ok(());
     };
@@ -83,21 +81,19 @@ pub fn write(state: &mut State, table: &Table, given: &TableAttribute) -> P4Resu
                 ..Default::default()
             };
         }
-        (Attribute::DynKeyMask(new), _) => check_masks(table, new)?,
+        (Attribute::DynKeyMask(new), present) => {
+            let present = match present {
+                Some(Attribute::DynKeyMask(present)) => present.clone(),
+                _ => key_masks::all(table),
+            };
+            key_masks::set(access.program, access.cx, table, (&present, new))?;
+        }
         _ => {}
     }
-    state.attributes.insert((table.id, name), new);
-    Ok(())
-}
-
-fn check_masks(table: &Table, masks: &DynKeyMask) -> P4Result<()> {
-    for mask in &masks.fields {
-        if !table.key.iter().any(|field| field.id == mask.field_id) {
-            let (name, id) = (&table.name, mask.field_id);
-            let message = format!("table {name}: unknown key field id {id}");
-            return Err(P4Error::invalid(message));
-        }
+    if let Attribute::PreDeviceConfig(config) = &new {
+        multicast_ports::set_device(access, config)?;
     }
+    access.state.attributes.insert((table.id, name), new);
     Ok(())
 }
 
@@ -117,18 +113,7 @@ fn default(table: &Table, wanted: &Attribute) -> Attribute {
     match wanted {
         Attribute::IdleTable(_) => Attribute::IdleTable(IdleTable::default()),
         Attribute::EntryScope(_) => Attribute::EntryScope(default_scope()),
-        Attribute::DynKeyMask(_) => {
-            let fields = table.key.iter().filter_map(|field| match field.ty {
-                Type::Bits(width) => Some(KeyFieldMask {
-                    field_id: field.id,
-                    mask: padded(&Value::ones(width), width),
-                }),
-                _ => None,
-            });
-            Attribute::DynKeyMask(DynKeyMask {
-                fields: fields.collect(),
-            })
-        }
+        Attribute::DynKeyMask(_) => Attribute::DynKeyMask(key_masks::all(table)),
         Attribute::DynHashing(_) => Attribute::DynHashing(DynHashing::default()),
         Attribute::ByteCountAdj(_) => Attribute::ByteCountAdj(ByteCountAdj::default()),
         Attribute::PortStatusNotify(_) => Attribute::PortStatusNotify(PortStatusChg::default()),
@@ -160,6 +145,12 @@ pub fn idle(state: &State, table: u32) -> Option<IdleTable> {
         Some(Attribute::IdleTable(idle)) if idle.enable => Some(*idle),
         _ => None,
     }
+}
+
+/// Returns true if clients poll whether packets hit the entries of a table.
+pub fn is_polled(state: &State, table: u32) -> bool {
+    let idle = idle(state, table);
+    idle.is_some_and(|idle| idle.idle_table_mode() == IdleTableMode::IdleTablePollMode)
 }
 
 /// Returns true if the entries of a table are the same in all pipes.

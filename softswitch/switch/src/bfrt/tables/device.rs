@@ -21,7 +21,7 @@ const KEY: Vec<u64> = Vec::new();
 
 /// Stores the settings. They have no effect on packets.
 pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>) -> P4Result<()> {
-    let entries = access.state.entries.entry(update.table.id).or_default();
+    let entries = access.state.entries_mut(update.table.id);
     match update.operation {
         Type::Modify => {
             let data = entries.entry(KEY).or_default();
@@ -40,8 +40,7 @@ pub fn read(access: &mut Access<'_, '_>, query: &Query<'_>) -> P4Result<Vec<Row>
         Some(("tf2", _)) => ("BFN-T20-128Q", 20, TOFINO2_CPU_PORT, 6),
         _ => ("UNKNOWN", 0, 0, 0),
     };
-    let stored = access.state.entries.get(&table.id);
-    let stored = stored.and_then(|entries| entries.get(&KEY)).cloned();
+    let stored = access.state.entry(table.id, &KEY).cloned();
     let mut data: Data = stored.unwrap_or_default();
     stored::complete(table, &mut data);
     data.set(table, "sku", sku);

@@ -11,6 +11,9 @@ use crate::bfrt::schema::Table;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::update::Type;
 
+/// The field with the maximum number of a group's members. Its default is the one that the program declares.
+const MAX_GROUP_SIZE: &str = "$MAX_GROUP_SIZE";
+
 /// Returns a group's members with their states.
 fn members(table: &Table, data: &Data) -> P4Result<Vec<(u32, bool)>> {
     let ids = data.numbers(table, "$ACTION_MEMBER_ID").unwrap_or_default();
@@ -27,7 +30,15 @@ fn members(table: &Table, data: &Data) -> P4Result<Vec<(u32, bool)>> {
 
 fn group(table: &Table, data: &Data) -> P4Result<Group> {
     let members = members(table, data)?;
-    let limit = data.u32(table, "$MAX_GROUP_SIZE").unwrap_or(0);
+    let limit = data.u32(table, MAX_GROUP_SIZE).unwrap_or(0);
+    let mut fields = table.data.iter();
+    let declared = fields.find(|field| field.name == MAX_GROUP_SIZE);
+    let declared = declared.and_then(|field| field.default).unwrap_or(0);
+    if declared != 0 && u64::from(limit) > declared {
+        let name = &table.name;
+        let message = format!("table {name}: $MAX_GROUP_SIZE must be at most {declared}");
+        return Err(P4Error::invalid(message));
+    }
     if limit != 0 && members.len() > limit as usize {
         let (name, count) = (&table.name, members.len());
         let message = format!("table {name}: {count} members, but $MAX_GROUP_SIZE is {limit}");
@@ -56,15 +67,10 @@ pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>, profile: ProfileI
         return clear(access, update, profile);
     }
     let key = stored::numbers(update.table, update.key()?)?;
-    let entries = access.state.entries.entry(update.table.id).or_default();
-    let before = entries.get(&key).cloned();
+    let before = access.state.entry(update.table.id, &key).cloned();
     let changed = change(access, update, profile);
     if changed.is_err() {
-        let entries = access.state.entries.entry(update.table.id).or_default();
-        match before {
-            Some(before) => entries.insert(key, before),
-            None => entries.remove(&key),
-        };
+        access.state.set_entry(update.table.id, key, before);
     }
     changed
 }
@@ -82,7 +88,7 @@ fn change(access: &mut Access<'_, '_>, update: &Update<'_>, profile: ProfileId) 
             .undo(move |cx| Ok(cx.pipeline.insert_group(profile, id, before)?));
         return Ok(());
     }
-    let entries = access.state.entries.entry(update.table.id).or_default();
+    let entries = access.state.entries_mut(update.table.id);
     let data = entries.get_mut(&vec![u64::from(id)]);
     let data = data.ok_or_else(|| update.invalid("the group was lost"))?;
     // By default, members are active.

@@ -19,7 +19,7 @@ pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>, id: MeterId) -> P
         (Type::Insert | Type::Modify, Some(key)) => {
             let index = cell(update.table, key)?;
             let present = access.cx.pipeline.meter(id, index)?;
-            match rates::decode(update.table, &update.data, present)? {
+            match rates::decode(update.table, &update.data, present, access.program.chip)? {
                 Some(config) => set(access, id, index, config),
                 None => Ok(()),
             }
@@ -48,7 +48,12 @@ pub fn read(access: &mut Access<'_, '_>, query: &Query<'_>, id: MeterId) -> P4Re
     let size = pipeline.program().info().meters[id.index()].size;
     let rows = cells(query, size)?.map(|index| {
         let mut data = Data::default();
-        rates::encode(query.table, &mut data, pipeline.meter(id, index)?);
+        rates::encode(
+            query.table,
+            &mut data,
+            pipeline.meter(id, index)?,
+            access.program.chip,
+        );
         Ok(Row {
             key: Some(Key::exact([index as u64])),
             data,

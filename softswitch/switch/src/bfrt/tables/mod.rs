@@ -7,95 +7,38 @@ mod device;
 mod entries;
 mod filters;
 mod groups;
+mod groups_of_nodes;
+mod handles;
+mod key_masks;
 mod members;
 mod meters;
 mod mirror;
 mod multicast;
+mod multicast_ports;
+mod port_metadata;
 mod ports;
 mod registers;
+mod requests;
 mod stored;
 mod value_sets;
 mod view;
 
-use softswitch_pipeline::{EntryKey, Pipeline, StateError};
+use softswitch_pipeline::{CounterValue, EntryKey, Pipeline, StateError};
 
-use super::data::{Data, Filter};
+use super::data::Filter;
 use super::key::Key;
 use super::link::{Fixed, Object};
 use super::program::Program;
 use super::schema::Table;
 use super::state::State;
 use super::target::{ALL_PIPES, PIPES};
-use crate::dataplane::{PortControl, PortView};
 use crate::p4rt::entity::Context;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::PortStatusChgNotification;
 use crate::proto::bfrt::update::Type;
 
 pub use entries::encode_key as encode_entry_key;
-
-/// A decoded update of a table.
-#[derive(Debug)]
-pub struct Update<'a> {
-    /// The table.
-    pub table: &'a Table,
-    /// The kind of change.
-    pub operation: Type,
-    /// The entry; `None` for all entries, or for the default entry.
-    pub key: Option<Key>,
-    /// The new data.
-    pub data: Data,
-    /// It applies to the default entry.
-    pub is_default: bool,
-    /// The elements of lists are removed, not added.
-    pub removes: bool,
-    /// A modification resets counters that it does not contain.
-    pub resets_counters: bool,
-}
-
-impl Update<'_> {
-    /// Returns the key.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT without one.
-    fn key(&self) -> P4Result<&Key> {
-        let key = self.key.as_ref();
-        key.ok_or_else(|| self.invalid("missing key"))
-    }
-
-    fn invalid(&self, reason: &str) -> P4Error {
-        P4Error::invalid(format!("table {}: {reason}", self.table.name))
-    }
-
-    fn unsupported(&self) -> P4Error {
-        let (name, operation) = (&self.table.name, self.operation.as_str_name());
-        P4Error::unimplemented(format!("table {name}: {operation} is not supported"))
-    }
-}
-
-/// A decoded read of a table.
-#[derive(Debug)]
-pub struct Query<'a> {
-    /// The table.
-    pub table: &'a Table,
-    /// The entry; `None` for all entries, or for the default entry.
-    pub key: Option<Key>,
-    /// The handle of the entry, instead of its key.
-    pub handle: Option<u32>,
-    /// It applies to the default entry.
-    pub is_default: bool,
-    /// The fields.
-    pub filter: Filter,
-}
-
-/// An entry.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// The key; `None` for the default entry.
-    pub key: Option<Key>,
-    /// The data.
-    pub data: Data,
-}
+pub use requests::{Done, Ports, Query, Row, Update};
 
 /// The state that updates and reads use.
 pub struct Access<'a, 'b> {
@@ -111,23 +54,6 @@ pub struct Access<'a, 'b> {
     pub port_changes: Vec<PortStatusChgNotification>,
 }
 
-/// The device's ports.
-pub struct Ports {
-    /// The attached ports.
-    pub control: PortControl,
-    /// The counters of the ports that were attached at the start.
-    pub views: Vec<PortView>,
-}
-
-/// The result of an update.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
-    /// It was made.
-    Made,
-    /// An entry to insert existed and was modified.
-    Modified,
-}
-
 impl Access<'_, '_> {
     /// Checks the pipe of an update, or of a read of the control plane's own state. A pipe can be named only if the table's
     /// entries differ between pipes.
@@ -135,7 +61,8 @@ impl Access<'_, '_> {
     /// # Errors
     /// INVALID_ARGUMENT if the pipe does not exist, or the table does not have entries of its own in each pipe.
     pub fn check_pipe(&self, table: &Table, pipe: u32) -> P4Result<()> {
-        if pipe == ALL_PIPES || !matches!(self.program.object(table), Object::Match(_)) {
+        let object = self.program.object(table);
+        if pipe == ALL_PIPES || !matches!(object, Object::Match(_) | Object::Groups(_)) {
             return Ok(());
         }
         let is_symmetric = attributes::is_symmetric(self.state, table.id);
@@ -165,6 +92,7 @@ impl Access<'_, '_> {
             Object::RegisterParameter(id) => registers::write_parameter(self, update, *id),
             Object::Filter(id) => filters::write(self, update, *id),
             Object::ValueSet(id) => value_sets::write(self, update, *id),
+            Object::PortMetadata => port_metadata::write(self, update),
             Object::Fixed(Fixed::Ports) => ports::write(self, update),
             Object::Fixed(Fixed::Mirror | Fixed::Multicast) => multicast::write(self, update),
             Object::Fixed(Fixed::Device) => device::write(self, update),
@@ -181,6 +109,7 @@ impl Access<'_, '_> {
             key: Some(update.key()?.clone()),
             handle: None,
             is_default: false,
+            from_hw: false,
             filter: Filter::default(),
         };
         let exists = self.read(&query).is_ok();
@@ -199,6 +128,9 @@ impl Access<'_, '_> {
     /// # Errors
     /// NOT_FOUND if there is no entry with the key; INVALID_ARGUMENT if the action of the entry is not the requested one.
     pub fn read(&mut self, query: &Query<'_>) -> P4Result<Vec<Row>> {
+        if query.handle.is_some() && !matches!(self.program.object(query.table), Object::Match(_)) {
+            return handles::read(self, query);
+        }
         let rows = match self.program.object(query.table) {
             Object::Match(table) => entries::read(self, query, table),
             Object::Members(profile, actions) => members::read(self, query, *profile, actions),
@@ -210,6 +142,7 @@ impl Access<'_, '_> {
             Object::RegisterParameter(id) => registers::read_parameter(self, query, *id),
             Object::Filter(id) => filters::read(self, query, *id),
             Object::ValueSet(id) => value_sets::read(self, query, *id),
+            Object::PortMetadata => port_metadata::read(self, query),
             Object::Fixed(Fixed::Mirror | Fixed::Multicast) => stored::read(self.state, query),
             Object::Fixed(Fixed::Device) => device::read(self, query),
             Object::Fixed(kind) => ports::read(self, query, *kind),
@@ -225,6 +158,35 @@ impl Access<'_, '_> {
         Ok(rows.into_iter().filter(has_action).collect())
     }
 
+    /// Returns a counter as a read shows it: the present value, or the one at the last synchronization.
+    fn seen(&mut self, query: &Query<'_>, cell: u64, current: CounterValue) -> CounterValue {
+        if !query.from_hw {
+            return self.state.counter(query.table.id, cell);
+        }
+        self.state.set_counter(query.table.id, cell, current);
+        current
+    }
+
+    /// Synchronizes what reads without `from_hw` show.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED if the table does not have the operation.
+    pub fn operate(&mut self, table: &Table, name: &str) -> P4Result<()> {
+        if !table.operations.iter().any(|known| known == name) {
+            let message = format!("table {}: operation {name:?} is not supported", table.name);
+            return Err(P4Error::unimplemented(message));
+        }
+        match (self.program.object(table), name) {
+            (Object::Counter(id), _) => counters::synchronize(self, table, *id),
+            (Object::Match(target), "SyncCounters") => entries::synchronize(self, table, target),
+            (Object::Match(target), "UpdateHitState") => {
+                entries::update_hit_states(self, table, target)
+            }
+            // Registers and the like are always up to date.
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the number of entries.
     ///
     /// # Errors
@@ -238,6 +200,7 @@ impl Access<'_, '_> {
             key: None,
             handle: None,
             is_default: false,
+            from_hw: false,
             filter: Filter::default(),
         };
         Ok(self.read(&query)?.len())
@@ -246,7 +209,7 @@ impl Access<'_, '_> {
     /// Returns the handle of the entry with a key.
     ///
     /// # Errors
-    /// NOT_FOUND if no entry has the key, UNIMPLEMENTED if the table does not have handles.
+    /// NOT_FOUND if no entry has the key.
     pub fn handle(&mut self, table: &Table, key: &Key) -> P4Result<u32> {
         match self.program.object(table) {
             Object::Match(target) => {
@@ -254,10 +217,7 @@ impl Access<'_, '_> {
                 let handle = self.cx.pipeline.entry(target.id, &key)?.handle;
                 Ok(entries::encode_handle(handle))
             }
-            _ => Err(P4Error::unimplemented(format!(
-                "table {}: its entries do not have handles",
-                table.name
-            ))),
+            _ => handles::of_key(self, table, key),
         }
     }
 }

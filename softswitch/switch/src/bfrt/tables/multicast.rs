@@ -1,161 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet replication: multicast nodes, groups, link aggregation groups and mirror sessions.
-//!
-//! A node makes copies with one replication id on its ports, and on one port of each of its link aggregation groups. A
-//! group consists of nodes; of an ECMP group, it has the first node. The pipeline knows only the resulting replicas.
+//! Packet replication: changes of the tables of multicast and of mirror sessions, and what they mean for the pipeline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use softswitch_pipeline::{CloneSession, Pipeline, Replica, check_replicas};
+use softswitch_pipeline::{CloneSession, Pipeline};
 
+use super::groups_of_nodes::{Engine, Group, leave_groups, place_nodes};
 use super::view::View;
 use super::{Access, Update, mirror, stored};
-use crate::bfrt::data::Data;
-use crate::bfrt::schema::Schema;
-use crate::bfrt::state::State;
-use crate::p4rt::error::{P4Error, P4Result};
+use crate::bfrt::state::Entries;
+use crate::p4rt::entity::Context;
+use crate::p4rt::error::P4Result;
+use crate::proto::bfrt::update::Type;
 
-/// Replicas of groups and sessions.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Replication {
-    /// The replicas of groups.
-    pub groups: BTreeMap<u32, Vec<Replica>>,
-    /// The mirror sessions.
-    pub sessions: BTreeMap<u32, CloneSession>,
+/// The groups and sessions that a change affects.
+#[derive(Debug, Default)]
+struct Affected {
+    groups: BTreeSet<u32>,
+    sessions: BTreeSet<u32>,
 }
 
-/// The tables of multicast.
-struct Engine<'a> {
-    groups: View<'a>,
-    nodes: View<'a>,
-    lags: View<'a>,
-    ecmp: View<'a>,
+fn set_group(pipeline: &mut Pipeline, id: u32, to: Option<&Group>) -> P4Result<()> {
+    match (pipeline.multicast_group(id).is_some(), to) {
+        (false, None) => {}
+        (true, None) => pipeline.delete_multicast_group(id)?,
+        (false, Some(group)) => pipeline.insert_multicast_group(id, group.replicas.clone())?,
+        (true, Some(group)) => pipeline.modify_multicast_group(id, group.replicas.clone())?,
+    }
+    pipeline.set_multicast_tree(id, to.and_then(|group| group.tree.clone()));
+    Ok(())
 }
 
-impl<'a> Engine<'a> {
-    fn new(schema: &'a Schema, state: &'a State) -> Option<Self> {
-        Some(Self {
-            groups: View::of(schema, state, "PreMgid")?,
-            nodes: View::of(schema, state, "PreNode")?,
-            lags: View::of(schema, state, "PreLag")?,
-            ecmp: View::of(schema, state, "PreEcmp")?,
-        })
-    }
-
-    /// Returns the nodes of a group.
-    fn nodes_of(&self, group: &'a Data) -> Vec<u32> {
-        let ecmp = self.groups.numbers(group, "$MULTICAST_ECMP_ID").iter();
-        let ecmp = ecmp.filter_map(|id| {
-            let data = self.ecmp.get(*id)?;
-            self.ecmp.numbers(data, "$MULTICAST_NODE_ID").first()
-        });
-        let nodes = self.groups.numbers(group, "$MULTICAST_NODE_ID").iter();
-        nodes.chain(ecmp).copied().collect()
-    }
-
-    fn replicas(&self, group: &'a Data) -> P4Result<Vec<Replica>> {
-        let mut replicas = Vec::new();
-        for node in self.nodes_of(group) {
-            let data = self.nodes.get(node).ok_or_else(|| {
-                P4Error::invalid(format!("$pre.mgid: multicast node {node} does not exist"))
-            })?;
-            let rid = data.number(self.nodes.table, "$MULTICAST_RID");
-            let instance = u16::try_from(rid.unwrap_or(0)).unwrap_or(0);
-            let lags = self.nodes.numbers(data, "$MULTICAST_LAG_ID").iter();
-            let lags = lags.filter_map(|lag| {
-                let data = self.lags.get(*lag)?;
-                self.lags.numbers(data, "$DEV_PORT").first()
-            });
-            let ports = self.nodes.numbers(data, "$DEV_PORT").iter().chain(lags);
-            replicas.extend(ports.map(|&port| Replica { port, instance }));
-        }
-        Ok(replicas)
-    }
-
-    fn check(&self, group: &'a Data) -> P4Result<()> {
-        for (ids, with) in [
-            ("$MULTICAST_NODE_ID", "$MULTICAST_NODE_L1_XID"),
-            ("$MULTICAST_ECMP_ID", "$MULTICAST_ECMP_L1_XID"),
-        ] {
-            let count = self.groups.numbers(group, ids).len();
-            let valid = format!("{with}_VALID");
-            let valid = group
-                .bools(self.groups.table, &valid)
-                .map_or(0, <[bool]>::len);
-            let xids = self.groups.numbers(group, with).len();
-            if valid != count || xids != count {
-                let message = format!(
-                    "$pre.mgid: {ids} has {count} elements, but {with} has {xids} and {with}_VALID {valid}"
-                );
-                return Err(P4Error::invalid(message));
-            }
-        }
-        Ok(())
+fn set_session(pipeline: &mut Pipeline, id: u32, to: Option<CloneSession>) -> P4Result<()> {
+    match (pipeline.clone_session(id).is_some(), to) {
+        (false, None) => Ok(()),
+        (true, None) => Ok(pipeline.delete_clone_session(id)?),
+        (false, Some(session)) => Ok(pipeline.insert_clone_session(id, session)?),
+        (true, Some(session)) => Ok(pipeline.modify_clone_session(id, session)?),
     }
 }
 
-/// Returns the replicas that the entries demand.
-fn replication(schema: &Schema, state: &State) -> P4Result<Replication> {
-    let mut replication = Replication::default();
-    if let Some(engine) = Engine::new(schema, state) {
-        for (id, data) in engine.groups.iter() {
-            engine.check(data)?;
-            let replicas = engine.replicas(data)?;
-            check_replicas(&format!("multicast group {id}"), &replicas)?;
-            replication.groups.insert(id, replicas);
-        }
+/// Changes a group with an undo step.
+fn change_group(cx: &mut Context<'_>, id: u32, to: Option<&Group>) -> P4Result<()> {
+    let before = cx.pipeline.multicast_group(id).map(|replicas| Group {
+        replicas,
+        tree: cx.pipeline.multicast_tree(id),
+    });
+    if before.as_ref() != to {
+        set_group(cx.pipeline, id, to)?;
+        cx.undo(move |cx| set_group(cx.pipeline, id, before.as_ref()));
     }
-    replication.sessions = mirror::sessions(schema, state, &replication.groups)?;
-    Ok(replication)
+    Ok(())
 }
 
-/// Changes the pipeline from one state to the other.
-fn apply(pipeline: &mut Pipeline, from: &Replication, to: &Replication) -> P4Result<()> {
-    let groups = pipeline.multicast_groups().into_iter();
-    let groups: BTreeSet<u32> = groups.map(|(id, _)| id).collect();
-    for (id, replicas) in &to.groups {
-        match groups.contains(id) {
-            false => pipeline.insert_multicast_group(*id, replicas.clone())?,
-            true if from.groups.get(id) == Some(replicas) => {}
-            true => pipeline.modify_multicast_group(*id, replicas.clone())?,
-        }
-    }
-    for id in from.groups.keys().filter(|id| !to.groups.contains_key(id)) {
-        pipeline.delete_multicast_group(*id)?;
-    }
-    let sessions = pipeline.clone_sessions().into_iter();
-    let sessions: BTreeSet<u32> = sessions.map(|(id, _)| id).collect();
-    for (id, session) in &to.sessions {
-        match sessions.contains(id) {
-            false => pipeline.insert_clone_session(*id, session.clone())?,
-            true if from.sessions.get(id) == Some(session) => {}
-            true => pipeline.modify_clone_session(*id, session.clone())?,
-        }
-    }
-    for id in from
-        .sessions
-        .keys()
-        .filter(|id| !to.sessions.contains_key(id))
-    {
-        pipeline.delete_clone_session(*id)?;
+/// Changes a session with an undo step.
+fn change_session(cx: &mut Context<'_>, id: u32, to: Option<CloneSession>) -> P4Result<()> {
+    let before = cx.pipeline.clone_session(id);
+    if before != to {
+        set_session(cx.pipeline, id, to)?;
+        cx.undo(move |cx| set_session(cx.pipeline, id, before));
     }
     Ok(())
 }
 
 /// Makes a change in the entries and then in the pipeline. A refused change leaves both as they were.
 pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>) -> P4Result<()> {
-    let schema = &access.program.schema;
-    let mut state = access.state.clone();
-    stored::write(&mut state, update)?;
-    let (from, to) = (
-        replication(schema, access.state)?,
-        replication(schema, &state)?,
-    );
-    if let Err(error) = apply(access.cx.pipeline, &from, &to) {
-        apply(access.cx.pipeline, &to, &from)?;
-        return Err(error);
+    let table = update.table;
+    let key = update.key.as_ref();
+    let key = key.map(|key| stored::numbers(table, key)).transpose()?;
+    let places = access.state.ecmp_places.clone();
+    let undone: Entries = match &key {
+        Some(key) => {
+            let entry = access.state.entry(table.id, key).cloned();
+            entry.map(|data| (key.clone(), data)).into_iter().collect()
+        }
+        None => access.state.entries(table.id).cloned().unwrap_or_default(),
+    };
+    let result = stored::write(access.state, update).and_then(|()| apply(access, update, &undone));
+    if result.is_err() {
+        match key {
+            Some(key) => {
+                let before = undone.get(&key).cloned();
+                access.state.set_entry(table.id, key, before);
+            }
+            None => *access.state.entries_mut(table.id) = undone,
+        }
+        access.state.ecmp_places = places;
     }
-    *access.state = state;
-    access.cx.undo(move |cx| apply(cx.pipeline, &to, &from));
-    Ok(())
+    result
+}
+
+/// Changes the pipeline as the entries demand. `before` has the entries that the update changed.
+fn apply(access: &mut Access<'_, '_>, update: &Update<'_>, before: &Entries) -> P4Result<()> {
+    let id = |key: &Vec<u64>| key.first().and_then(|id| u32::try_from(*id).ok());
+    let mut ids: BTreeSet<u32> = before.keys().filter_map(id).collect();
+    if let Some(key) = &update.key {
+        ids.insert(key.u32(update.table, 0)?);
+    }
+    match update.table.kind.as_str() {
+        "PrePrune" => return super::multicast_ports::prune(access, update.table, &ids),
+        "PrePort" => return super::multicast_ports::set_ports(access, update),
+        "PreEcmp" => place_nodes(&access.program.schema, access.state, &ids),
+        _ => {}
+    }
+    let affected = affected(access, update, &ids);
+    if update.operation == Type::Delete && update.table.kind == "PreNode" {
+        leave_groups(&access.program.schema, access.state, &ids);
+    }
+    let plan = plan(access, &affected)?;
+    let undo = access.cx.undo.take();
+    access.cx.undo = Some(vec![]);
+    let mut changed = plan
+        .0
+        .iter()
+        .try_for_each(|(id, group)| change_group(access.cx, *id, group.as_ref()));
+    for (id, session) in plan.1 {
+        changed = changed.and_then(|()| change_session(access.cx, id, session));
+    }
+    let steps = access.cx.undo.take().unwrap_or_default();
+    access.cx.undo = undo;
+    match (&changed, &mut access.cx.undo) {
+        (Err(_), _) => crate::p4rt::entity::undo(steps, access.cx),
+        (Ok(()), Some(all)) => all.extend(steps),
+        (Ok(()), None) => {}
+    }
+    changed
+}
+
+/// Returns the groups and sessions that depend on the entries of a table with these ids.
+fn affected(access: &Access<'_, '_>, update: &Update<'_>, ids: &BTreeSet<u32>) -> Affected {
+    let schema = &access.program.schema;
+    let mut affected = Affected::default();
+    let kind = update.table.kind.as_str();
+    match kind {
+        "MirrorCfg" => affected.sessions = ids.clone(),
+        "PreMgid" => affected.groups = ids.clone(),
+        _ => {
+            let engine = Engine::new(schema, access.state);
+            affected.groups = engine.map_or_else(BTreeSet::new, |e| e.groups_with(kind, ids));
+        }
+    }
+    if kind != "MirrorCfg"
+        && !affected.groups.is_empty()
+        && let Some(view) = View::of(schema, access.state, "MirrorCfg")
+    {
+        let names = |data| mirror::groups(view.table, data);
+        let sessions = view.iter();
+        let sessions =
+            sessions.filter(|(_, data)| names(data).any(|g| affected.groups.contains(&g)));
+        affected.sessions = sessions.map(|(id, _)| id).collect();
+    }
+    affected
+}
+
+/// What the pipeline must have.
+type Plan = (Vec<(u32, Option<Group>)>, Vec<(u32, Option<CloneSession>)>);
+
+fn plan(access: &Access<'_, '_>, affected: &Affected) -> P4Result<Plan> {
+    let (schema, state) = (&access.program.schema, &*access.state);
+    let engine = Engine::new(schema, state);
+    let group = |id: u32| engine.as_ref().map(|e| e.group(id, access.program.chip));
+    let group = |id: u32| group(id).transpose().map(Option::flatten);
+    let groups = affected.groups.iter().map(|&id| Ok((id, group(id)?)));
+    let groups = groups.collect::<P4Result<Vec<_>>>()?;
+    let replicas = |id: u32| Ok(group(id)?.map_or_else(Vec::new, |group| group.replicas));
+    let Some(view) = View::of(schema, state, "MirrorCfg") else {
+        return Ok((groups, vec![]));
+    };
+    let sessions = affected.sessions.iter().map(|&id| {
+        let session = view
+            .get(id)
+            .map(|data| mirror::session(view.table, (id, data), replicas));
+        Ok((id, session.transpose()?.flatten()))
+    });
+    Ok((groups, sessions.collect::<P4Result<_>>()?))
 }

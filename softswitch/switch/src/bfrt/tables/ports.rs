@@ -40,12 +40,14 @@ pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>) -> P4Result<()> {
     let key = update.key.as_ref();
     let key = key.map(|key| stored::numbers(table, key)).transpose()?;
     let enabled = |access: &Access<'_, '_>| {
-        let entries = access.state.entries.get(&table.id)?;
-        entries
-            .get(key.as_ref()?)
-            .map(|data| is_enabled(table, data))
+        let data = access.state.entry(table.id, key.as_ref()?)?;
+        Some(is_enabled(table, data))
     };
     let before = enabled(access);
+    // As in Tofino's drivers, the deletion of a port that does not exist succeeds.
+    if update.operation == Type::Delete && key.is_some() && before.is_none() {
+        return Ok(());
+    }
     stored::write(access.state, update)?;
     let after = enabled(access);
     if let (Some(before), Some(after), Some(key)) = (before, after, &key)

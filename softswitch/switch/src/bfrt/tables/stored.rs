@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables whose entries the pipeline does not store as clients wrote them.
 
+use std::collections::BTreeSet;
+
 use softswitch_pipeline::Value;
 
 use super::{Query, Row, Update};
@@ -53,7 +55,7 @@ fn missing(update: &Update<'_>) -> P4Error {
 /// NOT_FOUND or ALREADY_EXISTS; INVALID_ARGUMENT if a mandatory field is absent.
 pub fn write(state: &mut State, update: &Update<'_>) -> P4Result<()> {
     let table = update.table;
-    let entries = state.entries.entry(table.id).or_default();
+    let entries = state.entries_mut(table.id);
     let Some(key) = &update.key else {
         if update.operation != Type::Delete {
             return Err(update.invalid("missing key"));
@@ -62,7 +64,8 @@ pub fn write(state: &mut State, update: &Update<'_>) -> P4Result<()> {
         return Ok(());
     };
     let key = numbers(table, key)?;
-    match update.operation {
+    let exists = entries.contains_key(&key);
+    match preset_operation(&table.kind, exists, update.operation) {
         Type::Insert => {
             if entries.contains_key(&key) {
                 let name = &table.name;
@@ -88,6 +91,7 @@ pub fn write(state: &mut State, update: &Update<'_>) -> P4Result<()> {
             let data = entries.get_mut(&key).ok_or_else(|| missing(update))?;
             increment(update, data);
         }
+        Type::Delete if !exists && is_preset(&table.kind) => {}
         Type::Delete => {
             entries.remove(&key).ok_or_else(|| missing(update))?;
         }
@@ -121,12 +125,29 @@ fn increment(update: &Update<'_>, data: &mut Data) {
         }
     }
     for (leader, positions) in removed {
-        let at = update.table.data.iter().position(|f| f.id == leader);
-        let fields = update.table.data.iter().skip(at.unwrap_or(0));
-        let followers = fields.skip(1).take_while(|f| is_follower(f)).map(|f| f.id);
-        for id in std::iter::once(leader).chain(followers) {
-            remove(data.values.get_mut(&id), &positions);
-        }
+        remove_all(update.table, data, leader, &positions);
+    }
+}
+
+/// Removes the positions of a list, and of the lists that belong to it.
+fn remove_all(table: &Table, data: &mut Data, leader: u32, positions: &[usize]) {
+    let at = table.data.iter().position(|f| f.id == leader);
+    let fields = table.data.iter().skip(at.unwrap_or(0));
+    let followers = fields.skip(1).take_while(|f| is_follower(f)).map(|f| f.id);
+    for id in std::iter::once(leader).chain(followers) {
+        remove(data.values.get_mut(&id), positions);
+    }
+}
+
+/// Removes elements of a list, and what belongs to them.
+pub fn remove_elements(table: &Table, data: &mut Data, list: &str, elements: &BTreeSet<u32>) {
+    let present = data.numbers(table, list).unwrap_or_default();
+    let gone = (0..present.len()).filter(|at| elements.contains(&present[*at]));
+    let gone: Vec<usize> = gone.collect();
+    if let Some(id) = table.field_id(list)
+        && !gone.is_empty()
+    {
+        remove_all(table, data, id, &gone);
     }
 }
 
@@ -155,18 +176,44 @@ fn remove(list: Option<&mut FieldValue>, positions: &[usize]) {
 /// NOT_FOUND if there is no entry with the key.
 pub fn read(state: &State, query: &Query<'_>) -> P4Result<Vec<Row>> {
     let none = Entries::new();
-    let entries = state.entries.get(&query.table.id).unwrap_or(&none);
+    let entries = state.entries(query.table.id).unwrap_or(&none);
     let row = |key: &[u64], data: &Data| Row {
         key: Some(Key::exact(key.iter().copied())),
         data: data.clone(),
     };
+    // Tables whose entries all exist show those that were not written with their defaults.
+    let mut preset = Data::default();
+    let is_numbered = matches!(query.table.kind.as_str(), "PreLag" | "PrePrune");
+    if is_preset(&query.table.kind) {
+        complete(query.table, &mut preset);
+    }
     let Some(key) = &query.key else {
+        if is_numbered {
+            let all = (0..query.table.size).map(|number| vec![number]);
+            let all = all.map(|key| row(&key, entries.get(&key).unwrap_or(&preset)));
+            return Ok(all.collect());
+        }
         return Ok(entries.iter().map(|(key, data)| row(key, data)).collect());
     };
     let key = numbers(query.table, key)?;
-    let data = entries.get(&key).ok_or_else(|| {
+    let preset = is_preset(&query.table.kind).then_some(&preset);
+    let data = entries.get(&key).or(preset).ok_or_else(|| {
         let name = &query.table.name;
         P4Error::not_found(format!("table {name}: the entry does not exist"))
     })?;
     Ok(vec![row(&key, data)])
+}
+
+/// Returns true for a table whose entries all exist from the start, so that insertions modify them.
+fn is_preset(kind: &str) -> bool {
+    matches!(kind, "PreLag" | "PrePrune" | "PrePort")
+}
+
+/// Returns the operation of an update on the entry of such a table.
+fn preset_operation(kind: &str, exists: bool, operation: Type) -> Type {
+    match (is_preset(kind), operation) {
+        (true, Type::Insert | Type::Modify) if exists => Type::Modify,
+        (true, Type::Insert | Type::Modify) => Type::Insert,
+        _ => operation,
+    }
 }

@@ -16,7 +16,7 @@ impl<'a> View<'a> {
     /// Returns the entries of the table of a kind.
     pub fn of(schema: &'a Schema, state: &'a State, kind: &str) -> Option<Self> {
         let table = schema.tables.values().find(|t| t.kind == kind)?;
-        let entries = state.entries.get(&table.id);
+        let entries = state.entries(table.id);
         Some(Self { table, entries })
     }
 

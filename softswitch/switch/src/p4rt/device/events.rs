@@ -108,6 +108,9 @@ impl Device {
             return;
         };
         let now = self.dataplane.now();
+        if let Some(listener) = &self.listener {
+            listener.revive(deployment.pipeline());
+        }
         let idle = deployment.pipeline().lock().poll_idle(now);
         if idle.is_empty() {
             return;

@@ -14,4 +14,7 @@ pub trait EventListener: Debug + Send + Sync {
 
     /// Handles the idle entries of a pipeline. The pipeline reports an entry again after each further time-out.
     fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry]);
+
+    /// Looks whether entries that were reported as idle have been hit since.
+    fn revive(&self, pipeline: &SharedPipeline);
 }

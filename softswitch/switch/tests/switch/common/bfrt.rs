@@ -132,6 +132,7 @@ impl Client {
                 enable_learn_notifications: true,
                 enable_idletimeout_notifications: true,
                 enable_port_status_change_notifications: true,
+                enable_entry_active_notifications: true,
                 ..Default::default()
             }),
             ..Default::default()

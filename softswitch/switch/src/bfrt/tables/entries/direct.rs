@@ -6,12 +6,14 @@ use softswitch_pipeline::{
     Pipeline, StateError, Value,
 };
 
+use crate::bfrt::chip::Chip;
 use crate::bfrt::data::{Data, FieldValue};
 use crate::bfrt::link::MatchTable;
 use crate::bfrt::schema::{Table, Type};
 use crate::bfrt::tables::Update;
 use crate::bfrt::{filters, rates};
 use crate::p4rt::error::P4Result;
+use crate::proto::bfrt::update::Type as UpdateType;
 
 /// The direct resources in an update.
 pub struct Direct {
@@ -62,13 +64,15 @@ impl Direct {
         update: &Update<'_>,
         target: &MatchTable,
         meter: Option<MeterConfig>,
+        chip: Chip,
     ) -> P4Result<Self> {
         let (table, data) = (update.table, &update.data);
         let has_counter = table
             .data
             .iter()
             .any(|f| f.name.starts_with("$COUNTER_SPEC"));
-        let zero = (update.resets_counters && has_counter).then(CounterValue::default);
+        let is_new = update.operation == UpdateType::Insert;
+        let zero = (has_counter && (update.resets_counters || is_new)).then(CounterValue::default);
         let registers = target.registers.iter().filter_map(|(field, register)| {
             let value = data.values.get(field).and_then(decode_register)?;
             Some((*register, value))
@@ -76,10 +80,15 @@ impl Direct {
         let filter = filters::decode(table, data)?;
         Ok(Self {
             counter: decode_counter(table, data).or(zero),
-            meter: rates::decode(table, data, meter)?,
+            meter: rates::decode(table, data, meter, chip)?,
             registers: registers.collect(),
             filter: target.filter.zip(filter),
         })
+    }
+
+    /// Returns true if the counter changes.
+    pub fn sets_counter(&self) -> bool {
+        self.counter.is_some()
     }
 
     /// Sets the resources of an entry; without a key, of the default entry, which has neither registers nor filters.
@@ -112,11 +121,11 @@ impl Direct {
 pub fn encode(
     table: &Table,
     data: &mut Data,
-    counter: Option<CounterValue>,
-    meter: Option<MeterConfig>,
+    counter: CounterValue,
+    (meter, chip): (Option<MeterConfig>, Chip),
 ) {
-    encode_counter(table, data, counter.unwrap_or_default());
-    rates::encode(table, data, meter);
+    encode_counter(table, data, counter);
+    rates::encode(table, data, meter, chip);
 }
 
 /// Adds the registers and the filter to the data of an entry.
