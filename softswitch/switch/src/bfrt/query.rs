@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use softswitch_pipeline::Nanos;
+use softswitch_pipeline::{Nanos, PipeSet};
 
-use super::data::Filter;
+use super::data::{Data, Filter};
 use super::key::Key;
 use super::program::Program;
 use super::schema::{Schema, Table, is_called};
 use super::tables::{Access, Ports, Query, Row, attributes};
-use super::target::{PIPES, whole_device};
+use super::target::{ALL_PIPES, whole_device};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::entity::Entity as Kind;
 use crate::proto::bfrt::object_id::table_object::Names;
@@ -71,7 +71,8 @@ fn answer(
         }
         Kind::TableUsage(usage) => {
             let table = schema.table(usage.table_id)?;
-            let count = access.usage(table)?;
+            let pipes = access.pipes(table, pipe).unwrap_or(PipeSet::ALL);
+            let count = access.on_pipes(pipes, |access| access.usage(table))?;
             Kind::TableUsage(TableUsage {
                 table_id: table.id,
                 usage: u32::try_from(count).unwrap_or(u32::MAX),
@@ -92,7 +93,9 @@ fn answer(
                 let message = format!("table {}: missing key", table.name);
                 return Err(P4Error::invalid(message));
             };
-            let handle = access.handle(table, &Key::decode(table, key)?)?;
+            let key = Key::decode(table, key)?;
+            let pipes = access.pipes(table, pipe)?;
+            let handle = access.on_pipes(pipes, |access| access.handle(table, &key))?;
             Kind::Handle(HandleId {
                 table_id: table.id,
                 value: Some(handle_id::Value::HandleId(handle)),
@@ -128,26 +131,25 @@ fn read_entries(
     let flags = entry.table_flags.unwrap_or_default();
     let old_flags = entry.table_read_flag.unwrap_or_default();
     let pipe = entry.entry_tgt.map_or(pipe, |target| target.pipe_id);
-    if !flags.from_hw && !old_flags.from_hw {
-        let checked = access.check_pipe(table, pipe);
-        let is_keyed = query.key.is_some();
-        checked.map_err(|e| {
-            if is_keyed {
-                P4Error::not_found(e.message)
-            } else {
-                e
-            }
-        })?;
-    }
+    let pipes = match access.pipes(table, pipe) {
+        Ok(pipes) => pipes,
+        // Each pipe of the chip can be read, and handles are the same in all pipes.
+        Err(_) if (flags.from_hw || old_flags.from_hw) && pipe < access.cx.pipeline.pipes() => {
+            PipeSet::one(pipe)
+        }
+        Err(_) if query.handle.is_some() && pipe == ALL_PIPES => PipeSet::ALL,
+        Err(e) if query.key.is_some() => return Err(P4Error::not_found(e.message)),
+        Err(e) => return Err(e),
+    };
     let keys_only = flags.key_only || old_flags.key_only;
-    let rows = access.read(&query)?;
+    let rows = access.read_on_pipes(&query, pipes)?;
     out.extend(rows.into_iter().map(|row| encode(&query, row, keys_only)));
     Ok(())
 }
 
-fn encode(query: &Query<'_>, row: Row, keys_only: bool) -> Entity {
+fn encode(query: &Query<'_>, (row, others): (Row, Vec<Data>), keys_only: bool) -> Entity {
     let table = query.table;
-    let data = || row.data.encode(table, &query.filter, PIPES as usize);
+    let data = || row.data.encode(table, &query.filter, &others);
     wrap(Kind::TableEntry(TableEntry {
         table_id: table.id,
         data: (!keys_only).then(data),

@@ -6,6 +6,7 @@ mod common;
 mod arbitration;
 mod batches;
 mod bfrt;
+mod bfrt_pipes;
 mod config;
 mod constraints;
 mod coverage;
