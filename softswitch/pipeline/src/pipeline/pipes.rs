@@ -70,6 +70,18 @@ impl Pipeline {
     /// # Errors
     /// If the switch has none of these pipes.
     pub fn on_pipes<T>(&mut self, pipes: PipeSet, f: impl FnOnce(&mut Self) -> T) -> Result<T> {
+        let outer = self.restrict(pipes)?;
+        let result = f(self);
+        self.scope = outer;
+        Ok(result)
+    }
+
+    /// Makes reads and writes concern some pipes only, until the next call, and returns the pipes that they concerned
+    /// before. Prefer [`on_pipes`](Self::on_pipes), which ends by itself.
+    ///
+    /// # Errors
+    /// If the switch has none of these pipes.
+    pub fn restrict(&mut self, pipes: PipeSet) -> Result<PipeSet> {
         let scope = pipes.and((0..self.pipes()).collect());
         if scope.is_empty() {
             return Err(StateError::Invalid {
@@ -77,10 +89,7 @@ impl Pipeline {
                 reason: format!("it does not exist: use 0 to {}", self.pipes() - 1),
             });
         }
-        let outer = std::mem::replace(&mut self.scope, scope);
-        let result = f(self);
-        self.scope = outer;
-        Ok(result)
+        Ok(std::mem::replace(&mut self.scope, scope))
     }
 
     /// Returns the pipes that run an object of the program, by its name. Pipes with other pipelines ignore it.

@@ -106,8 +106,8 @@ fn undo(cx: &mut Context<'_>) {
 fn apply(access: &mut Access<'_, '_>, update: Decoded<'_>) -> P4Result<Done> {
     match update {
         Decoded::Entry(update, pipe) => {
-            access.check_pipe(update.table, pipe)?;
-            access.write(&update)
+            let pipes = access.pipes(update.table, pipe)?;
+            access.on_pipes(pipes, |access| access.write(&update))
         }
         Decoded::Attribute(table, attribute) => {
             attributes::write(access, table, attribute).map(|()| Done::Made)

@@ -137,8 +137,8 @@ impl Data {
         }
     }
 
-    /// Encodes data. `pipes` is the number of values of a register field.
-    pub fn encode(&self, table: &Table, filter: &Filter, pipes: usize) -> TableData {
+    /// Encodes data. `others` are the same entry in other pipes, from which further values of registers come.
+    pub fn encode(&self, table: &Table, filter: &Filter, others: &[Data]) -> TableData {
         let action = table.action(self.action);
         let mut fields = Vec::new();
         for (id, value) in &self.values {
@@ -148,8 +148,11 @@ impl Data {
             if !filter.takes(field.id) {
                 continue;
             }
-            let copies = if field.is_register { pipes } else { 1 };
-            fields.extend((0..copies).map(|_| encode(field, value)));
+            fields.push(encode(field, value));
+            if field.is_register {
+                let others = others.iter().filter_map(|data| data.values.get(id));
+                fields.extend(others.map(|value| encode(field, value)));
+            }
         }
         TableData {
             action_id: self.action,

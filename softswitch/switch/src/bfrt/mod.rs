@@ -15,6 +15,7 @@ mod fixed;
 pub mod hub;
 mod key;
 mod link;
+mod pipes;
 mod program;
 mod query;
 mod rates;
@@ -54,9 +55,9 @@ pub struct Config {
 
 impl Config {
     /// Returns the config of the initial program, if it has a schema.
-    fn initial(&self, json: &str) -> Option<ForwardingPipelineConfig> {
+    fn initial(&self, json: &str, pipes: u32) -> Option<ForwardingPipelineConfig> {
         let (path, schema) = self.program.as_ref().zip(self.schema.as_ref())?;
-        Some(initial_config(path, json, schema.clone()))
+        Some(initial_config(path, json, schema.clone(), pipes))
     }
 }
 
@@ -84,7 +85,7 @@ impl Bfrt {
     /// # Errors
     /// If the schema is invalid.
     pub fn start(&self, config: &Config, program: LoadedProgram) -> anyhow::Result<()> {
-        let checked = config.initial(&program.json);
+        let checked = config.initial(&program.json, self.device.pipes());
         let checked = checked.map(|config| Checked::new(config, &program));
         let checked = checked.transpose().context("--bfrt-schema")?;
         let deployment = Arc::new(self.device.deployment_of(program));

@@ -12,7 +12,6 @@ use super::fixed;
 use super::link::{Object, Objects};
 use super::schema::{Schema, Table};
 use super::state::State;
-use super::target::PIPES;
 use crate::p4rt::deployment::{Deployment, LoadedProgram};
 use crate::p4rt::error::P4Result;
 use crate::proto::bfrt::forwarding_pipeline_config::Profile;
@@ -90,7 +89,12 @@ impl Checked {
 }
 
 /// Returns the config of an initial program, which has the name of its file.
-pub fn initial_config(path: &Path, json: &str, schema: Vec<u8>) -> ForwardingPipelineConfig {
+pub fn initial_config(
+    path: &Path,
+    json: &str,
+    schema: Vec<u8>,
+    pipes: u32,
+) -> ForwardingPipelineConfig {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     ForwardingPipelineConfig {
         p4_name: name.into_owned(),
@@ -99,7 +103,7 @@ pub fn initial_config(path: &Path, json: &str, schema: Vec<u8>) -> ForwardingPip
             profile_name: PROFILE.into(),
             context: vec![],
             binary: json.into(),
-            pipe_scope: (0..PIPES).collect(),
+            pipe_scope: (0..pipes).collect(),
         }],
     }
 }

@@ -3,15 +3,15 @@
 
 use std::time::Instant;
 
-use softswitch_pipeline::Nanos;
+use softswitch_pipeline::{Nanos, PipeSet};
 
-use super::data::Filter;
+use super::data::{Data, Filter};
 use super::key::Key;
 use super::link::Object;
 use super::program::Program;
 use super::schema::{Schema, Table, is_called};
 use super::tables::{Access, Ports, Query, Row, attributes};
-use super::target::{PIPES, whole_device};
+use super::target::{ALL_PIPES, whole_device};
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::entity::Entity as Kind;
 use crate::proto::bfrt::object_id::table_object::Names;
@@ -72,7 +72,8 @@ fn answer(
         }
         Kind::TableUsage(usage) => {
             let table = schema.table(usage.table_id)?;
-            let count = access.usage(table)?;
+            let pipes = access.pipes(table, target.pipe_id).unwrap_or(PipeSet::ALL);
+            let count = access.on_pipes(pipes, |access| access.usage(table))?;
             Kind::TableUsage(TableUsage {
                 table_id: table.id,
                 usage: u32::try_from(count).unwrap_or(u32::MAX),
@@ -93,7 +94,9 @@ fn answer(
                 let message = format!("table {}: missing key", table.name);
                 return Err(P4Error::invalid(message));
             };
-            let handle = access.handle(table, &Key::decode(table, key)?)?;
+            let key = Key::decode(table, key)?;
+            let pipes = access.pipes(table, target.pipe_id)?;
+            let handle = access.on_pipes(pipes, |access| access.handle(table, &key))?;
             Kind::Handle(HandleId {
                 table_id: table.id,
                 value: Some(handle_id::Value::HandleId(handle)),
@@ -130,19 +133,17 @@ fn read_entries(
         filter: Filter::decode(table, entry.data.as_ref())?,
     };
     let target = entry.entry_tgt.unwrap_or(target);
-    if !query.from_hw {
-        let checked = access.check_pipe(table, target.pipe_id);
-        let is_keyed = query.key.is_some();
-        checked.map_err(|e| {
-            if is_keyed {
-                P4Error::not_found(e.message)
-            } else {
-                e
-            }
-        })?;
-    }
+    let pipe = target.pipe_id;
+    let pipes = match access.pipes(table, pipe) {
+        Ok(pipes) => pipes,
+        // Each pipe of the chip can be read, and handles are the same in all pipes.
+        Err(_) if query.from_hw && pipe < access.cx.pipeline.pipes() => PipeSet::one(pipe),
+        Err(_) if query.handle.is_some() && pipe == ALL_PIPES => PipeSet::ALL,
+        Err(e) if query.key.is_some() => return Err(P4Error::not_found(e.message)),
+        Err(e) => return Err(e),
+    };
     let keys_only = flags.key_only || old_flags.key_only;
-    let rows = access.read(&query)?;
+    let rows = access.read_on_pipes(&query, pipes)?;
     let target = match access.program.object(table) {
         Object::Match(_) => whole_device(),
         _ => target,
@@ -152,10 +153,14 @@ fn read_entries(
     Ok(())
 }
 
-/// Encodes an entry. With a target, the key and the target are wanted only.
-fn encode(query: &Query<'_>, row: Row, target: Option<TargetDevice>) -> Entity {
+/// Encodes an entry, of which other pipes have the values `others`. With a target, the key and the target are wanted only.
+fn encode(
+    query: &Query<'_>,
+    (row, others): (Row, Vec<Data>),
+    target: Option<TargetDevice>,
+) -> Entity {
     let table = query.table;
-    let data = || row.data.encode(table, &query.filter, PIPES as usize);
+    let data = || row.data.encode(table, &query.filter, &others);
     wrap(Kind::TableEntry(TableEntry {
         table_id: table.id,
         data: target.is_none().then(data),

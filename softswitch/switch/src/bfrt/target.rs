@@ -3,9 +3,6 @@
 
 use crate::proto::bfrt::TargetDevice;
 
-/// Number of pipes of the device.
-pub const PIPES: u32 = 1;
-
 /// All pipes of a target.
 pub const ALL_PIPES: u32 = 0xffff;
 

@@ -126,6 +126,11 @@ impl Device {
         configs.committed.clone().or_else(|| configs.bare.clone())
     }
 
+    /// Returns the number of pipes for programs for Tofino.
+    pub fn pipes(&self) -> u32 {
+        self.target.options.pipes
+    }
+
     /// Checks that the device has the pipes that a program needs.
     ///
     /// # Errors

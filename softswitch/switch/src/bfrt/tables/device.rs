@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of the device, which has one pipe.
+//! The configuration of the device.
 
 use super::{Access, Query, Row, Update, stored};
 use crate::bfrt::data::{Data, FieldValue};
-use crate::bfrt::target::PIPES;
 use crate::p4rt::error::P4Result;
 use crate::proto::bfrt::update::Type;
 
@@ -44,10 +43,11 @@ pub fn read(access: &mut Access<'_, '_>, query: &Query<'_>) -> P4Result<Vec<Row>
     let mut data: Data = stored.unwrap_or_default();
     stored::complete(table, &mut data);
     data.set(table, "sku", sku);
-    data.set(table, "num_pipes", PIPES);
+    let pipes = access.cx.pipeline.pipes();
+    data.set(table, "num_pipes", pipes);
     data.set(table, "num_stages", stages as u32);
-    data.set(table, "num_max_ports", PORTS);
-    data.set(table, "num_front_ports", PORTS / 4);
+    data.set(table, "num_max_ports", PORTS * pipes);
+    data.set(table, "num_front_ports", PORTS * pipes / 4);
     data.set(table, "pcie_cpu_port", cpu);
     let attached = access.ports.control.list();
     let mut external: Vec<u32> = attached.iter().map(|port| port.number).collect();
@@ -55,7 +55,7 @@ pub fn read(access: &mut Access<'_, '_>, query: &Query<'_>) -> P4Result<Vec<Row>
     data.set(table, "external_port_list", FieldValue::Numbers(external));
     let recirculation = match recirculation {
         0 => vec![],
-        port => vec![port],
+        port => (0..pipes).map(|pipe| PORTS * pipe + port).collect(),
     };
     data.set(
         table,

@@ -31,7 +31,6 @@ use super::link::{Fixed, Object};
 use super::program::Program;
 use super::schema::Table;
 use super::state::State;
-use super::target::{ALL_PIPES, PIPES};
 use crate::p4rt::entity::Context;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::PortStatusChgNotification;
@@ -55,25 +54,6 @@ pub struct Access<'a, 'b> {
 }
 
 impl Access<'_, '_> {
-    /// Checks the pipe of an update, or of a read of the control plane's own state. A pipe can be named only if the table's
-    /// entries differ between pipes.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if the pipe does not exist, or the table does not have entries of its own in each pipe.
-    pub fn check_pipe(&self, table: &Table, pipe: u32) -> P4Result<()> {
-        let object = self.program.object(table);
-        if pipe == ALL_PIPES || !matches!(object, Object::Match(_) | Object::Groups(_)) {
-            return Ok(());
-        }
-        let is_symmetric = attributes::is_symmetric(self.state, table.id);
-        if pipe < PIPES && !is_symmetric {
-            return Ok(());
-        }
-        let name = &table.name;
-        let message = format!("table {name}: its entries are the same in all pipes: use all pipes");
-        Err(P4Error::invalid(message))
-    }
-
     /// Makes a change.
     ///
     /// # Errors

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The pipes that requests name.
+
+use softswitch_pipeline::PipeSet;
+
+use super::data::Data;
+use super::link::Object;
+use super::schema::Table;
+use super::state::State;
+use super::tables::{Access, Query, Row};
+use super::target::ALL_PIPES;
+use crate::p4rt::entity::Op;
+use crate::p4rt::error::{P4Error, P4Result};
+use crate::proto::bfrt::mode::{PredefinedMode, Scope};
+use crate::proto::bfrt::table_attribute::Attribute;
+
+/// Bits of a scope in the attribute of a table. Each byte is a set of pipes with the same entries.
+const SCOPE_BITS: u32 = 8;
+
+/// Returns the scope of a table's entries, if it is not all pipes.
+fn table_scope(state: &State, table: &Table) -> Option<Scope> {
+    let attribute = state.attributes.get(&(table.id, "EntryScope"));
+    let Some(Attribute::EntryScope(scope)) = attribute else {
+        return None;
+    };
+    let scope = scope.pipe_scope?.scope?;
+    (scope != Scope::Predef(PredefinedMode::All.into())).then_some(scope)
+}
+
+/// Returns the pipes with the same entries as a pipe.
+fn same_entries(scope: Scope, pipe: u32) -> PipeSet {
+    let Scope::UserDefined(scopes) = scope else {
+        return PipeSet::one(pipe);
+    };
+    let scopes = scopes.to_le_bytes().map(|scope| {
+        let contains = |pipe: &u32| scope >> pipe & 1 == 1;
+        (0..SCOPE_BITS).filter(contains).collect::<PipeSet>()
+    });
+    let found = scopes.into_iter().find(|scope| scope.contains(pipe));
+    found.unwrap_or(PipeSet::one(pipe))
+}
+
+impl Access<'_, '_> {
+    /// Returns the pipes of a request. Requests for a match-action table name all pipes if its entries are the same in all
+    /// pipes, and otherwise one pipe.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the pipe does not exist, or the table's entries do not belong to this pipe, or to all pipes.
+    pub fn pipes(&self, table: &Table, pipe: u32) -> P4Result<PipeSet> {
+        let (name, scope) = (&table.name, table_scope(self.state, table));
+        let has_entries = matches!(self.program.object(table), Object::Match(_));
+        if pipe == ALL_PIPES {
+            return match scope {
+                Some(_) if has_entries => Err(P4Error::invalid(format!(
+                    "table {name}: its entries differ between pipes: use one pipe"
+                ))),
+                _ => Ok(PipeSet::ALL),
+            };
+        }
+        let count = self.cx.pipeline.pipes();
+        if pipe >= count {
+            let message = format!("table {name}: unknown pipe {pipe}: the device has {count}");
+            return Err(P4Error::invalid(message));
+        }
+        match scope {
+            Some(scope) => Ok(same_entries(scope, pipe)),
+            None if !has_entries => Ok(PipeSet::one(pipe)),
+            None => Err(P4Error::invalid(format!(
+                "table {name}: its entries are the same in all pipes: use all pipes"
+            ))),
+        }
+    }
+
+    /// Calls `f`, which reads and writes only in some pipes. Steps that undo its changes do so in the same pipes.
+    ///
+    /// # Errors
+    /// The error of `f`, or INVALID_ARGUMENT if the device has none of the pipes.
+    pub fn on_pipes<T>(
+        &mut self,
+        pipes: PipeSet,
+        f: impl FnOnce(&mut Self) -> P4Result<T>,
+    ) -> P4Result<T> {
+        let outer = self.cx.pipeline.restrict(pipes)?;
+        let known = self.cx.undo.as_ref().map_or(0, Vec::len);
+        let result = f(self);
+        self.cx.pipeline.restrict(outer)?;
+        if let Some(steps) = &mut self.cx.undo {
+            let new = steps.split_off(known);
+            steps.extend(new.into_iter().map(|step| in_pipes(pipes, step)));
+        }
+        result
+    }
+
+    /// Reads entries in some pipes. With each comes its data in the other pipes, for the registers, which have a value in
+    /// each pipe.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_on_pipes(
+        &mut self,
+        query: &Query<'_>,
+        pipes: PipeSet,
+    ) -> P4Result<Vec<(Row, Vec<Data>)>> {
+        let rows = self.on_pipes(pipes, |access| access.read(query))?;
+        let mut rows: Vec<_> = rows.into_iter().map(|row| (row, vec![])).collect();
+        if query.table.data.iter().any(|field| field.is_register) {
+            let pipes = pipes.and(self.cx.pipeline.pipes_of(&query.table.name));
+            for pipe in pipes.iter().skip(1) {
+                let others = self.on_pipes(PipeSet::one(pipe), |access| access.read(query))?;
+                for ((_, values), other) in rows.iter_mut().zip(others) {
+                    values.push(other.data);
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Returns a step that runs in some pipes.
+fn in_pipes(pipes: PipeSet, step: Op) -> Op {
+    Box::new(move |cx| {
+        let outer = cx.pipeline.restrict(pipes)?;
+        let result = step(cx);
+        cx.pipeline.restrict(outer)?;
+        result
+    })
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//! BfRuntime with several pipes: entries, registers and counters of a pipe.
+
+use std::path::PathBuf;
+
+use softswitch::address::Address;
+use softswitch::bfrt::Config;
+use softswitch::p4rt::deployment::LoadedProgram;
+use softswitch::proto::bfrt::entity::Entity as Kind;
+use softswitch::proto::bfrt::mode::{PredefinedMode, Scope};
+use softswitch::proto::bfrt::table_attribute::Attribute;
+use softswitch::proto::bfrt::update::Type;
+use softswitch::proto::bfrt::write_request::Atomicity;
+use softswitch::proto::bfrt::{self as proto};
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
+use softswitch_pipeline::Options;
+use tonic::Code;
+
+use crate::common::TestSwitch;
+use crate::common::bfrt::Match::Exact;
+use crate::common::bfrt::{Client, number, target, value};
+
+const TAGS: &str = "Ingress.tags";
+const ARRIVALS: &str = "Ingress.arrivals";
+const FIELD: &str = "Ingress.arrivals.f1";
+const PORTS: [u16; 2] = [1, 128 + 7];
+
+/// Compiles a program for TNA: its JSON and its schema.
+fn compiled() -> (String, Vec<u8>) {
+    let text = include_str!("../../../pipeline/tests/programs/tofino_pipes.p4").to_owned();
+    let options = softswitch_p4c::Options {
+        bfrt: true,
+        ..Default::default()
+    };
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let output = softswitch_p4c::compile("tofino_pipes.p4", text, &options, &sources, &diags);
+    let output = output.unwrap();
+    let schema = output.bfrt.unwrap().to_string();
+    (output.json.unwrap().to_string(), schema.into_bytes())
+}
+
+/// Starts a switch with a port in each of two pipes.
+async fn connected() -> (TestSwitch, Client) {
+    let (json, schema) = compiled();
+    let switch = TestSwitch::start_with(2, &[], |mut config| {
+        for (port, number) in config.ports.iter_mut().zip(PORTS) {
+            port.number = number.into();
+        }
+        softswitch::switch::Config {
+            program: Some(LoadedProgram::load(json).unwrap()),
+            options: Options {
+                pipes: 2,
+                ..config.options
+            },
+            bfrt: Some(Config {
+                address: Address::Tcp("127.0.0.1:0".into()),
+                program: Some(PathBuf::from("tofino_pipes.json")),
+                schema: Some(schema),
+            }),
+            ..config
+        }
+    })
+    .await;
+    let client = Client::connect(&switch.switch, 0, "tofino_pipes").await;
+    (switch, client)
+}
+
+/// Sends a packet that returns to its port, and returns its tag and the register's value.
+fn visit(switch: &TestSwitch, pipe: usize) -> (u16, u16) {
+    let mut frame = [0; 64];
+    frame[1] = 3;
+    frame[2..4].copy_from_slice(&PORTS[pipe].to_be_bytes());
+    switch.wires[pipe].send(&frame);
+    let frame = switch.wires[pipe].receive();
+    let word = |i: usize| u16::from_be_bytes([frame[2 * i], frame[2 * i + 1]]);
+    (word(4), word(5))
+}
+
+fn in_pipe(pipe_id: u32, entry: proto::TableEntry) -> proto::TableEntry {
+    let entry_tgt = Some(proto::TargetDevice {
+        pipe_id,
+        ..target()
+    });
+    proto::TableEntry { entry_tgt, ..entry }
+}
+
+/// An entry that sets a tag.
+fn tag(client: &Client, value: u64) -> proto::TableEntry {
+    let data = vec![("tag", number(value))];
+    client.entry(TAGS, &[("key", Exact(3))], "set_tag", data)
+}
+
+fn cell(client: &Client, data: Option<u64>) -> proto::TableEntry {
+    let data = data.map(|value| (FIELD, number(value)));
+    let key = [("$REGISTER_INDEX", Exact(1))];
+    client.entry(ARRIVALS, &key, "", data.into_iter().collect())
+}
+
+/// The values of a register in the pipes of a target.
+async fn arrivals(client: &mut Client, pipe: u32) -> Vec<u64> {
+    let cell = in_pipe(pipe, cell(client, None));
+    let rows = client.read(ARRIVALS, cell).await.unwrap();
+    rows[0]
+        .fields
+        .iter()
+        .map(|(_, field)| value(field))
+        .collect()
+}
+
+async fn set_scope(client: &mut Client, scope: Scope) {
+    let mode = proto::Mode {
+        scope: Some(scope),
+        args: 0,
+    };
+    let attribute = proto::TableAttribute {
+        table_id: tag(client, 0).table_id,
+        attribute: Some(Attribute::EntryScope(proto::EntryScope {
+            pipe_scope: Some(mode),
+            ..Default::default()
+        })),
+    };
+    let request = proto::WriteRequest {
+        target: Some(target()),
+        updates: vec![proto::Update {
+            r#type: Type::Insert.into(),
+            entity: Some(proto::Entity {
+                entity: Some(Kind::TableAttribute(attribute)),
+            }),
+        }],
+        ..Default::default()
+    };
+    client.rpc.write(request).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registers_have_a_value_in_each_pipe() {
+    let (switch, mut client) = connected().await;
+    visit(&switch, 0);
+    visit(&switch, 1);
+    assert_eq!(visit(&switch, 1), (0, 2));
+    assert_eq!(arrivals(&mut client, 0xffff).await, [1, 2]);
+    assert_eq!(arrivals(&mut client, 1).await, [2]);
+    let everywhere = cell(&client, Some(10));
+    client.write(Type::Modify, everywhere).await.unwrap();
+    let second = in_pipe(1, cell(&client, Some(20)));
+    client.write(Type::Modify, second).await.unwrap();
+    assert_eq!(arrivals(&mut client, 0xffff).await, [10, 20]);
+    assert_eq!((visit(&switch, 0), visit(&switch, 1)), ((0, 11), (0, 21)));
+    let missing = in_pipe(2, cell(&client, Some(1)));
+    let written = client.write(Type::Modify, missing).await;
+    assert_eq!(written, Err(Code::InvalidArgument));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_a_pipe_need_a_scope() {
+    let (switch, mut client) = connected().await;
+    let entry = in_pipe(1, tag(&client, 9));
+    let refused = client.write(Type::Insert, entry.clone()).await;
+    assert_eq!(refused, Err(Code::InvalidArgument));
+    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
+    client.write(Type::Insert, entry.clone()).await.unwrap();
+    assert_eq!((visit(&switch, 0).0, visit(&switch, 1).0), (0, 9));
+    let everywhere = tag(&client, 8);
+    let refused = client.write(Type::Insert, everywhere.clone()).await;
+    assert_eq!(refused, Err(Code::InvalidArgument));
+    assert_eq!(client.read(TAGS, entry).await.unwrap().len(), 1);
+    let first = in_pipe(0, tag(&client, 0));
+    assert_eq!(client.read(TAGS, first).await.unwrap_err(), Code::NotFound);
+    // A scope of both pipes.
+    let second = in_pipe(1, tag(&client, 9));
+    client.write(Type::Delete, second).await.unwrap();
+    set_scope(&mut client, Scope::UserDefined(0b11)).await;
+    let both = in_pipe(0, tag(&client, 7));
+    client.write(Type::Insert, both).await.unwrap();
+    assert_eq!((visit(&switch, 0).0, visit(&switch, 1).0), (7, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_is_undone_in_its_pipe() {
+    let (switch, mut client) = connected().await;
+    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
+    for pipe in [0, 1] {
+        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
+        client.write(Type::Insert, entry).await.unwrap();
+    }
+    let updates = vec![
+        (Type::Modify, in_pipe(1, tag(&client, 9))),
+        (Type::Delete, in_pipe(0, tag(&client, 0))),
+        (Type::Insert, in_pipe(1, tag(&client, 9))),
+    ];
+    let written = client.write_all(updates, Atomicity::RollbackOnError).await;
+    assert!(written.is_err());
+    assert_eq!((visit(&switch, 0).0, visit(&switch, 1).0), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_are_sums_and_each_pipe_can_be_read() {
+    let (switch, mut client) = connected().await;
+    let entry = tag(&client, 5);
+    client.write(Type::Insert, entry.clone()).await.unwrap();
+    visit(&switch, 0);
+    visit(&switch, 1);
+    visit(&switch, 1);
+    let mut counts = vec![];
+    for pipe in [0xffff, 0, 1] {
+        let flags = Some(proto::TableFlags {
+            from_hw: true,
+            ..Default::default()
+        });
+        let mut request = in_pipe(pipe, entry.clone());
+        (request.table_flags, request.data) = (flags, None);
+        let rows = client.read(TAGS, request).await.unwrap();
+        counts.push(value(rows[0].get("$COUNTER_SPEC_PKTS")));
+    }
+    assert_eq!(counts, [3, 1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn program_with_more_pipelines_than_pipes_is_refused() {
+    let text = include_str!("../../../pipeline/tests/programs/tofino_pipelines.p4").to_owned();
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let options = softswitch_p4c::Options::default();
+    let output = softswitch_p4c::compile("pipelines.p4", text, &options, &sources, &diags);
+    let program = LoadedProgram::load(output.unwrap().json.unwrap().to_string()).unwrap();
+    let config = softswitch::switch::Config {
+        program: Some(program),
+        ..softswitch::switch::Config::new(Address::Tcp("127.0.0.1:0".into()))
+    };
+    let started = softswitch::switch::Switch::start(config).await;
+    let error = started.err().expect("the switch has one pipe").to_string();
+    assert!(error.contains("--pipes 2"), "{error}");
+}
