@@ -15,7 +15,7 @@
 #endif
 
 #if __TARGET_TOFINO__ == 1
-// Of a pipe
+// The number within its pipe
 #define RECIRCULATION_PORT 68
 // The mask of the low four bits, for ParserCounter
 #define COUNTER_MASK_4 3

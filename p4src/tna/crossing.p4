@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crosses the traffic manager and the recirculation port: metadata become headers, and headers metadata.
+// The traffic manager and the recirculation port pass on headers only: metadata become headers, and headers metadata.
 #ifndef FRONTAGE_TNA_CROSSING_P4
 #define FRONTAGE_TNA_CROSSING_P4
 

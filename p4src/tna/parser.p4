@@ -150,8 +150,8 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         }
     }
 
-    // The first 8 bytes of an extension header. What follows it is known only here, so there is a loop over the rest of
-    // the header for each of these protocols.
+    // The first 8 bytes of an extension header. Only this state knows the next protocol, so each protocol has a loop of
+    // its own over the rest of the header.
     state ipv6_extension {
         packet.extract(hdr.ipv6_extensions.next);
         meta.protocol = hdr.ipv6_extensions.last.next_header;

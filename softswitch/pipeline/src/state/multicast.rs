@@ -48,7 +48,7 @@ pub struct LinkAggregation {
     pub remote_low: u32,
 }
 
-/// What a packet says about its copies.
+/// The copies that a packet requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Request {
     pub(crate) rid: u16,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of each pipe.
 //!
-//! One pipe is selected, and its state is that of the switch. What all pipes share moves to the pipe that is selected.
+//! One pipe is selected, and its state is that of the switch. The state that all pipes share moves to the selected pipe.
 
 use std::mem::swap;
 use std::ops::{Deref, DerefMut};

@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, StateError>;
 pub struct MeterState(Vec<Meter>);
 
 impl MeterState {
-    /// The state of the same meter in all pipes, in their order; `None` if there is none.
+    /// The state of the same meter in all pipes, in their order; `None` if `meters` is empty.
     pub(super) fn of<'a>(meters: impl Iterator<Item = &'a Meter>) -> Option<Self> {
         let meters: Vec<Meter> = meters.cloned().collect();
         (!meters.is_empty()).then_some(Self(meters))

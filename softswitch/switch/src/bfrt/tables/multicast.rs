@@ -153,7 +153,7 @@ fn affected(access: &Access<'_, '_>, update: &Update<'_>, ids: &BTreeSet<u32>) -
     affected
 }
 
-/// What the pipeline must have.
+/// The groups and sessions that the pipeline must have.
 type Plan = (Vec<(u32, Option<Group>)>, Vec<(u32, Option<CloneSession>)>);
 
 fn plan(access: &Access<'_, '_>, affected: &Affected) -> P4Result<Plan> {
