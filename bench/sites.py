@@ -24,7 +24,7 @@ from frontage.p4.entities import BATCH
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
-from frontage.state.offline import contents, plain_entries, plain_packets
+from frontage.state.offline import contents, plain_entries, plain_packets, plain_sessions
 from paths import P4, ROOT, WORK, program
 
 CPU_PORT = 510
@@ -73,6 +73,7 @@ class Site:
     traffic: dict[str, Any]
     rules: list[acl.Rule] = field(default_factory=list)
     """Entries of the table ``I.acl``, whose match kinds the controller does not support."""
+    clone_sessions: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self) -> Path:
         """Write the site's file for ``frontage-bench``; return its path."""
@@ -86,7 +87,7 @@ class Site:
                 "ports": [],
                 "entries": entries,
                 "packets_out": list(plain_packets(schema, self.packets_out)),
-                "clone_sessions": [],
+                "clone_sessions": self.clone_sessions,
                 "cpu_port": CPU_PORT,
             },
             "traffic": self.traffic,
@@ -150,6 +151,7 @@ def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]], target: Pa
         state=state,
         packets_out=packets_out,
         traffic=traffic(config),
+        clone_sessions=list(plain_sessions(config, pipeline.schema)),
     )
 
 

@@ -79,9 +79,10 @@ class LeastLoaded(AssignTest):
         vip = self.make_quic(5)
         for server, load in zip(vip.servers, (9, 3, 200, 40, 3), strict=True):
             told = self.load(vip, server, load, load)
-            self.leaves.set(server.slot, server.sid, min(0xFFFF, 2 * self.score_of(load)), told.hash)
+            self.leaves.report(server.slot, server.sid, min(0xFFFF, 2 * self.score_of(load)), told.hash)
         for _ in range(24):
             conversation = self.new_conversation(vip)
+            self.wait_for_root(vip)
             sid = self.leaves.best(vip, conversation.hash)
             assert sid is not None
             server = vip.server(sid)

@@ -149,7 +149,7 @@ class RandomSourcesDrop(MaskingTest):
                 self.settle()
         self.assertEqual({"COOKIE_SOURCE": 1000}, self.all_drops())
         if self.is_softswitch:
-            self.assertEqual(0, self.leaf(server.slot))
+            self.wait_for_leaf(server.slot, 0)
 
 
 class ServicesWithoutCookiePrefixStayAtVip(MaskingTest):
@@ -206,7 +206,7 @@ class LoadsSetTheScore(MaskingTest):
             self.load(vip, server, code, 255 - code)
             value = sum(min(0xFFFE, round(8 * self.value(c))) for c in (code, 255 - code))
             headroom = max(1, 0xFFFF - value)
-            self.assertEqual(headroom << 16 | server.sid, self.leaf(server.slot), f"code {code}")
+            self.wait_for_leaf(server.slot, headroom << 16 | server.sid)
 
     def value(self, code: int) -> int:
         return code if code < 8 else (8 + code % 8) << (code // 8 - 1)

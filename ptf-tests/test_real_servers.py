@@ -75,6 +75,8 @@ class LoadsOfRealServersAreIgnored(RealServerTest):
         self.may_send(4, server, draining)
         self.load(vip, server, 3, 1)
         self.load(vip, draining, 3, 1)
+        for one in vip.servers:
+            self.wait_for(lambda one=one: self.leaf(one.slot) != 0, True, "whether the leaf is written")
         said = self.leaf(server.slot), self.leaf(draining.slot)
         draining.active = False
         self.site.update_server(vip, draining)
@@ -88,7 +90,7 @@ class LoadsOfRealServersAreIgnored(RealServerTest):
         self.site.modify(self.sender(4, server, second_hand=False))
         source = own_address(server, KEY.dynamic6(server.sid, 9, 5, 5))
         self.comes_from(vip.at, self.new_conversation(vip).response(source, port=4), "INSIGHT", port=4)
-        self.assertEqual((0xFFFF - 5 * 16) << 16 | server.sid, self.leaf(server.slot))
+        self.wait_for_leaf(server.slot, (0xFFFF - 5 * 16) << 16 | server.sid)
 
 
 class EachResponseIsScheduled(SchedulerTest, RealServerTest):

@@ -26,7 +26,7 @@ from frontage.p4.replication import replicas_of
 from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import scheduler
 from frontage.state.desired import desired
-from frontage.state.worker import return_ports, sessions
+from frontage.state.worker import return_ports, session
 from frontage_ptf.aifo import Aifo
 from frontage_ptf.sppifo import SpPifo
 
@@ -75,7 +75,7 @@ def switch(program: softswitch.Program, config: Config, folder: Path) -> softswi
             pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
         else:
             pipeline.set_default(name, action_name, params)
-    for key, action in sessions(config.ports, [config.device.cpu_port]).items():
+    for key, action in session("v1model", config).items():
         assert isinstance(key.match[0], int)
         pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
     return pipeline
@@ -169,7 +169,7 @@ def _frames(port: int, default: int) -> list[tuple[int, bytes]]:
 
 def window(pipeline: softswitch.Pipeline, port: int, size: int) -> list[int]:
     """Return the ranks in a window, sorted. Missing ranks count as the largest."""
-    return sorted(255 - pipeline.register(f"{AIFO}.slot{i}.inverted_ranks", port) for i in range(size))
+    return sorted(255 - pipeline.register(f"{AIFO}.window.slot{i}.inverted_ranks", port) for i in range(size))
 
 
 def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: Path) -> None:
@@ -243,17 +243,13 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
 
 
 def test_ports_with_ranks_need_a_worker_session() -> None:
-    without = configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})
-    assert sessions(without.ports, [510]) == {}
-    wanted = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [510])
+    assert session("v1model", configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
+    wanted = session("v1model", configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
     assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}
 
 
-def test_several_pipes_need_a_tree_session() -> None:
-    replicas = Action("replicas", (6, 1, 134, 1))
-    assert sessions(configuration({2: {}}).ports, [6, 134]) == {Key("clone_session", (2,)): replicas}
-    both = sessions(configuration({2: {"scheduler": {"kind": "sp-pifo"}}}).ports, [6, 134])
-    assert both == {Key("clone_session", (number,)): replicas for number in (1, 2)}
+def test_tofino_always_needs_a_worker_session() -> None:
+    assert session("t2na", configuration({2: {}})) == {Key("clone_session", (1,)): Action("replicas", (6, 1))}
 
 
 @pytest.mark.parametrize(

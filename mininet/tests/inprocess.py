@@ -15,11 +15,11 @@ from frontage.p4.p4info import Schema
 from frontage.p4.reasons import drops, outcomes
 from frontage.p4.replication import replicas_of
 from frontage.state.offline import contents, plain_packets
-from frontage.state.worker import return_ports, sessions
+from frontage.state.worker import session
 from frontage_testbed.programs import REPOSITORY
 
 INGRESS_DROPS, EGRESS_DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageEgress.egress_drops", "FrontageIngress.outcomes"
-V1MODEL, TOFINO2 = "v1model/frontage.p4", "tna/tofino2.p4"
+V1MODEL, TOFINO1, TOFINO2 = "v1model/frontage.p4", "tna/tofino1.p4", "tna/tofino2.p4"
 
 
 class Switch:
@@ -37,7 +37,7 @@ class Switch:
         entries, packets_out = contents(config, schema)
         for key, action in entries.items():
             self._install(key, action)
-        for key, action in sessions(config.ports, return_ports(schema.architecture, config.device)).items():
+        for key, action in session(schema.architecture, config).items():
             assert isinstance(key.match[0], int)
             self.pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
         for packet in plain_packets(schema, packets_out):

@@ -5,7 +5,7 @@
 //
 // A packet passes ingress twice if the server has to be chosen before state is written, because each register is
 // accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. Such
-// packets are
+// packets are, where trees are in ingress (tna/tree.p4 needs no second pass for TCP),
 //
 //     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree
 //     a first Initial                              the second pass also claims an entry of the handshake table
@@ -64,17 +64,17 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             }
         }
 
-        // Look up the connection, and the server of its hash.
-        if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE
-            && meta.at_cookie_address == 0) {
-            handshake.apply(hdr, meta);
-        }
-        if (meta.direction == Direction.UP
-            && (hdr.tcp.isValid() || meta.is_new_connection == 1 || meta.second_pass == 1)) {
+        // Look up the server of the hash, and the connection.
+        if (meta.direction == Direction.UP && (hdr.tcp.isValid() || hdr.quic_long.isValid() || meta.second_pass == 1)) {
             maglev.apply(meta);
         }
-        if (hdr.tcp.isValid() && meta.second_pass == 0) {
-            fallback.apply(hdr, meta);
+        if (hdr.tcp.isValid()) {
+            if (meta.second_pass == 0) {
+                fallback.apply(hdr, meta);
+            }
+        } else if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE
+            && meta.at_cookie_address == 0) {
+            handshake.apply(hdr, meta);
         }
 
         // Update or read the tree.
@@ -88,7 +88,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
                 read_root();
             }
         }
-        tree.apply(meta.tree);
+        tree.apply(meta);
 
         // Choose the server.
         if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the server of a client's packet. TCP's connection table comes first, then the server that the policy, the
-// packet or the handshake table names, if it belongs to this VIP. The server of the hash comes last. If the choice
-// changes state, the packet passes a second time.
+// packet or the handshake table names, if it belongs to this VIP. The server of the hash comes last.
 control Choice(in headers_t hdr, inout metadata_t meta) {
+    StateChange() state_change; // tree.p4 of the architecture
     bit<8> tree_op;
+    bit<8> connection_op; // on the handshake table
 
     // The servers of each VIP, active and draining.
     action set_member(bit<16> slot, bit<1> active) {
@@ -21,17 +22,9 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
-    action request_second_pass(bit<8> tree_op_then, bit<8> connection_op_then) {
-        meta.verdict = VERDICT_RESUBMIT;
-        meta.second_pass = 1;
-        meta.resubmit_tree_op = tree_op_then;
-        meta.resubmit_connection_op = connection_op_then;
-        meta.resubmit_slot = meta.slot;
-        meta.resubmit_sid = meta.sid;
-        meta.resubmit_outcome = meta.outcome;
-    }
-
     apply {
+        tree_op = TREE_NONE;
+        connection_op = CONNECTION_NONE;
         if (meta.candidate_found == 1) {
             if (!member.apply().hit || (meta.is_new_connection == 1 && meta.active == 0)) {
                 meta.candidate_found = 0;
@@ -43,7 +36,6 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             meta.sid = meta.connection.sid;
             meta.outcome = OUTCOME_RETRIEVED_TABLE;
         } else if (meta.candidate_found == 1) {
-            tree_op = TREE_NONE;
             if (meta.is_new_connection == 1 && meta.tree.best != 0) {
                 tree_op = TREE_ADD;
             } else if (meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
@@ -51,13 +43,11 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
                 tree_op = TREE_SUB;
             }
             if (meta.is_new_connection == 1 && hdr.udp.isValid()) {
-                request_second_pass(tree_op, CONNECTION_JOIN);
-            } else if (tree_op != TREE_NONE) {
-                request_second_pass(tree_op, CONNECTION_NONE);
+                connection_op = CONNECTION_JOIN;
             }
         } else if (hdr.udp.isValid() && meta.is_new_connection == 0) {
             if (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
-                request_second_pass(TREE_NONE, CONNECTION_RELEASE); // the client's next attempt is assigned anew
+                connection_op = CONNECTION_RELEASE; // the client's next attempt is assigned anew
             } else {
                 meta.verdict = DROP_SERVER_GONE;
             }
@@ -77,8 +67,12 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
                 }
             }
             if (hdr.udp.isValid()) {
-                request_second_pass(TREE_NONE, CONNECTION_JOIN);
+                connection_op = CONNECTION_JOIN;
             }
+        }
+
+        if (tree_op != TREE_NONE || connection_op != CONNECTION_NONE) {
+            state_change.apply(meta, tree_op, connection_op);
         }
     }
 }

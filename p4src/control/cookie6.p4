@@ -3,39 +3,61 @@
 // 28 bits. Its round function is the XOR of one table lookup per byte. The switch only unseals, so the controller
 // installs the rounds in reverse order.
 control CookieRound(in bit<32> word, in bit<1> epoch, inout bit<32> half, out bit<1> keyed) {
-    action xor_output(bit<32> value) {
-        half = half ^ value;
+    XorWords() xor_words; // hash.p4 of the architecture
+    bit<32> output0;
+    bit<32> output1;
+    bit<32> output2;
+    bit<32> output3;
+
+    action set_output0(bit<32> value) {
+        output0 = value;
     }
 
     table byte0 {
         key = { epoch: exact @name("epoch"); word[31:24]: exact @name("byte"); }
-        actions = { xor_output; NoAction; }
+        actions = { set_output0; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
+    }
+
+    action set_output1(bit<32> value) {
+        output1 = value;
     }
 
     table byte1 {
         key = { epoch: exact @name("epoch"); word[23:16]: exact @name("byte"); }
-        actions = { xor_output; NoAction; }
+        actions = { set_output1; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
+    }
+
+    action set_output2(bit<32> value) {
+        output2 = value;
     }
 
     table byte2 {
         key = { epoch: exact @name("epoch"); word[15:8]: exact @name("byte"); }
-        actions = { xor_output; NoAction; }
+        actions = { set_output2; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
+    action set_output3(bit<32> value) {
+        output3 = value;
+    }
+
     table byte3 {
         key = { epoch: exact @name("epoch"); word[7:0]: exact @name("byte"); }
-        actions = { xor_output; NoAction; }
+        actions = { set_output3; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     apply {
+        output0 = 0;
+        output1 = 0;
+        output2 = 0;
+        output3 = 0;
         keyed = 0;
         byte0.apply();
         byte1.apply();
@@ -43,6 +65,7 @@ control CookieRound(in bit<32> word, in bit<1> epoch, inout bit<32> half, out bi
         if (byte3.apply().hit) {
             keyed = 1;
         }
+        xor_words.apply(half, output0, output1, output2, output3);
     }
 }
 

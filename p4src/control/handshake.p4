@@ -29,7 +29,7 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
         if (meta.second_pass == 1) {
             meta.connection.op = meta.resubmit_connection_op;
             meta.connection.sid = meta.resubmit_sid;
-        } else if (hdr.quic_short.isValid() && meta.candidate_found == 1) {
+        } else if (hdr.quic_short.isValid() && meta.quic_cookie.kind != QuicCookie.NONE) {
             meta.connection.refresh = 0; // the handshake is over
         }
         timeout.apply();

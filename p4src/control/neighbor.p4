@@ -5,11 +5,11 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
     action reply() {
         hdr.ethernet.dst = hdr.ethernet.src;
         meta.egress_port = meta.ingress_port;
-        meta.verdict = VERDICT_REPLY;
+        meta.NEIGHBOR_VERDICT = VERDICT_REPLY;
     }
 
     action not_local() {
-        meta.verdict = DROP_NEIGHBOR_NOT_LOCAL;
+        meta.NEIGHBOR_VERDICT = DROP_NEIGHBOR_NOT_LOCAL;
     }
 
     action arp_reply(mac_t mac) {
@@ -96,14 +96,14 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
             } else {
                 not_local();
             }
-            if (meta.verdict == VERDICT_REPLY && hdr.ipv6.dst == 0) {
+            if (meta.NEIGHBOR_VERDICT == VERDICT_REPLY && hdr.ipv6.dst == 0) {
                 // The requester has no address yet: reply to all nodes (RFC 4861, 7.2.4).
                 hdr.ipv6.dst = 0xff020000000000000000000000000001;
                 hdr.ethernet.dst = 0x333300000001;
                 hdr.ndp.solicited = 0;
             }
         } else if (hdr.ethernet.dst[40:40] == 1) {
-            meta.verdict = DROP_MULTICAST;
+            meta.NEIGHBOR_VERDICT = DROP_MULTICAST;
         } else if (hdr.icmp.isValid()) {
             if (hdr.ipv4.isValid() && hdr.icmp.icmp_type == ICMP_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo4.apply().hit) {

@@ -7,7 +7,7 @@ control Ports(inout metadata_t meta) {
     }
 
     action unknown_port() {
-        meta.verdict = DROP_PORT_UNKNOWN;
+        meta.PORT_VERDICT = DROP_PORT_UNKNOWN;
     }
 
     table port {

@@ -18,7 +18,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
     }
 
     action foreign_source() {
-        meta.verdict = DROP_REAL_SERVER_SOURCE;
+        meta.REAL_SERVER_VERDICT = DROP_REAL_SERVER_SOURCE;
     }
 
     // A machine may be both load balancer and real server. It then also sends as itself, and its loads count.
@@ -56,7 +56,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
     }
 
     action external_source() {
-        meta.verdict = DROP_REAL_SERVER_EXTERNAL;
+        meta.REAL_SERVER_VERDICT = DROP_REAL_SERVER_EXTERNAL;
     }
 
     table destination4 {
@@ -89,7 +89,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
                     foreign_source();
                 }
             } else if (is_real_server == 1) {
-                meta.verdict = DROP_SPOOFED_SOURCE; // otherwise a load balancer would respond to the real server
+                meta.REAL_SERVER_VERDICT = DROP_SPOOFED_SOURCE; // otherwise a load balancer would respond to the real server
             } else if (meta.direction != Direction.UP) {
                 if (hdr.ipv4.isValid()) {
                     destination4.apply();

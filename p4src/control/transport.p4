@@ -11,39 +11,39 @@ control Transport(in headers_t hdr, inout metadata_t meta) {
             length = hdr.ipv6.payload_length - ((bit<16>)meta.extension_units << 3);
         }
 
-        if (meta.verdict != VERDICT_CONTINUE) {
+        if (meta.VIP_VERDICT != VERDICT_CONTINUE) {
             if (meta.is_fragment == 1) {
-                meta.verdict = DROP_VIP_FRAGMENT;
+                meta.VIP_VERDICT = DROP_VIP_FRAGMENT;
             } else if (meta.parse_failure != DROP_NONE && !hdr.udp.isValid()) { // other datagrams need not be QUIC
-                meta.verdict = meta.parse_failure;
+                meta.VIP_VERDICT = meta.parse_failure;
             }
         } else if (hdr.udp.isValid()) {
             if (hdr.udp.length < 8 || hdr.udp.length > length) {
-                meta.verdict = DROP_UDP_HEADER;
+                meta.VIP_VERDICT = DROP_UDP_HEADER;
             } else if (hdr.ipv6.isValid() && hdr.udp.checksum == 0) {
-                meta.verdict = DROP_UDP_CHECKSUM;
+                meta.VIP_VERDICT = DROP_UDP_CHECKSUM;
             } else if (hdr.quic_long.isValid()) {
                 // Up to and including the length of the source connection id.
                 if (hdr.udp.length < 15 + (bit<16>)hdr.quic_long.dcid_length) {
-                    meta.verdict = DROP_QUIC_HEADER;
+                    meta.VIP_VERDICT = DROP_QUIC_HEADER;
                 }
             } else if (hdr.udp.length < 18) {
-                meta.verdict = DROP_QUIC_HEADER;
+                meta.VIP_VERDICT = DROP_QUIC_HEADER;
             }
         } else if (meta.parse_failure != DROP_NONE) {
-            meta.verdict = meta.parse_failure;
+            meta.VIP_VERDICT = meta.parse_failure;
         } else if (meta.direction == Direction.UP) {
             if (length < (bit<16>)hdr.tcp.data_offset << 2) {
-                meta.verdict = DROP_TCP_HEADER;
+                meta.VIP_VERDICT = DROP_TCP_HEADER;
             } else if ((hdr.tcp.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == 0
                        || ((hdr.tcp.flags & TCP_SYN) != 0 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0)) {
-                meta.verdict = DROP_TCP_FLAGS;
+                meta.VIP_VERDICT = DROP_TCP_FLAGS;
             }
         }
         // control/real_servers.p4 checks the packets of real servers.
-        if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER
+        if (meta.VIP_VERDICT == VERDICT_CONTINUE && meta.direction == Direction.DOWN && meta.role != ROLE_SERVER
             && meta.role != ROLE_REAL_SERVER) {
-            meta.verdict = DROP_SPOOFED_SOURCE;
+            meta.VIP_VERDICT = DROP_SPOOFED_SOURCE;
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tournament tree: finds the active server of a VIP with the lowest score, exactly, with one register access per
-// level and without a loop over servers.
+// The tournament trees: each finds the active server of its VIP with the lowest score, exactly, with one register access
+// per level and without a loop over servers. The architecture decides where they are (v1model/tree.p4, tna/tree.p4).
 //
 //               root: level `depth`                A leaf holds headroom (16) | SID (16). Headroom is 0xffff - score;
 //              /                   \               zero means that the slot has no active server. A node holds the
@@ -15,7 +15,7 @@
 // After a restart of the switch every leaf is zero. A VIP then has no best server until servers report or the
 // controller seeds the leaves; until then, consistent hashing serves it. Levels above `depth` join different VIPs and
 // are not used.
-control Tree(inout tree_t tree) {
+control Tournament(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;
     TreeLevel(2, TREE_SLOTS >> 2) level2;
@@ -28,7 +28,9 @@ control Tree(inout tree_t tree) {
     TreeLevel(9, TREE_SLOTS >> 9) level9;
     TreeLevel(10, TREE_SLOTS >> 10) level10;
     TreeLevel(11, TREE_SLOTS >> 11) level11;
+#ifndef TREE_ROOTS_APART
     TreeLevel(12, TREE_SLOTS >> 12) level12;
+#endif
 
     apply {
         if (tree.op != TREE_NONE) {
@@ -44,7 +46,9 @@ control Tree(inout tree_t tree) {
             level9.apply(tree);
             level10.apply(tree);
             level11.apply(tree);
+#ifndef TREE_ROOTS_APART
             level12.apply(tree);
+#endif
         }
     }
 }

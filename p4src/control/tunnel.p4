@@ -10,16 +10,16 @@ control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
             payload = hdr.ipv6.payload_length;
         }
         if (meta.is_fragment == 1 || meta.extension_units != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
-            meta.verdict = DROP_TUNNEL_HEADER;
+            meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
         } else if (hdr.udp.isValid()) {
             meta.inner_length = hdr.udp.length - 16; // after UDP and VXLAN
             if (hdr.udp.length < 30 || hdr.udp.length > payload) {
-                meta.verdict = DROP_TUNNEL_HEADER;
+                meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }
         } else {
             meta.inner_length = payload + 6; // after GRE, with an Ethernet header counted in
             if (payload < 8) {
-                meta.verdict = DROP_TUNNEL_HEADER;
+                meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }
         }
     }
@@ -73,7 +73,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action unknown_peer() {
-        meta.verdict = DROP_TUNNEL_PEER;
+        meta.TUNNEL_VERDICT = DROP_TUNNEL_PEER;
     }
 
     table peer4 {
@@ -116,7 +116,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action unknown_origin() {
-        meta.verdict = DROP_TUNNEL_ORIGIN;
+        meta.TUNNEL_VERDICT = DROP_TUNNEL_ORIGIN;
     }
 
     // The packets that a peer may send. Another site's switch or dispatcher sends first flights that entered there and
@@ -132,7 +132,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action foreign_source() {
-        meta.verdict = DROP_TUNNEL_SOURCE;
+        meta.TUNNEL_VERDICT = DROP_TUNNEL_SOURCE;
     }
 
     // The service addresses and ports of each source set. Set 0 holds all services.
@@ -182,17 +182,17 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
 
         if (meta.from_tunnel == 0) {
             if (at_endpoint == 1 && meta.role == ROLE_CLIENT) {
-                meta.verdict = DROP_TUNNEL_FORGED;
+                meta.TUNNEL_VERDICT = DROP_TUNNEL_FORGED;
             } else if (at_local_endpoint == 1) {
                 if (hdr.ipv4.isValid()) {
                     peer4.apply();
                 } else {
                     peer6.apply();
                 }
-                if (meta.verdict == VERDICT_CONTINUE) {
+                if (meta.TUNNEL_VERDICT == VERDICT_CONTINUE) {
                     outer_headers.apply(hdr, meta);
-                    if (meta.verdict == VERDICT_CONTINUE) {
-                        meta.verdict = VERDICT_RESUBMIT;
+                    if (meta.TUNNEL_VERDICT == VERDICT_CONTINUE) {
+                        meta.TUNNEL_VERDICT = VERDICT_RESUBMIT;
                     }
                 }
             }
@@ -204,7 +204,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             remove_outer();
             origin.apply();
             if (at_endpoint == 1) {
-                meta.verdict = DROP_TUNNEL_NESTED;
+                meta.TUNNEL_VERDICT = DROP_TUNNEL_NESTED;
             } else if (meta.direction == Direction.RESPONSE) {
                 if (!hdr.udp.isValid()) {
                     foreign_source();

@@ -7,48 +7,45 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
     Cookie6Cipher() open;
 
     apply {
-        bit<1> sealed = 1;
-        bit<64> word = meta.interface_id;
+        // Whether the packet may have a sealed cookie at this place.
+        bit<1> has_place = 0;
         meta.quic_cookie.kind = QuicCookie.NONE;
         if (meta.direction == Direction.TRANSIT) {
-            word = hdr.ipv6.src[63:0];
-            if (!hdr.ipv6.isValid() || meta.role != ROLE_SERVER || word[63:61] != 0b011) {
-                sealed = 0;
+            if (hdr.ipv6.isValid() && meta.role == ROLE_SERVER && meta.cookie_word[63:61] == 0b011) {
+                has_place = 1;
             }
         } else if (meta.direction == Direction.UP && meta.at_cookie_address == 0) {
-            word = hdr.connection_id.word;
-            if (!hdr.connection_id.isValid() || hdr.connection_id.length != (bit<5>)(CID_LENGTH - 1)) {
-                sealed = 0; // not one of ours
-            } else if (hdr.connection_id.config == CID_PLAIN) {
-                sealed = 0;
-                meta.quic_cookie.kind = QuicCookie.PLAIN_CID;
-                meta.quic_cookie.sid = word[63:48];
-            } else if (hdr.connection_id.config != 2w0 ++ word[60:60] || word[63:61] != 0b100) {
-                sealed = 0;
+            if (hdr.connection_id.isValid() && hdr.connection_id.length == (bit<5>)(CID_LENGTH - 1)) { // one of ours
+                if (hdr.connection_id.config == CID_PLAIN) {
+                    meta.quic_cookie.kind = QuicCookie.PLAIN_CID;
+                } else if (hdr.connection_id.config == 2w0 ++ meta.cookie_word[60:60]
+                    && meta.cookie_word[63:61] == 0b100) {
+                    has_place = 1;
+                }
             }
-        } else if (word[63:62] != 0b01 || word == meta.dip_id) {
-            sealed = 0;
+        } else if (meta.cookie_word[63:62] == 0b01 && meta.cookie_word != meta.dip_id) {
+            has_place = 1;
         }
 
-        if (sealed == 1) {
-            bit<32> left = word[59:28];
-            bit<32> right = 4w0 ++ word[27:0];
+        meta.quic_cookie.epoch = meta.cookie_word[60:60];
+        meta.quic_cookie.sid = meta.cookie_word[63:48]; // of a plain connection id
+        if (has_place == 1) {
+            bit<32> left = meta.cookie_word[59:28]; // SID (16) | RPT (8) | N_AF (8)
+            bit<32> right = 4w0 ++ meta.cookie_word[27:0]; // N_FF (8) | x (1) | zero (19)
             bit<1> keyed;
-            meta.quic_cookie.epoch = word[60:60];
             open.apply(left, right, meta.quic_cookie.epoch, keyed);
-            bit<60> plain = left ++ right[27:0];
-            meta.quic_cookie.sid = plain[59:44];
-            meta.quic_cookie.rpt = plain[43:36];
-            meta.quic_cookie.n_af = plain[35:28];
-            meta.quic_cookie.n_ff = plain[27:20];
-            meta.quic_cookie.x = plain[19:19];
-            if (keyed == 1 && plain[18:0] == 0) {
-                if (word[63:61] == 0b011) {
+            meta.quic_cookie.sid = left[31:16];
+            meta.quic_cookie.rpt = left[15:8];
+            meta.quic_cookie.n_af = left[7:0];
+            meta.quic_cookie.n_ff = right[27:20];
+            meta.quic_cookie.x = right[19:19];
+            if (keyed == 1 && right[18:0] == 0) {
+                if (meta.cookie_word[63:61] == 0b011) {
                     meta.quic_cookie.kind = QuicCookie.DYNAMIC;
-                } else if (plain[19:19] == 0) {
-                    if (word[63:61] == 0b010 && plain[43:20] == 0) {
+                } else if (right[19:19] == 0) {
+                    if (meta.cookie_word[63:61] == 0b010 && left[15:0] == 0 && right[27:20] == 0) {
                         meta.quic_cookie.kind = QuicCookie.STATIC;
-                    } else if (word[63:61] == 0b100 && plain[43:20] != 0) {
+                    } else if (meta.cookie_word[63:61] == 0b100 && (left[15:0] != 0 || right[27:20] != 0)) {
                         meta.quic_cookie.kind = QuicCookie.SEALED_CID;
                     }
                 }

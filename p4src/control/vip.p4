@@ -36,6 +36,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         set_vip(vip_id);
         meta.at_cookie_address = 1;
         meta.interface_id = hdr.ipv6.dst[63:0];
+        meta.cookie_word = hdr.ipv6.dst[63:0];
     }
 
     table cookie_address {
@@ -51,7 +52,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     // Addresses of VIPs, cookie prefixes and local tunnel endpoints: packets that matched no service above are
     // dropped.
     action no_service() {
-        meta.verdict = DROP_VIP_NO_SERVICE;
+        meta.VIP_VERDICT = DROP_VIP_NO_SERVICE;
     }
 
     table address4 {
@@ -111,6 +112,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
                              bit<16> vip_port, bit<64> dip_id, bit<64> prefix) {
         COUNT(down_quic6)
         meta.interface_id = hdr.ipv6.src[63:0];
+        meta.cookie_word = hdr.ipv6.src[63:0];
         meta.dip_id = dip_id;
         meta.cookie_prefix = prefix;
         from_server(sid, vip_id, slot, active, score_class);
@@ -141,13 +143,18 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
+    // Servers of other switches send from cookie addresses, too.
+    action from_elsewhere() {
+        meta.cookie_word = hdr.ipv6.src[63:0];
+    }
+
     table quic_dip6 {
         key = {
             hdr.ipv6.src[127:64]: exact @name("prefix");
             hdr.ports.src_port: exact @name("src_port");
         }
-        actions = { from_quic_server6; NoAction; }
-        const default_action = NoAction();
+        actions = { from_quic_server6; from_elsewhere; }
+        const default_action = from_elsewhere();
         counters = down_quic6;
         size = SERVERS;
     }
@@ -163,7 +170,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action no_server() {
-        meta.verdict = DROP_VIP_NO_SERVER;
+        meta.VIP_VERDICT = DROP_VIP_NO_SERVER;
     }
 
     table policy {
@@ -176,7 +183,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (hdr.ipv4.isValid()) {
             if (hdr.tcp.isValid() || hdr.udp.isValid()) {
-                if (!vip4.apply().hit) {
+                if (vip4.apply().miss) {
                     dip4.apply();
                 }
             }
@@ -185,25 +192,27 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             }
         } else {
             if (hdr.tcp.isValid() || hdr.udp.isValid()) {
-                if (!vip6.apply().hit) {
+                if (vip6.apply().miss) {
                     if (hdr.tcp.isValid()) {
                         dip6.apply();
-                    } else if (!cookie_address.apply().hit) {
-                        quic_dip6.apply();
+                    } else {
+                        if (cookie_address.apply().miss) {
+                            quic_dip6.apply();
+                        }
                     }
                 }
             }
             if (meta.direction == Direction.TRANSIT) {
-                if (!address6.apply().hit) {
+                if (address6.apply().miss) {
                     cookie_prefix.apply();
                 }
             }
         }
 
-        if (meta.verdict != VERDICT_CONTINUE || meta.direction != Direction.TRANSIT) {
+        if (meta.VIP_VERDICT != VERDICT_CONTINUE || meta.direction != Direction.TRANSIT) {
             transport.apply(hdr, meta);
         }
-        if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.TRANSIT) {
+        if (meta.VIP_VERDICT == VERDICT_CONTINUE && meta.direction != Direction.TRANSIT) {
             policy.apply();
         }
     }

@@ -205,6 +205,7 @@ struct metadata_t {
     bit<64> interface_id;     // of the cookie address, or of the address that the server sends from
     bit<64> dip_id;           // of the server's DIP
     bit<64> cookie_prefix;
+    bit<64> cookie_word;      // may hold a sealed cookie: the interface id, or part of the connection id
     quic_cookie_t quic_cookie;
 
     // server selection

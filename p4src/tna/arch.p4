@@ -80,6 +80,9 @@ header worker_t {
     bit<16> sid;
     bit<16> score;
     bit<16> tie_break;
+    bit<16> root;  // the first slot of the tree
+    bit<16> right; // not zero: the slot is in the right half of the tree
+    bit<32> best;  // of the half, once egress has changed it
 }
 
 // Through a mirror session, in front of a copy of a first flight (control/copies.p4).
@@ -114,6 +117,15 @@ struct resubmitted_t {
     copy_t copy; \
     tunnel_pass_t tunnel_pass;
 
+// Where the early checks write the reason for which they drop a packet. They run in the same stages, and Verdict
+// (verdict.p4) chooses the first reason.
+#define PORT_VERDICT port_verdict
+#define HEADER_VERDICT header_verdict
+#define NEIGHBOR_VERDICT neighbor_verdict
+#define TUNNEL_VERDICT tunnel_verdict
+#define VIP_VERDICT vip_verdict
+#define REAL_SERVER_VERDICT real_server_verdict
+
 // For the deparsers: checksums (checksum.p4), the mirror session, and the digest. Of workers: worker.p4.
 #define ARCHITECTURE_METADATA \
     bit<1> bad_ipv4_checksum; \
@@ -125,6 +137,14 @@ struct resubmitted_t {
     bit<16> mirror_session; \
     bit<1> has_queue; \
     bit<2> pipe; \
+    bit<16> tree_right; \
+    bit<8> port_verdict; \
+    bit<8> header_verdict; \
+    bit<8> neighbor_verdict; \
+    bit<8> tunnel_verdict; \
+    bit<8> vip_verdict; \
+    bit<8> real_server_verdict; \
+    bit<8> early_verdict; \
     bit<8> new_client_version; \
     bit<48> new_client_prefix; \
     bit<1> has_new_client;

@@ -36,21 +36,18 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         meta.has_queue = hdr.worker.has_queue;
         meta.egress_port = hdr.worker.egress_port;
         meta.depth_after = hdr.worker.depth_after;
+        meta.tree.op = hdr.worker.tree_op;
+        meta.tree.slot = hdr.worker.slot;
+        meta.tree.score = hdr.worker.score;
+        meta.tree.best = hdr.worker.best;
+        meta.tree_depth = hdr.worker.tree_depth;
+        meta.tree_base = hdr.worker.root;
+        meta.tree_right = hdr.worker.right;
     }
 
     // The bounds of priorities are those of the packets of one pipe.
     action worker_of_this_pipe() {
         meta.bound_decrement = hdr.worker.bound_decrement;
-    }
-
-    // The pipe of the packet has updated its own tree.
-    action worker_of_other_pipe() {
-        meta.tree.op = hdr.worker.tree_op;
-        meta.tree.slot = hdr.worker.slot;
-        meta.tree.sid = hdr.worker.sid;
-        meta.tree.score = hdr.worker.score;
-        meta.tree_depth = hdr.worker.tree_depth;
-        meta.connection_hash = hdr.worker.tie_break ++ 16w0;
     }
 
     action from_controller() {
@@ -72,8 +69,6 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             worker();
             if (hdr.worker.pipe == ig_intr_md.ingress_port[8:7]) {
                 worker_of_this_pipe();
-            } else {
-                worker_of_other_pipe();
             }
         } else if (hdr.packet_out.isValid()) {
             from_controller();

@@ -9,49 +9,68 @@
 #include "../include/drop.p4"
 #include "../include/outcome.p4"
 #include "arch.p4"
+#define TREE_ROOTS_APART // tree.p4
 #include "../include/headers.p4"
 #include "../include/metadata.p4"
 
 #include "parser.p4"
 #include "counters.p4"
 #include "stateful.p4"
-#include "scheduling.p4"
 #include "worker.p4"
 #include "hash.p4"
+#include "verdict.p4"
 #include "checksum.p4"
 
 #include "../control/ports.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
-#include "../control/tunnel.p4"
-#include "../control/encapsulation.p4"
-#include "../control/copies.p4"
 #include "../control/transport.p4"
 #include "../control/vip.p4"
-#include "../control/real_servers.p4"
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
-#include "../control/region.p4"
-#include "../control/demand.p4"
-#include "../control/steering.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
 #include "../control/handshake.p4"
 #include "../control/maglev.p4"
 #include "../control/fallback.p4"
 #include "../control/tree.p4"
+#include "tree.p4"
 #include "../control/assign.p4"
 #include "../control/choice.p4"
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
 #include "../control/forwarding.p4"
+#include "../control/masking.p4"
+
+#ifdef WITHOUT_STEERING
+#include "without_steering.p4"
+#else
+#include "../control/tunnel.p4"
+#include "../control/encapsulation.p4"
+#include "../control/copies.p4"
+#include "../control/region.p4"
+#include "../control/demand.p4"
+#include "../control/steering.p4"
+#endif
+
+#ifdef WITHOUT_REAL_SERVERS
+#include "without_real_servers.p4"
+#else
+#include "../control/real_servers.p4"
+#endif
+
+#ifdef WITHOUT_SCHEDULERS
+#include "without_schedulers.p4"
+#else
+#include "scheduling.p4"
+#include "window.p4"
 #include "../control/rank.p4"
 #include "../control/aifo.p4"
 #include "../control/sppifo.p4"
 #include "../control/scheduler.p4"
-#include "../control/masking.p4"
 #include "../control/ecn.p4"
+#endif
 
 #include "crossing.p4"
 
@@ -123,6 +142,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Ports() ports;
     Validation() validation;
     Neighbor() neighbor;
+    Verdict() verdict;
     Tunnel() tunnel;
     Vip() vip;
     RealServers() real_servers;
@@ -144,42 +164,45 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         arrival.apply(hdr, meta, ig_intr_md);
 
         if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER) {
-            // Check the packet, and reply if it is a request to the switch itself.
+            // Check the packet. The checks do not wait for one another.
             ports.apply(meta);
             parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
-            if (meta.verdict == VERDICT_CONTINUE) {
-                bit<32> frame_length = 0xffff; // egress compares it, because ingress does not know it
-                if (hdr.tunnel_pass.isValid()) {
-                    frame_length = (bit<32>)meta.inner_length;
-                }
-                validation.apply(hdr, meta, frame_length, meta.bad_ipv4_checksum);
+            bit<32> frame_length = 0xffff; // egress compares it, because ingress does not know it
+            if (hdr.tunnel_pass.isValid()) {
+                frame_length = (bit<32>)meta.inner_length;
             }
-            if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
-                neighbor.apply(hdr, meta);
+            validation.apply(hdr, meta, frame_length, meta.bad_ipv4_checksum);
+            if (meta.second_pass == 0) {
+                tunnel.apply(hdr, meta);
             }
 
             // Find the VIP and the direction.
-            if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
-                tunnel.apply(hdr, meta);
-            }
-            if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
+            if (meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
             }
-            if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
+            if (meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);
-                if (meta.verdict == VERDICT_CONTINUE && hdr.udp.isValid()) {
+                if (hdr.udp.isValid()) {
                     unseal.apply(hdr, meta);
                 }
             }
+            if (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1) {
+                connection_hash.apply(hdr, meta);
+            }
+
+            // Reply if it is a request to the switch itself. The reply overwrites headers that others match.
+            if (meta.from_tunnel == 0) {
+                neighbor.apply(hdr, meta);
+            }
+            verdict.apply(meta);
+            meta.early_verdict = meta.verdict;
 
             // Choose the site.
-            if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)) {
-                connection_hash.apply(hdr, meta);
-                if (meta.second_pass == 0) {
-                    region.apply(hdr, meta);
-                    demand.apply(hdr, meta);
-                    steering.apply(hdr, meta);
-                }
+            if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)
+                && meta.second_pass == 0) {
+                region.apply(hdr, meta);
+                demand.apply(hdr, meta);
+                steering.apply(hdr, meta);
             }
         }
 
@@ -194,13 +217,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         }
 
         // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
+        if (meta.early_verdict == VERDICT_CONTINUE && meta.remote != Remote.NONE) {
+            encapsulation.apply(hdr, meta, meta.remote, meta.remote_id); // after a server is chosen, no stage drops
+        }
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
-            if (meta.remote != Remote.NONE) {
-                encapsulation.apply(hdr, meta, meta.remote, meta.remote_id);
-            }
-            if (meta.verdict == VERDICT_CONTINUE) {
-                forwarding.apply(hdr, meta);
-            }
+            forwarding.apply(hdr, meta);
         }
         if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
             && (meta.direction != Direction.WORKER || meta.has_queue == 1)) {
@@ -259,8 +280,8 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { INTERNAL_WORKER, meta.has_queue, 0, meta.pipe, meta.egress_port, 0, 0,
-                                           meta.bound_decrement, meta.tree.op, meta.tree_depth, meta.tree.slot,
-                                           meta.tree.sid, meta.tree.score, meta.tree.tie_break });
+                                           meta.bound_decrement, meta.tree.op, meta.tree.depth, meta.tree.slot,
+                                           meta.tree.sid, meta.tree.score, meta.tree.tie_break, 0, 0, 0 });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
             copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
@@ -323,6 +344,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
     Copies() copies;
     Ecn() ecn;
     Departures() departures;
+    TreeWorker() tree_worker;
     ChecksumFlags() checksum_flags;
 
     apply {
@@ -345,7 +367,9 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
         } else if (hdr.copy.isValid()) {
             copies.apply(hdr, meta, eg_intr_md.egress_rid);
             checksum_flags.apply(hdr, meta);
-        } // else a worker packet
+        } else {
+            tree_worker.apply(hdr.worker);
+        }
         if (meta.verdict != VERDICT_CONTINUE) {
             egress_drops.count(meta.verdict);
             eg_dprsr_md.drop_ctl = 1;
@@ -367,7 +391,7 @@ control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metada
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>(WORKER_SESSION,
                                          { INTERNAL_WORKER, 1, 0, meta.egress_port[8:7], meta.egress_port, 0,
-                                           meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0 });
+                                           meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0, 0, 0 });
         }
         packet.emit(hdr);
     }

@@ -34,4 +34,13 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
+// The hash unit computes in one stage what ALUs, which have two operands, compute in three.
+control XorWords(inout bit<32> word, in bit<32> a, in bit<32> b, in bit<32> c, in bit<32> d) {
+    Hash<bit<32>>(HashAlgorithm_t.XOR32) xor;
+
+    apply {
+        word = xor.get({ word, a, b, c, d });
+    }
+}
+
 #endif

@@ -284,6 +284,7 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
 
     state connection_id {
         packet.extract(hdr.connection_id);
+        meta.cookie_word = hdr.connection_id.word;
         transition accept;
     }
 

@@ -45,45 +45,6 @@ control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
     }
 }
 
-// One slot of the window. It stores 255 - rank, so that a slot that was never written holds the largest rank and
-// never counts as smaller.
-control WindowSlot(inout aifo_t aifo, in port_t port, in bit<8> rank)(bit<8> number) {
-    Register<bit<8>, port_t>(PORTS) inverted_ranks;
-    bit<8> inverted;
-
-    RegisterAction<bit<8>, port_t, bit<8>>(inverted_ranks) compare = {
-        void apply(inout bit<8> value, out bit<8> smaller) {
-            smaller = 0;
-            if (value > inverted) {
-                smaller = 1;
-            }
-        }
-    };
-
-    RegisterAction<bit<8>, port_t, bit<8>>(inverted_ranks) replace = {
-        void apply(inout bit<8> value, out bit<8> smaller) {
-            smaller = 0;
-            if (value > inverted) {
-                smaller = 1;
-            }
-            value = inverted;
-        }
-    };
-
-    apply {
-        if (number < aifo.window) {
-            inverted = ~rank;
-            bit<8> smaller;
-            if (aifo.slot == number) {
-                smaller = replace.execute(port);
-            } else {
-                smaller = compare.execute(port);
-            }
-            aifo.smaller_ranks = aifo.smaller_ranks + smaller;
-        }
-    }
-}
-
 // Depth of a port's queue, and the decision to admit. A worker packet sets the depth, an admitted packet adds one, up
 // to the capacity.
 control QueueDepth(in metadata_t meta, out bit<1> refused) {

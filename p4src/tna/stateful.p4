@@ -56,16 +56,6 @@ control TreeLeaf(inout tree_t tree) {
         }
     };
 
-    // Returns the SID, or zero if the slot has no active server.
-    RegisterAction<leaf_t, bit<16>, bit<16>>(leaves) read = {
-        void apply(inout leaf_t leaf, out bit<16> result) {
-            result = 0;
-            if (leaf.headroom != 0) {
-                result = leaf.sid;
-            }
-        }
-    };
-
     apply {
         sid = tree.sid;
         if (tree.op == TREE_SET) {
@@ -82,11 +72,8 @@ control TreeLeaf(inout tree_t tree) {
             headroom = add.execute(tree.slot);
         } else if (tree.op == TREE_SUB) {
             headroom = subtract.execute(tree.slot);
-        } else if (tree.op == TREE_SEED) {
+        } else { // SEED
             headroom = seed.execute(tree.slot);
-        } else {
-            sid = read.execute(tree.slot);
-            headroom = sid;
         }
         tree.best = headroom ++ sid;
         if (headroom == 0) {
@@ -125,26 +112,13 @@ control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
         }
     };
 
-    RegisterAction<node_t, bit<16>, bit<32>>(children) read = {
-        void apply(inout node_t node, out bit<32> best) {
-            best = node.left;
-            if (node.right[31:16] > node.left[31:16] || (node.right[31:16] == node.left[31:16] && coin == 1)) {
-                best = node.right;
-            }
-        }
-    };
-
     apply {
         bit<16> number = tree.slot >> level;
         bit<16> child = tree.slot >> (level - 1);
         bit<16> coins = tree.tie_break >> level;
         coin = coins[0:0];
         if (tree.depth >= level) {
-            if (tree.op == TREE_READ) {
-                if (tree.depth == level) {
-                    tree.best = read.execute(number);
-                }
-            } else if (child[0:0] == 0) {
+            if (child[0:0] == 0) {
                 tree.best = set_left.execute(number);
             } else {
                 tree.best = set_right.execute(number);

@@ -6,10 +6,8 @@
 #ifndef FRONTAGE_TNA_WORKER_P4
 #define FRONTAGE_TNA_WORKER_P4
 
-// P4Runtime ids of the sessions: of workers that tell of a queue, and of others, which only update the trees of other
-// pipes. A chip with one pipe does not need the second. The sessions may truncate packets to the minimum of the chip.
+// P4Runtime id of the mirror session. It may truncate packets to the minimum of the chip.
 #define WORKER_SESSION 1
-#define TREE_SESSION 2
 
 // Values of mirror_type, digest_type and resubmit_type
 #define MIRROR_WORKER 1
@@ -32,8 +30,8 @@ control Copying(inout metadata_t meta, inout MirrorType_t mirror_type) {
                 && (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)) {
                 meta.has_queue = 1;
                 mirror(MIRROR_WORKER, WORKER_SESSION);
-            } else if (meta.tree.op != TREE_NONE && meta.tree.op != TREE_READ) {
-                mirror(MIRROR_WORKER, TREE_SESSION);
+            } else if (meta.tree.op != TREE_NONE) {
+                mirror(MIRROR_WORKER, WORKER_SESSION);
             }
         }
     }

@@ -8,6 +8,14 @@
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;
 #define COUNT(name)
 
+// Where the early checks write the reason for which they drop a packet. Each runs only if those before it found none.
+#define PORT_VERDICT verdict
+#define HEADER_VERDICT verdict
+#define NEIGHBOR_VERDICT verdict
+#define TUNNEL_VERDICT verdict
+#define VIP_VERDICT verdict
+#define REAL_SERVER_VERDICT verdict
+
 #define ARCHITECTURE_HEADERS
 
 // In the parser: words or units of the header, and words of the option, that are still to extract.

@@ -40,4 +40,10 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
+control XorWords(inout bit<32> word, in bit<32> a, in bit<32> b, in bit<32> c, in bit<32> d) {
+    apply {
+        word = word ^ a ^ b ^ c ^ d;
+    }
+}
+
 #endif

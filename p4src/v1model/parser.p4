@@ -213,6 +213,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state connection_id {
         packet.extract(hdr.connection_id);
+        meta.cookie_word = hdr.connection_id.word;
         transition accept;
     }
 

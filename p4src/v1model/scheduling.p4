@@ -37,25 +37,6 @@ control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
     }
 }
 
-// One slot of the window. It stores 255 - rank, so that a slot that was never written holds the largest rank and
-// never counts as smaller.
-control WindowSlot(inout aifo_t aifo, in port_t port, in bit<8> rank)(bit<8> number) {
-    register<bit<8>>(PORTS) inverted_ranks;
-
-    apply {
-        if (number < aifo.window) {
-            bit<8> inverted_rank;
-            inverted_ranks.read(inverted_rank, (bit<32>)port);
-            if (inverted_rank > ~rank) {
-                aifo.smaller_ranks = aifo.smaller_ranks + 1;
-            }
-            if (aifo.slot == number) {
-                inverted_ranks.write((bit<32>)port, ~rank);
-            }
-        }
-    }
-}
-
 // Depth of a port's queue, and the decision to admit. A worker packet sets the depth, an admitted packet adds one, up
 // to the capacity.
 control QueueDepth(in metadata_t meta, out bit<1> refused) {

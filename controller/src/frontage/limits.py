@@ -45,9 +45,6 @@ RANK_BANDS = 32
 MAX_RANK_US = 8 * (15 << 30)
 """The largest remaining processing time that a rank can express, in microseconds (docs/cookie.md, Quantisation)."""
 WORKER_SESSION = 1
-"""The clone session of worker packets that tell of a queue."""
-TREE_SESSION = 2
-"""The clone session of worker packets that only update trees."""
-WORKER_SESSIONS = (WORKER_SESSION, TREE_SESSION)
-COPY_SESSIONS = range(3, 1 << 15)
+"""The clone session of worker packets."""
+COPY_SESSIONS = range(2, 1 << 15)
 """Clone sessions of first flights that go to several sites. The last session of softswitch and BMv2 is 2^15 - 1."""

@@ -15,12 +15,10 @@ from frontage_ptf.cookie import dynamic_tsval
 from frontage_ptf.frame import Frame
 from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, ethernet, layer3, stamped
 from frontage_ptf.site import INGRESS
-from frontage_ptf.switch import KEY, FrontageTest
+from frontage_ptf.switch import KEY, WORKER_SESSION, FrontageTest
 
 SCHEDULER = INGRESS + "scheduler."
-# Without a queue, or back to ingress
-WORKER_PORTS = {"softswitch": 510, "bmv2": 510, "tna": 6}
-SESSION = 1  # of worker packets
+CPU_PORT = 510  # without a queue
 NEVER = (1 << 19) - 1  # ECN threshold: a queue is never that long
 DEPTH, PUSH_DOWN = 2, 3  # disciplines of worker packets: AIFO, SP-PIFO
 UNREPORTED = 1 << 15  # departures for each report: more than most tests have
@@ -31,7 +29,8 @@ PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # of a server behind port 3
 class SchedulerTest(FrontageTest):
     def setUp(self) -> None:
         super().setUp()
-        self.client.write(+fy.P4CloneSessionEntry(SESSION, replicas=[WORKER_PORTS[self.target]]))
+        if self.target != "tna":  # which always has the session
+            self.client.write(+fy.P4CloneSessionEntry(WORKER_SESSION, replicas=[CPU_PORT]))
         self.has_session = True
         self.site.install_quic_key(KEY)
 
@@ -41,7 +40,7 @@ class SchedulerTest(FrontageTest):
 
     def remove_session(self) -> None:
         if self.has_session:
-            self.client.write(-fy.P4CloneSessionEntry(SESSION))
+            self.client.write(-fy.P4CloneSessionEntry(WORKER_SESSION))
             self.has_session = False
 
     def use(self, port: int, action: str, *, change: bool = False, **params: int) -> None:

@@ -239,7 +239,8 @@ class Site:
                 mask = 0x7F if i % 2 else 0xFF
                 for index, byte in enumerate(key.tables[i]):
                     match = {"epoch": key.epoch, "index": index}
-                    entries.append(self.entry(f"{rounds}.round{position}", match, "set_output", value=byte & mask))
+                    action = "xor_b" if position % 2 else "xor_a"
+                    entries.append(self.entry(f"{rounds}.round{position}", match, action, value=byte & mask))
         return entries
 
     def install_key(self, key: Key) -> None:
@@ -268,7 +269,7 @@ class Site:
             for j, words in enumerate(key.words[i]):
                 table = f"{INGRESS}unseal.open.round{position}.byte{j}"
                 for byte, word in enumerate(words):
-                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, "xor_output", value=word & mask))
+                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, f"set_output{j}", value=word & mask))
         return entries
 
     def install_quic_key(self, key: Key) -> None:

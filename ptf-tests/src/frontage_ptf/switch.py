@@ -3,10 +3,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_network
 from pathlib import Path
+from typing import Any
 
 import finsy as fy
 import ptf
@@ -21,6 +22,10 @@ from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint
 from frontage_ptf.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 
 KEY = Key(4, bytes(range(16)))
+WORKER_SESSION = 1
+"""The clone session of worker packets."""
+RECIRCULATION_PORT = 6
+"""The recirculation port of Tofino 2."""
 LATE_REASONS = ("IPV4_HEADER", "IPV6_HEADER")
 """Why egress drops packets on Tofino, where ingress does not know the length of the frame."""
 
@@ -107,6 +112,8 @@ class FrontageTest(SwitchTest):
     def _start(self) -> None:
         self.site = Site(self.client)
         self.site.install_networks()
+        if self.target == "tna":
+            self.client.write(+fy.P4CloneSessionEntry(WORKER_SESSION, replicas=[RECIRCULATION_PORT]))
         self._drops: dict[int, int] = {}
         self._outcomes: Counter[str] = Counter()
         self._outcomes_at = 0  # packets sent when the outcomes were last read
@@ -216,12 +223,17 @@ class FrontageTest(SwitchTest):
         if not self.is_softswitch:
             time.sleep(0.2)
             return
+        self.wait_for(lambda: self.leaf(slot), value, f"leaf {slot}")
+
+    def wait_for(self, read: Callable[[], Any], value: Any, what: str) -> None:
+        """Wait until `read` returns `value`."""
         end = time.monotonic() + TEST_TIMEOUT
-        while self.leaf(slot) != value:
-            self.assertLess(time.monotonic(), end, f"leaf {slot} is {self.leaf(slot):#010x}, not {value:#010x}")
+        while (found := read()) != value:
+            self.assertLess(time.monotonic(), end, f"{what} is {found}, not {value}")
 
     def leaf(self, slot: int) -> int:
-        return self.register("FrontageIngress.cclb4.tree.leaf.leaves", slot)
+        trees = "FrontageEgress.tree_worker" if self.target == "tna" else "FrontageIngress.cclb4.tree"
+        return self.register(f"{trees}.tournament.leaf.leaves", slot)
 
     def register(self, name: str, index: int) -> int:
         """Return a register cell, on softswitch only; the first member of a pair is in the most significant bits."""
@@ -230,6 +242,12 @@ class FrontageTest(SwitchTest):
             first, second = data.values()
             return int(first) << 16 | int(second)
         return int(data)
+
+    def pair(self, name: str, index: int) -> tuple[int, ...]:
+        """Return both members of a register cell, on softswitch only."""
+        data = self.client.read(fy.P4RegisterEntry(name, index=index))[0].data
+        assert isinstance(data, dict)
+        return tuple(int(member) for member in data.values())
 
 
 def to_server(frame: bytes, server: Server) -> bytes:

@@ -16,11 +16,11 @@ from frontage.config import Config
 from frontage.p4.entries import Match, State, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import replicas_of
+from frontage.state import worker
 from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import TABLES, desired
 from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops, packets
-from frontage.state.worker import return_ports, sessions
 
 
 def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
@@ -53,7 +53,7 @@ def plain_packets(schema: Schema, packets_out: Iterable[p4r.PacketOut]) -> Itera
 
 def plain_sessions(config: Config, schema: Schema) -> Iterator[dict[str, Any]]:
     """Yield the clone sessions."""
-    for key, action in sessions(config.ports, return_ports(schema.architecture, config.device)).items():
+    for key, action in worker.session(schema.architecture, config).items():
         (session,) = exact(key.match)
         replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
         yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}

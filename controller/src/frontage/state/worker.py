@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``worker.p4``: the clone sessions of worker packets, which report queue depths to ingress, and loads to other pipes."""
+"""``worker.p4``: the clone session of worker packets, which bring queue depths to ingress, and loads to trees in egress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from frontage.config.network import Port
-from frontage.config.schema import Device
-from frontage.limits import TREE_SESSION, WORKER_SESSION
+from frontage.config.schema import Config, Device
+from frontage.limits import WORKER_SESSION
 from frontage.p4 import replication
 from frontage.p4.entries import State
 
@@ -28,13 +25,12 @@ def return_ports(architecture: str, device: Device) -> list[int]:
     return [first + PIPE_PORTS * pipe for pipe in range(device.pipes)]
 
 
-def sessions(ports: Iterable[Port], returns: Sequence[int]) -> State:
-    """Return the clone sessions, which lead to the ports ``returns``.
+def session(architecture: str, config: Config) -> State:
+    """Return the clone session, or nothing if no packet becomes a worker.
 
-    One is there if a port's scheduler needs queue depths, and the other if there are several pipes.
+    On Tofino, trees are in egress, so reports become workers. Elsewhere, only schedulers that use ranks need workers.
     """
-    replicas = [(port, 1) for port in returns]
-    numbers = [WORKER_SESSION] if any(port.uses_ranks for port in ports) else []
-    if len(returns) > 1:
-        numbers.append(TREE_SESSION)
-    return dict(replication.session(number, replicas) for number in numbers)
+    if architecture not in RECIRCULATION_PORTS and not any(port.uses_ranks for port in config.ports):
+        return {}
+    replicas = [(port, 1) for port in return_ports(architecture, config.device)]
+    return dict([replication.session(WORKER_SESSION, replicas)])

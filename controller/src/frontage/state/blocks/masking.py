@@ -10,6 +10,8 @@ from frontage.p4.entries import Action, Key, State
 from frontage.state.resolved import ResolvedVip
 
 ROUNDS = tuple(f"seal.round{i}" for i in range(4))
+ROUND_ACTIONS = ("xor_a", "xor_b", "xor_a", "xor_b")
+"""The action of each round of the cipher (``cookie.p4``)."""
 ACTIVE_KEY = "masking.active_key"
 STATIC_COOKIE = "masking.static_cookie"
 TABLES = (*ROUNDS, ACTIVE_KEY, STATIC_COOKIE)
@@ -22,7 +24,7 @@ def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip]) -> State:
         for i, table in enumerate(ROUNDS):
             mask = 0x7F if i % 2 else 0xFF
             for index, byte in enumerate(key.tcp_tables[i]):
-                state[Key(table, (key.epoch, index))] = Action("set_output", (byte & mask,))
+                state[Key(table, (key.epoch, index))] = Action(ROUND_ACTIONS[i], (byte & mask,))
     sids = [server.config.sid for vip in vips if vip.config.cookie_prefix is not None for server in vip.servers]
     for sid in sids:
         for key in keys:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from frontage.cookie import CookieKey
 from frontage.p4.entries import Action, Key, State
+from frontage.state.blocks.masking import ROUND_ACTIONS
 
 ROUNDS = tuple(f"open.round{i}" for i in range(4))
 TABLES = ROUNDS
@@ -19,5 +20,5 @@ def entries(keys: Iterable[CookieKey]) -> State:
             sealing_round = 3 - i
             mask = 0x7F if sealing_round % 2 else 0xFF
             for index, byte in enumerate(key.tcp_tables[sealing_round]):
-                state[Key(table, (key.epoch, index))] = Action("set_output", (byte & mask,))
+                state[Key(table, (key.epoch, index))] = Action(ROUND_ACTIONS[i], (byte & mask,))
     return state

@@ -18,7 +18,7 @@ def entries(keys: Iterable[CookieKey]) -> State:
         for i, byte_tables in enumerate(ROUNDS):
             sealing_round = 3 - i
             mask = 0xFFFFFFF if sealing_round % 2 else 0xFFFFFFFF
-            for table, words in zip(byte_tables, key.ip6_tables[sealing_round], strict=True):
+            for number, (table, words) in enumerate(zip(byte_tables, key.ip6_tables[sealing_round], strict=True)):
                 for byte, word in enumerate(words):
-                    state[Key(table, (key.epoch, byte))] = Action("xor_output", (word & mask,))
+                    state[Key(table, (key.epoch, byte))] = Action(f"set_output{number}", (word & mask,))
     return state

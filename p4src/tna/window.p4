@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// AIFO's window of sampled ranks (control/aifo.p4). Two slots share a register, and all registers are accessed at the same
+// time; a tree of additions follows.
+#ifndef FRONTAGE_TNA_WINDOW_P4
+#define FRONTAGE_TNA_WINDOW_P4
+
+// Ranks are stored as 255 - rank, so that a slot that was never written holds the largest rank and never counts as smaller.
+struct ranks_t {
+    bit<8> even;
+    bit<8> odd;
+}
+
+// The slots `number` and `number` + 1.
+control WindowPair(in aifo_t aifo, in port_t port, in bit<8> inverted, out bit<8> smaller)(bit<8> number) {
+    Register<ranks_t, port_t>(PORTS) inverted_ranks;
+    bit<8> odd_smaller;
+
+    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) compare = {
+        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
+            even = 0;
+            odd = 0;
+            if (ranks.even > inverted) {
+                even = 1;
+            }
+            if (ranks.odd > inverted) {
+                odd = 1;
+            }
+        }
+    };
+
+    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) replace_even = {
+        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
+            even = 0;
+            odd = 0;
+            if (ranks.even > inverted) {
+                even = 1;
+            }
+            if (ranks.odd > inverted) {
+                odd = 1;
+            }
+            ranks.even = inverted;
+        }
+    };
+
+    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) replace_odd = {
+        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
+            even = 0;
+            odd = 0;
+            if (ranks.even > inverted) {
+                even = 1;
+            }
+            if (ranks.odd > inverted) {
+                odd = 1;
+            }
+            ranks.odd = inverted;
+        }
+    };
+
+    apply {
+        smaller = 0;
+        odd_smaller = 0;
+        if (number < aifo.window) {
+            if (aifo.slot == number) {
+                smaller = replace_even.execute(port, odd_smaller);
+            } else if (aifo.slot == number + 1) {
+                smaller = replace_odd.execute(port, odd_smaller);
+            } else {
+                smaller = compare.execute(port, odd_smaller);
+            }
+            if (number + 1 < aifo.window) {
+                smaller = smaller + odd_smaller;
+            }
+        }
+    }
+}
+
+control Window(inout aifo_t aifo, in port_t port, in bit<8> rank) {
+    WindowPair(0) pair0;
+    WindowPair(2) pair1;
+    WindowPair(4) pair2;
+    WindowPair(6) pair3;
+    WindowPair(8) pair4;
+    WindowPair(10) pair5;
+    WindowPair(12) pair6;
+    WindowPair(14) pair7;
+    WindowPair(16) pair8;
+    WindowPair(18) pair9;
+    bit<8> inverted;
+    bit<8> smaller0;
+    bit<8> smaller1;
+    bit<8> smaller2;
+    bit<8> smaller3;
+    bit<8> smaller4;
+    bit<8> smaller5;
+    bit<8> smaller6;
+    bit<8> smaller7;
+    bit<8> smaller8;
+    bit<8> smaller9;
+
+    apply {
+        inverted = ~rank;
+        pair0.apply(aifo, port, inverted, smaller0);
+        pair1.apply(aifo, port, inverted, smaller1);
+        pair2.apply(aifo, port, inverted, smaller2);
+        pair3.apply(aifo, port, inverted, smaller3);
+        pair4.apply(aifo, port, inverted, smaller4);
+        pair5.apply(aifo, port, inverted, smaller5);
+        pair6.apply(aifo, port, inverted, smaller6);
+        pair7.apply(aifo, port, inverted, smaller7);
+        pair8.apply(aifo, port, inverted, smaller8);
+        pair9.apply(aifo, port, inverted, smaller9);
+        smaller0 = smaller0 + smaller1;
+        smaller2 = smaller2 + smaller3;
+        smaller4 = smaller4 + smaller5;
+        smaller6 = smaller6 + smaller7;
+        smaller8 = smaller8 + smaller9;
+        smaller0 = smaller0 + smaller2;
+        smaller4 = smaller4 + smaller6;
+        smaller0 = smaller0 + smaller4;
+        aifo.smaller_ranks = smaller0 + smaller8;
+    }
+}
+
+#endif
