@@ -12,7 +12,7 @@ import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoRequest, IPv6, Packet, Raw
 
 from frontage.cookie import CookieKey
-from inprocess import TOFINO2, V1MODEL, Switch
+from inprocess import TOFINO1, TOFINO2, V1MODEL, Switch
 
 pytestmark = pytest.mark.slow(seconds=60)
 
@@ -141,11 +141,12 @@ def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int
     return UDP(sport=sport, dport=dport) / Raw(quic + bytes(1250 if rng.random() < 0.5 else 30))
 
 
-def test_tofino_does_what_v1model_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", [TOFINO1, TOFINO2])
+def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str) -> None:
     """100,000 random packets have the same bytes and the same reasons of drops, outcomes included."""
     rng = random.Random(21)
     site = configuration(8, [9])
-    switches = [Switch(site, tmp_path, source) for source in (V1MODEL, TOFINO2)]
+    switches = [Switch(site, tmp_path, source) for source in (V1MODEL, profile)]
     came_out = 0
     now = 10**9
     for n, (from_server, frame) in zip(range(PACKETS), frames(rng), strict=False):

@@ -115,6 +115,10 @@ class Schema:
         except KeyError:
             raise PipelineError(f"the P4Info has no table {name}: use a controller and a P4 program of the same version") from None
 
+    def present(self, names: Iterable[str]) -> list[TableInfo]:
+        """Return those tables that the program has: a profile may leave out features with their tables."""
+        return [self.tables[name] for name in names if name in self.tables]
+
     def counter(self, name: str) -> int:
         try:
             return self.counters[name]

@@ -53,17 +53,17 @@ class Counters:
 
 async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
     """Read the counters of the switch. Raises SwitchError."""
-    up_tables = [schema.table(name) for name in server_block.TABLES]
-    down_tables = [schema.table(name) for name in vip_block.DIPS]
-    tables = (*up_tables, *down_tables, schema.table(real_servers.SENDER))
+    tables = schema.present((*server_block.TABLES, *vip_block.DIPS, real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    names = (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES, _REFUSALS)
-    indexed = await session.read_counters([schema.counter(name) for name in names])
+    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES)}
+    if _REFUSALS in schema.counters:  # not in profiles without schedulers
+        counter_ids[_REFUSALS] = schema.counter(_REFUSALS)
+    indexed = await session.read_counters(list(counter_ids.values()))
     vips = {vip.name: vip for vip in config.vips}
     ports = {port.name: port.id for port in config.ports}
 
     def by_reason(counter: str, names: dict[int, reasons.Reason]) -> dict[str, Count]:
-        counter_id = schema.counter(counter)
+        counter_id = counter_ids.get(counter, 0)
         return {reason.name: indexed.get((counter_id, index), Count()) for index, reason in names.items()}
 
     def down(server: Server) -> Count:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from finsy.proto import p4r
 
 from frontage.config import Config
-from frontage.limits import WORKER_SESSIONS
+from frontage.limits import WORKER_SESSION
 from frontage.p4.entries import Action, Difference, Key, State, difference, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
@@ -71,16 +71,16 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
     Without ``mapping``, the mapping's tables are ignored. Raises ReconcileError.
     """
     unknown = () if mapping is not None else steering.MAPPED
-    installed = await session.read_tables(schema, [schema.table(name) for name in TABLES if name not in unknown])
+    installed = await session.read_tables(schema, schema.present(name for name in TABLES if name not in unknown))
     sessions = await session.read_clone_sessions()
     if mapping is None:
-        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] in WORKER_SESSIONS}
+        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
     numbers = Installed(installed)
     try:
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
-    wanted = desired(config, allocation) | worker.sessions(config.ports, worker.return_ports(schema.architecture, config.device))
+    wanted = desired(config, allocation) | worker.session(schema.architecture, config)
     mapped = None
     if mapping is not None:
         try:
@@ -187,7 +187,12 @@ def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
         if name == CLONE_SESSION:
             continue
-        table = schema.table(name)
+        table = schema.tables.get(name)
+        if table is None:
+            raise ReconcileError(
+                f"the configuration needs entries in {name}, a table that the P4 program does not have: "
+                "remove the feature, or use a program or profile with that table"
+            )
         if count > table.size > 0 and table.fields:
             raise ReconcileError(
                 f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}: "

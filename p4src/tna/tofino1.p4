@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profile for Tofino 1: CCLB4 over TCP and QUIC, masking, and the connection table. It leaves out steering, tunnels,
+// demand, real servers and schedulers.
+#include <core.p4>
+#include <tna.p4>
+
+#define WITHOUT_STEERING
+#define WITHOUT_REAL_SERVERS
+#define WITHOUT_SCHEDULERS
+
+#include "../include/size.p4"
+#include "frontage.p4"

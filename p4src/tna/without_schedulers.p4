@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controls that do nothing, in profiles without AIFO, SP-PIFO and ECN marks.
+#ifndef FRONTAGE_TNA_WITHOUT_SCHEDULERS_P4
+#define FRONTAGE_TNA_WITHOUT_SCHEDULERS_P4
+
+control Scheduler(in headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Departures(inout metadata_t meta, in depth_t depth_after) {
+    apply {}
+}
+
+control Ecn(inout headers_t hdr, in metadata_t meta, in depth_t enqueue_depth) {
+    apply {}
+}
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controls that do nothing, in profiles without Artemis and Auspice: steering, tunnels, demand.
+#ifndef FRONTAGE_TNA_WITHOUT_STEERING_P4
+#define FRONTAGE_TNA_WITHOUT_STEERING_P4
+
+control Tunnel(inout headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Region(in headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Demand(in headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Steering(in headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind, in bit<16> number) {
+    apply {}
+}
+
+control Copies(inout headers_t hdr, inout metadata_t meta, in bit<16> site) {
+    apply {}
+}
+
+#endif
