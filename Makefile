@@ -43,7 +43,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -130,6 +130,9 @@ conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its ch
 
 tna-conformance: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/tna-conformance ## run the PTF tests of the public TNA programs; OPEN_P4STUDIO=its checkout; P4C_TOFINO= compares schemas; PROGRAM=, TEST= run some
 	@$(PYTHON) conformance/tna_conformance.py $(if $(PROGRAM),--program $(PROGRAM)) $(if $(TEST),--test $(TEST))
+
+tofino: $(STAMPS)/venv $(STAMPS)/rust ## write the longest chains of the profiles for Tofino to docs/tofino.md and p4src/tna/chains.json
+	@$(PYTHON) tools/tofino.py
 
 packet-log: $(STAMPS)/venv $(STAMPS)/rust ## compare the log of a packet with that of BMv2=, in docs/conformance.md
 	@$(PYTHON) conformance/packet_log.py

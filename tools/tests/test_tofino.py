@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chains of the profiles for Tofino are those in p4src/tna/chains.json."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import tofino
+
+REPORT = """\
+ingress: the longest chain of dependent steps needs 3 stages at least
+   1  table I.vip  p4src/a.p4:120
+   3  register I.load  p4src/a.p4:133
+egress: the longest chain of dependent steps needs 1 stages at least
+   1  assignment  p4src/a.p4:7
+This is a lower bound: it ignores memory.
+"""
+
+
+def test_report_is_parsed() -> None:
+    assert tofino.parse(REPORT) == {
+        "ingress": tofino.Chain(3, ((1, "table I.vip"), (3, "register I.load"))),
+        "egress": tofino.Chain(1, ((1, "assignment"),)),
+    }
+
+
+@pytest.mark.parametrize("profile", tofino.STAGES)
+def test_chains_do_not_grow_unnoticed(profile: str) -> None:
+    expected = json.loads(tofino.CHAINS.read_text())[profile]
+    for gress, chain in tofino.chains(profile).items():
+        steps = "\n".join(f"{stage:4}  {name}" for stage, name in chain.steps)
+        assert chain.length == expected[gress], f"{gress} of {profile}: shorten the chain, or run `make tofino`:\n{steps}"
+
+
+def test_page_has_the_chains() -> None:
+    lengths = json.loads(tofino.CHAINS.read_text())
+    page = tofino.PAGE.read_text()
+    for profile, gresses in lengths.items():
+        for gress, length in gresses.items():
+            assert f"| `{profile}` | {gress} | {length} | {tofino.STAGES[profile]} |\n" in page
