@@ -182,10 +182,9 @@ impl Schedule<'_, '_> {
 
     fn assign(&mut self, to: &Ex, from: &Ex, context: Context, span: Span) {
         let value = self.read(from);
-        let is_copy = matches!(from, Ex::Field { .. } | Ex::Const(..) | Ex::Param(..));
-        // A variable that only has another name costs nothing.
-        let when = match is_copy && is_variable(to) && context.within.is_none() {
-            true => value,
+        // A variable that only names a value, or a part of one, costs nothing.
+        let when = match is_name(from) && is_variable(to) && context.within.is_none() {
+            true => value.later(context.since),
             false => self.step("assignment", span, context.after(value)),
         };
         self.write(to, when);
@@ -294,5 +293,13 @@ impl Schedule<'_, '_> {
             let known = self.written.entry(field).or_default();
             *known = known.later(when);
         }
+    }
+}
+
+/// Whether an expression is a value that is there, or a slice of it.
+fn is_name(e: &Ex) -> bool {
+    match e {
+        Ex::Slice { base, .. } => is_name(base),
+        e => matches!(e, Ex::Field { .. } | Ex::Const(..) | Ex::Param(..)),
     }
 }
