@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller with the profile for Tofino 1, which leaves out features together with their tables and counters."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+import softswitch
+from conftest import ROOT
+from frontage.config import load
+from frontage.service.status import read_status
+from frontage.state.reconcile import ReconcileError
+from live import LIMIT, connected, installed, running
+
+pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not run programs for Tofino")
+
+
+@pytest.fixture
+def tofino1_file(config_file: Path) -> Path:
+    """The example configuration with the profile as the switch's program."""
+    program = softswitch.compile(ROOT / "p4src" / "tna" / "tofino1.p4")
+    assert program.p4info is not None
+    p4info, json = config_file.with_name("tofino1.p4info.txtpb"), config_file.with_name("tofino1.json")
+    p4info.write_text(program.p4info)
+    json.write_text(program.json)
+    lines = config_file.read_text().splitlines(keepends=True)
+    values = {"p4info:": p4info, "json:": json}
+    changed = [f"    {key} {values[key]}\n" if (key := line.strip().split(" ")[0]) in values else line for line in lines]
+    config_file.write_text("".join(changed))
+    return config_file
+
+
+async def test_profile_needs_no_tables_of_other_features(tofino1_file: Path) -> None:
+    async with running(load(tofino1_file)) as controller:
+        await installed(controller)
+        session, pipeline = connected(controller)
+        status = await read_status(session, pipeline.schema, controller.config)
+        assert status["difference"]["entries"] > 1000
+        assert not any(vip["up"]["packets"] for vip in status["vips"])
+
+
+async def test_features_that_the_profile_leaves_out_are_refused(tofino1_file: Path) -> None:
+    text = tofino1_file.read_text()
+    tofino1_file.write_text(text.replace("    name: rack\n", "    name: rack\n    scheduler: {kind: sp-pifo}\n", 1))
+    async with asyncio.timeout(LIMIT), running(load(tofino1_file)) as controller:
+        with pytest.raises(ReconcileError, match=r"scheduler\.port, a table that the P4 program does not have: remove the feature"):
+            await controller.installed()
