@@ -104,6 +104,8 @@ test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	@$(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 2'
 	@TARGET=tna $(PYTHON) ptf-tests/run
+	$(say) 'Packet tests of the program for Tofino 1'
+	@TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
 
 coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
 	@rm -f $(BUILD)/coverage.info

@@ -91,54 +91,56 @@ control RefusalCounter(in bit<8> rank) {
     }
 }
 
-const bit<16> NOT_TAKEN = 0xffff;
-
 // The bound of one priority of a port: the rank of the last packet that got this priority, less all decrements since.
 control PriorityBound(inout metadata_t meta)(bit<8> priority) {
     Register<bit<8>, port_t>(PORTS) bounds;
+    bit<8> old_bound;
 
-    RegisterAction<bit<8>, port_t, bit<8>>(bounds) lower = {
-        void apply(inout bit<8> bound, out bit<8> result) {
+    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) lower = {
+        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
             bound = bound |-| meta.bound_decrement;
-            result = 0;
+            taken = 0;
+            before = 0;
         }
     };
 
-    // Returns the old bound if it is at most the rank, which then replaces it, else NOT_TAKEN.
-    RegisterAction<bit<8>, port_t, bit<16>>(bounds) push_up = {
-        void apply(inout bit<8> bound, out bit<16> result) {
-            result = NOT_TAKEN;
+    // The packet gets the priority if the bound is at most its rank, which then replaces the bound.
+    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) push_up = {
+        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
+            taken = 0;
+            before = bound;
             if (meta.rank >= bound) {
-                result = 8w0 ++ bound;
+                taken = 1;
                 bound = meta.rank;
             }
         }
     };
 
-    RegisterAction<bit<8>, port_t, bit<16>>(bounds) replace = {
-        void apply(inout bit<8> bound, out bit<16> result) {
-            result = 8w0 ++ bound;
+    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) replace = {
+        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
+            taken = 1;
+            before = bound;
             bound = meta.rank;
         }
     };
 
     apply {
-        bit<16> old_bound = NOT_TAKEN;
+        old_bound = 0;
         if (meta.direction == Direction.WORKER) {
             if (priority != SP_PIFO_MOST_URGENT) {
-                lower.execute(meta.egress_port);
+                lower.execute(meta.egress_port, old_bound);
             }
         } else if (meta.has_priority == 0) {
+            // The next bound waits for this result only.
             if (priority == SP_PIFO_MOST_URGENT) {
-                old_bound = replace.execute(meta.egress_port);
+                meta.has_priority = replace.execute(meta.egress_port, old_bound);
             } else {
-                old_bound = push_up.execute(meta.egress_port);
+                meta.has_priority = push_up.execute(meta.egress_port, old_bound);
             }
-        }
-        if (old_bound != NOT_TAKEN) {
-            meta.has_priority = 1;
-            meta.priority = priority[2:0];
-            meta.bound_decrement = old_bound[7:0] |-| meta.rank;
+            if (meta.has_priority == 1) {
+                meta.priority = priority[2:0];
+                meta.bound_decrement = old_bound |-| meta.rank;
+            }
         }
     }
 }

@@ -49,6 +49,10 @@ class Program:
         self.json = (build / f"{name}.json").read_bytes()
         self.schema = fy.P4Schema(build / f"{name}.p4info.txtpb")
 
+    def has_control(self, name: str) -> bool:
+        """Return whether ingress has this control, with a table."""
+        return any(table.name.startswith(f"FrontageIngress.{name}.") for table in self.schema.tables)
+
 
 class Client:
     """A P4Runtime session as the primary controller. `received` queues the messages of the stream."""

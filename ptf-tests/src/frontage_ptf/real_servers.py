@@ -28,6 +28,8 @@ AUXILIARY = 4433  # of a real server: the connection with its load balancer
 class RealServerTest(QuicTest):
     """Each real server has an address of each IP version, and may not send for any server yet."""
 
+    control = "real_servers"
+
     def _begin(self) -> None:
         super()._begin()
         table = INGRESS + "ports.port"

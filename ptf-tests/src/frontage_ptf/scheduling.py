@@ -27,6 +27,8 @@ PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # of a server behind port 3
 
 
 class SchedulerTest(FrontageTest):
+    control = "scheduler"
+
     def setUp(self) -> None:
         super().setUp()
         if self.target != "tna":  # which always has the session

@@ -24,8 +24,8 @@ from frontage_ptf.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 KEY = Key(4, bytes(range(16)))
 WORKER_SESSION = 1
 """The clone session of worker packets."""
-RECIRCULATION_PORT = 6
-"""The recirculation port of Tofino 2."""
+RECIRCULATION_PORTS = {"tofino1": 68, "tofino2": 6}
+"""The recirculation ports of profiles for Tofino."""
 LATE_REASONS = ("IPV4_HEADER", "IPV6_HEADER")
 """Why egress drops packets on Tofino, where ingress does not know the length of the frame."""
 
@@ -48,6 +48,8 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
     """A session as primary controller with the target, newly loaded with `program`."""
 
     program = "frontage"
+    control: str | None = None
+    """A control of ingress without which the test cannot run. A profile for Tofino may leave it out."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -56,8 +58,12 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         self.is_softswitch = self.target in ("softswitch", "tna")
         if self.target == "tna" and self.program != "frontage":
             self.skipTest(f"{self.program} is a program for v1model")
-        program = "tofino2" if self.target == "tna" else self.program
-        self.client = Client(params["grpcaddr"], Program(Path(params["build"]), program))
+        program = params["profile"] if self.target == "tna" else self.program
+        self.recirculation_port = RECIRCULATION_PORTS.get(program, 0)
+        compiled = Program(Path(params["build"]), program)
+        if self.control and not compiled.has_control(self.control):
+            self.skipTest(f"{program} does not have the control {self.control}")
+        self.client = Client(params["grpcaddr"], compiled)
         self.addCleanup(self.client.close)
         self.client.install_program()
         self.dataplane = ptf.dataplane_instance
@@ -113,7 +119,7 @@ class FrontageTest(SwitchTest):
         self.site = Site(self.client)
         self.site.install_networks()
         if self.target == "tna":
-            self.client.write(+fy.P4CloneSessionEntry(WORKER_SESSION, replicas=[RECIRCULATION_PORT]))
+            self.client.write(+fy.P4CloneSessionEntry(WORKER_SESSION, replicas=[self.recirculation_port]))
         self._drops: dict[int, int] = {}
         self._outcomes: Counter[str] = Counter()
         self._outcomes_at = 0  # packets sent when the outcomes were last read

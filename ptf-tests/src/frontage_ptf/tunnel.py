@@ -93,6 +93,8 @@ class TunnelTest(QuicTest):
     """Site 1, with sites 2 to 5 behind port 2, a dispatcher on port 4, and replicas on port 3. Without keys, so ids
     are in plaintext."""
 
+    control = "tunnel"
+
     def _begin(self) -> None:
         self.shares = {}
         self.leaves = Leaves()

@@ -182,8 +182,10 @@ impl Schedule<'_, '_> {
 
     fn assign(&mut self, to: &Ex, from: &Ex, context: Context, span: Span) {
         let value = self.read(from);
-        // A variable that only names a value, or a part of one, costs nothing.
-        let when = match is_name(from) && is_variable(to) && context.within.is_none() {
+        // A variable that only names a value, or a part of one, costs nothing: neither when it is set, nor when it is
+        // copied.
+        let is_copy = is_name(from) && (is_variable(to) || is_variable(from));
+        let when = match is_copy && context.within.is_none() {
             true => value.later(context.since),
             false => self.step("assignment", span, context.after(value)),
         };
