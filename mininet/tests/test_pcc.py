@@ -3,6 +3,7 @@
 switch change.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counte
 pytestmark = [needs_root, pytest.mark.slow(seconds=148)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
+TWO_PIPES = replace(SETTINGS, target="tna", pipes=2)
+"""Clients are behind the first pipe, and every other server behind the second."""
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
 IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
 
@@ -42,15 +45,17 @@ def make_plan() -> list[Arrival]:
     return [Arrival(i, at, i % SETTINGS.clients, size, size, "idle") for i, (at, size) in enumerate(begin)]
 
 
-@pytest.mark.parametrize("vip", [VIP4, VIP6], ids=["IPv4", "IPv6"])
-def test_established_connections_keep_their_server(tmp_path: Path, vip: str) -> None:
-    parts = deployment(SETTINGS)
+@pytest.mark.parametrize(
+    ("settings", "vip"), [(SETTINGS, VIP4), (SETTINGS, VIP6), (TWO_PIPES, VIP4)], ids=["IPv4", "IPv6", "two pipes of Tofino"]
+)
+def test_established_connections_keep_their_server(tmp_path: Path, settings: Settings, vip: str) -> None:
+    parts = deployment(settings)
 
     def body(box: Sandbox) -> object:
         plan = make_plan()
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
-        with parts.testbed(SETTINGS, box, in_service=IN_SERVICE) as testbed:
+        with parts.testbed(settings, box, in_service=IN_SERVICE) as testbed:
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
             edge = testbed.edge

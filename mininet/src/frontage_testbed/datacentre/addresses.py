@@ -25,6 +25,8 @@ CLIENTS6 = "2001:db8:c000::/36"
 
 EDGE_CLIENT_PORT = 8
 """Ports 0 to 7 of Tofino 2 have other purposes; 6 recirculates."""
+PIPE_PORTS = 128
+"""Port numbers of a pipe of Tofino. Clients are behind the first pipe."""
 EDGE_CLIENT_MAC = "02:00:00:00:01:01"
 EDGE_CLIENT4 = "198.18.255.1"
 EDGE_CLIENT6 = "2001:db8:cfff::1"
@@ -76,10 +78,9 @@ class ServerAddresses:
         """Host name, and value of its X-Server header."""
         return f"s{self.index + 1}"
 
-    @property
-    def edge_port(self) -> int:
-        """Port of the edge switch towards the server."""
-        return EDGE_CLIENT_PORT + 1 + self.index
+    def edge_port(self, pipes: int) -> int:
+        """Return the port of the edge switch towards the server; the servers take turns at the pipes."""
+        return EDGE_CLIENT_PORT + 1 + self.index + PIPE_PORTS * (self.index % pipes)
 
     @property
     def sid4(self) -> int:

@@ -70,6 +70,7 @@ def configuration(
     seed: int,
     grpc: str,
     cpu_port: int,
+    pipes: int,
     p4info: Path,
     json_file: Path,
     control_socket: Path,
@@ -83,7 +84,7 @@ def configuration(
     for server in servers:
         ports.append(
             {
-                "id": server.edge_port,
+                "id": server.edge_port(pipes),
                 "name": server.name,
                 "role": "server",
                 "mac": server.gateway_mac,
@@ -118,6 +119,7 @@ def configuration(
             "address": grpc,
             "device_id": 1,
             "cpu_port": cpu_port,
+            "pipes": pipes,
             "pipeline": {"p4info": str(p4info), "json": str(json_file)},
         },
         "ports": ports,

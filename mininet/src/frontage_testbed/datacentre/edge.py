@@ -58,6 +58,7 @@ class EdgeSwitch:
         self._servers = [ServerAddresses(i) for i in range(settings.servers)]
         self._packets = settings.bottleneck_packets
         self._directory = directory
+        self._pipes = settings.pipes
         self.config = directory / "frontage.yaml"
         directory.mkdir()
         self.config.write_text(
@@ -69,6 +70,7 @@ class EdgeSwitch:
                 seed=settings.seed,
                 grpc=GRPC,
                 cpu_port=CPU_PORT,
+                pipes=settings.pipes,
                 p4info=p4info,
                 json_file=json_file,
                 control_socket=directory / "control",
@@ -87,7 +89,8 @@ class EdgeSwitch:
     def start_switch(self) -> None:
         """Start the switch, without a program."""
         ports = {EDGE_CLIENT_PORT: edge_interface(EDGE_CLIENT_PORT)}
-        ports |= {s.edge_port: edge_interface(s.edge_port) for s in self._servers}
+        numbers = [server.edge_port(self._pipes) for server in self._servers]
+        ports |= {number: edge_interface(number) for number in numbers}
         with (self._directory / "switch.log").open("ab") as log:
             self._switch = spawn(self._switch_command.command(ports), log)
 

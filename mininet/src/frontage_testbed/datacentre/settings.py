@@ -51,6 +51,8 @@ class Settings:
     protocol: str = "tcp"
     """A key of PROTOCOLS."""
     target: str = "softswitch"
+    pipes: int = 1
+    """Pipes of the edge switch; only the target "tna" can have more than one."""
     clients: int = 4
     policies: tuple[str, ...] = POLICIES
     schedulers: tuple[str, ...] = ("fifo",)

@@ -47,6 +47,8 @@ class Softswitch:
         settings = self._settings
         delay = f"delay={round(settings.delay * 1e6)}us"
         command: list[str | Path] = [self._binary, "--no-p4", "--device-id", "1"]
+        if settings.pipes > 1:
+            command += ["--pipes", str(settings.pipes)]
         for port, interface in interfaces.items():
             command += ["-i", f"{port}@{interface}"]
             if port == EDGE_CLIENT_PORT:

@@ -69,12 +69,13 @@ class DataCentre(Topo):  # type: ignore[misc]
             self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
         for index in range(settings.servers):
             server = ServerAddresses(index)
+            port = server.edge_port(settings.pipes)
             self.addHost(server.name, setup=_server_setup(server, settings.server_rate))
             self.addLink(
                 EDGE,
                 server.name,
-                port1=server.edge_port,
-                intfName1=edge_interface(server.edge_port),
+                port1=port,
+                intfName1=edge_interface(port),
                 intfName2="eth0",
                 addr1=server.gateway_mac,
                 addr2=server.mac,
