@@ -84,6 +84,8 @@ pub(crate) struct Packet {
     pub(crate) mirror: Option<(u32, Front)>,
     /// The bytes in front of the resubmitted packet.
     pub(crate) resubmit_front: Option<Front>,
+    /// The header with which the deparser starts the packet generator.
+    pub(crate) generator_header: Option<Front>,
     /// Field list; 0 means none.
     pub(crate) resubmit: u32,
     /// Field list; 0 means none.
@@ -126,6 +128,7 @@ impl Packet {
         self.deposits.clear();
         self.mirror = None;
         self.resubmit_front = None;
+        self.generator_header = None;
         self.resubmit = 0;
         self.recirculate = 0;
         self.exit = false;

@@ -71,6 +71,8 @@ pub enum ObjectKind {
     ParserPriority,
     Mirror,
     Resubmit,
+    /// The trigger of the packet generator in the ingress deparser.
+    Pktgen,
     /// An algorithm for a table's matches, which does not change their results.
     MatchAlgorithm,
     /// A part of the package without methods.
@@ -144,6 +146,7 @@ fn tofino_kind(extern_name: &str) -> ObjectKind {
         "ParserPriority" => K::ParserPriority,
         "Mirror" => K::Mirror,
         "Resubmit" => K::Resubmit,
+        "Pktgen" => K::Pktgen,
         "Alpm" | "Atcam" => K::MatchAlgorithm,
         name => common_kind(name),
     }

@@ -39,6 +39,7 @@ mod tna_deparser;
 mod tna_externs;
 mod tna_extremes;
 mod tna_functions;
+mod tna_hashes;
 mod tna_parser;
 mod tna_pipelines;
 mod tna_registers;

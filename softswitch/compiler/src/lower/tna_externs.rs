@@ -93,6 +93,7 @@ impl<'a> Lower<'a> {
             }
             (K::Mirror, "emit") => self.emit_mirror(call),
             (K::Resubmit, "emit") => self.emit_resubmit(call),
+            (K::Pktgen, "emit") => self.emit_generator_header(call),
             (K::Digest, "pack") => self.pack_digest(call),
             _ => return None,
         })
@@ -167,6 +168,7 @@ impl<'a> Lower<'a> {
             None => self.fields(call.info, call.args, 0),
         };
         let result = self.result(call.e);
+        self.note_hash_call(call, result.ty().width());
         let parameters = vec![this, Arg::Ex(result.clone()), data];
         self.primitive("_Hash_get_hash", parameters);
         Val::Scalar(result)

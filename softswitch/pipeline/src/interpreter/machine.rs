@@ -355,6 +355,7 @@ impl Machine<'_> {
                 self.pkt.mirror = Some((session, self.front(*fields)));
             }
             Op::ResubmitWith(fields) => self.pkt.resubmit_front = Some(self.front(*fields)),
+            Op::Generate(fields) => self.pkt.generator_header = Some(self.front(*fields)),
             Op::Truncate(len) => {
                 let len = len.eval(&self.env(args));
                 self.pkt.truncate_to = self

@@ -60,7 +60,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             }
         }
         "_Hash_get_hash" | "_Hash_get_hash_mod" => {
-            let Object::Hash(hash) = object()? else {
+            let Object::Hash(hash, dynamic) = object()? else {
                 return Err(mistyped());
             };
             let (to, list, range) = if name == "_Hash_get_hash" {
@@ -73,7 +73,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             };
             Op::Hash {
                 to: call.target(to)?.0,
-                calculation: externs.input(call.objects.names, hash, list)?,
+                calculation: externs.input(call.objects.names, (hash, dynamic), list)?,
                 range,
             }
         }
@@ -84,6 +84,10 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
         "_Resubmit_emit" => {
             let [list] = call.arity()?;
             Op::ResubmitWith(externs.front(call.objects.names, list)?)
+        }
+        "_Pktgen_emit" => {
+            let [list] = call.arity()?;
+            Op::Generate(externs.front(call.objects.names, list)?)
         }
         "_DirectRegister_read" => {
             let [to, register] = call.arity()?;
@@ -110,7 +114,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             };
             Op::Hash {
                 to: call.target(to)?.0,
-                calculation: externs.input(call.objects.names, hash, list)?,
+                calculation: externs.input(call.objects.names, (hash, None), list)?,
                 range: None,
             }
         }
@@ -143,7 +147,9 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
 fn sum_step(call: &Call, method: &str, is_psa: bool) -> Result<SumStep> {
     let input = |list: &Cursor| {
         let objects = call.objects;
-        objects.externs.input(objects.names, Hash::Csum16, list)
+        objects
+            .externs
+            .input(objects.names, (Hash::Csum16, None), list)
     };
     if method == "clear" {
         let [_] = call.arity()?;

@@ -138,6 +138,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         actions,
         calculations,
         hash_parameters,
+        hashes: made.hashes,
         sums,
         deposits: made.deposits,
         checksums,
@@ -285,6 +286,7 @@ fn calculation_over(hash: Hash, inputs: &Cursor, names: &Names) -> Result<Calcul
     let scope = name_scope(names, &none);
     let mut calculation = Calculation {
         hash,
+        dynamic: None,
         inputs: Vec::new(),
         payload: false,
         keeps_invalid: false,

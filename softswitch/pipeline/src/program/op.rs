@@ -157,6 +157,8 @@ pub(crate) enum Op {
     Mirror(Node<u64>, u32),
     /// Resubmits the packet with the input of a calculation in front.
     ResubmitWith(u32),
+    /// Starts the packet generator with the input of a calculation.
+    Generate(u32),
     Recirculate(Node<u64>),
     Truncate(Node<u64>),
     /// The fields that ask for a drop: `egress_spec`, and `mcast_grp` if there is one.

@@ -4,6 +4,7 @@
 
 pub(crate) mod externs;
 pub(crate) mod filter;
+pub(crate) mod generator;
 pub(crate) mod meter;
 pub(crate) mod multicast;
 pub(crate) mod pipes;
@@ -20,6 +21,7 @@ use crate::options::Options;
 use crate::program::Compiled;
 use crate::program::call::pack;
 pub(crate) use externs::Externs;
+use generator::Generator;
 use multicast::Multicast;
 use pre::Pre;
 pub(crate) use register::Register;
@@ -37,8 +39,12 @@ pub(crate) struct State {
     pub(crate) pre: Pre,
     pub(crate) multicast: Multicast,
     pub(crate) ports_down: BTreeSet<u32>,
+    /// Ports whose packets enter ingress again, besides those that always recirculate.
+    pub(crate) loopback_ports: BTreeSet<u32>,
     /// The bytes that programs for TNA receive in front of packets from a port.
     pub(crate) port_metadata: BTreeMap<u32, Vec<u8>>,
+    /// The packet generator of the pipe, for programs for TNA.
+    pub(crate) generator: Generator,
     pub(crate) views: Views,
     /// Maximum number of parser states per packet.
     pub(crate) max_parser_states: u32,
@@ -64,7 +70,9 @@ impl State {
             pre: Pre::default(),
             multicast: Multicast::default(),
             ports_down: BTreeSet::new(),
+            loopback_ports: BTreeSet::new(),
             port_metadata: BTreeMap::new(),
+            generator: Generator::default(),
             max_parser_states: options.max_parser_states,
             key: Vec::new(),
         }

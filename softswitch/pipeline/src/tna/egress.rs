@@ -60,7 +60,8 @@ impl Tna<'_> {
 
     /// Sends the frame, unless the port leads back to ingress.
     fn leave(&mut self, mut pkt: Box<Packet>, port: u32, frame: &[u8]) -> EgressOutcome {
-        if !self.metadata.chip.recirculates(port) {
+        let is_loopback = self.core.state.loopback_ports.contains(&port);
+        if !is_loopback && !self.metadata.chip.recirculates(port) {
             self.core.pool.put(pkt);
             return EgressOutcome::Transmit { port };
         }

@@ -10,6 +10,7 @@ use crate::interpreter::machine::Machine;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::expr::{Cond, Node};
+use crate::program::hash::HashState;
 use crate::program::op::Op;
 use crate::program::parser::{ParserOp, ParserState};
 use crate::state::State;
@@ -258,8 +259,12 @@ callout! {
         let data = unsafe { from_raw_parts(data, n as usize) };
         let (state, c, _) = ctx.parts();
         let e = &mut state.externs;
-        let hash = c.calculations[calculation as usize].hash;
-        hash.compute(data, &mut e.rng, &mut e.round_robin, &e.hash_parameters)
+        let mut hashes = HashState {
+            rng: &mut e.rng,
+            calls: &mut e.round_robin,
+            parameters: &e.hash_parameters,
+        };
+        c.calculations[calculation as usize].compute(data, &mut hashes)
     }
 }
 
