@@ -239,12 +239,17 @@ fn functions_are_expressions() {
 
 #[test]
 fn unsupported_methods_are_named_with_their_place() {
-    ingress(
+    let sweep = [
         "Register<bit<32>, bit<8>>(16) r;
          RegisterAction<bit<32>, bit<8>, bit<32>>(r) a = { void apply(inout bit<32> value) { value = 1; } };",
-        "a.execute_log();",
-    )
-    .rejected("this target does not support execute_log of a register action");
+        "a.sweep();",
+    ];
+    Parts {
+        ingress: sweep,
+        architecture: Some("t2na"),
+        ..Parts::default()
+    }
+    .rejected("this target does not support sweep of a register action");
     ingress(
         "DirectMeter(MeterType_t.BYTES) m;
          action hit() { hdr.h.b = m.execute(color = MeterColor_t.GREEN); }

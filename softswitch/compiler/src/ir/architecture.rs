@@ -134,7 +134,11 @@ fn tofino_kind(extern_name: &str) -> ObjectKind {
         | "DirectRegisterAction"
         | "DirectRegisterAction2"
         | "DirectRegisterAction3"
-        | "DirectRegisterAction4" => K::RegisterAction,
+        | "DirectRegisterAction4"
+        | "MinMaxAction"
+        | "MinMaxAction2"
+        | "MinMaxAction3"
+        | "MinMaxAction4" => K::RegisterAction,
         "CRCPolynomial" => K::Polynomial,
         "Checksum" => K::Checksum,
         "Lpf" => K::Lpf,

@@ -42,6 +42,7 @@ mod tna_functions;
 mod tna_hashes;
 mod tna_parser;
 mod tna_pipelines;
+mod tna_queues;
 mod tna_registers;
 mod v1model;
 mod value;

@@ -58,9 +58,7 @@ impl<'a> Lower<'a> {
     pub(super) fn tofino_hint(&self, extern_name: &str) -> String {
         let advice = match extern_name {
             "SelectorAction" => "change the members of groups from the controller",
-            name if name.starts_with("LearnAction") || name.starts_with("MinMaxAction") => {
-                "use a RegisterAction"
-            }
+            name if name.starts_with("LearnAction") => "use a RegisterAction",
             _ => return self.extern_hint(),
         };
         advice.to_owned()

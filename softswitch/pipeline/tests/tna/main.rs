@@ -10,6 +10,7 @@ mod mirrors;
 mod paths;
 mod pipelines;
 mod pipes;
+mod queues;
 mod registers;
 mod state;
 mod traffic;
