@@ -62,6 +62,15 @@ pub(crate) struct Handoff {
 /// Bytes that a deparser puts in front of a mirrored or resubmitted packet.
 pub(crate) type Front = SmallVec<[u8; 32]>;
 
+/// A cell of a counter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CountedCell {
+    /// A counter and an index.
+    Array(u32, u64),
+    /// A table, and the slot of an entry, or `None` for the default entry.
+    Entry(u32, Option<u32>),
+}
+
 /// A packet in flight: its bytes, its headers and metadata, and what the program asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Packet {
@@ -92,6 +101,10 @@ pub(crate) struct Packet {
     pub(crate) recirculate: u32,
     /// The slot of the entry that the last table with direct registers hit.
     pub(crate) entry: Option<u32>,
+    /// The number of the table of that entry.
+    pub(crate) entry_table: u32,
+    /// Cells of counters with the bytes to subtract, or `None` for the difference to the packet that leaves.
+    pub(crate) count_corrections: SmallVec<[(CountedCell, Option<u64>); 2]>,
     /// Checksum, number of the deposit, and position in the frame of each residual checksum that the parser has begun.
     pub(crate) deposits: SmallVec<[(u32, u32, usize); 2]>,
     pub(crate) exit: bool,
@@ -126,6 +139,7 @@ impl Packet {
         self.digest = None;
         self.entry = None;
         self.deposits.clear();
+        self.count_corrections.clear();
         self.mirror = None;
         self.resubmit_front = None;
         self.generator_header = None;

@@ -41,13 +41,15 @@ impl<'a> Lower<'a> {
         Some(match (object.kind, call.method()) {
             (K::Counter, "count") => {
                 let index = self.input(info, args, 0);
-                self.whole_packets(call);
-                self.primitive("_Counter_count", vec![this, Arg::Ex(index)]);
+                let index = self.snapshot(index);
+                let cell = vec![this, Arg::Ex(index)];
+                self.primitive("_Counter_count", cell.clone());
+                self.correct_count(call, "_Counter_correct", &cell);
                 Val::Unit
             }
             // Direct counters count by themselves whenever their table hits.
             (K::DirectCounter, "count") => {
-                self.whole_packets(call);
+                self.correct_count(call, "_DirectCounter_correct", &[]);
                 self.note_direct_call(e, call.object);
                 Val::Unit
             }
@@ -106,7 +108,22 @@ impl<'a> Lower<'a> {
         self.only_in(places, call.e.span, &what);
     }
 
-    /// Warns of an adjustment of the number of bytes that a counter or meter counts.
+    /// Corrects the number of bytes that a counter counts for the packet.
+    fn correct_count(&mut self, call: &Call<'a, '_>, primitive: &'static str, cell: &[Arg]) {
+        let object = &self.ir.objects[call.object];
+        let counts_leaving = object.number("true_egress_accounting");
+        if counts_leaving.is_some_and(num_traits::One::is_one) {
+            self.primitive(primitive, cell.to_vec());
+        }
+        if let Some(bytes) = call.argument("adjust_byte_count") {
+            let bytes = self.scalar(bytes);
+            let mut parameters = cell.to_vec();
+            parameters.push(Arg::Ex(bytes));
+            self.primitive(primitive, parameters);
+        }
+    }
+
+    /// Warns of an adjustment of the number of bytes that a meter counts.
     fn whole_packets(&mut self, call: &Call<'a, '_>) {
         if let Some(e) = call.argument("adjust_byte_count") {
             self.diags.warn_hint(

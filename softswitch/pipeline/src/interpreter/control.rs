@@ -70,7 +70,7 @@ impl State {
             table.lookup(&self.key, m.pkt.ingress_len, now)
         };
         if fixed.has_direct_state {
-            m.pkt.entry = slot;
+            (m.pkt.entry, m.pkt.entry_table) = (slot, number);
         }
         meter(fixed, slot, table, &mut m);
         let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);

@@ -4,7 +4,7 @@
 use num_bigint::{BigInt, Sign};
 
 use super::eval::Env;
-use crate::packet::Packet;
+use crate::packet::{CountedCell, Packet};
 use crate::phv::Field;
 use crate::program::calculation::Calculation;
 use crate::program::call::CallRef;
@@ -288,6 +288,15 @@ impl Machine<'_> {
                 if let Some(c) = self.externs.counters[*counter as usize].get_mut(index) {
                     c.add(self.pkt.ingress_len);
                 }
+            }
+            Op::CorrectCount(correction) => {
+                let env = &self.env(args);
+                let cell = match &correction.cell {
+                    Some((counter, index)) => CountedCell::Array(*counter, index.eval(env)),
+                    None => CountedCell::Entry(self.pkt.entry_table, self.pkt.entry),
+                };
+                let less = correction.less.as_ref().map(|bytes| bytes.eval(env));
+                self.pkt.count_corrections.push((cell, less));
             }
             Op::ExecuteMeter {
                 meter,

@@ -10,7 +10,7 @@ use super::extern_objects::Object;
 use super::filter_calls;
 use crate::error::LoadError;
 use crate::program::hash::Hash;
-use crate::program::op::{Op, SumStep};
+use crate::program::op::{CountCorrection, Op, SumStep};
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -36,6 +36,23 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             };
             let index = s.index(index)?;
             Op::Count { counter, index }
+        }
+        "_Counter_correct" => {
+            let Object::Counter(counter) = object()? else {
+                return Err(mistyped());
+            };
+            let [_, index, less @ ..] = call.args.as_slice() else {
+                return Err(mistyped());
+            };
+            let less = less.first().map(|bytes| s.low64(bytes)).transpose()?;
+            Op::CorrectCount(Box::new(CountCorrection {
+                cell: Some((counter, s.index(index)?)),
+                less,
+            }))
+        }
+        "_DirectCounter_correct" => {
+            let less = call.args.first().map(|bytes| s.low64(bytes)).transpose()?;
+            Op::CorrectCount(Box::new(CountCorrection { cell: None, less }))
         }
         "_Meter_execute" => {
             let (index, to, before) = match call.args.len() {

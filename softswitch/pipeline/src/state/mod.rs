@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entry::EntryAction;
 use crate::options::Options;
+use crate::packet::{CountedCell, Packet};
 use crate::program::Compiled;
 use crate::program::call::pack;
 pub(crate) use externs::Externs;
@@ -75,6 +76,32 @@ impl State {
             generator: Generator::default(),
             max_parser_states: options.max_parser_states,
             key: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Corrects the bytes that counters counted for a packet, of which `leaving` bytes leave.
+    pub(crate) fn correct_counts(&mut self, pkt: &mut Packet, leaving: Option<u32>) {
+        let counted = u64::from(pkt.ingress_len);
+        for (cell, less) in pkt.count_corrections.drain(..) {
+            let counter = match cell {
+                CountedCell::Array(counter, index) => {
+                    let cells = &mut self.externs.counters[counter as usize];
+                    usize::try_from(index)
+                        .ok()
+                        .and_then(|index| cells.get_mut(index))
+                }
+                CountedCell::Entry(table, slot) => self.tables[table as usize].counter_mut(slot),
+            };
+            let less = match (less, leaving) {
+                (Some(bytes), _) => bytes,
+                (None, Some(leaving)) => counted.wrapping_sub(leaving.into()),
+                (None, None) => 0,
+            };
+            if let Some(counter) = counter {
+                counter.bytes = counter.bytes.wrapping_sub(less);
+            }
         }
     }
 }

@@ -48,6 +48,9 @@ impl Tna<'_> {
         let c = self.c;
         let frame = &mut out.frame;
         self.core.append_payload(c, block, &mut pkt, bytes, frame);
+        let leaving =
+            (drop & DROP_PACKET == 0).then_some(out.frame.len() as u32 + FRAME_CHECK_BYTES);
+        self.core.state.correct_counts(&mut pkt, leaving);
         if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
             self.mirror(mirror, &out.frame, kind, clones);
         }

@@ -81,6 +81,7 @@ impl Tna<'_> {
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);
             }
+            self.core.state.correct_counts(&mut pkt, None);
             let bytes = self.emit(INGRESS, &mut pkt, now, &mut next.frame);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);

@@ -4,6 +4,7 @@
 mod checksums;
 #[path = "../common/mod.rs"]
 mod common;
+mod counts;
 mod generator;
 mod hashes;
 mod mirrors;

@@ -184,7 +184,7 @@ callout! {
             table.lookup(key, pkt.ingress_len, now)
         };
         if fixed.has_direct_state {
-            pkt.entry = slot;
+            (pkt.entry, pkt.entry_table) = (slot, number as u32);
         }
         let mut m = Machine::new(c, &mut state.externs, pkt, now);
         meter(fixed, slot, table, &mut m);
