@@ -94,12 +94,14 @@ fn hash_has_its_algorithm_and_polynomial() {
 }
 
 #[test]
-fn lengths_of_meters_are_those_of_whole_packets() {
+fn lengths_of_direct_meters_are_those_of_whole_packets() {
     let parts = Parts {
         architecture: Some("t2na"),
         ..ingress(
-            "Meter<bit<8>>(4, MeterType_t.BYTES, true) m;",
-            "hdr.h.b = m.execute(index = hdr.h.a, adjust_byte_count = 14);",
+            "DirectMeter(MeterType_t.BYTES, true) m;
+             action hit() { hdr.h.b = m.execute(adjust_byte_count = 14); }
+             table t { key = { hdr.h.a: exact; } actions = { hit; } meters = m; }",
+            "t.apply();",
         )
     };
     let (output, messages) = parts.compile();

@@ -244,6 +244,16 @@ pub enum MeterUnit {
     Packets,
 }
 
+impl MeterUnit {
+    /// Returns the amount that a meter counts for a packet.
+    pub(crate) fn amount(self, bytes: u32) -> u64 {
+        match self {
+            Self::Bytes => bytes.into(),
+            Self::Packets => 1,
+        }
+    }
+}
+
 /// An indirect meter array.
 #[derive(Debug, Clone)]
 pub struct MeterInfo {

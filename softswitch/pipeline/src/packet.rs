@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::info::MeterUnit;
 use crate::program::layout::Layout;
 
 /// Maximum length in bytes of a received frame.
@@ -123,14 +122,6 @@ impl Packet {
     pub(crate) fn payload(&self) -> &[u8] {
         let payload = &self.frame[self.start..];
         &payload[..payload.len().min(self.truncate_to as usize)]
-    }
-
-    /// Returns the amount that a meter or counter of this unit counts.
-    pub(crate) fn amount(&self, unit: MeterUnit) -> u64 {
-        match unit {
-            MeterUnit::Bytes => u64::from(self.ingress_len),
-            MeterUnit::Packets => 1,
-        }
     }
 
     /// Clears the program's requests.

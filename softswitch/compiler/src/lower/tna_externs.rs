@@ -123,7 +123,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Warns of an adjustment of the number of bytes that a meter counts.
+    /// Warns of an adjustment of the number of bytes that a direct meter counts.
     fn whole_packets(&mut self, call: &Call<'a, '_>) {
         if let Some(e) = call.argument("adjust_byte_count") {
             self.diags.warn_hint(
@@ -136,13 +136,17 @@ impl<'a> Lower<'a> {
     }
 
     fn execute_meter(&mut self, call: &Call<'a, '_>, this: Arg) -> Val {
-        self.whole_packets(call);
         let index = self.input(call.info, call.args, 0);
         let before = call.argument("color").map(|e| self.scalar(e));
+        let less = call.argument("adjust_byte_count").map(|e| self.scalar(e));
         let color = self.result(call.e);
+        let name = match less {
+            Some(_) => "_Meter_execute_adjusted",
+            None => "_Meter_execute",
+        };
         let mut parameters = vec![this, Arg::Ex(index), Arg::Ex(color.clone())];
-        parameters.extend(before.map(Arg::Ex));
-        self.primitive("_Meter_execute", parameters);
+        parameters.extend(less.into_iter().chain(before).map(Arg::Ex));
+        self.primitive(name, parameters);
         self.color_value(call.object, color)
     }
 

@@ -106,8 +106,8 @@ pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table,
         && let Some(meter) = table.meter_mut(slot)
         && (slot.is_some() || meter.config().is_some())
     {
-        let (amount, bytes) = (m.pkt.amount(*unit), m.pkt.ingress_len);
-        let color = meter.execute(amount, bytes, m.now, Color::Green);
+        let bytes = m.pkt.ingress_len;
+        let color = meter.execute(unit.amount(bytes), bytes, m.now, Color::Green);
         m.set64(to, &[], codes[color as usize].into());
     }
 }

@@ -303,19 +303,17 @@ impl Machine<'_> {
                 index,
                 to,
                 before,
+                less,
                 codes,
             } => {
+                let less = less.as_ref().map_or(0, |node| node.eval(&self.env(args)));
+                let bytes = self.pkt.ingress_len.wrapping_sub(less as u32);
                 let before = before.as_ref().map(|node| node.eval(&self.env(args)));
                 let before = before.map_or(Color::Green, |code| Color::of_code(code, codes));
                 let index = index.eval(&self.env(args)) as usize;
                 let (unit, cells) = &mut self.externs.meters[*meter as usize];
                 if let Some(m) = cells.get_mut(index) {
-                    let color = m.execute(
-                        self.pkt.amount(*unit),
-                        self.pkt.ingress_len,
-                        self.now,
-                        before,
-                    );
+                    let color = m.execute(unit.amount(bytes), bytes, self.now, before);
                     self.set64(to, args, codes[color as usize].into());
                 }
             }

@@ -54,17 +54,16 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             let less = call.args.first().map(|bytes| s.low64(bytes)).transpose()?;
             Op::CorrectCount(Box::new(CountCorrection { cell: None, less }))
         }
-        "_Meter_execute" => {
-            let (index, to, before) = match call.args.len() {
-                4 => {
-                    let [_, index, to, before] = call.arity()?;
-                    (index, to, Some(s.low64(before)?))
-                }
-                _ => {
-                    let [_, index, to] = call.arity()?;
-                    (index, to, None)
-                }
+        "_Meter_execute" | "_Meter_execute_adjusted" => {
+            let [_, index, to, rest @ ..] = call.args.as_slice() else {
+                return Err(mistyped());
             };
+            // The adjustment precedes the colour.
+            let (less, rest) = match (name, rest) {
+                ("_Meter_execute_adjusted", [less, rest @ ..]) => (Some(s.low64(less)?), rest),
+                _ => (None, rest),
+            };
+            let before = rest.first().map(|before| s.low64(before)).transpose()?;
             let Object::Meter(meter) = object()? else {
                 return Err(mistyped());
             };
@@ -73,6 +72,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
                 index: s.index(index)?,
                 to: call.target(to)?.0,
                 before,
+                less: less.map(Box::new),
                 codes: call.objects.architecture.color_codes(),
             }
         }

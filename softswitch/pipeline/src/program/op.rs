@@ -144,6 +144,8 @@ pub(crate) enum Op {
         to: Target,
         /// The packet's colour before, if it counts.
         before: Option<Node<u64>>,
+        /// Number of bytes to subtract from the packet's length.
+        less: Option<Box<Node<u64>>>,
         codes: ColorCodes,
     },
     Filter(Box<FilterCall>),

@@ -44,6 +44,7 @@ control Ingress(
 ) {
     Counter<bit<32>, bit<8>>(4, CounterType_t.PACKETS_AND_BYTES) adjusted;
     DirectCounter<bit<32>>(CounterType_t.PACKETS_AND_BYTES) adjusted_entries;
+    Meter<bit<8>>(1, MeterType_t.BYTES) rates;
 
     action adjust() {
         adjusted_entries.count(adjust_byte_count = ADJUSTMENT);
@@ -65,6 +66,9 @@ control Ingress(
         adjusted.count(hdr.key.key, ADJUSTMENT);
         keys.apply();
         ig_tm_md.ucast_egress_port = 1;
+        if (rates.execute(index = 0, adjust_byte_count = ADJUSTMENT) == 3) {
+            ig_dprsr_md.drop_ctl = 1;
+        }
     }
 }
 

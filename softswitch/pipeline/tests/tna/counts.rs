@@ -2,7 +2,7 @@
 //! `programs/tofino_counts.p4`: adjusted counters, and counters of the packets that leave.
 
 use softswitch_pipeline::{
-    ActionCall, CounterValue, Entry, EntryAction, EntryKey, MatchField, Pipeline,
+    ActionCall, CounterValue, Entry, EntryAction, EntryKey, MatchField, MeterConfig, Pipeline,
 };
 
 use super::common::through;
@@ -75,6 +75,26 @@ fn adjusted_counters_subtract_bytes() {
         count(2, 2 * (BYTES - LESS))
     );
     assert_eq!(entry(&p, "Ingress.keys", None), count(1, BYTES - LESS));
+}
+
+#[test]
+fn adjusted_meters_subtract_bytes() {
+    let mut p = compiled("tofino_counts");
+    let meter = p.program().info().meter("Ingress.rates").expect("a meter");
+    let burst = BYTES - LESS;
+    let config = MeterConfig {
+        cir: 1,
+        cburst: burst,
+        pir: 1,
+        pburst: burst,
+        eburst: 0,
+    };
+    p.set_meter(meter, 0, Some(config)).expect("valid rates");
+    let frame = [0; BYTES as usize - 4];
+    let sent: Vec<usize> = (0..2)
+        .map(|_| through(&mut p, 7, &frame, 0).len())
+        .collect();
+    assert_eq!(sent, [1, 0], "the burst is one adjusted packet");
 }
 
 #[test]
