@@ -22,6 +22,8 @@ TIME_LIMIT = 120.0
 PORTS = list(range(17))
 PIPES = 1
 """Number of pipes of the switch."""
+PACKETS = "bf_pktpy.ptf.packet_pktpy"
+"""PTF's second library of packets; scapy is the first."""
 ADDRESS = "127.0.0.1"
 PORT = 50052
 """Port of the BfRuntime server. Tests that run at once have their own network namespaces."""
@@ -96,7 +98,11 @@ def _ptf_options(suite: Suite, programs: Path, folder: Path) -> list[str]:
     }
     interfaces = [part for port in PORTS for part in ("--interface", f"0-{port}@ptf{port}")]
     values = ";".join(f"{name}={value!r}" for name, value in parameters.items())
-    return ["--test-dir", str(suite.folder), *interfaces, f"--test-params={values}"]
+    text = _read(suite.folder / "test.py")
+    # Some tests read packets with a method that scapy lacks.
+    needs_other = "load_bytes(" in text and '"load_bytes"' not in text
+    library = ["--packet-manipulation-module", PACKETS] if needs_other else []
+    return ["--test-dir", str(suite.folder), *interfaces, *library, f"--test-params={values}"]
 
 
 def _unshared(folder: Path, limit: float) -> str:

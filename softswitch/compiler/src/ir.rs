@@ -460,6 +460,30 @@ pub struct Lowered<'a> {
     pub package: Option<&'a Decl>,
     /// The metadata of ports that TNA's ingress parsers receive.
     pub port_metadata: Vec<PortMetadata>,
+    /// The calls of hashes of TNA.
+    pub hash_calls: Vec<HashCall>,
+}
+
+/// The call of a hash of TNA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashCall {
+    /// The call in the program, which may be lowered several times.
+    pub call: NodeId,
+    /// The hash.
+    pub object: usize,
+    /// The fields of a list; none for other inputs.
+    pub fields: Vec<HashField>,
+    /// Width of the result.
+    pub width: u32,
+}
+
+/// A field in the input of a hash of TNA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashField {
+    /// Its text in the program.
+    pub name: String,
+    pub width: u32,
+    pub is_constant: bool,
 }
 
 /// The metadata of ports in front of the packets that an ingress parser of TNA receives.

@@ -94,23 +94,43 @@ fn hash_has_its_algorithm_and_polynomial() {
 }
 
 #[test]
-fn lengths_that_the_target_does_not_count_are_warnings() {
+fn lengths_of_direct_meters_are_those_of_whole_packets() {
     let parts = Parts {
+        architecture: Some("t2na"),
+        ..ingress(
+            "DirectMeter(MeterType_t.BYTES, true) m;
+             action hit() { hdr.h.b = m.execute(adjust_byte_count = 14); }
+             table t { key = { hdr.h.a: exact; } actions = { hit; } meters = m; }",
+            "t.apply();",
+        )
+    };
+    let (output, messages) = parts.compile();
+    assert!(output.is_some_and(|o| o.json.is_some()), "{messages}");
+    for warning in [
+        "ignores adjustments of byte counts",
+        "the packet as it enters egress",
+    ] {
+        assert!(messages.contains(warning), "{messages}");
+    }
+}
+
+#[test]
+fn counts_are_corrected_after_they_are_made() {
+    let json = Parts {
         architecture: Some("t2na"),
         ..ingress(
             "Counter<bit<32>, bit<8>>(4, CounterType_t.BYTES, true) c;",
             "c.count(hdr.h.a, 14);",
         )
-    };
-    let (output, messages) = parts.compile();
-    assert!(output.is_some_and(|o| o.json.is_some()), "{messages}");
-    assert!(
-        messages.contains("ignores adjustments of byte counts"),
-        "{messages}"
-    );
-    assert!(
-        messages.contains("the packet as it enters egress"),
-        "{messages}"
+    }
+    .json();
+    let corrections = operations(&json, "_Counter_correct");
+    let mut lengths: Vec<usize> = corrections.iter().map(|c| c.len()).collect();
+    lengths.sort_unstable();
+    assert_eq!(
+        lengths,
+        [2, 3],
+        "the length that leaves, and the adjustment"
     );
 }
 
@@ -239,12 +259,17 @@ fn functions_are_expressions() {
 
 #[test]
 fn unsupported_methods_are_named_with_their_place() {
-    ingress(
+    let sweep = [
         "Register<bit<32>, bit<8>>(16) r;
          RegisterAction<bit<32>, bit<8>, bit<32>>(r) a = { void apply(inout bit<32> value) { value = 1; } };",
-        "a.execute_log();",
-    )
-    .rejected("this target does not support execute_log of a register action");
+        "a.sweep();",
+    ];
+    Parts {
+        ingress: sweep,
+        architecture: Some("t2na"),
+        ..Parts::default()
+    }
+    .rejected("this target does not support sweep of a register action");
     ingress(
         "DirectMeter(MeterType_t.BYTES) m;
          action hit() { hdr.h.b = m.execute(color = MeterColor_t.GREEN); }

@@ -39,6 +39,8 @@ id! {
     ValueSetId,
     /// Index of a digest (learn list) in [`Info::digests`].
     DigestId,
+    /// Index of a hash in [`Info::hashes`].
+    HashId,
     /// Index of a named calculation in [`Info::calculations`].
     CalculationId,
 }
@@ -68,6 +70,8 @@ pub struct Info {
     pub digests: Vec<DigestInfo>,
     /// Header types, in the JSON's order.
     pub header_types: Vec<HeaderTypeInfo>,
+    /// Hashes of TNA.
+    pub hashes: Vec<HashInfo>,
     /// Named hash calculations.
     pub calculations: Vec<CalculationInfo>,
     /// Error names and their codes in `standard_metadata.parser_error`.
@@ -109,6 +113,8 @@ by_name! {
     digest, digests, DigestId;
     /// Returns the calculation of this name.
     calculation, calculations, CalculationId;
+    /// Returns the hash of this name.
+    hash, hashes, HashId;
 }
 
 /// A header type.
@@ -238,6 +244,16 @@ pub enum MeterUnit {
     Packets,
 }
 
+impl MeterUnit {
+    /// Returns the amount that a meter counts for a packet.
+    pub(crate) fn amount(self, bytes: u32) -> u64 {
+        match self {
+            Self::Bytes => bytes.into(),
+            Self::Packets => 1,
+        }
+    }
+}
+
 /// An indirect meter array.
 #[derive(Debug, Clone)]
 pub struct MeterInfo {
@@ -317,6 +333,13 @@ pub struct CalculationInfo {
     pub name: String,
     /// The parameters that the control plane can set.
     pub kind: HashKind,
+}
+
+/// A hash of TNA, whose input and algorithm the control plane can change.
+#[derive(Debug, Clone)]
+pub struct HashInfo {
+    /// Fully qualified P4 name.
+    pub name: String,
 }
 
 /// The parameters of a hash that the control plane can set.

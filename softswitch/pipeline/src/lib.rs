@@ -132,9 +132,10 @@ pub use entry::{
 pub use error::{LoadError, StateError};
 pub use info::{
     ActionId, ActionInfo, CalculationId, CalculationInfo, CounterId, CounterInfo, DigestId,
-    DigestInfo, DirectRegisterId, DirectRegisterInfo, FilterId, FilterInfo, HashKind,
-    HeaderTypeInfo, Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo, MeterUnit,
-    ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
+    DigestInfo, DirectRegisterId, DirectRegisterInfo, FilterId, FilterInfo, HashId, HashInfo,
+    HashKind, HeaderTypeInfo, Implementation, Info, KeyInfo, MatchKind, MeterId, MeterInfo,
+    MeterUnit, ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId,
+    ValueSetInfo,
 };
 pub use load::FORMAT_VERSION;
 pub use options::{Engine, Options};
@@ -142,10 +143,17 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
-pub use pipeline::{FilterCell, IdleEntry, LookupKey, MeterState, PipeSet, Pipeline, Program};
+pub use pipeline::{
+    FilterCell, GeneratorSnapshot, IdleEntry, LookupKey, MeterState, PipeSet, Pipeline, Program,
+};
+pub use program::dynamic_hash::{HashAlgorithm, HashConfig, HashFunction, HashSlice};
 pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;
+pub use state::generator::{
+    GENERATOR_BUFFER_BYTES, GENERATOR_CONTEXT_BYTES, GeneratorApp, GeneratorCounts,
+    GeneratorPattern, GeneratorPort, GeneratorTrigger,
+};
 pub use state::meter::Color;
 pub use state::multicast::{LinkAggregation, MulticastBranch, MulticastNode, MulticastTree};
 pub use state::pipes::MAX_PIPES;

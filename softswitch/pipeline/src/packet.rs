@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::info::MeterUnit;
 use crate::program::layout::Layout;
 
 /// Maximum length in bytes of a received frame.
@@ -62,6 +61,15 @@ pub(crate) struct Handoff {
 /// Bytes that a deparser puts in front of a mirrored or resubmitted packet.
 pub(crate) type Front = SmallVec<[u8; 32]>;
 
+/// A cell of a counter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CountedCell {
+    /// A counter and an index.
+    Array(u32, u64),
+    /// A table, and the slot of an entry, or `None` for the default entry.
+    Entry(u32, Option<u32>),
+}
+
 /// A packet in flight: its bytes, its headers and metadata, and what the program asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Packet {
@@ -84,12 +92,18 @@ pub(crate) struct Packet {
     pub(crate) mirror: Option<(u32, Front)>,
     /// The bytes in front of the resubmitted packet.
     pub(crate) resubmit_front: Option<Front>,
+    /// The header with which the deparser starts the packet generator.
+    pub(crate) generator_header: Option<Front>,
     /// Field list; 0 means none.
     pub(crate) resubmit: u32,
     /// Field list; 0 means none.
     pub(crate) recirculate: u32,
     /// The slot of the entry that the last table with direct registers hit.
     pub(crate) entry: Option<u32>,
+    /// The number of the table of that entry.
+    pub(crate) entry_table: u32,
+    /// Cells of counters with the bytes to subtract, or `None` for the difference to the packet that leaves.
+    pub(crate) count_corrections: SmallVec<[(CountedCell, Option<u64>); 2]>,
     /// Checksum, number of the deposit, and position in the frame of each residual checksum that the parser has begun.
     pub(crate) deposits: SmallVec<[(u32, u32, usize); 2]>,
     pub(crate) exit: bool,
@@ -110,22 +124,16 @@ impl Packet {
         &payload[..payload.len().min(self.truncate_to as usize)]
     }
 
-    /// Returns the amount that a meter or counter of this unit counts.
-    pub(crate) fn amount(&self, unit: MeterUnit) -> u64 {
-        match unit {
-            MeterUnit::Bytes => u64::from(self.ingress_len),
-            MeterUnit::Packets => 1,
-        }
-    }
-
     /// Clears the program's requests.
     pub(crate) fn clear_requests(&mut self) {
         self.clone_to = None;
         self.digest = None;
         self.entry = None;
         self.deposits.clear();
+        self.count_corrections.clear();
         self.mirror = None;
         self.resubmit_front = None;
+        self.generator_header = None;
         self.resubmit = 0;
         self.recirculate = 0;
         self.exit = false;

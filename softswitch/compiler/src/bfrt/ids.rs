@@ -49,8 +49,16 @@ pub const PORT_METADATA_PORT: u64 = 65574;
 pub const PORT_METADATA_DEFAULT: u64 = 65575;
 /// First of the parameters of a random early detection.
 pub const WRED_SPEC: u64 = 65571;
-/// Hash of the lookup in a group.
+/// First of the parameters of a hash's algorithm.
+pub const HASH_ALGORITHM: u64 = 65577;
+/// The action that chooses a known algorithm.
+pub const HASH_PREDEFINED: u64 = 65581;
+/// The action that sets the parameters of a CRC.
+pub const HASH_USER_DEFINED: u64 = 65582;
+/// Hash of the lookup in a group, and result of a hash.
 pub const HASH_VALUE: u64 = 65583;
+/// First of the parameters of a slice in the input of a hash.
+pub const HASH_SLICE: u64 = 65584;
 
 /// The first bytes of ids.
 #[derive(Clone, Copy)]
@@ -99,6 +107,12 @@ prefixes! {
     port_metadata, 0x90, 0x90;
     /// The id of a register parameter.
     register_parameter, 0x8d, 0x8d;
+    /// The id of the input of a hash.
+    hash_input, 0x95, 0x95;
+    /// The id of the results of a hash.
+    hash_result, 0x96, 0x96;
+    /// The id of the algorithm of a hash.
+    hash_algorithm, 0x97, 0x97;
 }
 
 impl Ids {

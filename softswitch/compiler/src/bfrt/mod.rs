@@ -6,6 +6,7 @@
 
 mod arrays;
 mod externs;
+mod hashes;
 mod ids;
 mod json;
 mod port_metadata;
@@ -32,6 +33,7 @@ pub fn emit(p4info: &str, ir: &Lowered) -> Value {
     schema.profiles(&mut tables);
     schema.arrays(&mut tables);
     schema.externs(&mut tables);
+    schema.hashes(&mut tables);
     schema.port_metadata(&mut tables);
     let mut digests = schema.learn_filters();
     if let Some(pipe) = externs::pipe(ir) {

@@ -49,9 +49,10 @@ impl Emitter<'_> {
         })
     }
 
-    /// Warns of counters and meters that want the length of the packet after the egress deparser.
+    /// Warns of meters that want the length of the packet after the egress deparser.
     fn egress_accounting(&self, o: &Object) {
-        if o.number("true_egress_accounting").is_some_and(One::is_one) {
+        let is_meter = matches!(o.kind, ObjectKind::Meter | ObjectKind::DirectMeter);
+        if is_meter && o.number("true_egress_accounting").is_some_and(One::is_one) {
             self.diags.warn_hint(
                 Warning::Unsupported,
                 o.span,

@@ -71,6 +71,8 @@ pub enum ObjectKind {
     ParserPriority,
     Mirror,
     Resubmit,
+    /// The trigger of the packet generator in the ingress deparser.
+    Pktgen,
     /// An algorithm for a table's matches, which does not change their results.
     MatchAlgorithm,
     /// A part of the package without methods.
@@ -132,7 +134,11 @@ fn tofino_kind(extern_name: &str) -> ObjectKind {
         | "DirectRegisterAction"
         | "DirectRegisterAction2"
         | "DirectRegisterAction3"
-        | "DirectRegisterAction4" => K::RegisterAction,
+        | "DirectRegisterAction4"
+        | "MinMaxAction"
+        | "MinMaxAction2"
+        | "MinMaxAction3"
+        | "MinMaxAction4" => K::RegisterAction,
         "CRCPolynomial" => K::Polynomial,
         "Checksum" => K::Checksum,
         "Lpf" => K::Lpf,
@@ -144,6 +150,7 @@ fn tofino_kind(extern_name: &str) -> ObjectKind {
         "ParserPriority" => K::ParserPriority,
         "Mirror" => K::Mirror,
         "Resubmit" => K::Resubmit,
+        "Pktgen" => K::Pktgen,
         "Alpm" | "Atcam" => K::MatchAlgorithm,
         name => common_kind(name),
     }

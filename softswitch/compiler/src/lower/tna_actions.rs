@@ -14,9 +14,9 @@ use crate::ast::{BinOp, Block, DeclKind, Expr, NodeId, Param, StmtKind};
 use crate::ir::{Arg, Ex, Object, ObjectArg, ObjectKind, Scalar, St, StKind};
 
 /// The abstract method of an action, with the environment of its instance.
-struct Apply<'a> {
+pub(super) struct Apply<'a> {
     value: &'a Param,
-    outputs: &'a [Param],
+    pub(super) outputs: &'a [Param],
     body: &'a Block,
     frame: FrameRef,
 }
@@ -32,6 +32,9 @@ impl<'a> Lower<'a> {
             "predicate" => Some(self.predicate(call)),
             method => {
                 if let Some(value) = self.extreme(call) {
+                    return Some(value);
+                }
+                if let Some(value) = self.queue_action(call) {
                     return Some(value);
                 }
                 self.diags.unsupported_hint(
@@ -50,7 +53,7 @@ impl<'a> Lower<'a> {
         let nothing = self.default_value(&result_type);
         let (Some(register), Some(apply)) = (
             self.register_of(call.object),
-            self.apply_method(call.object),
+            self.action_method(call.object, "apply"),
         ) else {
             return nothing;
         };
@@ -64,32 +67,37 @@ impl<'a> Lower<'a> {
         };
         let arrays = self.ir.objects[register].cells.clone();
         let cell = Cell { arrays, index };
-        let results = self.access(register, |s| s.run_action(call.object, &apply, &cell));
-        // The first output is the result of the call; the others go to arguments, which follow the index.
-        let first = usize::from(!is_direct);
+        let results = self.access(register, |s| s.run_action(call.object, &apply, Some(&cell)));
+        // The index precedes the other results.
+        self.assign_results(call, &results, usize::from(!is_direct));
+        results.into_iter().next().unwrap_or(nothing)
+    }
+
+    /// Assigns all results but the first, which is that of the call, to the arguments from `first` on.
+    pub(super) fn assign_results(&mut self, call: &Call<'a, '_>, results: &[Val], first: usize) {
         for (i, result) in results.iter().skip(1).enumerate() {
             if let Some(target) = self.arg(call.info, call.args, first + i) {
                 let target = self.eval(target);
                 self.assign(&target, result.clone());
             }
         }
-        results.into_iter().next().unwrap_or(nothing)
     }
 
-    fn register_of(&self, action: usize) -> Option<usize> {
+    pub(super) fn register_of(&self, action: usize) -> Option<usize> {
         match self.ir.objects[action].args.first() {
             Some(ObjectArg::Object(register)) => Some(*register),
             _ => None,
         }
     }
 
-    fn apply_method(&self, action: usize) -> Option<Apply<'a>> {
+    /// Returns a method that an action implements.
+    pub(super) fn action_method(&self, action: usize, method: &str) -> Option<Apply<'a>> {
         let implementation = self.implementations.get(&action)?;
         implementation.methods.iter().find_map(|m| match &m.kind {
             DeclKind::Function {
                 sig,
                 body: Some(body),
-            } if &*m.name.name == "apply" => {
+            } if &*m.name.name == method => {
                 let (value, outputs) = sig.params.split_first()?;
                 Some(Apply {
                     value,
@@ -114,8 +122,13 @@ impl<'a> Lower<'a> {
         self.snapshot(index)
     }
 
-    /// Inlines the body between accesses to the cell, and returns its outputs.
-    fn run_action(&mut self, action: usize, apply: &Apply<'a>, cell: &Cell) -> Vec<Val> {
+    /// Inlines the body between accesses to the cell, and returns its outputs. Without a cell, the value is zero.
+    pub(super) fn run_action(
+        &mut self,
+        action: usize,
+        apply: &Apply<'a>,
+        cell: Option<&Cell>,
+    ) -> Vec<Val> {
         let Object { name, span, .. } = &self.ir.objects[action];
         let (name, declared) = (name.clone(), *span);
         let frame = Rc::new(Frame::child(&apply.frame));
@@ -123,7 +136,13 @@ impl<'a> Lower<'a> {
         let ty = self.type_of(apply.value.ty.id);
         let value = self.allocate(&ty, &format!("{name}.value"));
         frame.set(apply.value.id, value.clone());
-        self.read_cell(cell, &value, declared);
+        match cell {
+            Some(cell) => self.read_cell(cell, &value, declared),
+            None => {
+                let zero = self.default_value(&ty);
+                self.assign(&value, zero);
+            }
+        }
         let results = self.output_storage(&name, apply);
         for (p, v) in apply.outputs.iter().zip(&results) {
             frame.set(p.id, v.clone());
@@ -133,6 +152,9 @@ impl<'a> Lower<'a> {
         let leaves = self.leaves(&value);
         let changed: Vec<bool> = leaves.iter().map(|leaf| writes(&stmts, leaf)).collect();
         self.out.extend(stmts);
+        let Some(cell) = cell else {
+            return results;
+        };
         for ((array, leaf), changed) in cell.arrays.iter().zip(leaves).zip(changed) {
             if changed {
                 self.write_array(array, &cell.index, leaf);

@@ -14,6 +14,9 @@ use crate::ir::{Arg, Ex, Scalar, StKind};
 /// Fields of the deparser's metadata that select what it sends.
 const SELECTORS: [&str; 3] = ["mirror_type", "resubmit_type", "digest_type"];
 
+/// Bits of the longest header that the packet generator puts in front of a packet.
+const MAX_GENERATOR_HEADER_BITS: u32 = 128;
+
 impl<'a> Lower<'a> {
     pub(super) fn emit_mirror(&mut self, call: &Call<'a, '_>) -> Val {
         self.guarded(call, "mirror_type", |s| {
@@ -32,12 +35,29 @@ impl<'a> Lower<'a> {
         })
     }
 
+    pub(super) fn emit_generator_header(&mut self, call: &Call<'a, '_>) -> Val {
+        self.allowed_in(call, &[Place::Deparser]);
+        self.only_in_egress(false, call.e.span, "Pktgen.emit");
+        let fields = self.prefix_fields(call.argument("hdr"));
+        let bits = bits_of(&fields);
+        if bits > MAX_GENERATOR_HEADER_BITS {
+            self.diags.error_hint(
+                call.e.span,
+                format!(
+                    "the header of a generated packet has at most {} bytes, not {}",
+                    MAX_GENERATOR_HEADER_BITS / 8,
+                    bits.div_ceil(8)
+                ),
+                "carry less, or put the rest into the buffer of the packet generator",
+            );
+        }
+        self.primitive("_Pktgen_emit", vec![fields]);
+        Val::Unit
+    }
+
     /// Resubmitted data replaces the port metadata; on Tofino 2, 8 of their 24 bytes remain padding.
     fn check_resubmitted(&mut self, fields: &Arg, span: Span) {
-        let Arg::FieldList(fields) = fields else {
-            return;
-        };
-        let bits: u32 = fields.iter().map(|e| e.ty().width()).sum();
+        let bits = bits_of(fields);
         let most = match self.port_metadata_bits() {
             0..=64 => 64,
             _ => 128,
@@ -128,5 +148,13 @@ impl<'a> Lower<'a> {
             fields.push(self.stored(Ex::bit(0, padding)));
         }
         Arg::FieldList(fields)
+    }
+}
+
+/// Returns the number of bits of a list of fields.
+fn bits_of(fields: &Arg) -> u32 {
+    match fields {
+        Arg::FieldList(fields) => fields.iter().map(|e| e.ty().width()).sum(),
+        _ => 0,
     }
 }

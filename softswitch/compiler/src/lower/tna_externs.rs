@@ -41,13 +41,15 @@ impl<'a> Lower<'a> {
         Some(match (object.kind, call.method()) {
             (K::Counter, "count") => {
                 let index = self.input(info, args, 0);
-                self.whole_packets(call);
-                self.primitive("_Counter_count", vec![this, Arg::Ex(index)]);
+                let index = self.snapshot(index);
+                let cell = vec![this, Arg::Ex(index)];
+                self.primitive("_Counter_count", cell.clone());
+                self.correct_count(call, "_Counter_correct", &cell);
                 Val::Unit
             }
             // Direct counters count by themselves whenever their table hits.
             (K::DirectCounter, "count") => {
-                self.whole_packets(call);
+                self.correct_count(call, "_DirectCounter_correct", &[]);
                 self.note_direct_call(e, call.object);
                 Val::Unit
             }
@@ -93,6 +95,7 @@ impl<'a> Lower<'a> {
             }
             (K::Mirror, "emit") => self.emit_mirror(call),
             (K::Resubmit, "emit") => self.emit_resubmit(call),
+            (K::Pktgen, "emit") => self.emit_generator_header(call),
             (K::Digest, "pack") => self.pack_digest(call),
             _ => return None,
         })
@@ -105,7 +108,22 @@ impl<'a> Lower<'a> {
         self.only_in(places, call.e.span, &what);
     }
 
-    /// Warns of an adjustment of the number of bytes that a counter or meter counts.
+    /// Corrects the number of bytes that a counter counts for the packet.
+    fn correct_count(&mut self, call: &Call<'a, '_>, primitive: &'static str, cell: &[Arg]) {
+        let object = &self.ir.objects[call.object];
+        let counts_leaving = object.number("true_egress_accounting");
+        if counts_leaving.is_some_and(num_traits::One::is_one) {
+            self.primitive(primitive, cell.to_vec());
+        }
+        if let Some(bytes) = call.argument("adjust_byte_count") {
+            let bytes = self.scalar(bytes);
+            let mut parameters = cell.to_vec();
+            parameters.push(Arg::Ex(bytes));
+            self.primitive(primitive, parameters);
+        }
+    }
+
+    /// Warns of an adjustment of the number of bytes that a direct meter counts.
     fn whole_packets(&mut self, call: &Call<'a, '_>) {
         if let Some(e) = call.argument("adjust_byte_count") {
             self.diags.warn_hint(
@@ -118,13 +136,17 @@ impl<'a> Lower<'a> {
     }
 
     fn execute_meter(&mut self, call: &Call<'a, '_>, this: Arg) -> Val {
-        self.whole_packets(call);
         let index = self.input(call.info, call.args, 0);
         let before = call.argument("color").map(|e| self.scalar(e));
+        let less = call.argument("adjust_byte_count").map(|e| self.scalar(e));
         let color = self.result(call.e);
+        let name = match less {
+            Some(_) => "_Meter_execute_adjusted",
+            None => "_Meter_execute",
+        };
         let mut parameters = vec![this, Arg::Ex(index), Arg::Ex(color.clone())];
-        parameters.extend(before.map(Arg::Ex));
-        self.primitive("_Meter_execute", parameters);
+        parameters.extend(less.into_iter().chain(before).map(Arg::Ex));
+        self.primitive(name, parameters);
         self.color_value(call.object, color)
     }
 
@@ -167,6 +189,7 @@ impl<'a> Lower<'a> {
             None => self.fields(call.info, call.args, 0),
         };
         let result = self.result(call.e);
+        self.note_hash_call(call, result.ty().width());
         let parameters = vec![this, Arg::Ex(result.clone()), data];
         self.primitive("_Hash_get_hash", parameters);
         Val::Scalar(result)

@@ -17,6 +17,13 @@ impl<'a> Lower<'a> {
             "max16" => (16, BinOp::Gt),
             _ => return None,
         };
+        if let Some(postmod) = call.argument("postmod") {
+            self.diags.unsupported_hint(
+                postmod.span,
+                "this target does not change the found part of a value",
+                "leave the argument out, and assign the changed value",
+            );
+        }
         let value = self.input(call.info, call.args, 0);
         let mask = self.input(call.info, call.args, 1);
         let parts = (value.ty().width() / width).min(mask.ty().width());

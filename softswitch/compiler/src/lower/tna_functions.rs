@@ -57,11 +57,8 @@ impl<'a> Lower<'a> {
     /// Returns advice for the use of an extern that this target lacks.
     pub(super) fn tofino_hint(&self, extern_name: &str) -> String {
         let advice = match extern_name {
-            "Pktgen" => "send such packets from the controller",
             "SelectorAction" => "change the members of groups from the controller",
-            name if name.starts_with("LearnAction") || name.starts_with("MinMaxAction") => {
-                "use a RegisterAction"
-            }
+            name if name.starts_with("LearnAction") => "use a RegisterAction",
             _ => return self.extern_hint(),
         };
         advice.to_owned()

@@ -70,7 +70,7 @@ impl State {
             table.lookup(&self.key, m.pkt.ingress_len, now)
         };
         if fixed.has_direct_state {
-            m.pkt.entry = slot;
+            (m.pkt.entry, m.pkt.entry_table) = (slot, number);
         }
         meter(fixed, slot, table, &mut m);
         let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);
@@ -106,8 +106,8 @@ pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table,
         && let Some(meter) = table.meter_mut(slot)
         && (slot.is_some() || meter.config().is_some())
     {
-        let (amount, bytes) = (m.pkt.amount(*unit), m.pkt.ingress_len);
-        let color = meter.execute(amount, bytes, m.now, Color::Green);
+        let bytes = m.pkt.ingress_len;
+        let color = meter.execute(unit.amount(bytes), bytes, m.now, Color::Green);
         m.set64(to, &[], codes[color as usize].into());
     }
 }

@@ -4,7 +4,7 @@
 use num_bigint::{BigInt, Sign};
 
 use super::eval::Env;
-use crate::packet::Packet;
+use crate::packet::{CountedCell, Packet};
 use crate::phv::Field;
 use crate::program::calculation::Calculation;
 use crate::program::call::CallRef;
@@ -289,24 +289,31 @@ impl Machine<'_> {
                     c.add(self.pkt.ingress_len);
                 }
             }
+            Op::CorrectCount(correction) => {
+                let env = &self.env(args);
+                let cell = match &correction.cell {
+                    Some((counter, index)) => CountedCell::Array(*counter, index.eval(env)),
+                    None => CountedCell::Entry(self.pkt.entry_table, self.pkt.entry),
+                };
+                let less = correction.less.as_ref().map(|bytes| bytes.eval(env));
+                self.pkt.count_corrections.push((cell, less));
+            }
             Op::ExecuteMeter {
                 meter,
                 index,
                 to,
                 before,
+                less,
                 codes,
             } => {
+                let less = less.as_ref().map_or(0, |node| node.eval(&self.env(args)));
+                let bytes = self.pkt.ingress_len.wrapping_sub(less as u32);
                 let before = before.as_ref().map(|node| node.eval(&self.env(args)));
                 let before = before.map_or(Color::Green, |code| Color::of_code(code, codes));
                 let index = index.eval(&self.env(args)) as usize;
                 let (unit, cells) = &mut self.externs.meters[*meter as usize];
                 if let Some(m) = cells.get_mut(index) {
-                    let color = m.execute(
-                        self.pkt.amount(*unit),
-                        self.pkt.ingress_len,
-                        self.now,
-                        before,
-                    );
+                    let color = m.execute(unit.amount(bytes), bytes, self.now, before);
                     self.set64(to, args, codes[color as usize].into());
                 }
             }
@@ -355,6 +362,7 @@ impl Machine<'_> {
                 self.pkt.mirror = Some((session, self.front(*fields)));
             }
             Op::ResubmitWith(fields) => self.pkt.resubmit_front = Some(self.front(*fields)),
+            Op::Generate(fields) => self.pkt.generator_header = Some(self.front(*fields)),
             Op::Truncate(len) => {
                 let len = len.eval(&self.env(args));
                 self.pkt.truncate_to = self

@@ -252,6 +252,7 @@ impl Call<'_> {
                     index: s.index(index)?,
                     to: self.target(to)?.0,
                     before: None,
+                    less: None,
                     codes: o.architecture.color_codes(),
                 }
             }

@@ -10,7 +10,7 @@ use super::filters::{self, Filter};
 use super::headers::Names;
 use super::{calculation_over, meter_unit_of};
 use crate::error::LoadError;
-use crate::info::{CounterInfo, HashKind, Info, MeterInfo};
+use crate::info::{CounterInfo, HashInfo, HashKind, Info, MeterInfo};
 use crate::phv::mask64;
 use crate::program::architecture::Architecture;
 use crate::program::calculation::Calculation;
@@ -26,7 +26,8 @@ type Result<T> = std::result::Result<T, LoadError>;
 pub(crate) enum Object {
     Counter(u32),
     Meter(u32),
-    Hash(Hash),
+    /// The number of its parameters follows, if the control plane can change it.
+    Hash(Hash, Option<u32>),
     Sum(u32),
     Filter(Filter),
     /// Number of the math unit.
@@ -44,8 +45,10 @@ pub(crate) struct ExternObjects {
     is_tna: bool,
     /// Number of named calculations.
     named: u32,
-    /// The parameters of the hashes with own polynomials.
+    /// The parameters of the hashes.
     polynomials: Vec<HashParameters>,
+    /// The hashes that the control plane can change: the program's, and the number of its parameters.
+    hashes: Vec<(Hash, u32)>,
     /// The parts of the program that calls make.
     made: RefCell<Made>,
 }
@@ -57,6 +60,7 @@ pub(crate) struct Made {
     pub(crate) inputs: Vec<Calculation>,
     /// The polynomials of hashes.
     pub(crate) polynomials: Vec<HashParameters>,
+    pub(crate) hashes: Vec<(Hash, u32)>,
     /// The fields for residual checksums.
     pub(crate) deposits: Vec<Target>,
 }
@@ -95,7 +99,16 @@ impl ExternObjects {
                     });
                     Object::Meter(info.meters.len() as u32 - 1)
                 }
-                "Hash" => Object::Hash(objects.hash(&json)?),
+                "Hash" => {
+                    let base = objects.hash(&json)?;
+                    let parameters = objects.is_tna.then(|| objects.parameters());
+                    if let Some(parameters) = parameters {
+                        let name = name.clone();
+                        info.hashes.push(HashInfo { name });
+                        objects.hashes.push((base, parameters));
+                    }
+                    Object::Hash(base, parameters)
+                }
                 "InternetChecksum" | "Checksum" => {
                     objects.sums += 1;
                     Object::Sum(objects.sums - 1)
@@ -154,10 +167,17 @@ impl ExternObjects {
         Ok(Hash::Configurable(HashKind::Fixed, number))
     }
 
+    /// Adds parameters that are those of the program, and returns their number.
+    fn parameters(&mut self) -> u32 {
+        self.polynomials.push(HashParameters::Default);
+        self.named + self.polynomials.len() as u32 - 1
+    }
+
     /// Returns the parts that belong to the objects and their calls, in the order of their numbers.
     pub(crate) fn into_made(self) -> Made {
         Made {
             polynomials: self.polynomials,
+            hashes: self.hashes,
             ..self.made.into_inner()
         }
     }
@@ -170,8 +190,14 @@ impl ExternObjects {
     }
 
     /// Adds a calculation over a list of fields and headers, and returns its number.
-    pub(crate) fn input(&self, names: &Names, hash: Hash, list: &Cursor) -> Result<u32> {
+    pub(crate) fn input(
+        &self,
+        names: &Names,
+        (hash, dynamic): (Hash, Option<u32>),
+        list: &Cursor,
+    ) -> Result<u32> {
         let mut calculation = calculation_over(hash, &list.get("value"), names)?;
+        calculation.dynamic = dynamic;
         calculation.pad_in_front();
         calculation.keeps_invalid = self.is_tna;
         Ok(self.add(calculation))

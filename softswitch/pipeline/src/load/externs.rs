@@ -10,7 +10,7 @@ use super::extern_objects::Object;
 use super::filter_calls;
 use crate::error::LoadError;
 use crate::program::hash::Hash;
-use crate::program::op::{Op, SumStep};
+use crate::program::op::{CountCorrection, Op, SumStep};
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -37,17 +37,33 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             let index = s.index(index)?;
             Op::Count { counter, index }
         }
-        "_Meter_execute" => {
-            let (index, to, before) = match call.args.len() {
-                4 => {
-                    let [_, index, to, before] = call.arity()?;
-                    (index, to, Some(s.low64(before)?))
-                }
-                _ => {
-                    let [_, index, to] = call.arity()?;
-                    (index, to, None)
-                }
+        "_Counter_correct" => {
+            let Object::Counter(counter) = object()? else {
+                return Err(mistyped());
             };
+            let [_, index, less @ ..] = call.args.as_slice() else {
+                return Err(mistyped());
+            };
+            let less = less.first().map(|bytes| s.low64(bytes)).transpose()?;
+            Op::CorrectCount(Box::new(CountCorrection {
+                cell: Some((counter, s.index(index)?)),
+                less,
+            }))
+        }
+        "_DirectCounter_correct" => {
+            let less = call.args.first().map(|bytes| s.low64(bytes)).transpose()?;
+            Op::CorrectCount(Box::new(CountCorrection { cell: None, less }))
+        }
+        "_Meter_execute" | "_Meter_execute_adjusted" => {
+            let [_, index, to, rest @ ..] = call.args.as_slice() else {
+                return Err(mistyped());
+            };
+            // The adjustment precedes the colour.
+            let (less, rest) = match (name, rest) {
+                ("_Meter_execute_adjusted", [less, rest @ ..]) => (Some(s.low64(less)?), rest),
+                _ => (None, rest),
+            };
+            let before = rest.first().map(|before| s.low64(before)).transpose()?;
             let Object::Meter(meter) = object()? else {
                 return Err(mistyped());
             };
@@ -56,11 +72,12 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
                 index: s.index(index)?,
                 to: call.target(to)?.0,
                 before,
+                less: less.map(Box::new),
                 codes: call.objects.architecture.color_codes(),
             }
         }
         "_Hash_get_hash" | "_Hash_get_hash_mod" => {
-            let Object::Hash(hash) = object()? else {
+            let Object::Hash(hash, dynamic) = object()? else {
                 return Err(mistyped());
             };
             let (to, list, range) = if name == "_Hash_get_hash" {
@@ -73,7 +90,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             };
             Op::Hash {
                 to: call.target(to)?.0,
-                calculation: externs.input(call.objects.names, hash, list)?,
+                calculation: externs.input(call.objects.names, (hash, dynamic), list)?,
                 range,
             }
         }
@@ -84,6 +101,10 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
         "_Resubmit_emit" => {
             let [list] = call.arity()?;
             Op::ResubmitWith(externs.front(call.objects.names, list)?)
+        }
+        "_Pktgen_emit" => {
+            let [list] = call.arity()?;
+            Op::Generate(externs.front(call.objects.names, list)?)
         }
         "_DirectRegister_read" => {
             let [to, register] = call.arity()?;
@@ -110,7 +131,7 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
             };
             Op::Hash {
                 to: call.target(to)?.0,
-                calculation: externs.input(call.objects.names, hash, list)?,
+                calculation: externs.input(call.objects.names, (hash, None), list)?,
                 range: None,
             }
         }
@@ -143,7 +164,9 @@ pub(crate) fn method(call: &Call, name: &str) -> Result<Option<Op>> {
 fn sum_step(call: &Call, method: &str, is_psa: bool) -> Result<SumStep> {
     let input = |list: &Cursor| {
         let objects = call.objects;
-        objects.externs.input(objects.names, Hash::Csum16, list)
+        objects
+            .externs
+            .input(objects.names, (Hash::Csum16, None), list)
     };
     if method == "clear" {
         let [_] = call.arity()?;

@@ -115,7 +115,17 @@ fn compile(document: &Json) -> Result<Compiled> {
     };
     let (parser, states) = parser::load(&root, &objects, errors, &mut info.value_sets)?;
     let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
-    let control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
+    let mut control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
+    for (table, info) in control.tables.iter_mut().zip(&info.tables) {
+        let mut own = info.actions.iter().map(|(_, id)| &actions[id.index()]);
+        // These actions must know the entry.
+        table.has_direct_state |= own.any(|action| {
+            action
+                .ops
+                .iter()
+                .any(crate::program::op::Op::corrects_entry)
+        });
+    }
     registers::bind(&root, &mut info)?;
     filters::bind(&root, &mut info)?;
     let checksums = checksums(&root, &objects)?;
@@ -138,6 +148,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         actions,
         calculations,
         hash_parameters,
+        hashes: made.hashes,
         sums,
         deposits: made.deposits,
         checksums,
@@ -285,6 +296,7 @@ fn calculation_over(hash: Hash, inputs: &Cursor, names: &Names) -> Result<Calcul
     let scope = name_scope(names, &none);
     let mut calculation = Calculation {
         hash,
+        dynamic: None,
         inputs: Vec::new(),
         payload: false,
         keeps_invalid: false,

@@ -76,6 +76,8 @@ pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetada
             exclusions: ["level1_exclusion_id", "level2_exclusion_id"].map(tm),
             mcast_hashes: ["level1_mcast_hash", "level2_mcast_hash"].map(tm),
         },
+        generated: ["pktgen_address", "pktgen_length"]
+            .map(|field| find(INGRESS.for_deparser, field)),
         handles_parser_errors: mentions(root.json, INGRESS.from_parser, "parser_err"),
     })
 }

@@ -17,7 +17,7 @@ use crate::program::architecture::Architecture;
 use crate::psa::Psa;
 use crate::tna::Tna;
 use crate::v1model::V1Model;
-pub use control::{FilterCell, IdleEntry, LookupKey, MeterState};
+pub use control::{FilterCell, GeneratorSnapshot, IdleEntry, LookupKey, MeterState};
 pub use pipes::PipeSet;
 pub use program::Program;
 

@@ -2,7 +2,8 @@
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
 use crate::phv::{Field, Place, Word, copy_bits};
-use crate::program::hash::{Hash, sum16};
+use crate::program::hash::{Hash, HashState, sum16};
+use crate::program::hash_parameters::HashParameters;
 use crate::program::layout::{HeaderId, Layout, first_bit};
 
 /// One piece of a calculation's input. A piece of an invalid header is left out.
@@ -19,6 +20,8 @@ pub(crate) enum Input {
 #[derive(Debug, Clone)]
 pub(crate) struct Calculation {
     pub(crate) hash: Hash,
+    /// Number of the parameters that can replace input and algorithm of the hash.
+    pub(crate) dynamic: Option<u32>,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
     /// Pieces of invalid headers are zeros, instead of being left out.
@@ -131,6 +134,16 @@ impl Calculation {
             sum += sum16(payload);
         }
         self.hash.of_sum(sum)
+    }
+
+    /// Returns the hash of collected input bytes.
+    pub(crate) fn compute(&self, data: &[u8], state: &mut HashState<'_>) -> u64 {
+        if let Some(number) = self.dynamic
+            && let HashParameters::Dynamic(hash) = &state.parameters[number as usize]
+        {
+            return hash.compute(self.hash, data, state);
+        }
+        self.hash.compute(data, state)
     }
 
     /// Collects the input bytes.

@@ -56,6 +56,15 @@ const CRC_64_BMV2: Algorithm<u64> = Algorithm {
 static CRC64_ECMA: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_ECMA_182);
 static CRC64: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_BMV2);
 
+/// The state of hashes.
+pub(crate) struct HashState<'a> {
+    pub(crate) rng: &'a mut Rng,
+    /// Number of calls of round-robin hashes.
+    pub(crate) calls: &'a mut u64,
+    /// The parameters that the control plane sets.
+    pub(crate) parameters: &'a [HashParameters],
+}
+
 impl Hash {
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -119,22 +128,16 @@ impl Hash {
         }
     }
 
-    /// Returns the hash of `data`. `calls` counts the calls of a round robin, and `parameters` are those of the named
-    /// calculations.
-    pub(crate) fn compute(
-        self,
-        data: &[u8],
-        rng: &mut Rng,
-        calls: &mut u64,
-        parameters: &[HashParameters],
-    ) -> u64 {
+    /// Returns the hash of `data`.
+    pub(crate) fn compute(self, data: &[u8], state: &mut HashState<'_>) -> u64 {
         match self {
-            Self::Configurable(kind, number) => match (&parameters[number as usize], kind) {
+            Self::Configurable(kind, number) => match (&state.parameters[number as usize], kind) {
                 (HashParameters::Crc(crc), _) => crc.compute(data),
                 (HashParameters::Toeplitz(key), _) => key.compute(data).into(),
                 (HashParameters::Default, HashKind::Crc16Custom) => crc16(data).into(),
                 (HashParameters::Default, HashKind::Crc32Custom) => crc32fast::hash(data).into(),
-                (HashParameters::Default, HashKind::Toeplitz | HashKind::Fixed) => 0,
+                (HashParameters::Default, HashKind::Toeplitz | HashKind::Fixed)
+                | (HashParameters::Dynamic(_), _) => 0,
             },
             Self::Crc8Custom => CRC8.checksum(data).into(),
             Self::Crc16 => crc16(data).into(),
@@ -153,10 +156,10 @@ impl Hash {
             // The key is zero by default.
             Self::Toeplitz => 0,
             Self::RoundRobin => {
-                *calls += 1;
-                *calls - 1
+                *state.calls += 1;
+                *state.calls - 1
             }
-            Self::Random => rng.next(),
+            Self::Random => state.rng.next(),
         }
     }
 }

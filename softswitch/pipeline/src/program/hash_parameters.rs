@@ -2,6 +2,7 @@
 //! Parameters of hashes that the control plane sets, with BMv2's meaning.
 
 use crate::entry::CrcConfig;
+use crate::program::dynamic_hash::DynamicHash;
 
 /// Longest CRC in bits.
 const MAX_CRC: u32 = 64;
@@ -14,6 +15,8 @@ pub(crate) enum HashParameters {
     Default,
     Crc(Box<ConfiguredCrc>),
     Toeplitz(ToeplitzKey),
+    /// Those of a hash of TNA.
+    Dynamic(Box<DynamicHash>),
 }
 
 /// The parameters of a CRC of up to 64 bits. The polynomial does not contain the highest power.

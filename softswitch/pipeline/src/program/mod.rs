@@ -7,6 +7,7 @@ pub(crate) mod calculation;
 pub(crate) mod call;
 pub(crate) mod control;
 pub(crate) mod criteria;
+pub(crate) mod dynamic_hash;
 pub(crate) mod expr;
 pub(crate) mod hash;
 pub(crate) mod hash_parameters;
@@ -29,6 +30,7 @@ use architecture::Architecture;
 use calculation::Calculation;
 use control::{CompiledTable, ControlNode};
 use expr::Cond;
+use hash::Hash;
 use hash_parameters::HashParameters;
 use layout::{HeaderId, Layout};
 use op::{Op, Target};
@@ -75,8 +77,10 @@ pub(crate) struct Compiled {
     pub(crate) actions: Vec<Action>,
     /// The calculations with names are first.
     pub(crate) calculations: Vec<Calculation>,
-    /// The initial parameters of the named calculations, then those of the hashes with own polynomials.
+    /// The initial parameters of the named calculations, then those of the hashes of externs.
     pub(crate) hash_parameters: Vec<HashParameters>,
+    /// The hashes that the control plane can change: the program's, and the number of its parameters.
+    pub(crate) hashes: Vec<(Hash, u32)>,
     /// Number of Internet checksums.
     pub(crate) sums: u32,
     /// The fields that get residual checksums when a parser ends.

@@ -61,6 +61,15 @@ pub(crate) struct FilterCall {
     pub(crate) to: Target,
 }
 
+/// A correction of the number of bytes that a counter counts for a packet.
+#[derive(Debug, Clone)]
+pub(crate) struct CountCorrection {
+    /// The counter and the index of its cell; `None` for the direct counter of the table.
+    pub(crate) cell: Option<(u32, Node<u64>)>,
+    /// The number of bytes to subtract; `None` for the difference to the packet that leaves.
+    pub(crate) less: Option<Node<u64>>,
+}
+
 /// The call of a math unit.
 #[derive(Debug, Clone)]
 pub(crate) struct MathCall {
@@ -127,12 +136,16 @@ pub(crate) enum Op {
         counter: u32,
         index: Node<u64>,
     },
+    /// Changes the number of bytes that a counter counts for the packet, at the end of the gress.
+    CorrectCount(Box<CountCorrection>),
     ExecuteMeter {
         meter: u32,
         index: Node<u64>,
         to: Target,
         /// The packet's colour before, if it counts.
         before: Option<Node<u64>>,
+        /// Number of bytes to subtract from the packet's length.
+        less: Option<Box<Node<u64>>>,
         codes: ColorCodes,
     },
     Filter(Box<FilterCall>),
@@ -157,6 +170,8 @@ pub(crate) enum Op {
     Mirror(Node<u64>, u32),
     /// Resubmits the packet with the input of a calculation in front.
     ResubmitWith(u32),
+    /// Starts the packet generator with the input of a calculation.
+    Generate(u32),
     Recirculate(Node<u64>),
     Truncate(Node<u64>),
     /// The fields that ask for a drop: `egress_spec`, and `mcast_grp` if there is one.
@@ -170,6 +185,11 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// Returns true if the step corrects the direct counter of the table.
+    pub(crate) fn corrects_entry(&self) -> bool {
+        matches!(self, Self::CorrectCount(correction) if correction.cell.is_none())
+    }
+
     /// The cheapest step that writes a value of up to 64 bits.
     pub(crate) fn set64(to: Target, value: Node<u64>) -> Self {
         match (to, value) {

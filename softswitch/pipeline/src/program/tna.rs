@@ -45,6 +45,19 @@ impl Chip {
         }
     }
 
+    /// Returns the number of bits of an application's number in headers of the packet generator.
+    pub(crate) fn generator_app_bits(self) -> u32 {
+        match self {
+            Self::Tofino1 => 3,
+            Self::Tofino2 => 4,
+        }
+    }
+
+    /// Returns the number of applications of a packet generator.
+    pub(crate) fn generator_apps(self) -> u32 {
+        1 << self.generator_app_bits()
+    }
+
     /// Returns the CPU port unless the options name another.
     pub(crate) fn cpu_port(self) -> u32 {
         match self {
@@ -72,6 +85,8 @@ pub(crate) struct TnaMetadata {
     pub(crate) ingress: TnaGress,
     pub(crate) egress: TnaGress,
     pub(crate) for_tm: TnaForTm,
+    /// Address and length of the packet that the ingress deparser has generated (Tofino 2).
+    pub(crate) generated: [Option<Field>; 2],
     /// Whether the program handles parser errors of ingress, so that these packets stay.
     pub(crate) handles_parser_errors: bool,
 }

@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::calculation::{BitBuffer, Calculation};
+use crate::program::hash::HashState;
 use crate::program::hash_parameters::HashParameters;
 use crate::program::layout::Layout;
 use crate::trace::Recorder;
@@ -110,11 +111,11 @@ impl Externs {
             return c.sum(layout, &pkt.mem, pkt.payload());
         }
         c.collect(layout, &pkt.mem, pkt.payload(), &mut self.scratch);
-        c.hash.compute(
-            &self.scratch.bytes,
-            &mut self.rng,
-            &mut self.round_robin,
-            &self.hash_parameters,
-        )
+        let mut state = HashState {
+            rng: &mut self.rng,
+            calls: &mut self.round_robin,
+            parameters: &self.hash_parameters,
+        };
+        c.compute(&self.scratch.bytes, &mut state)
     }
 }

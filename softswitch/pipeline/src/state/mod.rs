@@ -4,6 +4,7 @@
 
 pub(crate) mod externs;
 pub(crate) mod filter;
+pub(crate) mod generator;
 pub(crate) mod meter;
 pub(crate) mod multicast;
 pub(crate) mod pipes;
@@ -17,9 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entry::EntryAction;
 use crate::options::Options;
+use crate::packet::{CountedCell, Packet};
 use crate::program::Compiled;
 use crate::program::call::pack;
 pub(crate) use externs::Externs;
+use generator::Generator;
 use multicast::Multicast;
 use pre::Pre;
 pub(crate) use register::Register;
@@ -37,8 +40,12 @@ pub(crate) struct State {
     pub(crate) pre: Pre,
     pub(crate) multicast: Multicast,
     pub(crate) ports_down: BTreeSet<u32>,
+    /// Ports whose packets enter ingress again, besides those that always recirculate.
+    pub(crate) loopback_ports: BTreeSet<u32>,
     /// The bytes that programs for TNA receive in front of packets from a port.
     pub(crate) port_metadata: BTreeMap<u32, Vec<u8>>,
+    /// The packet generator of the pipe, for programs for TNA.
+    pub(crate) generator: Generator,
     pub(crate) views: Views,
     /// Maximum number of parser states per packet.
     pub(crate) max_parser_states: u32,
@@ -64,9 +71,37 @@ impl State {
             pre: Pre::default(),
             multicast: Multicast::default(),
             ports_down: BTreeSet::new(),
+            loopback_ports: BTreeSet::new(),
             port_metadata: BTreeMap::new(),
+            generator: Generator::default(),
             max_parser_states: options.max_parser_states,
             key: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Corrects the bytes that counters counted for a packet, of which `leaving` bytes leave.
+    pub(crate) fn correct_counts(&mut self, pkt: &mut Packet, leaving: Option<u32>) {
+        let counted = u64::from(pkt.ingress_len);
+        for (cell, less) in pkt.count_corrections.drain(..) {
+            let counter = match cell {
+                CountedCell::Array(counter, index) => {
+                    let cells = &mut self.externs.counters[counter as usize];
+                    usize::try_from(index)
+                        .ok()
+                        .and_then(|index| cells.get_mut(index))
+                }
+                CountedCell::Entry(table, slot) => self.tables[table as usize].counter_mut(slot),
+            };
+            let less = match (less, leaving) {
+                (Some(bytes), _) => bytes,
+                (None, Some(leaving)) => counted.wrapping_sub(leaving.into()),
+                (None, None) => 0,
+            };
+            if let Some(counter) = counter {
+                counter.bytes = counter.bytes.wrapping_sub(less);
+            }
         }
     }
 }

@@ -98,7 +98,9 @@ impl Pipes {
 /// Exchanges what all pipes share.
 fn swap_shared(a: &mut State, b: &mut State) {
     swap(&mut a.pre, &mut b.pre);
+    swap(&mut a.multicast, &mut b.multicast);
     swap(&mut a.ports_down, &mut b.ports_down);
+    swap(&mut a.loopback_ports, &mut b.loopback_ports);
     swap(&mut a.port_metadata, &mut b.port_metadata);
     let (a, b) = (&mut a.externs, &mut b.externs);
     swap(&mut a.digests, &mut b.digests);

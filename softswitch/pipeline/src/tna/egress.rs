@@ -48,6 +48,9 @@ impl Tna<'_> {
         let c = self.c;
         let frame = &mut out.frame;
         self.core.append_payload(c, block, &mut pkt, bytes, frame);
+        let leaving =
+            (drop & DROP_PACKET == 0).then_some(out.frame.len() as u32 + FRAME_CHECK_BYTES);
+        self.core.state.correct_counts(&mut pkt, leaving);
         if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
             self.mirror(mirror, &out.frame, kind, clones);
         }
@@ -60,7 +63,8 @@ impl Tna<'_> {
 
     /// Sends the frame, unless the port leads back to ingress.
     fn leave(&mut self, mut pkt: Box<Packet>, port: u32, frame: &[u8]) -> EgressOutcome {
-        if !self.metadata.chip.recirculates(port) {
+        let is_loopback = self.core.state.loopback_ports.contains(&port);
+        if !is_loopback && !self.metadata.chip.recirculates(port) {
             self.core.pool.put(pkt);
             return EgressOutcome::Transmit { port };
         }

@@ -30,6 +30,10 @@ impl Tna<'_> {
     ) -> IngressOutcome {
         let origin = (recirculated.ingress_port, InstanceType::Recirculated);
         let pkt = recirculated.packet;
+        self.select_pipe(recirculated.ingress_port);
+        let chip = self.metadata.chip;
+        let generator = &mut self.core.state.generator;
+        generator.recirculated(recirculated.ingress_port, &pkt.frame, now, chip);
         let number = pkt.number;
         self.traced_ingress((pkt, number), origin, now, out)
     }
@@ -77,10 +81,12 @@ impl Tna<'_> {
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);
             }
+            self.core.state.correct_counts(&mut pkt, None);
             let bytes = self.emit(INGRESS, &mut pkt, now, &mut next.frame);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);
             }
+            self.trigger_generator(&mut pkt, now);
             let drop = m.ingress.drop_ctl.get64(&pkt.mem);
             let mirror = pkt.mirror.take().filter(|_| drop & DROP_MIRROR == 0);
             let is_outgoing = self.mirrors_outgoing(INGRESS, &pkt);

@@ -4,6 +4,7 @@
 
 mod egress;
 mod errors;
+mod generator;
 mod ingress;
 mod replication;
 

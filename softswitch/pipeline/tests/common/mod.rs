@@ -15,8 +15,8 @@ use std::path::Path;
 
 use softswitch_p4c::diag::{Diagnostics, SourceMap};
 use softswitch_pipeline::{
-    ActionCall, EgressOutcome, EgressOutput, Engine, EntryAction, EntryKey, Info, MatchField,
-    Nanos, Options, Pipeline, Program, QueueInfo, Value,
+    ActionCall, Descriptor, EgressOutcome, EgressOutput, Engine, EntryAction, EntryKey, Info,
+    MatchField, Nanos, Options, Pipeline, Program, QueueInfo, Value,
 };
 
 pub struct Harness {
@@ -179,6 +179,15 @@ pub fn through(
 ) -> Vec<(u32, Vec<u8>)> {
     let mut queue = Vec::new();
     pipeline.ingress(port, frame, now, &mut queue);
+    deliver(pipeline, &mut queue, now)
+}
+
+/// Passes packets from ingress on without queueing, and returns the transmitted frames with their ports.
+pub fn deliver(
+    pipeline: &mut Pipeline,
+    queue: &mut Vec<Descriptor>,
+    now: Nanos,
+) -> Vec<(u32, Vec<u8>)> {
     let mut waiting: VecDeque<_> = queue.drain(..).collect();
     let (mut sent, mut out) = (Vec::new(), EgressOutput::default());
     for _ in 0..MAX_DESCRIPTORS {
@@ -190,7 +199,7 @@ pub fn through(
         match pipeline.egress(d, info, now, &mut out) {
             EgressOutcome::Transmit { port } => sent.push((port, out.frame.clone())),
             EgressOutcome::Recirculate(r) => {
-                pipeline.ingress_recirculated(r, now, &mut queue);
+                pipeline.ingress_recirculated(r, now, queue);
                 waiting.extend(queue.drain(..));
             }
             EgressOutcome::Dropped

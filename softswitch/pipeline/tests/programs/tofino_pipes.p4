@@ -71,7 +71,7 @@ control Ingress(
         hdr.visit.arrivals = arrive.execute(1);
         counter.count(2);
         tags.apply();
-        if (ig_intr_md.ingress_port[6:0] == 68) {
+        if (ig_intr_md.ingress_port[6:0] == 68 || ig_intr_md.ingress_port[6:0] == 5) {
             for_tm.ucast_egress_port = (PortId_t) hdr.visit.second;
         } else if (hdr.visit.group != 0) {
             for_tm.mcast_grp_a = hdr.visit.group;

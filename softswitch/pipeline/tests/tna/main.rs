@@ -4,11 +4,14 @@
 mod checksums;
 #[path = "../common/mod.rs"]
 mod common;
+mod counts;
+mod generator;
 mod hashes;
 mod mirrors;
 mod paths;
 mod pipelines;
 mod pipes;
+mod queues;
 mod registers;
 mod state;
 mod traffic;

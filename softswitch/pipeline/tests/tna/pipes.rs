@@ -2,8 +2,8 @@
 //! `programs/tofino_pipes.p4`: state of several pipes.
 
 use softswitch_pipeline::{
-    ActionCall, CounterValue, Entry, EntryAction, EntryKey, MatchField, Options, PipeSet, Pipeline,
-    RegisterId, TableId, Value,
+    ActionCall, CounterValue, Entry, EntryAction, EntryKey, MatchField, MulticastBranch,
+    MulticastNode, MulticastTree, Options, PipeSet, Pipeline, RegisterId, TableId, Value,
 };
 
 use super::common::{options, through};
@@ -119,6 +119,48 @@ fn recirculated_packet_stays_in_the_pipe_of_its_port() {
     let sent = send(&mut p, 7, 0, [second_pipe, 2, 0]);
     assert_eq!(sent, [visit(2, 0, 1, 2)], "ingress in pipe 1");
     assert_eq!(send(&mut p, 7, 0, [68, 2, 0]), [visit(2, 0, 4, 4)]);
+}
+
+#[test]
+fn loopback_port_leads_back_to_its_pipe() {
+    let mut p = pipeline(2);
+    let port = 128 + 5;
+    assert_eq!(
+        send(&mut p, 7, 0, [port, 2, 0]),
+        [visit(port.into(), 0, 1, 1)]
+    );
+    assert!(!p.set_port_loopback(port.into(), true));
+    assert!(p.is_loopback(port.into()) && p.is_loopback(128 + 68));
+    assert_eq!(
+        send(&mut p, 7, 0, [port, 2, 0]),
+        [visit(2, 0, 1, 1)],
+        "ingress in pipe 1"
+    );
+    assert!(p.set_port_loopback(port.into(), false));
+    assert_eq!(
+        send(&mut p, 7, 0, [port, 2, 0]),
+        [visit(port.into(), 0, 3, 3)]
+    );
+}
+
+#[test]
+fn multicast_trees_belong_to_all_pipes() {
+    let mut p = pipeline(2);
+    let tree = MulticastTree {
+        branches: vec![MulticastBranch {
+            exclusion: None,
+            nodes: vec![Some(MulticastNode {
+                ports: vec![1, 129],
+                ..MulticastNode::default()
+            })],
+        }],
+    };
+    p.set_multicast_tree(5, Some(tree));
+    for from in PORTS {
+        let sent = send(&mut p, from, 0, [0, 0, 5]);
+        let ports: Vec<u32> = sent.iter().map(|visit| visit.port).collect();
+        assert_eq!(ports, [1, 129]);
+    }
 }
 
 #[test]

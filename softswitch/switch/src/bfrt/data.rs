@@ -7,7 +7,10 @@ use softswitch_pipeline::Value;
 
 use super::schema::{Action, DataField, Table, Type};
 use crate::p4rt::error::{P4Error, P4Result};
-use crate::proto::bfrt::data_field::{BoolArray, IntArray, StrArray, Value as Wire};
+use crate::proto::bfrt::data_field::container_array::Container;
+use crate::proto::bfrt::data_field::{
+    BoolArray, ContainerArray, IntArray, StrArray, Value as Wire,
+};
 use crate::proto::bfrt::{DataField as Message, TableData};
 
 /// The value of a field.
@@ -27,6 +30,8 @@ pub enum FieldValue {
     Bools(Vec<bool>),
     /// A list of strings.
     Texts(Vec<String>),
+    /// A list of containers: the values of their fields, by id.
+    Containers(Vec<BTreeMap<u32, FieldValue>>),
 }
 
 impl From<u64> for FieldValue {
@@ -256,6 +261,10 @@ fn decode(table: &Table, field: &DataField, value: Option<&Wire>) -> P4Result<Fi
             }
             FieldValue::Numbers(list.val.clone())
         }
+        // Clients write lists of bytes as strings.
+        (Type::Bits(8), Wire::Stream(bytes)) if field.is_repeated => {
+            FieldValue::Numbers(bytes.iter().copied().map(u32::from).collect())
+        }
         (Type::Bool, Wire::BoolVal(value)) if !field.is_repeated => FieldValue::Bool(*value),
         // Registers of truth values are byte strings.
         (Type::Bool, Wire::Stream(bytes)) if !field.is_repeated => {
@@ -266,13 +275,16 @@ fn decode(table: &Table, field: &DataField, value: Option<&Wire>) -> P4Result<Fi
         }
         (Type::Float, Wire::FloatVal(value)) => FieldValue::Float(*value),
         (Type::Text(choices), Wire::StrVal(text)) if !field.is_repeated => {
-            if !is_choice(choices, text) {
-                return Err(invalid(
-                    table,
-                    field,
-                    &format!("must be one of {choices:?}"),
-                ));
-            }
+            let known = choices
+                .iter()
+                .find(|choice| choice.eq_ignore_ascii_case(text));
+            let text = match choices.is_empty() {
+                true => text,
+                false => known.ok_or_else(|| {
+                    let reason = format!("must be one of {choices:?}");
+                    invalid(table, field, &reason)
+                })?,
+            };
             FieldValue::Text(text.clone())
         }
         (Type::Text(choices), Wire::StrArrVal(list)) if field.is_repeated => {
@@ -281,8 +293,32 @@ fn decode(table: &Table, field: &DataField, value: Option<&Wire>) -> P4Result<Fi
             }
             FieldValue::Texts(list.val.clone())
         }
+        (Type::Container, Wire::ContainerArrVal(list)) => {
+            let containers = list.container.iter();
+            let containers = containers.map(|container| decode_container(table, field, container));
+            FieldValue::Containers(containers.collect::<P4Result<_>>()?)
+        }
         _ => return Err(invalid(table, field, "has a value of another type")),
     })
+}
+
+/// Decodes an element of a list of containers. Fields without a value count as absent.
+fn decode_container(
+    table: &Table,
+    field: &DataField,
+    container: &Container,
+) -> P4Result<BTreeMap<u32, FieldValue>> {
+    let present = container
+        .val
+        .iter()
+        .filter(|message| message.value.is_some());
+    let values = present.map(|message| {
+        let mut known = field.container.iter();
+        let inner = known.find(|inner| inner.id == message.field_id);
+        let inner = inner.ok_or_else(|| invalid(table, field, "has an unknown field"))?;
+        Ok((inner.id, decode(table, inner, message.value.as_ref())?))
+    });
+    values.collect()
 }
 
 fn encode(field: &DataField, value: &FieldValue) -> Message {
@@ -300,6 +336,17 @@ fn encode(field: &DataField, value: &FieldValue) -> Message {
         FieldValue::Numbers(val) => Wire::IntArrVal(IntArray { val: val.clone() }),
         FieldValue::Bools(val) => Wire::BoolArrVal(BoolArray { val: val.clone() }),
         FieldValue::Texts(val) => Wire::StrArrVal(StrArray { val: val.clone() }),
+        FieldValue::Containers(list) => {
+            let container = list.iter().map(|values| {
+                let known = |id| field.container.iter().find(|inner| inner.id == id);
+                let values = values.iter();
+                let val = values.filter_map(|(id, value)| Some(encode(known(*id)?, value)));
+                Container { val: val.collect() }
+            });
+            Wire::ContainerArrVal(ContainerArray {
+                container: container.collect(),
+            })
+        }
     };
     Message {
         field_id: field.id,

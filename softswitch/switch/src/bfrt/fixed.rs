@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The schema of the tables that do not depend on the program. Names and ids are those of Tofino's drivers.
 
+mod packet_generator;
+
 use serde_json::{Value, json};
 
-/// Fields of a table: name and type. A type is followed by `*` for a list of values, and by `!` for a field that clients
-/// only read.
+/// Fields of a table: name and type. A width follows `bytes:`. A type is followed by `*` for a list of values, and by `!`
+/// for a field that clients only read.
 type Fields = [(&'static str, &'static str)];
 
 const PORT: &Fields = &[
@@ -126,7 +128,10 @@ fn of(ty: &str) -> Value {
         choices if choices.contains('|') => {
             json!({"type": "string", "choices": choices.split('|').collect::<Vec<_>>()})
         }
-        ty => json!({"type": ty}),
+        ty => match ty.split_once(':') {
+            Some((ty, width)) => json!({"type": ty, "width": width.parse::<u32>().ok()}),
+            None => json!({"type": ty}),
+        },
     }
 }
 
@@ -322,6 +327,7 @@ pub fn schema(family: &str) -> Value {
     let mut tables = ports();
     tables.extend(multicast());
     tables.push(mirror());
+    tables.extend(packet_generator::tables(family));
     let name = format!("{family}.dev.device_configuration");
     let device = data(DEVICE, 1, false);
     tables.push(table(&name, 0xff06_0001, "DevConfigure", 1, &[], device));

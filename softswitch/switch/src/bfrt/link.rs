@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use softswitch_pipeline::{
-    ActionId, CounterId, DigestId, DirectRegisterId, FilterId, Implementation, Info, MeterId,
-    ProfileId, RegisterId, TableId, TableInfo, ValueSetId,
+    ActionId, CounterId, DigestId, DirectRegisterId, FilterId, HashId, Implementation, Info,
+    MeterId, ProfileId, RegisterId, TableId, TableInfo, ValueSetId,
 };
 
 use super::schema::{Schema, Table};
@@ -37,6 +37,8 @@ pub enum Object {
     ValueSet(ValueSetId),
     /// The metadata of ports.
     PortMetadata,
+    /// A part of a hash.
+    Hash(HashId, HashTable),
     /// A table that does not depend on the program.
     Fixed(Fixed),
     /// An object that the program does not have, because it is never used, or that the pipeline does not support.
@@ -60,8 +62,34 @@ pub enum Fixed {
     Mirror,
     /// Multicast nodes, groups and so on.
     Multicast,
+    /// The packet generators of Tofino.
+    Generator(GeneratorTable),
     /// The device.
     Device,
+}
+
+/// A table of a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashTable {
+    /// The slices of the input.
+    Input,
+    /// The algorithm.
+    Algorithm,
+    /// The hashes of given inputs.
+    Result,
+}
+
+/// A table of the packet generators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GeneratorTable {
+    /// The applications.
+    Applications,
+    /// The use of ports.
+    Ports,
+    /// The buffer with the packets.
+    Buffer,
+    /// Sets of ports whose failures trigger applications.
+    Masks,
 }
 
 /// A match-action table.
@@ -133,8 +161,17 @@ fn object(schema: &Schema, table: &Table, info: &Info) -> Option<Object> {
         "Lpf" | "Wred" => Object::Filter(find(name, |name| info.filter(name))?),
         "ParserValueSet" => Object::ValueSet(find(name, |name| info.value_set(name))?),
         "PortMetadata" => Object::PortMetadata,
+        "DynHashConfigure" => Object::Hash(hash(name, info)?, HashTable::Input),
+        "DynHashAlgorithm" => Object::Hash(hash(name, info)?, HashTable::Algorithm),
+        "DynHashCompute" => Object::Hash(hash(name, info)?, HashTable::Result),
         kind => Object::Fixed(fixed(kind)?),
     })
+}
+
+/// Returns the hash of a table, whose name is that of the hash and of the part.
+fn hash(table: &str, info: &Info) -> Option<HashId> {
+    let (name, _) = table.rsplit_once('.')?;
+    find(name, |name| info.hash(name))
 }
 
 fn fixed(kind: &str) -> Option<Fixed> {
@@ -146,6 +183,10 @@ fn fixed(kind: &str) -> Option<Fixed> {
         "PortStrInfo" => Fixed::PortsByName,
         "MirrorCfg" => Fixed::Mirror,
         "PreMgid" | "PreNode" | "PreEcmp" | "PreLag" | "PrePrune" | "PrePort" => Fixed::Multicast,
+        "PktgenAppCfg" => Fixed::Generator(GeneratorTable::Applications),
+        "PktgenPortCfg" => Fixed::Generator(GeneratorTable::Ports),
+        "PktgenPktBufferCfg" => Fixed::Generator(GeneratorTable::Buffer),
+        "PktgenPortMaskCfg" => Fixed::Generator(GeneratorTable::Masks),
         "DevConfigure" => Fixed::Device,
         _ => return None,
     })

@@ -73,6 +73,8 @@ pub struct DataField {
     pub is_read_only: bool,
     /// The value of entries whose data does not contain the field.
     pub default: Option<u64>,
+    /// The fields of each element of a container.
+    pub container: Vec<DataField>,
 }
 
 /// The type of a field.
@@ -284,6 +286,7 @@ fn parse_data(json: &Json, table: &str) -> P4Result<Vec<DataField>> {
             Some(_) => Type::Container,
             None => parse_type(&f["type"], table)?,
         };
+        let container = list(&f["container"]).map(|inner| parse_data(inner, table));
         Ok(DataField {
             id: id(f, table)?,
             name: text(f, "name")?,
@@ -293,6 +296,7 @@ fn parse_data(json: &Json, table: &str) -> P4Result<Vec<DataField>> {
             is_mandatory,
             is_read_only: json["read_only"] == true,
             default: f["type"]["default_value"].as_u64(),
+            container: container.collect::<P4Result<Vec<_>>>()?.concat(),
         })
     });
     fields.collect()

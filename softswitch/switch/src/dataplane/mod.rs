@@ -252,6 +252,8 @@ impl Handle {
         if let Some(pipeline) = pipeline {
             pipeline.lock().set_port_up(port, is_up);
         }
+        // The state of a port can start packet generators.
+        self.wake();
     }
 
     /// Stops the data plane's threads.

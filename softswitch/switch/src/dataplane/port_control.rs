@@ -38,6 +38,11 @@ impl PortControl {
         found
     }
 
+    /// Lets the data plane see changes of the pipeline that cause packets.
+    pub fn wake(&self) {
+        self.shared.handle.wake();
+    }
+
     /// Returns the attached ports, by number.
     pub fn list(&self) -> Vec<PortStatus> {
         let ports = self.shared.switching.lock().attached_ports();

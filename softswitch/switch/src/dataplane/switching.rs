@@ -86,6 +86,8 @@ pub struct Switching {
     descriptors: Vec<Descriptor>,
     pending: VecDeque<(Descriptor, SharedPipeline)>,
     recirculated: VecDeque<(Recirculated, SharedPipeline, u64)>,
+    /// Time of the next packet of a packet generator.
+    generates_at: Option<Nanos>,
     /// A client's number of the packet that is being processed, or 0.
     stream_id: u64,
     output: EgressOutput,
@@ -128,6 +130,7 @@ impl Switching {
             descriptors: Vec::new(),
             pending: VecDeque::new(),
             recirculated: VecDeque::new(),
+            generates_at: None,
             stream_id: 0,
             output: EgressOutput::default(),
             spare: Vec::new(),
@@ -247,10 +250,14 @@ impl Switching {
         self.alarms[thread].sleep(next)
     }
 
-    /// Returns the time of the next event of the thread's queues.
+    /// Returns the time of the next event of the thread's queues. The first thread also serves the packet generators.
     fn next_event(&self, thread: usize) -> Option<Nanos> {
         let ports = self.ports.iter().filter(|port| port.owner == thread);
-        ports.filter_map(PortState::next_event).min()
+        let generated = self.generates_at.filter(|_| thread == 0);
+        ports
+            .filter_map(PortState::next_event)
+            .chain(generated)
+            .min()
     }
 
     /// Returns true if packets wait that will not cause an event.
@@ -311,9 +318,11 @@ impl Switching {
         let (number, name) = (port.number, &port.name);
         if std::mem::take(&mut port.up) {
             tracing::info!("port {number} ({name}) is down");
-            if let Some(pipeline) = &self.pipeline {
-                pipeline.lock().set_port_up(number, false);
-            }
+        }
+        // An interface that came up without a packet can fail again.
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.lock().set_port_up(number, false);
+            self.handle.wake();
         }
         // An interface that is down can come up again; other failures are final.
         if port.attached && !matches!(error, PortError::Down) {

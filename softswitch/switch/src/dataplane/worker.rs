@@ -220,6 +220,7 @@ impl Worker {
                 switching.receive(&mut locked, entrance.slot, &mut *entrance.receiver, now);
             }
             switching.recirculate(&mut locked, now);
+            switching.generate(&mut locked, now);
             handle.write_trace(&mut locked.guard);
             let digests = locked.guard.take_digests();
             // A waiting control plane gets the lock next.

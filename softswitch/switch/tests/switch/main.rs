@@ -6,6 +6,8 @@ mod common;
 mod arbitration;
 mod batches;
 mod bfrt;
+mod bfrt_generator;
+mod bfrt_hashes;
 mod bfrt_pipes;
 mod bfrt_tna;
 mod config;

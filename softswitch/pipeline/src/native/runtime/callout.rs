@@ -10,6 +10,7 @@ use crate::interpreter::machine::Machine;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::expr::{Cond, Node};
+use crate::program::hash::HashState;
 use crate::program::op::Op;
 use crate::program::parser::{ParserOp, ParserState};
 use crate::state::State;
@@ -183,7 +184,7 @@ callout! {
             table.lookup(key, pkt.ingress_len, now)
         };
         if fixed.has_direct_state {
-            pkt.entry = slot;
+            (pkt.entry, pkt.entry_table) = (slot, number as u32);
         }
         let mut m = Machine::new(c, &mut state.externs, pkt, now);
         meter(fixed, slot, table, &mut m);
@@ -258,8 +259,12 @@ callout! {
         let data = unsafe { from_raw_parts(data, n as usize) };
         let (state, c, _) = ctx.parts();
         let e = &mut state.externs;
-        let hash = c.calculations[calculation as usize].hash;
-        hash.compute(data, &mut e.rng, &mut e.round_robin, &e.hash_parameters)
+        let mut hashes = HashState {
+            rng: &mut e.rng,
+            calls: &mut e.round_robin,
+            parameters: &e.hash_parameters,
+        };
+        c.calculations[calculation as usize].compute(data, &mut hashes)
     }
 }
 

@@ -5,7 +5,10 @@ mod arrays;
 mod calculations;
 mod direct;
 mod filters;
+mod generator;
+mod hashes;
 mod idle;
+mod loopback;
 mod meters;
 mod multicast;
 mod port_metadata;
@@ -13,6 +16,7 @@ mod profiles;
 mod tables;
 
 pub use filters::FilterCell;
+pub use generator::GeneratorSnapshot;
 pub use idle::IdleEntry;
 pub use meters::MeterState;
 pub use tables::LookupKey;

@@ -135,6 +135,9 @@ impl Pipeline {
         } else {
             down.insert(port)
         };
+        if !up {
+            self.generator_of_mut(port).port_down(port);
+        }
         if !changed {
             return;
         }

@@ -9,12 +9,15 @@ mod filters;
 mod groups;
 mod groups_of_nodes;
 mod handles;
+mod hashes;
 mod key_masks;
+mod loopback;
 mod members;
 mod meters;
 mod mirror;
 mod multicast;
 mod multicast_ports;
+mod packet_generator;
 mod port_metadata;
 mod ports;
 mod registers;
@@ -73,8 +76,10 @@ impl Access<'_, '_> {
             Object::Filter(id) => filters::write(self, update, *id),
             Object::ValueSet(id) => value_sets::write(self, update, *id),
             Object::PortMetadata => port_metadata::write(self, update),
+            Object::Hash(id, kind) => hashes::write(self, update, (*id, *kind)),
             Object::Fixed(Fixed::Ports) => ports::write(self, update),
             Object::Fixed(Fixed::Mirror | Fixed::Multicast) => multicast::write(self, update),
+            Object::Fixed(Fixed::Generator(kind)) => packet_generator::write(self, update, *kind),
             Object::Fixed(Fixed::Device) => device::write(self, update),
             Object::Fixed(_) | Object::GroupLookup(_) | Object::Missing => {
                 Err(update.unsupported())
@@ -123,7 +128,9 @@ impl Access<'_, '_> {
             Object::Filter(id) => filters::read(self, query, *id),
             Object::ValueSet(id) => value_sets::read(self, query, *id),
             Object::PortMetadata => port_metadata::read(self, query),
+            Object::Hash(id, kind) => hashes::read(self, query, (*id, *kind)),
             Object::Fixed(Fixed::Mirror | Fixed::Multicast) => stored::read(self.state, query),
+            Object::Fixed(Fixed::Generator(kind)) => packet_generator::read(self, query, *kind),
             Object::Fixed(Fixed::Device) => device::read(self, query),
             Object::Fixed(kind) => ports::read(self, query, *kind),
             Object::Missing => Ok(vec![]),

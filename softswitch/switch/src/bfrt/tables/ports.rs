@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports: their settings, which have no effect on interfaces, their state and their counters.
+//! Ports: their settings, of which only loopback has an effect, their state and their counters.
 //!
 //! A connector has four channels, so that port 5 is `2/1`.
 
 use softswitch_pipeline::Value;
 
-use super::{Access, Query, Row, Update, attributes, stored};
+use super::{Access, Query, Row, Update, attributes, loopback, stored};
 use crate::bfrt::data::{Data, FieldValue};
 use crate::bfrt::key::Key;
 use crate::bfrt::link::Fixed;
@@ -48,7 +48,9 @@ pub fn write(access: &mut Access<'_, '_>, update: &Update<'_>) -> P4Result<()> {
     if update.operation == Type::Delete && key.is_some() && before.is_none() {
         return Ok(());
     }
+    let looped = loopback::ports(access, table);
     stored::write(access.state, update)?;
+    loopback::update(access, table, &looped);
     let after = enabled(access);
     if let (Some(before), Some(after), Some(key)) = (before, after, &key)
         && before != after

@@ -15,6 +15,9 @@ use crate::port::Receive;
 /// stall the switch.
 const RECIRCULATED_PER_TURN: usize = 64;
 
+/// Maximum number of generated packets per turn.
+const GENERATED_PER_TURN: usize = 64;
+
 /// Maximum number of waiting recirculated packets; further ones are dropped.
 const RECIRCULATED_BACKLOG: usize = 4096;
 
@@ -123,6 +126,18 @@ impl Switching {
                 .extend(made.map(|d| (d, Arc::clone(&pipeline))));
             self.enqueue_pending(locked, now);
         }
+    }
+
+    /// Runs some of the packets that are due in packet generators through ingress.
+    pub(in crate::dataplane) fn generate(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        for _ in 0..GENERATED_PER_TURN {
+            self.stream_id = 0;
+            if !locked.guard.generate(now, &mut self.descriptors) {
+                break;
+            }
+            self.dispatch(locked, now);
+        }
+        self.generates_at = locked.guard.next_generated();
     }
 
     fn dispatch(&mut self, locked: &mut Locked<'_>, now: Nanos) {
