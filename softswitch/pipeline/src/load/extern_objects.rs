@@ -61,6 +61,7 @@ pub(crate) struct Made {
     pub(crate) inputs: Vec<Calculation>,
     /// The polynomials of hashes.
     pub(crate) polynomials: Vec<HashParameters>,
+    /// The hashes that the control plane can change.
     pub(crate) hashes: Vec<ChangeableHash>,
     /// The fields for residual checksums.
     pub(crate) deposits: Vec<Target>,
