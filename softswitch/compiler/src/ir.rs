@@ -475,6 +475,8 @@ pub struct HashCall {
     pub fields: Vec<HashField>,
     /// Width of the result.
     pub width: u32,
+    /// Number of low bits of the result that the program uses.
+    pub used: u32,
 }
 
 /// A field in the input of a hash of TNA.

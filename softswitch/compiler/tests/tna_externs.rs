@@ -91,6 +91,13 @@ fn hash_has_its_algorithm_and_polynomial() {
     )
     .json();
     assert_eq!(attributes(&json, "I.h"), pairs(&[("algo", "xor16")]));
+    let json = ingress(
+        "Hash<bit<16>>(HashAlgorithm_t.CRC16) h;",
+        "hdr.h.b = h.get({hdr.h.a})[7:0];",
+    )
+    .json();
+    let expected = pairs(&[("algo", "crc16"), ("used_bits", "0x8")]);
+    assert_eq!(attributes(&json, "I.h"), expected);
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Schema<'_> {
     }
 }
 
-/// A number of bits with a default.
+/// The type of truth values that are false by default.
 fn flag() -> Value {
     json!({"type": "bool", "default_value": false})
 }

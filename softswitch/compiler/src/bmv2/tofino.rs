@@ -32,7 +32,7 @@ impl Emitter<'_> {
         Some(match kind {
             ObjectKind::Counter => counter_attributes(o),
             ObjectKind::Meter => meter_attributes(o),
-            ObjectKind::Hash => self.hash_attributes(o),
+            ObjectKind::Hash => self.hash_attributes(index, o),
             ObjectKind::Checksum => Vec::new(),
             ObjectKind::Lpf => vec![size("n_cells", o)],
             ObjectKind::Wred => vec![
@@ -65,12 +65,22 @@ impl Emitter<'_> {
         }
     }
 
-    fn hash_attributes(&self, o: &Object) -> Vec<Value> {
+    fn hash_attributes(&self, index: usize, o: &Object) -> Vec<Value> {
         let algorithm = match o.args.first() {
             Some(ObjectArg::Enum(name)) => name.to_ascii_lowercase(),
             _ => String::new(),
         };
         let mut attributes = vec![text("algo", json!(algorithm))];
+        let mut calls = self
+            .ir
+            .hash_calls
+            .iter()
+            .filter(|call| call.object == index);
+        if let (Some(call), None) = (calls.next(), calls.next())
+            && call.used < call.width
+        {
+            attributes.push(number("used_bits", &call.used.into()));
+        }
         match o.args.get(1) {
             Some(ObjectArg::Object(polynomial)) => {
                 let polynomial = &self.ir.objects[*polynomial];

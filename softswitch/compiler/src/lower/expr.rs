@@ -148,6 +148,7 @@ impl<'a> Lower<'a> {
                 else {
                     return Val::Unit;
                 };
+                self.note_used_bits(base, hi + 1);
                 if let Val::Int(v) = b {
                     let value = wrap(&(v >> lo), &Type::Bit(hi - lo + 1));
                     return Val::Scalar(Ex::Const(value, Scalar::Bit(hi - lo + 1)));

@@ -24,9 +24,23 @@ impl<'a> Lower<'a> {
             object: call.object,
             fields,
             width,
+            used: width,
         };
-        if !self.ir.hash_calls.contains(&noted) {
+        let mut known = self.ir.hash_calls.iter();
+        if !known.any(|known| (known.call, known.object) == (noted.call, noted.object)) {
             self.ir.hash_calls.push(noted);
+        }
+    }
+
+    /// Notes that only the low bits of a call's result are used.
+    pub(super) fn note_used_bits(&mut self, e: &'a Expr, bits: u32) {
+        for call in self
+            .ir
+            .hash_calls
+            .iter_mut()
+            .filter(|call| call.call == e.id)
+        {
+            call.used = bits;
         }
     }
 

@@ -14,6 +14,7 @@ use crate::info::{CounterInfo, HashInfo, HashKind, Info, MeterInfo};
 use crate::phv::mask64;
 use crate::program::architecture::Architecture;
 use crate::program::calculation::Calculation;
+use crate::program::dynamic_hash::ChangeableHash;
 use crate::program::hash::Hash;
 use crate::program::hash_parameters::{ConfiguredCrc, HashParameters, Polynomial};
 use crate::program::math_unit::MathUnit;
@@ -47,8 +48,8 @@ pub(crate) struct ExternObjects {
     named: u32,
     /// The parameters of the hashes.
     polynomials: Vec<HashParameters>,
-    /// The hashes that the control plane can change: the program's, and the number of its parameters.
-    hashes: Vec<(Hash, u32)>,
+    /// The hashes that the control plane can change.
+    hashes: Vec<ChangeableHash>,
     /// The parts of the program that calls make.
     made: RefCell<Made>,
 }
@@ -60,7 +61,8 @@ pub(crate) struct Made {
     pub(crate) inputs: Vec<Calculation>,
     /// The polynomials of hashes.
     pub(crate) polynomials: Vec<HashParameters>,
-    pub(crate) hashes: Vec<(Hash, u32)>,
+    /// The hashes that the control plane can change.
+    pub(crate) hashes: Vec<ChangeableHash>,
     /// The fields for residual checksums.
     pub(crate) deposits: Vec<Target>,
 }
@@ -105,7 +107,13 @@ impl ExternObjects {
                     if let Some(parameters) = parameters {
                         let name = name.clone();
                         info.hashes.push(HashInfo { name });
-                        objects.hashes.push((base, parameters));
+                        let used = attribute(&json, "used_bits");
+                        let used = used.and_then(|bits| to_u64(&bits)).unwrap_or(64);
+                        objects.hashes.push(ChangeableHash {
+                            base,
+                            parameters,
+                            used_bits: used as u32,
+                        });
                     }
                     Object::Hash(base, parameters)
                 }

@@ -67,6 +67,17 @@ pub struct HashConfig {
     pub algorithm: Option<HashAlgorithm>,
 }
 
+/// A hash that the control plane can change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangeableHash {
+    /// The hash of the program.
+    pub(crate) base: Hash,
+    /// The number of its parameters.
+    pub(crate) parameters: u32,
+    /// Number of low bits that the program uses.
+    pub(crate) used_bits: u32,
+}
+
 /// A hash with the settings of the control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct DynamicHash {

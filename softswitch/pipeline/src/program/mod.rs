@@ -29,8 +29,8 @@ use crate::phv::Field;
 use architecture::Architecture;
 use calculation::Calculation;
 use control::{CompiledTable, ControlNode};
+use dynamic_hash::ChangeableHash;
 use expr::Cond;
-use hash::Hash;
 use hash_parameters::HashParameters;
 use layout::{HeaderId, Layout};
 use op::{Op, Target};
@@ -79,8 +79,8 @@ pub(crate) struct Compiled {
     pub(crate) calculations: Vec<Calculation>,
     /// The initial parameters of the named calculations, then those of the hashes of externs.
     pub(crate) hash_parameters: Vec<HashParameters>,
-    /// The hashes that the control plane can change: the program's, and the number of its parameters.
-    pub(crate) hashes: Vec<(Hash, u32)>,
+    /// The hashes that the control plane can change.
+    pub(crate) hashes: Vec<ChangeableHash>,
     /// Number of Internet checksums.
     pub(crate) sums: u32,
     /// The fields that get residual checksums when a parser ends.

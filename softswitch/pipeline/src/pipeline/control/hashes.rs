@@ -4,9 +4,10 @@
 use super::no_such;
 use crate::error::StateError;
 use crate::info::HashId;
+use crate::phv::mask64;
 use crate::pipeline::Pipeline;
-use crate::program::dynamic_hash::{DynamicHash, HashConfig, HashFunction};
-use crate::program::hash::{Hash, HashState};
+use crate::program::dynamic_hash::{ChangeableHash, DynamicHash, HashConfig, HashFunction};
+use crate::program::hash::HashState;
 use crate::program::hash_parameters::HashParameters;
 
 type Result<T> = std::result::Result<T, StateError>;
@@ -17,7 +18,7 @@ impl Pipeline {
     /// # Errors
     /// If it does not exist.
     pub fn hash_config(&self, id: HashId) -> Result<HashConfig> {
-        let (_, at) = self.dynamic_hash(id)?;
+        let at = self.changeable_hash(id)?.parameters as usize;
         Ok(match &self.state().externs.hash_parameters[at] {
             HashParameters::Dynamic(hash) => hash.config.clone(),
             _ => HashConfig::default(),
@@ -29,7 +30,7 @@ impl Pipeline {
     /// # Errors
     /// If it does not exist, the slices of a part have different lengths, or the CRC is invalid.
     pub fn set_hash_config(&mut self, id: HashId, config: HashConfig) -> Result<()> {
-        let (_, at) = self.dynamic_hash(id)?;
+        let at = self.changeable_hash(id)?.parameters as usize;
         let name = &self.program.info().hashes[id.index()].name;
         check(&config).map_err(|reason| StateError::Invalid {
             what: format!("hash {name}"),
@@ -45,12 +46,13 @@ impl Pipeline {
         })
     }
 
-    /// Returns the hash of an input, whose fields stand without gaps, behind zeros that fill the first byte.
+    /// Returns the bits that the program uses of the hash of an input, whose fields stand without gaps, behind zeros that fill the first byte.
     ///
     /// # Errors
     /// If it does not exist.
     pub fn compute_hash(&mut self, id: HashId, input: &[u8]) -> Result<u64> {
-        let (base, at) = self.dynamic_hash(id)?;
+        let hash = self.changeable_hash(id)?;
+        let (base, at) = (hash.base, hash.parameters as usize);
         let first = self.scope.iter().next().unwrap_or(0);
         self.core.state.select(first as usize);
         let externs = &mut self.core.state.externs;
@@ -60,17 +62,16 @@ impl Pipeline {
             calls: &mut externs.round_robin,
             parameters,
         };
-        Ok(match &parameters[at] {
+        let value = match &parameters[at] {
             HashParameters::Dynamic(hash) => hash.compute(base, input, &mut state),
             _ => base.compute(input, &mut state),
-        })
+        };
+        Ok(value & mask64(hash.used_bits))
     }
 
-    /// Returns the hash of the program, and the position of its parameters.
-    fn dynamic_hash(&self, id: HashId) -> Result<(Hash, usize)> {
+    fn changeable_hash(&self, id: HashId) -> Result<ChangeableHash> {
         let hash = self.program.compiled().hashes.get(id.index());
-        let (base, at) = hash.ok_or_else(|| no_such("hash", id.0))?;
-        Ok((*base, *at as usize))
+        hash.copied().ok_or_else(|| no_such("hash", id.0))
     }
 }
 
