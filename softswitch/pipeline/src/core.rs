@@ -180,10 +180,10 @@ impl Core {
         bytes: usize,
         frame: &mut Vec<u8>,
     ) {
-        if bytes == pkt.start {
+        if bytes == pkt.start && !pkt.frame.has_room() {
             // If the headers' length has not changed, the payload can stay in place.
             pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
-            std::mem::swap(&mut pkt.frame, frame);
+            pkt.frame.move_to(frame);
         } else {
             frame.truncate(bytes);
             frame.extend_from_slice(&pkt.frame[pkt.start..]);
@@ -191,6 +191,21 @@ impl Core {
         frame.truncate(pkt.truncate_to as usize);
         if let Some(trace) = &mut self.state.externs.trace {
             trace.deparse(c, &c.deparsers[deparser], pkt, frame);
+        }
+    }
+
+    /// Replaces the parsed headers in a packet's frame by the `headers` that a deparser emitted.
+    pub(crate) fn replace_headers(
+        &mut self,
+        c: &Compiled,
+        deparser: usize,
+        pkt: &mut Packet,
+        headers: &[u8],
+    ) {
+        pkt.frame.replace_front(pkt.start, headers);
+        pkt.frame.truncate(pkt.truncate_to as usize);
+        if let Some(trace) = &mut self.state.externs.trace {
+            trace.deparse(c, &c.deparsers[deparser], pkt, &pkt.frame);
         }
     }
 

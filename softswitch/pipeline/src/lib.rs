@@ -75,7 +75,7 @@
 //! | `info`, `entry`, `digest`, `error`, `options` | what the control plane and the caller exchange with the pipeline |
 //! | `program` | the model of a program: layout, expressions, actions, parser, control flow, deparser |
 //! | `load` | BMv2 JSON to `program` |
-//! | `packet`, `trace`, `coverage` | a packet in flight; the records of its steps; counts by position in the program |
+//! | `frame`, `packet`, `trace`, `coverage` | the bytes of a packet; a packet in flight; the records of its steps; counts by position in the program |
 //! | `state` | what persists between packets: tables, externs, value sets, multicast groups and clone sessions |
 //! | `interpreter` | runs one block of a program, such as a parser or a control flow |
 //! | `native` | runs one block in native code, and calls the interpreter for single steps |
@@ -105,6 +105,7 @@ mod coverage;
 mod digest;
 mod entry;
 mod error;
+mod frame;
 mod info;
 mod interpreter;
 mod load;

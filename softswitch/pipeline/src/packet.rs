@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::Nanos;
+use crate::frame::Frame;
 use crate::program::layout::Layout;
 
 /// Maximum length in bytes of a received frame.
@@ -76,7 +77,7 @@ pub(crate) struct Packet {
     /// Headers and metadata, in the program's layout.
     pub(crate) mem: Vec<u8>,
     /// The received frame.
-    pub(crate) frame: Vec<u8>,
+    pub(crate) frame: Frame,
     /// Bytes of the frame that the parser has consumed.
     pub(crate) start: usize,
     /// Current length in bytes, which changes as headers are added and removed.
@@ -152,8 +153,7 @@ impl Packet {
 
     /// Turns this state into a new, unparsed packet.
     pub(crate) fn reset(&mut self, blank: &[u8], frame: &[u8]) {
-        self.frame.clear();
-        self.frame.extend_from_slice(frame);
+        self.frame.set(0, frame);
         self.begin(blank);
     }
 
@@ -177,20 +177,11 @@ impl Packet {
         self.ingress_len = ingress_len;
     }
 
-    /// Puts bytes in front of the frame.
-    pub(crate) fn prepend(&mut self, front: &[u8]) {
-        let (length, first) = (self.frame.len(), front.len());
-        self.frame.resize(length + first, 0);
-        self.frame.copy_within(..length, first);
-        self.frame[..first].copy_from_slice(front);
-    }
-
     /// Turns this state into a copy of another packet, reusing its own buffers.
     pub(crate) fn copy_from(&mut self, other: &Packet) {
         self.mem.clear();
         self.mem.extend_from_slice(&other.mem);
-        self.frame.clear();
-        self.frame.extend_from_slice(&other.frame);
+        self.frame.copy_from(&other.frame);
         self.start = other.start;
         self.len = other.len;
         self.ingress_len = other.ingress_len;

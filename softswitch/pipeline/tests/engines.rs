@@ -93,6 +93,17 @@ fn engines_agree_on_the_load_balancer() {
 }
 
 #[test]
+fn engines_agree_on_the_load_balancer_for_tofino() {
+    let path = repository("p4src/tna/tofino2.p4");
+    let program = compile(&path, path.parent().expect("a folder")).expect("valid program");
+    assert_eq!(program.native_blocks(), (6, 6));
+    let left: usize = (0..10)
+        .map(|seed| agree(&program, seed, 2000, packet))
+        .sum();
+    assert!(left > 100, "{left}");
+}
+
+#[test]
 fn engines_agree_on_misses() {
     let path = repository("softswitch/pipeline/tests/programs/misses.p4");
     let program = compile(&path, path.parent().expect("a folder")).expect("valid program");

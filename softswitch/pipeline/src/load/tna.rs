@@ -110,9 +110,9 @@ fn intrinsic(names: &Names, header: &str, default_bytes: usize) -> IntrinsicHead
         if let Some(known) = IntrinsicField::by_name(name)
             && field.width <= 64
         {
-            fields.push((known, first, field.width));
+            fields.push((known, Field::packed(first, field.width, false)));
         }
-        first += field.width as usize;
+        first += field.width;
     }
     IntrinsicHeader {
         bytes: header.fixed_bytes as usize,

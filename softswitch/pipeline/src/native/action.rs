@@ -195,6 +195,11 @@ impl Gen<'_, '_> {
             }
             Op::Resubmit(list) => self.request(list, a, offset_of!(Packet, resubmit))?,
             Op::Recirculate(list) => self.request(list, a, offset_of!(Packet, recirculate))?,
+            Op::Mirror(..) => {
+                let at = self.address(op);
+                let [args, count] = self.pass(a);
+                self.call(Callout::Mirror, &[at, args, count]);
+            }
             Op::Nop => {}
             op => self.step(op, a),
         }

@@ -7,12 +7,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
 
-use super::generator::{Gen, Result, Unsupported};
+use super::generator::{Gen, Result};
 use super::memory::{kind, pieces};
 use super::runtime::Callout;
 use crate::phv::Place;
 use crate::program::calculation::{Calculation, Input};
-use crate::program::hash::Hash;
 
 /// Maximum size in bytes of an input that native code builds.
 const MAX_INPUT: usize = 256;
@@ -41,8 +40,8 @@ impl Gen<'_, '_> {
     pub(super) fn calculation(&mut self, number: u32) -> Result<Value> {
         let number_value = self.int(number.into());
         let calculation = &self.c.calculations[number as usize];
-        if calculation.summable && !calculation.payload {
-            return self.sum(calculation);
+        if let Some(sum) = self.checksum(calculation)? {
+            return Ok(sum);
         }
         let Some(bytes) = input_bytes(calculation) else {
             return Ok(self.call(Callout::Calculate, &[number_value]));
@@ -78,43 +77,6 @@ impl Gen<'_, '_> {
         self.jump_with(after, hash);
         self.enter(after)?;
         Ok(result)
-    }
-
-    /// Compiles the Internet checksum of a summable input.
-    fn sum(&mut self, calculation: &Calculation) -> Result<Value> {
-        let mut sum = self.int(0);
-        for input in &calculation.inputs {
-            let Input::Span(h, bit, bits) = input else {
-                return Err(Unsupported);
-            };
-            let off = self.inside(bit / 8, bits / 8)?;
-            let mut part = self.int(0);
-            let mut at = 0;
-            while at < bits / 8 {
-                // Two bytes at the end are the upper half of a word.
-                let size = (bits / 8 - at).min(4);
-                let word = self.load_be(self.mem, off + at as i32, size);
-                let word = self.shift_left(word, 32 - size * 8);
-                part = self.b.ins().iadd(part, word);
-                at += size;
-            }
-            let valid = self.byte(self.c.layout.headers[*h as usize].valid)?;
-            let zero = self.int(0);
-            let part = self.b.ins().select(valid, part, zero);
-            sum = self.b.ins().iadd(sum, part);
-        }
-        // From less than 2^48 to 16 bits.
-        for _ in 0..4 {
-            let (low, high) = (self.mask(sum, 0xffff), self.shift_right(sum, 16));
-            sum = self.b.ins().iadd(low, high);
-        }
-        let sum = self.b.ins().bnot(sum);
-        let sum = self.mask(sum, 0xffff);
-        if calculation.hash != Hash::Csum16AsOnes {
-            return Ok(sum);
-        }
-        let ones = self.int(0xffff);
-        Ok(self.b.ins().select(sum, sum, ones))
     }
 
     /// Stores a piece of the input and returns its length in bytes.
@@ -157,7 +119,8 @@ impl Gen<'_, '_> {
     }
 }
 
-fn header(input: &Input) -> Option<u32> {
+/// Returns the header that a piece of the input belongs to.
+pub(super) fn header(input: &Input) -> Option<u32> {
     match input {
         Input::Field(h, _) | Input::Span(h, ..) => Some(*h),
         Input::Const(..) => None,

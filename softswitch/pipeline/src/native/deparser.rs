@@ -17,6 +17,9 @@ use crate::program::layout::HeaderId;
 use crate::program::op::Target;
 use crate::program::{Compiled, Deparser};
 
+/// Number of headers whose validity one load checks, if they are adjacent.
+const GROUP: usize = 8;
+
 /// Returns the maximum number of bytes that a deparser emits before the payload.
 pub(super) fn most_emitted(c: &Compiled, deparser: &Deparser) -> usize {
     let bytes = |&h: &HeaderId| c.layout.headers[h as usize].fixed_bytes as usize;
@@ -94,19 +97,12 @@ impl Gen<'_, '_> {
         let out = self.context(offset_of!(Context, out));
         let to = self.b.declare_var(I64);
         self.b.def_var(to, out);
-        // The elements of a stack are adjacent, and often all invalid.
-        for group in deparser
-            .headers
-            .chunk_by(|&a, &b| headers(a).type_name == headers(b).type_name)
-        {
+        // Most headers are invalid.
+        for group in deparser.headers.chunks(GROUP) {
             let (some, next) = (self.b.create_block(), self.b.create_block());
-            if group.len() > 1 {
-                let valid: BTreeSet<u32> = group.iter().map(|&h| headers(h).valid).collect();
-                let any = self.any_byte(&valid)?;
-                self.brif(any, some, next);
-            } else {
-                self.jump(some);
-            }
+            let valid: BTreeSet<u32> = group.iter().map(|&h| headers(h).valid).collect();
+            let any = self.any_byte(&valid)?;
+            self.brif(any, some, next);
             self.enter(some)?;
             for &h in group {
                 self.emit(h, to)?;

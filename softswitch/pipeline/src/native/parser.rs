@@ -14,6 +14,7 @@ use super::key::put;
 use super::memory::kind;
 use super::runtime::{Callout, Context, REJECTED};
 use crate::packet::Packet;
+use crate::program::expr::Node;
 use crate::program::layout::HeaderId;
 use crate::program::parser::{Case, Destination, Parsed, ParserOp, ParserState, SelectPart};
 
@@ -150,6 +151,7 @@ impl Gen<'_, '_> {
                 self.b.ins().jump(walk.end, &[code.into()]);
                 self.enter(good)
             }
+            ParserOp::Advance(bits) => self.advance(walk, bits),
             ParserOp::Run(ops) => self.action(ops, Args::Known(&[])),
             op => {
                 let op = self.address(op);
@@ -158,6 +160,22 @@ impl Gen<'_, '_> {
                 Ok(())
             }
         }
+    }
+
+    fn advance(&mut self, walk: &Walk, bits: &Node<u64>) -> Result<()> {
+        let errors = &self.c.parser.errors;
+        let bits = self.node(bits, Args::Known(&[]))?;
+        let odd = self.mask(bits, 7);
+        let whole = self.b.ins().icmp_imm(IntCC::Equal, odd, 0);
+        self.require(walk, whole, errors.invalid_argument);
+        let bytes = self.shift_right(bits, 3);
+        let start = self.b.use_var(walk.start);
+        let left = self.b.ins().isub(walk.frame_bytes, start);
+        let fits = self.compare(IntCC::UnsignedLessThanOrEqual, bytes, left);
+        self.require(walk, fits, errors.packet_too_short);
+        let start = self.b.ins().iadd(start, bytes);
+        self.b.def_var(walk.start, start);
+        Ok(())
     }
 
     fn leave_if_rejected(&mut self, walk: &Walk, rejected: Value) {

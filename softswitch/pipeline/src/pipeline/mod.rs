@@ -70,7 +70,9 @@ impl Pipeline {
             return IngressOutcome::TooLong;
         }
         let mut packet = self.core.pool.get();
-        packet.reset(&self.program.compiled().layout.blank, frame);
+        let c = self.program.compiled();
+        packet.frame.set(c.architecture.room(), frame);
+        packet.begin(&c.layout.blank);
         self.receive(port, packet, now, out)
     }
 
@@ -86,7 +88,7 @@ impl Pipeline {
             return IngressOutcome::TooLong;
         }
         let mut packet = self.core.pool.get();
-        std::mem::swap(&mut packet.frame, frame);
+        std::mem::swap(packet.frame.buffer(), frame);
         packet.begin(&self.program.compiled().layout.blank);
         self.receive(port, packet, now, out)
     }

@@ -3,6 +3,7 @@
 
 use super::op::ColorCodes;
 use super::tna::TnaMetadata;
+use crate::frame::ROOM;
 use crate::phv::Field;
 
 /// The architecture that a program was written for.
@@ -29,6 +30,14 @@ impl Architecture {
             Self::V1Model(standard) => standard.egress_spec,
             Self::Psa(metadata) => metadata.egress_output.drop,
             Self::Tna(metadata) => metadata.egress.drop_ctl,
+        }
+    }
+
+    /// Returns the number of bytes of room in front of received frames, where the chip puts its own headers.
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            Self::V1Model(_) | Self::Psa(_) => 0,
+            Self::Tna(_) => ROOM,
         }
     }
 

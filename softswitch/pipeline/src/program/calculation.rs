@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
-use crate::phv::{Field, Place, Word, copy_bits};
+use crate::phv::{Field, Place, Word, copy_bits, mask64};
 use crate::program::hash::{Hash, HashState, sum16};
 use crate::program::hash_parameters::HashParameters;
 use crate::program::layout::{HeaderId, Layout, first_bit};
@@ -45,14 +45,15 @@ impl BitBuffer {
 
     #[inline]
     fn push(&mut self, value: u64, width: usize) {
-        let end = self.bits + width;
-        if self.bits.is_multiple_of(8) && width.is_multiple_of(8) {
-            self.bytes
-                .extend_from_slice(&value.to_be_bytes()[8 - width / 8..]);
-        } else {
-            self.push_bits(&value.to_be_bytes(), 64 - width, width);
-        }
-        self.bits = end;
+        let used = self.bits % 8;
+        let bytes = (used + width).div_ceil(8);
+        let last = if used == 0 { None } else { self.bytes.pop() };
+        let before = last.map_or(0, |byte| u128::from(byte >> (8 - used)));
+        let value = u128::from(value & mask64(width as u32));
+        let all = (before << width | value) << (bytes * 8 - used - width);
+        self.bytes
+            .extend_from_slice(&all.to_be_bytes()[16 - bytes..]);
+        self.bits += width;
     }
 
     #[inline]

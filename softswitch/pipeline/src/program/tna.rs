@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
 
-use crate::phv::{Field, copy_bits};
+use smallvec::{SmallVec, smallvec};
+
+use crate::phv::{Field, PADDING};
 use crate::program::pipelines::Pipelines;
 
 /// The chip that a program was written for.
@@ -159,21 +161,27 @@ impl IntrinsicField {
     }
 }
 
+/// The bytes that the chip puts in front of a packet.
+pub(crate) type Prefix = SmallVec<[u8; 96]>;
+
 /// The form of an intrinsic header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IntrinsicHeader {
     pub(crate) bytes: usize,
-    /// Each field with its first bit and its width.
-    pub(crate) fields: Vec<(IntrinsicField, usize, u32)>,
+    /// Each field with its position.
+    pub(crate) fields: Vec<(IntrinsicField, Field)>,
 }
 
 impl IntrinsicHeader {
-    /// Writes the header to `out`, which is zero; `value` gives the fields, of which the low bits count.
-    pub(crate) fn write(&self, out: &mut [u8], value: impl Fn(IntrinsicField) -> u64) {
-        for &(field, first, width) in &self.fields {
-            let bytes = value(field).to_be_bytes();
-            copy_bits(&bytes, 64 - width as usize, out, first, width as usize);
+    /// Makes the header, with `more` zero bytes behind it; `value` gives the fields, of which the low bits count.
+    pub(crate) fn in_front(&self, more: usize, value: impl Fn(IntrinsicField) -> u64) -> Prefix {
+        let length = self.bytes + more;
+        let mut out: Prefix = smallvec![0; length + PADDING];
+        for (field, place) in &self.fields {
+            place.set64(&mut out, value(*field));
         }
+        out.truncate(length);
+        out
     }
 }
 
@@ -186,16 +194,15 @@ mod tests {
         let header = IntrinsicHeader {
             bytes: 4,
             fields: vec![
-                (IntrinsicField::EgressPort, 7, 9),
-                (IntrinsicField::EnqTstamp, 20, 12),
+                (IntrinsicField::EgressPort, Field::packed(7, 9, false)),
+                (IntrinsicField::EnqTstamp, Field::packed(20, 12, false)),
             ],
         };
-        let mut out = [0; 4];
-        header.write(&mut out, |field| match field {
+        let out = header.in_front(1, |field| match field {
             IntrinsicField::EgressPort => 0x1ff,
             _ => 0xf_edcb,
         });
-        assert_eq!(out, [0x01, 0xff, 0x0d, 0xcb]);
+        assert_eq!(out[..], [0x01, 0xff, 0x0d, 0xcb, 0]);
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Psa<'_> {
     ) -> IngressOutcome {
         let output = &self.metadata.ingress_output;
         let mut next = self.core.pool.get();
-        self.deparse(INGRESS, &mut pkt, now, &mut next.frame);
+        self.deparse(INGRESS, &mut pkt, now, next.frame.buffer());
         let class_of_service = output.class_of_service.get64(&pkt.mem) as u8;
         let group = output.multicast_group.get64(&pkt.mem) as u32;
         let port = output.egress_port.get64(&pkt.mem) as u32;

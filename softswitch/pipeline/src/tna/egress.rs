@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Egress parser, control and deparser, and the packet's fate after them.
 
-use super::{DROP_MIRROR, DROP_PACKET, EGRESS, FRAME_CHECK_BYTES, Prefix, Tna};
+use super::{DROP_MIRROR, DROP_PACKET, EGRESS, FRAME_CHECK_BYTES, Tna};
 use crate::Nanos;
 use crate::packet::{
     Descriptor, EgressOutcome, EgressOutput, InstanceType, Packet, QueueInfo, Recirculated,
 };
-use crate::program::tna::IntrinsicField;
+use crate::program::tna::{IntrinsicField, Prefix};
 
 impl Tna<'_> {
     /// Runs egress.
@@ -22,7 +22,7 @@ impl Tna<'_> {
         let port = d.egress_port;
         self.select_pipe(port);
         if pkt.handoff.bypasses_egress {
-            std::mem::swap(&mut out.frame, &mut pkt.frame);
+            pkt.frame.move_to(&mut out.frame);
             return self.leave(pkt, port, &out.frame);
         }
         let prefix = self.egress_prefix(&pkt, port, &queue);
@@ -77,10 +77,8 @@ impl Tna<'_> {
 
     fn egress_prefix(&self, pkt: &Packet, port: u32, queue: &QueueInfo) -> Prefix {
         let header = &self.metadata.egress.intrinsic;
-        let mut prefix = Prefix::new();
-        prefix.resize(header.bytes, 0);
         let handoff = &pkt.handoff;
-        header.write(&mut prefix, |field| match field {
+        header.in_front(0, |field| match field {
             IntrinsicField::EgressPort => port.into(),
             IntrinsicField::EnqQdepth => queue.enq_qdepth.into(),
             IntrinsicField::EnqTstamp => queue.enq_timestamp,
@@ -92,7 +90,6 @@ impl Tna<'_> {
             IntrinsicField::EgressCos => handoff.class_of_service.into(),
             IntrinsicField::PktLength => (pkt.frame.len() as u32 + FRAME_CHECK_BYTES).into(),
             _ => 0,
-        });
-        prefix
+        })
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ingress parser, control and deparser, and what they ask of the traffic manager.
 
-use super::{DROP_MIRROR, DROP_PACKET, INGRESS, Prefix, Tna};
+use super::{DROP_MIRROR, DROP_PACKET, INGRESS, Tna};
 use crate::Nanos;
 use crate::packet::{Descriptor, Front, IngressOutcome, InstanceType, Packet, Recirculated};
-use crate::program::tna::IntrinsicField;
+use crate::program::tna::{IntrinsicField, Prefix};
 
 /// The initial value of `ucast_egress_port`, which is not a port.
 pub(super) const NO_PORT: u64 = 0x1ff;
@@ -82,7 +82,7 @@ impl Tna<'_> {
                 return self.discard([pkt, next], failure);
             }
             self.core.state.correct_counts(&mut pkt, None);
-            let bytes = self.emit(INGRESS, &mut pkt, now, &mut next.frame);
+            let bytes = self.emit(INGRESS, &mut pkt, now, next.frame.buffer());
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard([pkt, next], failure);
             }
@@ -101,16 +101,16 @@ impl Tna<'_> {
                 if let Some(trace) = self.core.trace() {
                     trace.resubmitted(None);
                 }
-                pkt.frame.drain(..prefix.len());
+                pkt.frame.replace_front(prefix.len(), &[]);
                 pkt.begin(&self.c.layout.blank);
                 continue;
             }
-            let c = self.c;
-            let frame = &mut next.frame;
-            self.core.append_payload(c, block, &mut pkt, bytes, frame);
+            let (c, headers) = (self.c, &next.frame[..bytes]);
+            self.core.replace_headers(c, block, &mut pkt, headers);
             if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
-                self.mirror(mirror, &next.frame, InstanceType::IngressClone, out);
+                self.mirror(mirror, &pkt.frame, InstanceType::IngressClone, out);
             }
+            std::mem::swap(&mut next.frame, &mut pkt.frame);
             next.begin(&c.layout.blank);
             (next.number, next.copy) = (pkt.number, pkt.copy);
             let outcome = self.enqueue(&pkt, next, drop, out);
@@ -129,9 +129,7 @@ impl Tna<'_> {
     /// Returns the intrinsic header, and the port metadata or the resubmitted data.
     fn ingress_prefix(&self, port: u32, resubmitted: Option<&[u8]>, now: Nanos) -> Prefix {
         let (chip, header) = (self.metadata.chip, &self.metadata.ingress.intrinsic);
-        let mut prefix = Prefix::new();
-        prefix.resize(header.bytes + chip.port_metadata_bytes(), 0);
-        header.write(&mut prefix, |field| match field {
+        let mut prefix = header.in_front(chip.port_metadata_bytes(), |field| match field {
             IntrinsicField::ResubmitFlag => resubmitted.is_some().into(),
             IntrinsicField::IngressPort => port.into(),
             IntrinsicField::IngressMacTstamp => now,

@@ -8,8 +8,6 @@ mod generator;
 mod ingress;
 mod replication;
 
-use smallvec::SmallVec;
-
 use crate::Nanos;
 use crate::core::Core;
 use crate::packet::Packet;
@@ -29,9 +27,6 @@ const FRAME_CHECK_BYTES: u32 = 4;
 const DROP_PACKET: u64 = 1;
 const DROP_COPY_TO_CPU: u64 = 1 << 1;
 const DROP_MIRROR: u64 = 1 << 2;
-
-/// The bytes that the chip puts in front of a packet.
-type Prefix = SmallVec<[u8; 64]>;
 
 /// A switch of TNA.
 pub(crate) struct Tna<'a> {
@@ -60,7 +55,7 @@ impl Tna<'_> {
     fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: &[u8], now: Nanos) -> u64 {
         let m = metadata_of(self.metadata, gress);
         pkt.ingress_len = pkt.frame.len() as u32 + FRAME_CHECK_BYTES;
-        pkt.prepend(prefix);
+        pkt.frame.replace_front(0, prefix);
         set_if_present(m.global_tstamp, &mut pkt.mem, now);
         self.core.state.externs.sums.fill(0);
         let block = self.block(gress);

@@ -132,7 +132,7 @@ impl Tna<'_> {
         };
         let mut copy = self.core.pool.get();
         copy.reset(&self.c.layout.blank, front);
-        copy.frame.extend_from_slice(frame);
+        copy.frame.extend(frame);
         if session.truncate_to != 0 {
             copy.frame.truncate(session.truncate_to as usize);
         }

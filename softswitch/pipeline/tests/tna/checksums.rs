@@ -93,6 +93,63 @@ fn update_may_encode_zero_as_ones() {
     }
 }
 
+/// The Internet checksum of numbers with their widths, one behind the other. Zeros fill up the first byte and the last word.
+fn checksum_of_bits(pieces: &[(u64, usize)]) -> u32 {
+    let mut bits: String = pieces
+        .iter()
+        .map(|&(value, width)| format!("{value:0width$b}"))
+        .collect();
+    bits.insert_str(0, &"0".repeat(bits.len().next_multiple_of(8) - bits.len()));
+    bits.push_str(&"0".repeat(bits.len().next_multiple_of(16) - bits.len()));
+    let word = |first: usize| u32::from_str_radix(&bits[first..first + 16], 2).expect("binary");
+    let sum: u32 = (0..bits.len()).step_by(16).map(word).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) & 0xffff
+}
+
+#[test]
+fn update_adds_pieces_at_any_bit() {
+    let constant = |value: u64, width: u32| json!({"type": "hexstr", "value": format!("{value:#x}"), "bitwidth": width});
+    let wide = 0xfedc_ba98_7654_3210;
+    let pieces = [
+        field("hdr", "op"),
+        constant(0xb, 4),
+        field("meta", "wide"),
+        field("ig_intr_md", "ingress_port"),
+        field("data", "value"),
+        constant(0x1_2345, 21),
+        field("hdr", "x"),
+        constant(0x7_89ab_cdef_0123, 51),
+        field("hdr", "arg"),
+    ];
+    for first in 0..pieces.len() {
+        let pieces = json!({"type": "field_list", "value": pieces[first..]});
+        let mut p = program()
+            .ingress(vec![assign(("meta", "wide"), number(wide))])
+            .ingress_deparser(vec![checksum(
+                "update",
+                vec![field("hdr", "y"), pieces, number(0)],
+            )])
+            .pipeline();
+        for (op, arg, x) in [(0, 0, 0), (1, 2, 3), (0xff, 0xff, 5), (0x80, 0x7f, 2)] {
+            // `data` is invalid: it counts as zeros.
+            let values = [
+                (u64::from(op), 8),
+                (0xb, 4),
+                (wide, 64),
+                (7, 9),
+                (0, 64),
+                (0x1_2345, 21),
+                (u64::from(x), 16),
+                (0x7_89ab_cdef_0123, 51),
+                (u64::from(arg), 8),
+            ];
+            let expected = checksum_of_bits(&values[first..]);
+            assert_eq!(result(&mut p, &packet(op, arg, x, 9)), expected, "{first}");
+        }
+    }
+}
+
 #[test]
 fn residual_is_deposited_without_the_bytes_extracted_after_it() {
     let extract = |header: &str| json!({"op": "extract", "parameters": [{"type": "regular", "value": header}]});

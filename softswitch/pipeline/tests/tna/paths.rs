@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The paths around the traffic manager, and the bytes in front of packets on each of them.
 
-use super::common::tna::{Tna, assign, field, number, packet};
+use super::common::tna::{HEADER_BYTES, Tna, assign, field, number, packet};
 use super::common::{options, through};
 use super::{TM, forwarding, ports, replicas, result, to_port, y};
 use serde_json::json;
@@ -202,6 +202,28 @@ fn transition_to_reject_is_a_parser_error() {
         p.ingress(7, &frame, 0, &mut Vec::new()),
         IngressOutcome::ParserError
     );
+}
+
+#[test]
+fn advance_skips_whole_bytes_of_the_packet() {
+    let mut p = forwarding()
+        .and(
+            "/parsers/0/parse_states/3/parser_ops",
+            json!({"op": "advance", "parameters": [field("hdr", "arg")]}),
+        )
+        .pipeline();
+    for (bits, payload) in [(0, "payload"), (8, "ayload"), (48, "d"), (56, "")] {
+        let frame = packet(0, bits, 3, 4);
+        let expected = [&frame[..HEADER_BYTES], payload.as_bytes()].concat();
+        assert_eq!(through(&mut p, 7, &frame, 0), [(3, expected)]);
+    }
+    for bits in [1, 60, 64, 255] {
+        assert_eq!(
+            p.ingress(7, &packet(0, bits, 3, 4), 0, &mut Vec::new()),
+            IngressOutcome::ParserError,
+            "{bits}"
+        );
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(in crate::native) const REJECTED: u64 = u64::MAX;
 pub(in crate::native) enum Callout {
     /// Runs steps of an action.
     Steps,
+    /// Mirrors the packet, if the session exists.
+    Mirror,
     /// Evaluates a value of 64 bits.
     Value,
     /// Evaluates a value of 128 bits.
@@ -54,6 +56,7 @@ impl Callout {
     pub(in crate::native) fn address(self) -> u64 {
         let f = match self {
             Self::Steps => steps as *const (),
+            Self::Mirror => mirror as *const (),
             Self::Value => value as *const (),
             Self::Wide => wide as *const (),
             Self::Condition => condition as *const (),
@@ -119,6 +122,22 @@ callout! {
         // SAFETY: see `callout`.
         let (ops, args) = unsafe { (from_raw_parts(ops, count as usize), words(args, n)) };
         ctx.machine().run(ops, args);
+        0
+    }
+}
+
+callout! {
+    fn mirror(ctx, op: *const Op, args: *const u64, n: u64) {
+        // SAFETY: see `callout`.
+        let (op, args) = unsafe { (&*op, words(args, n)) };
+        let Op::Mirror(session, _) = op else { return 0 };
+        let session = session.eval(&ctx.machine().env(args)) as u32;
+        let (state, _, pkt) = ctx.parts();
+        if state.pre.session(session).is_none() {
+            pkt.mirror = None;
+            return 0;
+        }
+        ctx.machine().step(op, args);
         0
     }
 }
