@@ -10,7 +10,7 @@ import tna_conformance
 from corpus import CorpusError
 from outcomes import Outcome
 from tna import page, programs, ptf
-from tna.compilers import json_difference
+from tna.compilers import json_difference, pipelines
 from tna.page import Results
 from tna.programs import CLIENT, PROGRAMS, PROTO, PTF_UTILS, Checkout
 
@@ -68,6 +68,28 @@ def test_each_chip_has_its_preferred_architecture(checkout: Checkout) -> None:
 def test_folder_without_program_is_a_suite_but_other_architectures_are_not(checkout: Checkout) -> None:
     found = {suite.name: suite.program and suite.program.name for suite in checkout.suites()}
     assert found == {"many/loading": None, "tna_a": "tna_a"}
+
+
+def test_suite_has_the_ports_and_internal_pipes_of_its_files(checkout: Checkout) -> None:
+    suite = checkout.suites()[0]
+    assert (suite.ports, suite.internal_ports) == (programs.PORTS, ())
+    (suite.folder / "ports.json").write_text('{"PortToVeth": [{"device_port": 1}, {"device_port": 129}, {"_comment": "x"}]}')
+    (suite.folder / "custom_model_options").write_text("--int-port-loop 0xa\n")
+    assert (suite.ports, suite.internal_ports) == ((1, 129), (129,))
+
+
+def test_programs_below_a_folder_run_in_its_pipes(checkout: Checkout) -> None:
+    for part in ("b", "a"):
+        (checkout.folder / "many/loading" / part).mkdir()
+        (checkout.folder / "many/loading" / part / f"{part}.p4").write_text(FOR_BOTH)
+    parts = {suite.name: [part.name for part in suite.parts] for suite in checkout.suites()}
+    assert parts == {"many/loading": ["a", "b"], "tna_a": []}
+
+
+def test_pipelines_are_the_first_parts_of_names_of_tables(tmp_path: Path) -> None:
+    schema = tmp_path / "bf-rt.json"
+    schema.write_text('{"tables": [{"name": "a.Ingress.t"}, {"name": "a.Egress.t"}, {"name": "b.Ingress.t"}]}')
+    assert pipelines(schema) == {"a", "b"}
 
 
 def test_inherited_method_makes_a_test_but_helper_class_does_not() -> None:

@@ -53,10 +53,16 @@ def compile_own(compiler: Path, checkout: Checkout, work: Compilation) -> Outcom
     """Compile with softswitch-p4c, and lay out the files as the tests expect them from Tofino's compiler."""
     done = _compile(work, compiler, "-o", work.json, *work.options(checkout))
     if done.status == 0:
-        (work.folder / "pipe").mkdir()
-        shutil.copy(work.json, work.folder / "pipe" / f"{work.chip.name}.bin")
-        (work.folder / "pipe" / "context.json").write_text("{}\n")
+        for pipeline in pipelines(work.schema):
+            (work.folder / pipeline).mkdir()
+            shutil.copy(work.json, work.folder / pipeline / f"{work.chip.name}.bin")
+            (work.folder / pipeline / "context.json").write_text("{}\n")
     return Outcome(work.name, done.status == 0, done.first)
+
+
+def pipelines(schema: Path) -> set[str]:
+    """Return the names of a program's pipelines, which precede the names of its tables."""
+    return {table["name"].split(".")[0] for table in json.loads(read(schema))["tables"]}
 
 
 def compile_peer(command: list[str], checkout: Checkout, work: Compilation) -> Done:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -15,11 +16,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 READY = "bfrt-grpc-server-addr="
 """The line that the switch prints when its BfRuntime server listens."""
 START_TIMEOUT = 60
 """Seconds within which the switch must be ready."""
+
+ETH_P_ALL = 3
+LARGEST_FRAME = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,14 @@ class Job:
     switch: list[str]
     ptf: list[str]
     ports: list[int]
+    internal: list[int]
+    """The ports whose packets come back."""
     limit: float
     """Seconds after which PTF is stopped."""
     environment: dict[str, str]
     """Variables that PTF has in addition to those of this process."""
+    load: list[str]
+    """Command that loads programs into the switch before PTF starts; empty if the switch has its program."""
 
 
 def add_ports(ports: list[int]) -> None:
@@ -40,6 +49,16 @@ def add_ports(ports: list[int]) -> None:
         lines.append(f"link add sw{port} type veth peer name ptf{port}")
         lines += [f"link set {name}{port} addrgenmode none up" for name in ("sw", "ptf")]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
+
+def reflect(interface: str) -> None:
+    """Send each frame that arrives at an interface back, until the process ends."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as reflector:
+        reflector.bind((interface, 0))
+        while True:
+            frame, (_, _, kind, *_) = reflector.recvfrom(LARGEST_FRAME)
+            if kind != socket.PACKET_OUTGOING:
+                reflector.send(frame)
 
 
 @contextmanager
@@ -64,11 +83,16 @@ def running_switch(command: list[str], log: Path) -> Iterator[None]:
 def main(file: str) -> int:
     job = Job(**json.loads(Path(file).read_text()))
     add_ports(job.ports)
+    for port in job.internal:
+        Thread(target=reflect, args=(f"ptf{port}",), daemon=True).start()
     with running_switch(job.switch, Path("switch.log")), Path("test.log").open("wb") as log:
+        environment = os.environ | job.environment
+        if job.load and subprocess.run(job.load, env=environment, stdout=log, stderr=log, check=False).returncode != 0:
+            sys.exit("the programs were not loaded")
         try:
             done = subprocess.run(
                 job.ptf,
-                env=os.environ | job.environment,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,13 @@ ARCHITECTURE = re.compile(r"^\s*#\s*include\s*<(t2?na)\.p4>", re.MULTILINE)
 MAIN = re.compile(r"^\s*\w+\s*\(.*\)\s*main\s*;", re.MULTILINE)
 
 
+PORTS = tuple(range(17))
+"""The ports of the switch for a suite that does not list its own."""
+INTERNAL_PIPES = re.compile(r"--int-port-loop (0x[0-9a-f]+)")
+"""In files of a suite: a mask of the pipes whose ports are connected to themselves."""
+PORTS_PER_PIPE = 128
+
+
 @dataclass(frozen=True)
 class Chip:
     """A Tofino for which programs are compiled."""
@@ -30,9 +38,14 @@ class Chip:
     """Value of the macro `__TARGET_TOFINO__`."""
     architectures: tuple[str, ...]
     """The architectures of its programs, the preferred one first."""
+    ports: str
+    """Name of the file with the ports of a suite."""
 
 
-CHIPS = (Chip("tofino", "Tofino 1", 1, ("tna",)), Chip("tofino2", "Tofino 2", 2, ("t2na", "tna")))
+CHIPS = (
+    Chip("tofino", "Tofino 1", 1, ("tna",), "ports.json"),
+    Chip("tofino2", "Tofino 2", 2, ("t2na", "tna"), "ports_tof2.json"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +71,32 @@ class Suite:
     """The path below the folder of programs."""
     folder: Path
     program: Program | None
-    """The program of the switch when a test starts; None if the tests load programs themselves."""
+    """The program of the folder; None if the tests load programs themselves, or use those of folders below."""
     tests: tuple[str, ...]
+    parts: tuple[Program, ...] = ()
+    """The programs of folders below, which run in different pipes."""
 
     @property
     def chip(self) -> Chip:
         """The chip for which the tests run: the first of the program."""
         return self.program.chips[0] if self.program else CHIPS[0]
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports of the switch: those that the suite lists for its chip."""
+        file = self.folder / self.chip.ports
+        if not file.is_file():
+            return PORTS
+        ports = json.loads(read(file))["PortToVeth"]
+        return tuple(port["device_port"] for port in ports if "device_port" in port)
+
+    @property
+    def internal_ports(self) -> tuple[int, ...]:
+        """The ports that are connected to themselves, so that packets that leave through them come back."""
+        files = [self.folder / name for name in ("custom_model_options", "README.md")]
+        found = INTERNAL_PIPES.search("".join(read(file) for file in files if file.is_file()))
+        pipes = int(found[1], 16) if found else 0
+        return tuple(port for port in self.ports if pipes >> port // PORTS_PER_PIPE & 1)
 
 
 @dataclass(frozen=True)
@@ -115,7 +147,9 @@ class Checkout:
             source = folder / f"{folder.name}.p4"
             tests = test_names(read(file))
             if tests and (source in programs or not source.exists()):
-                found.append(Suite(str(folder.relative_to(self.folder)), folder, programs.get(source), tests))
+                below = (program for program in programs.values() if folder in program.source.parents[1:])
+                parts = () if source in programs else tuple(below)
+                found.append(Suite(str(folder.relative_to(self.folder)), folder, programs.get(source), tests, parts))
         return sorted(found, key=lambda suite: suite.name)
 
 

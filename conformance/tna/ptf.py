@@ -19,9 +19,22 @@ from tna.programs import Suite
 
 TIME_LIMIT = 120.0
 """Seconds after which a test counts as failed."""
-PORTS = list(range(17))
-PIPES = 1
-"""Number of pipes of the switch."""
+SLOW_TIME_LIMIT = 400.0
+"""Seconds after which a test of `SLOW` counts as failed."""
+SLOW = {
+    "bri_set_forwarding_pipeline/hitless_negative/HitlessTnaTernaryMatchIndirectNegative",
+    "bri_set_forwarding_pipeline/hitless_negative/HitlessTnaTernaryMatchNegative",
+    "bri_set_forwarding_pipeline/independent_client/MultipleIndependentClientTest",
+    "selector_resize/Members",
+    "selector_resize/Shared",
+    "selector_resize/Traffic",
+    "tna_action_selector/ActionProfileSelectorTestMany",
+    "tna_action_selector/SelectorADTOffset",
+    "tna_action_selector/SelectorRandomADTOffset",
+}
+"""Tests that send many packets, or wait long, and so need more time."""
+PIPES = 4
+"""Number of pipes of the switch: those of the chip."""
 PACKETS = "bf_pktpy.ptf.packet_pktpy"
 """PTF's second library of packets; scapy is the first."""
 ADDRESS = "127.0.0.1"
@@ -57,20 +70,32 @@ class Runner:
         folder = self.logs / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        limit = max(self.limit, SLOW_TIME_LIMIT) if name in SLOW else self.limit
         job = Job(
-            switch=[str(self.switch), *start, *_interfaces(), "--", *_servers()],
+            switch=[str(self.switch), *start, *_interfaces(suite), "--", "--pipes", str(PIPES), *_servers()],
             ptf=[str(PYTHON), str(PYTHON.with_name("ptf")), *_ptf_options(suite, programs, folder), f"test.{test}"],
-            ports=PORTS,
-            limit=self.limit,
+            ports=list(suite.ports),
+            internal=list(suite.internal_ports),
+            limit=limit,
             environment=environment(),
+            load=_load(suite, programs),
         )
         (folder / "job.json").write_text(json.dumps(asdict(job), indent=2) + "\n")
-        failure = _unshared(folder, self.limit + START_TIMEOUT + 30)
+        failure = _unshared(folder, limit + START_TIMEOUT + 30)
         return Outcome(name, failure == "", failure)
 
 
-def _interfaces() -> list[str]:
-    return [part for port in PORTS for part in ("-i", f"{port}@sw{port}")]
+def _interfaces(suite: Suite) -> list[str]:
+    return [part for port in suite.ports for part in ("-i", f"{port}@sw{port}")]
+
+
+def _load(suite: Suite, programs: Path) -> list[str]:
+    """Return the command that loads the programs of different pipes; empty if there are none."""
+    if not suite.parts:
+        return []
+    script = str(Path(__file__).with_name("load.py"))
+    folders = [str(programs / part.name) for part in suite.parts]
+    return [str(PYTHON), script, f"{ADDRESS}:{PORT}", str(PIPES), suite.chip.name, *folders]
 
 
 def _servers() -> list[str]:
@@ -96,7 +121,8 @@ def _ptf_options(suite: Suite, programs: Path, folder: Path) -> list[str]:
         "base_pick_path": f"{programs}/",
         "base_put_path": str(folder / "put"),
     }
-    interfaces = [part for port in PORTS for part in ("--interface", f"0-{port}@ptf{port}")]
+    ports = [port for port in suite.ports if port not in suite.internal_ports]
+    interfaces = [part for port in ports for part in ("--interface", f"0-{port}@ptf{port}")]
     values = ";".join(f"{name}={value!r}" for name, value in parameters.items())
     text = _read(suite.folder / "test.py")
     # Some tests read packets with a method that scapy lacks.

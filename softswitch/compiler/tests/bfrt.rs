@@ -6,6 +6,7 @@ mod frame;
 
 use frame::{Parts, list, named};
 use serde_json::{Value, json};
+use softswitch_p4c::diag::{Diagnostics, SourceMap};
 
 fn schema(parser: &str, architecture: &'static str) -> Value {
     let parts = Parts {
@@ -42,5 +43,21 @@ fn port_metadata_without_fields_has_all_bits() {
         let field = &table["data"][0]["singleton"];
         assert_eq!(field["name"], "$DEFAULT_FIELD");
         assert_eq!(field["type"]["width"], width, "{architecture}");
+    }
+}
+
+#[test]
+fn each_pipeline_has_port_metadata() {
+    let text = include_str!("../../pipeline/tests/programs/tofino_pipelines.p4").to_owned();
+    let options = softswitch_p4c::Options {
+        bfrt: true,
+        ..Default::default()
+    };
+    let (sources, diags) = (SourceMap::default(), Diagnostics::default());
+    let output = softswitch_p4c::compile("pipelines.p4", text, &options, &sources, &diags);
+    let tables = output.unwrap().bfrt.unwrap();
+    for parser in ["outer.OuterIngressParser", "inner.InnerIngressParser"] {
+        let table = named(&tables, "tables", &format!("{parser}.$PORT_METADATA"));
+        assert_eq!(table["table_type"], "PortMetadata");
     }
 }

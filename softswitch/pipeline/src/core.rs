@@ -28,6 +28,8 @@ pub(crate) struct Core {
     /// The program's native code, if packets run in native code.
     native: Option<Arc<Native>>,
     pub(crate) pool: Pool,
+    /// The number of the program, if pipes have different ones.
+    pub(crate) program: usize,
 }
 
 impl Core {
@@ -37,6 +39,7 @@ impl Core {
             options,
             native,
             pool: Pool::default(),
+            program: 0,
         }
     }
 
@@ -152,6 +155,7 @@ impl Core {
         }
         self.state.externs.digests.push(Digest {
             id: DigestId(d),
+            program: self.program,
             fields,
         });
     }

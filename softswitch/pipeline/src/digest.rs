@@ -9,6 +9,8 @@ use crate::value::Value;
 pub struct Digest {
     /// The digest that the message belongs to.
     pub id: DigestId,
+    /// The number of its program, if pipes have different ones.
+    pub program: usize,
     /// The values of its fields at the end of the pipeline, in order.
     pub fields: Vec<Value>,
 }

@@ -157,10 +157,15 @@ impl Packet {
         self.begin(blank);
     }
 
-    /// Resets this state to its received frame, unparsed.
-    pub(crate) fn begin(&mut self, blank: &[u8]) {
+    /// Invalidates all headers and resets metadata, in the layout of a program.
+    pub(crate) fn blank(&mut self, blank: &[u8]) {
         self.mem.clear();
         self.mem.extend_from_slice(blank);
+    }
+
+    /// Resets this state to its received frame, unparsed.
+    pub(crate) fn begin(&mut self, blank: &[u8]) {
+        self.blank(blank);
         self.start = 0;
         self.len = self.frame.len() as u32;
         self.ingress_len = self.len;

@@ -196,10 +196,13 @@ impl Switch {
             config.notifications,
             hub.clone().map(|hub| hub as Arc<dyn EventListener>),
         ));
-        let bfrt = hub.map(|hub| {
-            let device = Arc::clone(&device);
-            Arc::new(Bfrt::new(device, hub, ports.clone(), views))
-        });
+        let bfrt = match hub {
+            Some(hub) => {
+                let bfrt = Bfrt::new(Arc::clone(&device), hub, ports.clone(), views)?;
+                Some(Arc::new(bfrt))
+            }
+            None => None,
+        };
         match (config.program, &bfrt, &config.bfrt) {
             (Some(program), Some(bfrt), Some(config)) => bfrt.start(config, program)?,
             (Some(program), ..) => device.run(Arc::new(device.deployment_of(program))),

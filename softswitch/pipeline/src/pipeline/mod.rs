@@ -4,6 +4,7 @@
 mod control;
 mod pipes;
 mod program;
+mod programs;
 mod unqueued;
 
 use crate::Nanos;
@@ -20,6 +21,7 @@ use crate::v1model::V1Model;
 pub use control::{FilterCell, GeneratorSnapshot, IdleEntry, LookupKey, MeterState};
 pub use pipes::PipeSet;
 pub use program::Program;
+use programs::Programs;
 
 /// A program with its state.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub struct Pipeline {
     core: Core,
     /// The pipes that the control plane reads and writes.
     scope: PipeSet,
+    /// The programs of other pipes.
+    programs: Programs,
 }
 
 impl Pipeline {
@@ -43,6 +47,7 @@ impl Pipeline {
             program,
             core,
             scope,
+            programs: Programs::default(),
         }
     }
 
@@ -69,6 +74,7 @@ impl Pipeline {
         if frame.len() > MAX_FRAME {
             return IngressOutcome::TooLong;
         }
+        self.select_program_of(port);
         let mut packet = self.core.pool.get();
         let c = self.program.compiled();
         packet.frame.set(c.architecture.room(), frame);
@@ -87,6 +93,7 @@ impl Pipeline {
         if frame.len() > MAX_FRAME {
             return IngressOutcome::TooLong;
         }
+        self.select_program_of(port);
         let mut packet = self.core.pool.get();
         std::mem::swap(packet.frame.buffer(), frame);
         packet.begin(&self.program.compiled().layout.blank);
@@ -116,6 +123,7 @@ impl Pipeline {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
+        self.select_program_of(packet.ingress_port);
         match self.switch() {
             Switch::V1Model(mut switch) => switch.ingress_recirculated(packet, now, out),
             Switch::Psa(mut switch) => switch.ingress_recirculated(packet, now, out),
@@ -127,11 +135,14 @@ impl Pipeline {
     /// Overwrites `out.frame` and appends to `out.clones`.
     pub fn egress(
         &mut self,
-        d: Descriptor,
+        mut d: Descriptor,
         queue: QueueInfo,
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
+        if self.select_program_of(d.egress_port) {
+            d.packet.blank(&self.program.compiled().layout.blank);
+        }
         let first = out.clones.len();
         let fate = self.program.compiled().architecture.egress_fate();
         if let Some(trace) = self.core.trace() {

@@ -94,7 +94,7 @@ impl Pipeline {
 
     /// Returns the pipes that run an object of the program, by its name. Pipes with other pipelines ignore it.
     pub fn pipes_of(&self, object: &str) -> PipeSet {
-        let all = 0..self.pipes();
+        let all = (0..self.pipes()).filter(|&pipe| self.programs.is_selected(pipe));
         let Architecture::Tna(m) = &self.program.compiled().architecture else {
             return all.collect();
         };

@@ -96,7 +96,7 @@ impl Pipes {
 }
 
 /// Exchanges what all pipes share.
-fn swap_shared(a: &mut State, b: &mut State) {
+pub(crate) fn swap_shared(a: &mut State, b: &mut State) {
     swap(&mut a.pre, &mut b.pre);
     swap(&mut a.multicast, &mut b.multicast);
     swap(&mut a.ports_down, &mut b.ports_down);

@@ -58,6 +58,7 @@ control Ingress(
         hits.count();
     }
 
+    @dynamic_table_key_masks(1)
     table tags {
         key = { hdr.visit.key : exact; }
         actions = { set_tag; untagged; }

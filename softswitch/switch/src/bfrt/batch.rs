@@ -64,7 +64,7 @@ pub fn write(
             return outcome;
         }
         let decoded: Vec<_> = updates.iter().map(|u| decode(program, u, pipe)).collect();
-        let mut state = program.state.lock();
+        let mut state = program.state();
         program.deployment.with_context(now, |cx| {
             let before = is_atomic.then(|| state.clone());
             let mut access = Access {

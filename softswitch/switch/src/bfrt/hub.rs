@@ -1,39 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program that clients see, the clients with a stream, and the messages to them.
+//! The programs that clients see, the clients with a stream, and the messages to them.
 
 mod events;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use softswitch_pipeline::{Nanos, TableId};
 use tokio::sync::mpsc;
 use tonic::Status;
 
+use super::no_program::SHARED;
 use super::program::Program;
+use super::programs::Programs;
 use crate::p4rt::deployment::Deployment;
 use crate::proto::bfrt::stream_message_response::Update as Message;
 use crate::proto::bfrt::subscribe::Notifications;
 use crate::proto::bfrt::{PortStatusChgNotification, StreamMessageResponse};
 
-/// The name by which clients bind to the tables that do not depend on a program.
-const SHARED: &str = "$SHARED";
-
 /// The sending end of a client's stream.
 pub type Sender = mpsc::Sender<Result<StreamMessageResponse, Status>>;
 
-/// The program, and the clients with a stream.
+/// The programs, and the clients with a stream.
 #[derive(Debug, Default)]
 pub struct Hub {
-    program: RwLock<Option<Arc<Program>>>,
+    present: RwLock<Option<Present>>,
+    /// The tables that exist without a program.
+    fixed: OnceLock<Programs>,
     clients: Mutex<BTreeMap<u32, Client>>,
     idle: Mutex<Vec<ReportedIdle>>,
+}
+
+/// The programs that clients see.
+#[derive(Debug, Clone)]
+struct Present {
+    programs: Programs,
+    /// Their initialization has not ended, and packets are processed by earlier programs.
+    is_prepared: bool,
 }
 
 /// An entry that was reported as idle.
 #[derive(Debug, Clone)]
 struct ReportedIdle {
+    program: usize,
     table: TableId,
     handle: u32,
     last_hit: Nanos,
@@ -49,16 +59,45 @@ struct Client {
 }
 
 impl Hub {
-    /// Sets the program.
-    pub fn set_program(&self, program: Arc<Program>) {
-        *self.program.write() = Some(program);
+    /// Sets the tables that exist without a program. Later calls have no effect.
+    pub fn set_fixed(&self, tables: Program) {
+        self.fixed.get_or_init(|| tables.into());
+    }
+
+    /// Sets the programs, which process packets.
+    pub fn set_programs(&self, programs: Programs) {
+        *self.present.write() = Some(Present {
+            programs,
+            is_prepared: false,
+        });
         self.idle.lock().clear();
     }
 
-    /// Returns the program, if it processes packets. Other interfaces may have replaced it.
-    pub fn program(&self, running: Option<&Arc<Deployment>>) -> Option<Arc<Program>> {
-        let program = self.program.read().clone();
-        program.filter(|p| running.is_some_and(|running| Arc::ptr_eq(&p.deployment, running)))
+    /// Sets the programs, which do not yet process packets.
+    pub fn prepare(&self, programs: Programs) {
+        *self.present.write() = Some(Present {
+            programs,
+            is_prepared: true,
+        });
+    }
+
+    /// Notes that the prepared programs process packets from now on, and returns their deployment; `None` if there are none.
+    pub fn start_prepared(&self) -> Option<Arc<Deployment>> {
+        let mut present = self.present.write();
+        let present = present.as_mut().filter(|present| present.is_prepared)?;
+        present.is_prepared = false;
+        self.idle.lock().clear();
+        Some(Arc::clone(&present.programs.first().deployment))
+    }
+
+    /// Returns the programs, if they process packets or are prepared for that. Other interfaces may have replaced them. If
+    /// no program processes packets, there are only the tables that do not depend on a program.
+    pub fn programs(&self, running: Option<&Arc<Deployment>>) -> Option<Programs> {
+        let run = |programs: &Programs| running.is_some_and(|running| programs.are_of(running));
+        let present = self.present.read().clone();
+        let present = present.filter(|present| present.is_prepared || run(&present.programs));
+        let fixed = || self.fixed.get().filter(|_| running.is_none()).cloned();
+        present.map(|present| present.programs).or_else(fixed)
     }
 
     /// Returns the program of a client's request, which may name it.
@@ -71,8 +110,8 @@ impl Hub {
         name: &str,
         running: Option<&Arc<Deployment>>,
     ) -> Result<Arc<Program>, Status> {
-        let program = self.program(running);
-        let program = program.ok_or_else(|| Status::not_found("the device has no program"))?;
+        let programs = self.programs(running);
+        let programs = programs.ok_or_else(|| Status::not_found("the device has no program"))?;
         let bound = self
             .clients
             .lock()
@@ -86,10 +125,8 @@ impl Hub {
             }
             (name, _) => name.to_owned(),
         };
-        if wanted == program.name() || wanted == SHARED {
-            return Ok(program);
-        }
-        Err(Status::not_found(format!("unknown program {wanted:?}")))
+        let found = programs.named(&wanted).cloned();
+        found.ok_or_else(|| Status::not_found(format!("unknown program {wanted:?}")))
     }
 
     /// Registers the stream of a client.
@@ -116,9 +153,30 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes a client.
-    pub fn unsubscribe(&self, id: u32) {
-        self.clients.lock().remove(&id);
+    /// Removes a client, unless it has subscribed again with another stream.
+    pub fn unsubscribe(&self, id: u32, sender: &Sender) {
+        let mut clients = self.clients.lock();
+        if clients
+            .get(&id)
+            .is_some_and(|client| client.sender.same_channel(sender))
+        {
+            clients.remove(&id);
+        }
+    }
+
+    /// Ends the streams of clients that are bound to a program that does not exist any more.
+    pub fn dismiss_unbound(&self, running: Option<&Arc<Deployment>>) {
+        let programs = self.programs(running);
+        let exists = |name: &str| programs.as_ref().is_some_and(|p| p.named(name).is_some());
+        self.clients.lock().retain(|_, client| {
+            let Some(name) = client.program.as_deref().filter(|name| !exists(name)) else {
+                return true;
+            };
+            let status = Status::cancelled(format!("the device has another program than {name}"));
+            // A client whose queue is full finds out by its next request.
+            let _ = client.sender.try_send(Err(status));
+            false
+        });
     }
 
     /// Binds a client to a program.
@@ -132,8 +190,8 @@ impl Hub {
         name: &str,
         running: Option<&Arc<Deployment>>,
     ) -> Result<(), Status> {
-        let exists = self.program(running).is_some_and(|p| p.name() == name);
-        if !exists && name != SHARED {
+        let programs = self.programs(running);
+        if programs.is_none_or(|programs| programs.named(name).is_none()) {
             return Err(Status::not_found(format!("unknown program {name:?}")));
         }
         let mut clients = self.clients.lock();
@@ -155,11 +213,12 @@ impl Hub {
         Ok(())
     }
 
-    /// Sends a message to a client; drops it if the client is too slow.
-    pub fn send(&self, id: u32, message: Message) {
-        if let Some(client) = self.clients.lock().get(&id) {
-            client.send(message);
-        }
+    /// Sends a message to all clients; drops it for those that are too slow.
+    pub fn broadcast(&self, message: &Message) {
+        let clients = self.clients.lock();
+        clients
+            .values()
+            .for_each(|client| client.send(message.clone()));
     }
 
     /// Sends a message to the clients of a program that want it.

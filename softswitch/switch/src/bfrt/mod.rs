@@ -15,8 +15,10 @@ mod fixed;
 pub mod hub;
 mod key;
 mod link;
+mod no_program;
 mod pipes;
 mod program;
+mod programs;
 mod query;
 mod rates;
 mod schema;
@@ -69,15 +71,19 @@ pub struct Bfrt {
 }
 
 impl Bfrt {
-    /// Creates the server's state.
+    /// Creates the server's state. Without a program, it has only the tables that do not depend on one.
+    ///
+    /// # Errors
+    /// If these tables cannot be made.
     pub fn new(
         device: Arc<Device>,
         hub: Arc<Hub>,
         control: PortControl,
         views: Vec<PortView>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
+        hub.set_fixed(no_program::tables(&device)?);
         let ports = Ports { control, views };
-        Self { device, hub, ports }
+        Ok(Self { device, hub, ports })
     }
 
     /// Runs the initial program, and shows it to clients if it has a schema.
@@ -91,7 +97,8 @@ impl Bfrt {
         let deployment = Arc::new(self.device.deployment_of(program));
         self.device.run(Arc::clone(&deployment));
         if let Some(checked) = checked {
-            self.hub.set_program(Arc::new(checked.deploy(deployment)));
+            let program = checked.deploy(deployment, 0, Arc::default());
+            self.hub.set_programs(program.into());
         }
         Ok(())
     }

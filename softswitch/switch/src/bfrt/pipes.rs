@@ -5,6 +5,7 @@ use softswitch_pipeline::PipeSet;
 
 use super::data::Data;
 use super::link::Object;
+use super::program::{ENTRY_SCOPE, Program};
 use super::schema::Table;
 use super::state::State;
 use super::tables::{Access, Query, Row};
@@ -17,9 +18,20 @@ use crate::proto::bfrt::table_attribute::Attribute;
 /// Bits of a scope in the attribute of a table. Each byte is a set of pipes with the same entries.
 const SCOPE_BITS: u32 = 8;
 
+/// Returns the match-action table whose scope a table has: itself, or the first one that uses an action profile.
+fn scope_owner<'a>(program: &'a Program, table: &'a Table) -> Option<&'a Table> {
+    let own = match program.object(table) {
+        Object::Match(_) => return Some(table),
+        Object::Members(profile, _) | Object::Groups(profile) => *profile,
+        _ => return None,
+    };
+    let uses = |table: &&Table| matches!(program.object(table), Object::Match(user) if user.profile == Some(own));
+    program.schema.tables.values().find(uses)
+}
+
 /// Returns the scope of a table's entries, if it is not all pipes.
 fn table_scope(state: &State, table: &Table) -> Option<Scope> {
-    let attribute = state.attributes.get(&(table.id, "EntryScope"));
+    let attribute = state.attribute(table.id, ENTRY_SCOPE);
     let Some(Attribute::EntryScope(scope)) = attribute else {
         return None;
     };
@@ -41,14 +53,16 @@ fn same_entries(scope: Scope, pipe: u32) -> PipeSet {
 }
 
 impl Access<'_, '_> {
-    /// Returns the pipes of a request. Requests for a match-action table name all pipes if its entries are the same in all
-    /// pipes, and otherwise one pipe.
+    /// Returns the pipes of a request. Requests for a match-action table, or for its members and groups, name all pipes if
+    /// its entries are the same in all pipes, and otherwise one pipe.
     ///
     /// # Errors
     /// INVALID_ARGUMENT if the pipe does not exist, or the table's entries do not belong to this pipe, or to all pipes.
     pub fn pipes(&self, table: &Table, pipe: u32) -> P4Result<PipeSet> {
-        let (name, scope) = (&table.name, table_scope(self.state, table));
-        let has_entries = matches!(self.program.object(table), Object::Match(_));
+        let name = &table.name;
+        let owner = scope_owner(self.program, table);
+        let has_entries = owner.is_some();
+        let scope = table_scope(self.state, owner.unwrap_or(table));
         if pipe == ALL_PIPES {
             return match scope {
                 Some(_) if has_entries => Err(P4Error::invalid(format!(
@@ -69,6 +83,25 @@ impl Access<'_, '_> {
                 "table {name}: its entries are the same in all pipes: use all pipes"
             ))),
         }
+    }
+
+    /// Returns the pipes of a read of all entries: the pipes of each set with the same entries.
+    ///
+    /// # Errors
+    /// As [`pipes`](Self::pipes).
+    pub fn pipes_with_entries(&self, table: &Table, pipe: u32) -> P4Result<Vec<PipeSet>> {
+        let owner = scope_owner(self.program, table).filter(|_| pipe == ALL_PIPES);
+        let scope = owner.and_then(|owner| table_scope(self.state, owner));
+        let Some(scope) = scope else {
+            return self.pipes(table, pipe).map(|pipes| vec![pipes]);
+        };
+        let mut sets: Vec<PipeSet> = Vec::new();
+        for pipe in 0..self.cx.pipeline.pipes() {
+            if !sets.iter().any(|set| set.contains(pipe)) {
+                sets.push(same_entries(scope, pipe));
+            }
+        }
+        Ok(sets)
     }
 
     /// Calls `f`, which reads and writes only in some pipes. Steps that undo its changes do so in the same pipes.

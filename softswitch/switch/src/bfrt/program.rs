@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value as Json;
 
 use super::chip::Chip;
@@ -14,16 +14,17 @@ use super::schema::{Schema, Table};
 use super::state::State;
 use crate::p4rt::deployment::{Deployment, LoadedProgram};
 use crate::p4rt::error::P4Result;
+use crate::proto::bfrt::ForwardingPipelineConfig;
 use crate::proto::bfrt::forwarding_pipeline_config::Profile;
-use crate::proto::bfrt::{
-    ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, NonP4Config,
-};
 
 /// The name of the profile of the initial program.
 const PROFILE: &str = "pipe";
 
 /// The kind of the table of ports.
 const PORTS: &str = "PortConfigure";
+
+/// The attribute with the scope of a table's entries.
+pub const ENTRY_SCOPE: &str = "EntryScope";
 
 /// A program that clients can bind to.
 #[derive(Debug)]
@@ -37,8 +38,10 @@ pub struct Program {
     pub chip: Chip,
     /// The pipeline.
     pub deployment: Arc<Deployment>,
-    /// The state outside the pipeline. Locked before the pipeline.
-    pub state: Mutex<State>,
+    /// The state outside the pipeline, which programs of different pipes share. Locked before the pipeline.
+    state: Arc<Mutex<State>>,
+    /// The number of the program, if pipes have different ones.
+    number: usize,
 }
 
 /// A program whose schema was checked.
@@ -74,8 +77,13 @@ impl Checked {
         })
     }
 
-    /// Returns the program with its state.
-    pub fn deploy(self, deployment: Arc<Deployment>) -> Program {
+    /// Returns the program with its number and its state.
+    pub fn deploy(
+        self,
+        deployment: Arc<Deployment>,
+        number: usize,
+        state: Arc<Mutex<State>>,
+    ) -> Program {
         Program {
             schema: self.schema,
             objects: self.objects,
@@ -83,7 +91,8 @@ impl Checked {
             fixed: self.fixed,
             chip: self.chip,
             deployment,
-            state: Mutex::default(),
+            state,
+            number,
         }
     }
 }
@@ -114,10 +123,33 @@ impl Program {
         let tables = self.schema.tables.values();
         let mut ports = tables.filter(|table| table.kind == PORTS);
         if let Some(table) = ports.next()
-            && let Some(entries) = earlier.state.lock().entries(table.id)
+            && let Some(entries) = earlier.state().entries(table.id)
         {
-            *self.state.lock().entries_mut(table.id) = entries.clone();
+            *self.state().entries_mut(table.id) = entries.clone();
         }
+    }
+
+    /// Takes over the scopes of entries from an earlier initialization of the same program.
+    pub fn keep_scopes(&self, earlier: &Program) {
+        let scopes: Vec<_> = {
+            let state = earlier.state();
+            let tables = self.schema.tables.keys();
+            let scopes = tables.map(|&id| (id, state.attribute(id, ENTRY_SCOPE).cloned()));
+            scopes.collect()
+        };
+        let mut state = self.state();
+        for (table, scope) in scopes {
+            if let Some(scope) = scope {
+                state.set_attribute(table, ENTRY_SCOPE, scope);
+            }
+        }
+    }
+
+    /// Locks the state outside the pipeline.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        state.select(self.number);
+        state
     }
 
     /// Returns the program's name.
@@ -146,13 +178,13 @@ impl Program {
         self.schema.tables.get(table)
     }
 
-    /// Returns the config, for clients.
-    pub fn response(&self) -> GetForwardingPipelineConfigResponse {
-        GetForwardingPipelineConfigResponse {
-            config: vec![self.config.clone()],
-            non_p4_config: Some(NonP4Config {
-                bfruntime_info: self.fixed.to_string().into_bytes(),
-            }),
-        }
+    /// Returns the config, as its client sent it.
+    pub fn config(&self) -> &ForwardingPipelineConfig {
+        &self.config
+    }
+
+    /// Returns the schema of the tables that do not depend on the program.
+    pub fn fixed_schema(&self) -> Vec<u8> {
+        self.fixed.to_string().into_bytes()
     }
 }

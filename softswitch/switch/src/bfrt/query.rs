@@ -35,7 +35,7 @@ pub fn read(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        let mut state = program.state.lock();
+        let mut state = program.state();
         program.deployment.with_context(now, |cx| {
             let mut access = Access {
                 program,
@@ -134,36 +134,49 @@ fn read_entries(
     };
     let target = entry.entry_tgt.unwrap_or(target);
     let pipe = target.pipe_id;
-    let pipes = match access.pipes(table, pipe) {
-        Ok(pipes) => pipes,
+    let reads_all = query.key.is_none() && query.handle.is_none() && !query.is_default;
+    let found = match reads_all {
+        true => access.pipes_with_entries(table, pipe),
+        false => access.pipes(table, pipe).map(|pipes| vec![pipes]),
+    };
+    let sets = match found {
+        Ok(sets) => sets,
         // Each pipe of the chip can be read, and handles are the same in all pipes.
-        Err(_) if query.from_hw && pipe < access.cx.pipeline.pipes() => PipeSet::one(pipe),
-        Err(_) if query.handle.is_some() && pipe == ALL_PIPES => PipeSet::ALL,
-        Err(e) if query.key.is_some() => return Err(P4Error::not_found(e.message)),
+        Err(_) if query.from_hw && pipe < access.cx.pipeline.pipes() => vec![PipeSet::one(pipe)],
+        Err(_) if query.handle.is_some() && pipe == ALL_PIPES => vec![PipeSet::ALL],
+        Err(e) if query.key.is_some() || query.handle.is_some() => {
+            return Err(P4Error::not_found(e.message));
+        }
         Err(e) => return Err(e),
     };
     let keys_only = flags.key_only || old_flags.key_only;
-    let rows = access.read_on_pipes(&query, pipes)?;
+    let mut rows = Vec::new();
+    for pipes in sets {
+        rows.extend(access.read_on_pipes(&query, pipes)?);
+    }
     let target = match access.program.object(table) {
         Object::Match(_) => whole_device(),
         _ => target,
     };
-    let target = keys_only.then_some(target);
-    out.extend(rows.into_iter().map(|row| encode(&query, row, target)));
+    let target = entry.entry_tgt.or_else(|| keys_only.then_some(target));
+    out.extend(
+        rows.into_iter()
+            .map(|row| encode(&query, row, (target, keys_only))),
+    );
     Ok(())
 }
 
-/// Encodes an entry, of which other pipes have the values `others`. With a target, the key and the target are wanted only.
+/// Encodes an entry, of which other pipes have the values `others`, with a target if one is wanted.
 fn encode(
     query: &Query<'_>,
     (row, others): (Row, Vec<Data>),
-    target: Option<TargetDevice>,
+    (target, keys_only): (Option<TargetDevice>, bool),
 ) -> Entity {
     let table = query.table;
     let data = || row.data.encode(table, &query.filter, &others);
     wrap(Kind::TableEntry(TableEntry {
         table_id: table.id,
-        data: target.is_none().then(data),
+        data: (!keys_only).then(data),
         is_default_entry: query.is_default,
         entry_tgt: target,
         value: row

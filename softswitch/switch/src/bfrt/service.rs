@@ -262,7 +262,7 @@ async fn serve(hub: Arc<Hub>, mut requests: Streaming<StreamMessageRequest>, sen
         }
     }
     if let Some(client) = client {
-        hub.unsubscribe(client);
+        hub.unsubscribe(client, &sender);
     }
 }
 

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use softswitch_pipeline::{Digest, IdleEntry, LoadError, Nanos, Options, Pipeline, Program};
+use softswitch_pipeline::{
+    Digest, EntryState, IdleEntry, LoadError, Nanos, Options, PipeSet, Pipeline, Program, TableId,
+};
 
 use super::entity::{self, Context, View};
 use super::error::{P4Error, P4Result};
@@ -66,12 +68,19 @@ impl LoadedProgram {
     }
 }
 
+/// Returns true if the entries of a table can time out.
+fn has_idle_timeouts(program: &Program) -> bool {
+    program.info().tables.iter().any(|t| t.idle_timeout)
+}
+
 /// A forwarding pipeline config with its state.
 #[derive(Debug)]
 pub struct Deployment {
     config: ForwardingPipelineConfig,
     schema: Schema,
     pipeline: SharedPipeline,
+    /// The number of the program in the pipeline, if pipes have different programs.
+    number: usize,
     // Locked before the pipeline, and for a whole batch, which makes batches serializable.
     notes: Mutex<Notes>,
     has_idle_timeouts: bool,
@@ -107,27 +116,77 @@ impl Deployment {
         Self::with_schema(config, Schema::default(), program, target)
     }
 
+    /// Returns the deployments of programs without P4Info that run in different pipes of the same switch.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if a pipe does not have exactly one program, or the programs are not for the same chip.
+    pub fn of_pipes(
+        programs: Vec<(LoadedProgram, PipeSet)>,
+        target: &Target,
+    ) -> P4Result<Vec<Self>> {
+        let count = programs.len();
+        let programs: Vec<_> = programs
+            .into_iter()
+            .map(|(loaded, pipes)| (loaded.program, pipes))
+            .collect();
+        let has_idle_timeouts = programs
+            .iter()
+            .any(|(program, _)| has_idle_timeouts(program));
+        let pipeline = Pipeline::of_programs(programs, &target.options)?;
+        let pipeline = Arc::new(Mutex::new(pipeline));
+        let deployments = (0..count).map(|number| Self {
+            config: ForwardingPipelineConfig::default(),
+            schema: Schema::default(),
+            pipeline: Arc::clone(&pipeline),
+            number,
+            notes: Mutex::default(),
+            has_idle_timeouts,
+        });
+        Ok(deployments.collect())
+    }
+
     fn with_schema(
         config: ForwardingPipelineConfig,
         schema: Schema,
         program: Program,
         target: &Target,
     ) -> Self {
-        let has_idle_timeouts = program.info().tables.iter().any(|t| t.idle_timeout);
+        let has_idle_timeouts = has_idle_timeouts(&program);
         let pipeline = Pipeline::new(program, target.options.clone());
         Self {
             config,
             schema,
             pipeline: Arc::new(Mutex::new(pipeline)),
+            number: 0,
             notes: Mutex::default(),
             has_idle_timeouts,
         }
+    }
+
+    /// Returns true if both have the same pipeline: they are the same, or have programs in different pipes.
+    pub fn shares_pipeline(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pipeline, &other.pipeline)
+    }
+
+    /// Returns the program.
+    pub fn program(&self) -> Program {
+        let mut pipeline = self.pipeline.lock();
+        pipeline.select_program(self.number);
+        pipeline.program().clone()
+    }
+
+    /// Returns the state of the entry of a table with a handle, if it exists.
+    pub fn entry(&self, table: TableId, handle: u32) -> Option<EntryState> {
+        let mut pipeline = self.pipeline.lock();
+        pipeline.select_program(self.number);
+        pipeline.entry_of_handle(table, handle).ok()
     }
 
     /// Runs a function with the state locked, while packets wait.
     pub fn with_context<R>(&self, now: Nanos, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
         let mut notes = self.notes.lock();
         let mut pipeline = self.pipeline.lock();
+        pipeline.select_program(self.number);
         let result = f(&mut Context {
             pipeline: &mut pipeline,
             notes: &mut notes,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
+use softswitch_pipeline::PipeSet;
 use tokio::sync::{Notify, mpsc};
 use tonic::Status;
 
@@ -143,6 +144,17 @@ impl Device {
     /// Returns a program without P4Info in its initial state.
     pub fn deployment_of(&self, program: LoadedProgram) -> Deployment {
         Deployment::without_p4info(program, &self.target)
+    }
+
+    /// Returns programs without P4Info in their initial state, which run in different pipes.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if a pipe does not have exactly one program, or the programs are not for the same chip.
+    pub fn deployments_of(
+        &self,
+        programs: Vec<(LoadedProgram, PipeSet)>,
+    ) -> P4Result<Vec<Deployment>> {
+        Deployment::of_pipes(programs, &self.target)
     }
 
     /// Processes packets by a program without P4Info. P4Runtime then has no config.

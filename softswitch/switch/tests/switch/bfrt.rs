@@ -502,10 +502,12 @@ async fn client_replaces_the_program() {
         .set_forwarding_pipeline_config(set.clone())
         .await
         .unwrap();
-    assert!(matches!(
-        client.receive().await.unwrap(),
-        Message::SetForwardingPipelineConfigResponse(_)
-    ));
+    for _ in 0..2 {
+        assert!(matches!(
+            client.receive().await.unwrap(),
+            Message::SetForwardingPipelineConfigResponse(_)
+        ));
+    }
     assert_eq!(client.usage(L2).await, 0, "the new program has no entries");
     let entry = forward(&client, 1, 2);
     client.write(Type::Insert, entry).await.unwrap();

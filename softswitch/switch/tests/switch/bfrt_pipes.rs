@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use softswitch::address::Address;
 use softswitch::bfrt::Config;
 use softswitch::p4rt::deployment::LoadedProgram;
+use softswitch::proto::bfrt::data_field::Value as Field;
 use softswitch::proto::bfrt::entity::Entity as Kind;
+use softswitch::proto::bfrt::idle_table::IdleTableMode;
 use softswitch::proto::bfrt::mode::{PredefinedMode, Scope};
 use softswitch::proto::bfrt::table_attribute::Attribute;
 use softswitch::proto::bfrt::update::Type;
@@ -20,13 +22,13 @@ use crate::common::TestSwitch;
 use crate::common::bfrt::Match::Exact;
 use crate::common::bfrt::{Client, number, target, value};
 
-const TAGS: &str = "Ingress.tags";
+pub const TAGS: &str = "Ingress.tags";
 const ARRIVALS: &str = "Ingress.arrivals";
 const FIELD: &str = "Ingress.arrivals.f1";
-const PORTS: [u16; 2] = [1, 128 + 7];
+pub const PORTS: [u16; 2] = [1, 128 + 7];
 
 /// Compiles a program for TNA: its JSON and its schema.
-fn compiled() -> (String, Vec<u8>) {
+pub fn compiled() -> (String, Vec<u8>) {
     let text = include_str!("../../../pipeline/tests/programs/tofino_pipes.p4").to_owned();
     let options = softswitch_p4c::Options {
         bfrt: true,
@@ -66,17 +68,22 @@ async fn connected() -> (TestSwitch, Client) {
 }
 
 /// Sends a packet that returns to its port, and returns its tag and the register's value.
-fn visit(switch: &TestSwitch, pipe: usize) -> (u16, u16) {
+pub fn visit(switch: &TestSwitch, pipe: usize) -> (u16, u16) {
+    visit_to(switch, pipe, pipe)
+}
+
+/// Sends a packet that leaves through the port of another pipe, and returns its tag and the register's value.
+pub fn visit_to(switch: &TestSwitch, from: usize, to: usize) -> (u16, u16) {
     let mut frame = [0; 64];
     frame[1] = 3;
-    frame[2..4].copy_from_slice(&PORTS[pipe].to_be_bytes());
-    switch.wires[pipe].send(&frame);
-    let frame = switch.wires[pipe].receive();
+    frame[2..4].copy_from_slice(&PORTS[to].to_be_bytes());
+    switch.wires[from].send(&frame);
+    let frame = switch.wires[to].receive();
     let word = |i: usize| u16::from_be_bytes([frame[2 * i], frame[2 * i + 1]]);
     (word(4), word(5))
 }
 
-fn in_pipe(pipe_id: u32, entry: proto::TableEntry) -> proto::TableEntry {
+pub fn in_pipe(pipe_id: u32, entry: proto::TableEntry) -> proto::TableEntry {
     let entry_tgt = Some(proto::TargetDevice {
         pipe_id,
         ..target()
@@ -85,7 +92,7 @@ fn in_pipe(pipe_id: u32, entry: proto::TableEntry) -> proto::TableEntry {
 }
 
 /// An entry that sets a tag.
-fn tag(client: &Client, value: u64) -> proto::TableEntry {
+pub fn tag(client: &Client, value: u64) -> proto::TableEntry {
     let data = vec![("tag", number(value))];
     client.entry(TAGS, &[("key", Exact(3))], "set_tag", data)
 }
@@ -97,7 +104,7 @@ fn cell(client: &Client, data: Option<u64>) -> proto::TableEntry {
 }
 
 /// The values of a register in the pipes of a target.
-async fn arrivals(client: &mut Client, pipe: u32) -> Vec<u64> {
+pub async fn arrivals(client: &mut Client, pipe: u32) -> Vec<u64> {
     let cell = in_pipe(pipe, cell(client, None));
     let rows = client.read(ARRIVALS, cell).await.unwrap();
     rows[0]
@@ -107,7 +114,7 @@ async fn arrivals(client: &mut Client, pipe: u32) -> Vec<u64> {
         .collect()
 }
 
-async fn set_scope(client: &mut Client, scope: Scope) {
+pub async fn set_scope(client: &mut Client, scope: Scope) {
     let mode = proto::Mode {
         scope: Some(scope),
         args: 0,
@@ -119,6 +126,10 @@ async fn set_scope(client: &mut Client, scope: Scope) {
             ..Default::default()
         })),
     };
+    set_attribute(client, attribute).await;
+}
+
+async fn set_attribute(client: &mut Client, attribute: proto::TableAttribute) {
     let request = proto::WriteRequest {
         target: Some(target()),
         updates: vec![proto::Update {
@@ -173,6 +184,83 @@ async fn entries_of_a_pipe_need_a_scope() {
     let both = in_pipe(0, tag(&client, 7));
     client.write(Type::Insert, both).await.unwrap();
     assert_eq!((visit(&switch, 0).0, visit(&switch, 1).0), (7, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_entries_of_single_pipes_are_read_at_once() {
+    let (_switch, mut client) = connected().await;
+    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
+    for pipe in [0, 1] {
+        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
+        client.write(Type::Insert, entry).await.unwrap();
+    }
+    let all = client.entry(TAGS, &[], "", vec![]);
+    let rows = client.read(TAGS, all).await.unwrap();
+    let tags: Vec<_> = rows.iter().map(|row| value(row.get("tag"))).collect();
+    assert_eq!(tags, [1, 2]);
+    let mut second = in_pipe(1, tag(&client, 0));
+    second.data = None;
+    let rows = client.read(TAGS, second.clone()).await.unwrap();
+    assert_eq!(
+        rows[0].entry.entry_tgt, second.entry_tgt,
+        "the answer has the target of the request"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn masks_of_keys_apply_to_all_pipes() {
+    let (switch, mut client) = connected().await;
+    let entry = tag(&client, 5);
+    let attribute = proto::TableAttribute {
+        table_id: entry.table_id,
+        attribute: Some(Attribute::DynKeyMask(proto::DynKeyMask {
+            fields: vec![proto::KeyFieldMask {
+                field_id: client.key(TAGS, &[("key", Exact(0))]).fields[0].field_id,
+                mask: vec![0, 0],
+            }],
+        })),
+    };
+    set_attribute(&mut client, attribute).await;
+    let any = client.entry(
+        TAGS,
+        &[("key", Exact(0))],
+        "set_tag",
+        vec![("tag", number(5))],
+    );
+    client.write(Type::Insert, any).await.unwrap();
+    assert_eq!((visit(&switch, 0).0, visit(&switch, 1).0), (5, 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hits_in_all_pipes_make_an_entry_active() {
+    let (switch, mut client) = connected().await;
+    let entry = tag(&client, 5);
+    let attribute = proto::TableAttribute {
+        table_id: entry.table_id,
+        attribute: Some(Attribute::IdleTable(proto::IdleTable {
+            enable: true,
+            idle_table_mode: IdleTableMode::IdleTablePollMode.into(),
+            ..Default::default()
+        })),
+    };
+    set_attribute(&mut client, attribute).await;
+    client.write(Type::Insert, entry.clone()).await.unwrap();
+    for (is_visited, state) in [(false, "ENTRY_IDLE"), (true, "ENTRY_ACTIVE")] {
+        if is_visited {
+            visit(&switch, 1);
+        }
+        let mut request = entry.clone();
+        request.table_flags = Some(proto::TableFlags {
+            from_hw: true,
+            ..Default::default()
+        });
+        request.data = None;
+        let rows = client.read(TAGS, request).await.unwrap();
+        assert_eq!(
+            rows[0].get("$ENTRY_HIT_STATE"),
+            &Field::StrVal(state.into())
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

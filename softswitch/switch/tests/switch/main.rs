@@ -6,6 +6,7 @@ mod common;
 mod arbitration;
 mod batches;
 mod bfrt;
+mod bfrt_config;
 mod bfrt_generator;
 mod bfrt_hashes;
 mod bfrt_pipes;

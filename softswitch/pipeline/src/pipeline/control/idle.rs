@@ -9,6 +9,8 @@ use crate::pipeline::Pipeline;
 /// A table entry that was idle for its time-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleEntry {
+    /// The number of the program, if pipes have different ones.
+    pub program: usize,
     /// The table.
     pub table: TableId,
     /// The entry's key.
@@ -24,6 +26,18 @@ impl Pipeline {
     /// and again after each further time-out without a hit. A hit in one pipe counts for entries of all pipes with the
     /// same key.
     pub fn poll_idle(&mut self, now: Nanos) -> Vec<IdleEntry> {
+        let selected = self.selected_program();
+        let mut idle = Vec::new();
+        for program in 0..self.program_count() {
+            self.select_program(program);
+            idle.extend(self.poll_idle_of_program(now));
+        }
+        self.select_program(selected);
+        idle
+    }
+
+    /// Returns the entries of the selected program that have become idle.
+    fn poll_idle_of_program(&mut self, now: Nanos) -> Vec<IdleEntry> {
         let pipes = self.core.state.count();
         if pipes > 1 {
             self.share_hits();
@@ -35,6 +49,7 @@ impl Pipeline {
             for (i, t) in self.core.state.tables.iter_mut().enumerate() {
                 for (slot, is_repeated) in t.poll_idle(now) {
                     let entry = IdleEntry {
+                        program: self.core.program,
                         table: TableId(i as u32),
                         key: t.key(slot),
                         handle: t.handle(slot),

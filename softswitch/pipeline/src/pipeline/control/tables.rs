@@ -101,7 +101,10 @@ impl Pipeline {
     /// Sets the bits of a table's key that matter, while the table is empty; `None` for all. The mask is the exact key
     /// with a 1 in these bits. Packets and entries ignore the other bits.
     pub fn set_key_mask(&mut self, table: TableId, mask: Option<&EntryKey>) -> Result<()> {
-        self.table_mut(table)?.set_key_mask(mask)
+        self.change_checked(
+            |p| p.table(table)?.1.check_no_entries(),
+            |p| p.table_mut(table)?.set_key_mask(mask),
+        )
     }
 
     /// Applies a checked action and counts its references to the profile.

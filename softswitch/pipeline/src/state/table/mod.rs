@@ -143,15 +143,7 @@ impl Table {
     /// Sets the bits of the exact key that matter, as the values of a key; `None` for all. Packets and entries ignore the
     /// others.
     pub(crate) fn set_key_mask(&mut self, mask: Option<&EntryKey>) -> Result<(), StateError> {
-        let invalid = |reason: &str| StateError::Invalid {
-            what: format!("table {}", self.name),
-            reason: reason.to_owned(),
-        };
-        if self.len() != 0 {
-            return Err(invalid(
-                "the mask of the key can change only without entries",
-            ));
-        }
+        self.check_no_entries()?;
         let mask = mask.map(|mask| self.shape.encode(mask)).transpose()?;
         let mask = mask.map(|criteria| criteria.values.into());
         match self.space.set_mask(mask) {
@@ -161,6 +153,17 @@ impl Table {
                 reason: "only exact keys have masks".to_owned(),
             }),
         }
+    }
+
+    /// Checks that the mask of the key can change.
+    pub(crate) fn check_no_entries(&self) -> Result<(), StateError> {
+        if self.len() == 0 {
+            return Ok(());
+        }
+        Err(StateError::Invalid {
+            what: format!("table {}", self.name),
+            reason: "the mask of the key can change only without entries".to_owned(),
+        })
     }
 
     fn what(&self) -> String {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages to clients about digests and idle entries.
 
-use std::sync::Arc;
-
 use softswitch_pipeline::{Digest, EntryKey, IdleEntry, TableId, Value};
 
 use super::{Hub, Message, ReportedIdle};
 use crate::bfrt::data::padded;
 use crate::bfrt::program::Program;
+use crate::bfrt::programs::Programs;
 use crate::bfrt::schema::{Table, Type};
-use crate::bfrt::state::State;
 use crate::bfrt::tables::{attributes, encode_entry_key};
 use crate::bfrt::target::{pipe, whole_device};
 use crate::dataplane::SharedPipeline;
@@ -24,20 +22,24 @@ use crate::proto::bfrt::{
 };
 
 impl Hub {
-    /// Returns the program of a pipeline.
-    fn program_with(&self, pipeline: &SharedPipeline) -> Option<Arc<Program>> {
-        let program = self.program.read().clone();
-        program.filter(|p| Arc::ptr_eq(p.deployment.pipeline(), pipeline))
+    /// Returns the programs of a pipeline.
+    fn programs_with(&self, pipeline: &SharedPipeline) -> Option<Programs> {
+        let present = self.present.read();
+        let programs = present.as_ref().map(|present| &present.programs);
+        programs.filter(|programs| programs.have(pipeline)).cloned()
     }
 }
 
 impl EventListener for Hub {
     /// Sends digests: those of one kind that follow each other in one list.
     fn learn(&self, pipeline: &SharedPipeline, digests: &[Digest]) {
-        let Some(program) = self.program_with(pipeline) else {
+        let Some(programs) = self.programs_with(pipeline) else {
             return;
         };
-        for list in digests.chunk_by(|a, b| a.id == b.id) {
+        for list in digests.chunk_by(|a, b| (a.program, a.id) == (b.program, b.id)) {
+            let Some(program) = programs.numbered(list[0].program) else {
+                continue;
+            };
             let Some((digest_id, fields)) = program.digest(list[0].id.0) else {
                 continue;
             };
@@ -58,25 +60,28 @@ impl EventListener for Hub {
                 target: Some(pipe(0)),
             };
             let wants = |n: &Notifications| n.enable_learn_notifications;
-            self.send_to(&program, wants, &Message::Digest(list));
+            self.send_to(program, wants, &Message::Digest(list));
         }
     }
 
     /// Sends a message for each idle entry of the tables with notifications. The pipeline reports an entry again after each
     /// further time-out, and clients want it once.
     fn age(&self, pipeline: &SharedPipeline, idle: &[IdleEntry]) {
-        let Some(program) = self.program_with(pipeline) else {
+        let Some(programs) = self.programs_with(pipeline) else {
             return;
         };
-        let state = program.state.lock();
         for entry in idle.iter().filter(|entry| !entry.is_repeated) {
+            let Some(program) = programs.numbered(entry.program) else {
+                continue;
+            };
             let wants = |n: &Notifications| n.enable_idletimeout_notifications;
             let kind = NotificationType::EntryIdle;
-            let message = message(&program, &state, (entry.table, &entry.key), kind);
+            let message = message(program, (entry.table, &entry.key), kind);
             let Some(message) = message else { continue };
-            self.send_to(&program, wants, &message);
-            let last_hit = pipeline.lock().entry_of_handle(entry.table, entry.handle);
-            self.idle.lock().extend(last_hit.map(|found| ReportedIdle {
+            self.send_to(program, wants, &message);
+            let found = program.deployment.entry(entry.table, entry.handle);
+            self.idle.lock().extend(found.map(|found| ReportedIdle {
+                program: entry.program,
                 table: entry.table,
                 handle: entry.handle,
                 last_hit: found.last_hit,
@@ -87,12 +92,16 @@ impl EventListener for Hub {
     /// Sends a message for each entry that was idle and has been hit, to the clients that want it.
     fn revive(&self, pipeline: &SharedPipeline) {
         let reported = std::mem::take(&mut *self.idle.lock());
-        let Some(program) = self.program_with(pipeline).filter(|_| !reported.is_empty()) else {
+        let Some(programs) = self.programs_with(pipeline) else {
             return;
         };
-        let state = program.state.lock();
         for entry in reported {
-            let Ok(found) = pipeline.lock().entry_of_handle(entry.table, entry.handle) else {
+            let program = programs.numbered(entry.program);
+            let found = program.and_then(|program| {
+                let found = program.deployment.entry(entry.table, entry.handle)?;
+                Some((program, found))
+            });
+            let Some((program, found)) = found else {
                 continue;
             };
             if found.last_hit == entry.last_hit {
@@ -101,9 +110,9 @@ impl EventListener for Hub {
             }
             let wants = |n: &Notifications| n.enable_entry_active_notifications;
             let kind = NotificationType::EntryActive;
-            let message = message(&program, &state, (entry.table, &found.entry.key), kind);
+            let message = message(program, (entry.table, &found.entry.key), kind);
             if let Some(message) = message {
-                self.send_to(&program, wants, &message);
+                self.send_to(program, wants, &message);
             }
         }
     }
@@ -112,18 +121,18 @@ impl EventListener for Hub {
 /// Returns the message about an entry, if its table has notifications.
 fn message(
     program: &Program,
-    state: &State,
     (id, key): (TableId, &EntryKey),
     kind: NotificationType,
 ) -> Option<Message> {
     let table = program.match_table(id)?;
-    let settings = attributes::idle(state, table.id)?;
+    let state = program.state();
+    let settings = attributes::idle(&state, table.id)?;
     if settings.idle_table_mode() != IdleTableMode::IdleTableNotifyMode {
         return None;
     }
-    let pipeline = program.deployment.pipeline().lock().program().clone();
-    let info = &pipeline.info().tables[id.index()];
-    let target = match attributes::is_symmetric(state, table.id) {
+    let loaded = program.deployment.program();
+    let info = &loaded.info().tables[id.index()];
+    let target = match attributes::is_symmetric(&state, table.id) {
         true => whole_device(),
         false => pipe(0),
     };

@@ -50,7 +50,7 @@ pub fn write(access: &mut Access<'_, '_>, table: &Table, given: &TableAttribute)
     let Some(mut new) = given.attribute.clone() else {
         return Ok(());
     };
-    match (&mut new, state.attributes.get(&(table.id, name))) {
+    match (&mut new, state.attribute(table.id, name)) {
         // Scopes that are not given stay as they are.
         (Attribute::EntryScope(new), present) => {
             let present = match present {
@@ -93,7 +93,7 @@ pub fn write(access: &mut Access<'_, '_>, table: &Table, given: &TableAttribute)
     if let Attribute::PreDeviceConfig(config) = &new {
         multicast_ports::set_device(access, config)?;
     }
-    access.state.attributes.insert((table.id, name), new);
+    access.state.set_attribute(table.id, name, new);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ fn default(table: &Table, wanted: &Attribute) -> Attribute {
 /// UNIMPLEMENTED if the table does not have it.
 pub fn read(state: &State, table: &Table, wanted: &TableAttribute) -> P4Result<TableAttribute> {
     let name = check(table, wanted.attribute.as_ref())?;
-    let stored = state.attributes.get(&(table.id, name)).cloned();
+    let stored = state.attribute(table.id, name).cloned();
     let attribute = stored.or_else(|| Some(default(table, wanted.attribute.as_ref()?)));
     Ok(TableAttribute {
         table_id: table.id,
@@ -141,7 +141,7 @@ pub fn read(state: &State, table: &Table, wanted: &TableAttribute) -> P4Result<T
 
 /// Returns the idle time-outs of a table, if they are enabled.
 pub fn idle(state: &State, table: u32) -> Option<IdleTable> {
-    match state.attributes.get(&(table, "IdleTimeout")) {
+    match state.attribute(table, "IdleTimeout") {
         Some(Attribute::IdleTable(idle)) if idle.enable => Some(*idle),
         _ => None,
     }
@@ -155,7 +155,7 @@ pub fn is_polled(state: &State, table: u32) -> bool {
 
 /// Returns true if the entries of a table are the same in all pipes.
 pub fn is_symmetric(state: &State, table: u32) -> bool {
-    let scope = match state.attributes.get(&(table, "EntryScope")) {
+    let scope = match state.attribute(table, "EntryScope") {
         Some(Attribute::EntryScope(scope)) => scope.pipe_scope,
         _ => None,
     };
@@ -165,7 +165,7 @@ pub fn is_symmetric(state: &State, table: u32) -> bool {
 
 /// Returns true if clients want to know when a port of a table is enabled or disabled.
 pub fn notifies_ports(state: &State, table: u32) -> bool {
-    let attribute = state.attributes.get(&(table, "port_status_notif_cb"));
+    let attribute = state.attribute(table, "port_status_notif_cb");
     matches!(
         attribute,
         Some(Attribute::PortStatusNotify(PortStatusChg { enable: true }))

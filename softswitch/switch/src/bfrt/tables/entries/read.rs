@@ -89,7 +89,7 @@ pub fn read(
             Some(counter) => access.seen(query, state.handle.into(), counter),
             None => CounterValue::default(),
         };
-        let is_active = hit_states::seen(access, query, state);
+        let is_active = hit_states::seen(access, query, target, state);
         let mut row = row(access.cx.pipeline, (table, target), (state, counter), with)?;
         row.data
             .set(table, "$ENTRY_HIT_STATE", hit_states::name(is_active));
