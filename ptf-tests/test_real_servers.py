@@ -75,8 +75,7 @@ class LoadsOfRealServersAreIgnored(RealServerTest):
         self.may_send(4, server, draining)
         self.load(vip, server, 3, 1)
         self.load(vip, draining, 3, 1)
-        for one in vip.servers:
-            self.wait_for(lambda one=one: self.leaf(one.slot) != 0, True, "whether the leaf is written")
+        self.wait_for(lambda: all(self.leaf(one.slot) for one in vip.servers), True, "whether the leaves are written")
         said = self.leaf(server.slot), self.leaf(draining.slot)
         draining.active = False
         self.site.update_server(vip, draining)
