@@ -90,7 +90,7 @@ def _interfaces(suite: Suite) -> list[str]:
 
 
 def _load(suite: Suite, programs: Path) -> list[str]:
-    """Return the command that loads the programs of different pipes; empty if there are none."""
+    """Return the command that loads the programs of different pipes, which is empty without them."""
     if not suite.parts:
         return []
     script = str(Path(__file__).with_name("load.py"))

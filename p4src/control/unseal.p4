@@ -7,7 +7,7 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
     Cookie6Cipher() open;
 
     apply {
-        // Whether the packet may have a sealed cookie at this place.
+        // The packet may have a sealed cookie at the place where cookies of its direction are.
         bit<1> has_place = 0;
         meta.quic_cookie.kind = QuicCookie.NONE;
         if (meta.direction == Direction.TRANSIT) {

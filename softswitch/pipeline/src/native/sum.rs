@@ -19,7 +19,7 @@ use crate::program::op::SumStep;
 const ALL_ONES: u64 = 0xffff;
 /// Number of bits that checksums add at once.
 const WORD: usize = 16;
-/// Maximum number of bits of the parts into which a piece of the input is split: a whole number of words, so that all parts
+/// Maximum number of bits of the parts into which a piece of the input is split. It is a whole number of words, so all parts
 /// of a piece have the same distance from the end of a word.
 const PART: usize = 32;
 /// Maximum number of parts, so that their sum fits 64 bits.

@@ -24,13 +24,13 @@ pub(super) struct Programs {
 
 impl Programs {
     /// Returns the program of a pipe.
-    fn of_pipe(&self, pipe: u32) -> usize {
+    fn program_of(&self, pipe: u32) -> usize {
         self.by_pipe.get(pipe as usize).copied().unwrap_or(0)
     }
 
     /// Returns true if a pipe has the selected program.
     pub(super) fn is_selected(&self, pipe: u32) -> bool {
-        self.of_pipe(pipe) == self.selected
+        self.program_of(pipe) == self.selected
     }
 }
 
@@ -114,7 +114,7 @@ impl Pipeline {
         if self.programs.others.is_empty() {
             return false;
         }
-        self.select_program(self.programs.of_pipe(self.pipe_of(port)));
+        self.select_program(self.programs.program_of(self.pipe_of(port)));
         true
     }
 }

@@ -81,7 +81,7 @@ impl Hub {
         });
     }
 
-    /// Notes that the prepared programs process packets from now on, and returns their deployment; `None` if there are none.
+    /// Notes that the prepared programs process packets from now on, and returns their deployment, if there is one.
     pub fn start_prepared(&self) -> Option<Arc<Deployment>> {
         let mut present = self.present.write();
         let present = present.as_mut().filter(|present| present.is_prepared)?;
