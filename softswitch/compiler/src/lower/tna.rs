@@ -194,7 +194,7 @@ impl<'a> Lower<'a> {
         let Gress { headers, metadata } = gress;
         let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
         let values = self.block_values(parser, &with_packet);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             self.describe_port_metadata(parser);
         }
         let [parser_name, control_name, deparser_name] = names;

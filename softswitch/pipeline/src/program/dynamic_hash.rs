@@ -199,7 +199,7 @@ mod tests {
             [0x56 ^ 0x34]
         );
         assert_eq!(select(&data, &[vec![slice(20, 8)]]), [1], "zeros in front");
-        assert_eq!(select(&data, &[]), []);
+        assert!(select(&data, &[]).is_empty());
     }
 
     #[test]

@@ -227,9 +227,12 @@ mod tests {
     use super::*;
 
     fn hash(name: &str, data: &[u8]) -> u64 {
-        Hash::by_name(name)
-            .unwrap()
-            .compute(data, &mut Rng::new(0), &mut 0, &[])
+        let mut state = HashState {
+            rng: &mut Rng::new(0),
+            calls: &mut 0,
+            parameters: &[],
+        };
+        Hash::by_name(name).unwrap().compute(data, &mut state)
     }
 
     #[test]
