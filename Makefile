@@ -122,6 +122,8 @@ test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
 test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of timestamps, idle connections, 10,000 delegated objects
 	$(say) 'Two wraps of TCP timestamps'
 	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
+	$(say) 'Two pipes of Tofino'
+	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_pcc.py -k pipes
 	$(say) 'Tests that wait'
 	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'

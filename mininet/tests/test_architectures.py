@@ -141,21 +141,21 @@ def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int
     return UDP(sport=sport, dport=dport) / Raw(quic + bytes(1250 if rng.random() < 0.5 else 30))
 
 
-@pytest.mark.parametrize("profile", [TOFINO1, TOFINO2])
-def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str) -> None:
-    """100,000 random packets have the same bytes and the same reasons of drops, outcomes included."""
+@pytest.mark.parametrize(("profile", "packets"), [(TOFINO1, PACKETS // 4), (TOFINO2, PACKETS)])
+def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str, packets: int) -> None:
+    """Random packets have the same bytes and the same reasons of drops, outcomes included."""
     rng = random.Random(21)
     site = configuration(8, [9])
     switches = [Switch(site, tmp_path, source) for source in (V1MODEL, profile)]
     came_out = 0
     now = 10**9
-    for n, (from_server, frame) in zip(range(PACKETS), frames(rng), strict=False):
+    for n, (from_server, frame) in zip(range(packets), frames(rng), strict=False):
         now += 1000
         ours, theirs = (switch.pipeline.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
         assert ours == theirs, f"packet {n}: {frame.hex()}\nv1model {ours}\nTofino  {theirs}"
         came_out += len(ours)
     assert switches[0].counts() == switches[1].counts()
-    assert PACKETS // 4 < came_out < PACKETS * 3 // 4
+    assert packets // 4 < came_out < packets * 3 // 4
 
 
 @pytest.mark.parametrize("pipes", [2, 4])

@@ -3,6 +3,7 @@
 switch change.
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counte
 pytestmark = [needs_root, pytest.mark.slow(seconds=148)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
+only_long = pytest.mark.skipif("LONG" not in os.environ, reason="part of `make test-long`")
 TWO_PIPES = replace(SETTINGS, target="tna", pipes=2)
 """Clients are behind the first pipe, and every other server behind the second."""
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
@@ -46,7 +48,12 @@ def make_plan() -> list[Arrival]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "vip"), [(SETTINGS, VIP4), (SETTINGS, VIP6), (TWO_PIPES, VIP4)], ids=["IPv4", "IPv6", "two pipes of Tofino"]
+    ("settings", "vip"),
+    [
+        pytest.param(SETTINGS, VIP4, id="IPv4"),
+        pytest.param(SETTINGS, VIP6, id="IPv6"),
+        pytest.param(TWO_PIPES, VIP4, id="two pipes of Tofino", marks=only_long),
+    ],
 )
 def test_established_connections_keep_their_server(tmp_path: Path, settings: Settings, vip: str) -> None:
     parts = deployment(settings)
