@@ -36,6 +36,9 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 	frontage-simulator
 # Workers for tests that mostly wait: for downloads, timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
+# The seed of property tests.
+export PROPTEST_RNG_SEED := 1
+
 # Runs the Rust tests with a time limit.
 RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
 CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
