@@ -200,7 +200,7 @@ fn chain_contains_tables_that_read_what_others_write() {
          table first { key = { h.h.a: exact; } actions = { set; } }
          table second { key = { m.x: exact; } actions = { next; } }
          table aside { key = { h.h.c: exact; } actions = { free; } }
-         apply { first.apply(); aside.apply(); second.apply(); h.h.d = m.y; }",
+         apply { first.apply(); aside.apply(); second.apply(); h.h.d = m.y + 1; }",
     );
     assert_eq!(
         lines,
