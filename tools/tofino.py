@@ -42,7 +42,14 @@ def compiler() -> Path:
 def chains(profile: str) -> dict[str, Chain]:
     """Return the longest chain of each gress of a profile."""
     with tempfile.TemporaryDirectory() as folder:
-        command: list[str | Path] = [compiler(), "--Wdisable", "--report", "-o", Path(folder) / "out.json", f"p4src/tna/{profile}.p4"]
+        command: list[str | Path] = [
+            compiler(),
+            "--Wdisable",
+            "--report",
+            "-o",
+            Path(folder) / "out.json",
+            f"p4src/tna/{profile}.p4",
+        ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         raise SystemExit(f"tofino.py: {profile} does not compile: correct the program\n{done.stderr}")
