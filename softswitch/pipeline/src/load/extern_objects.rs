@@ -14,9 +14,10 @@ use crate::info::{CounterInfo, HashInfo, HashKind, Info, MeterInfo};
 use crate::phv::mask64;
 use crate::program::architecture::Architecture;
 use crate::program::calculation::Calculation;
-use crate::program::dynamic_hash::ChangeableHash;
+use crate::program::changeable_hash::ChangeableHash;
 use crate::program::hash::Hash;
-use crate::program::hash_parameters::{ConfiguredCrc, HashParameters, Polynomial};
+use crate::program::hash::HashParameters;
+use crate::program::hash_parameters::{ConfiguredCrc, Polynomial};
 use crate::program::math_unit::MathUnit;
 use crate::program::op::Target;
 

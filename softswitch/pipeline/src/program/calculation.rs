@@ -2,8 +2,7 @@
 //! Calculations: a hash over a list of fields, headers, constants and possibly the payload.
 
 use crate::phv::{Field, Place, Word, copy_bits, mask64};
-use crate::program::hash::{Hash, HashState, sum16};
-use crate::program::hash_parameters::HashParameters;
+use crate::program::hash::{Hash, HashParameters, HashState, sum16};
 use crate::program::layout::{HeaderId, Layout, first_bit};
 
 /// One piece of a calculation's input. A piece of an invalid header is left out.

@@ -2,11 +2,10 @@
 //! Hashes of TNA whose inputs and algorithms the control plane changes.
 
 use crate::phv::mask64;
-use crate::program::hash::{Hash, HashState};
 use crate::program::hash_parameters::{ConfiguredCrc, Polynomial};
 
 /// Bits of a hash.
-const MAX_BITS: u32 = 64;
+pub(super) const MAX_BITS: u32 = 64;
 
 /// Adjacent bits of the input of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,22 +66,11 @@ pub struct HashConfig {
     pub algorithm: Option<HashAlgorithm>,
 }
 
-/// A hash that the control plane can change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChangeableHash {
-    /// The hash of the program.
-    pub(crate) base: Hash,
-    /// The number of its parameters.
-    pub(crate) parameters: u32,
-    /// Number of low bits that the program uses.
-    pub(crate) used_bits: u32,
-}
-
 /// A hash with the settings of the control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct DynamicHash {
     pub(crate) config: HashConfig,
-    crc: Option<Box<ConfiguredCrc>>,
+    pub(super) crc: Option<Box<ConfiguredCrc>>,
 }
 
 impl DynamicHash {
@@ -106,32 +94,11 @@ impl DynamicHash {
         });
         Self { config, crc }
     }
-
-    /// Returns the hash of an input. `base` is the program's hash.
-    pub(crate) fn compute(&self, base: Hash, data: &[u8], state: &mut HashState<'_>) -> u64 {
-        let selected = self.config.inputs.as_ref().map(|parts| select(data, parts));
-        let data = selected.as_deref().unwrap_or(data);
-        let Some(algorithm) = self.config.algorithm else {
-            return base.compute(data, state);
-        };
-        let fixed = |hash: Hash, state: &mut HashState<'_>| (hash.compute(data, state), MAX_BITS);
-        let (hash, width) = match (algorithm.function, &self.crc) {
-            (HashFunction::Crc { width, .. }, Some(crc)) => (crc.compute(data), width),
-            (HashFunction::Random, _) => fixed(Hash::Xxh64, state),
-            (HashFunction::Xor, _) => match algorithm.result_bits {
-                ..=8 => (Hash::Xor8.compute(data, state), 8),
-                9..=16 => (Hash::Xor16.compute(data, state), 16),
-                _ => (Hash::Xor32.compute(data, state), 32),
-            },
-            _ => fixed(Hash::Low, state),
-        };
-        algorithm.finish(hash, width)
-    }
 }
 
 impl HashAlgorithm {
     /// Returns the result for a hash of `width` bits.
-    fn finish(&self, hash: u64, width: u32) -> u64 {
+    pub(super) fn finish(&self, hash: u64, width: u32) -> u64 {
         let bits = self.result_bits.clamp(1, MAX_BITS);
         let mut result = hash;
         if self.repeats {
@@ -152,7 +119,7 @@ impl HashAlgorithm {
 }
 
 /// Returns the selected bits. Zeros in front fill the first byte.
-fn select(data: &[u8], parts: &[Vec<HashSlice>]) -> Vec<u8> {
+pub(super) fn select(data: &[u8], parts: &[Vec<HashSlice>]) -> Vec<u8> {
     let length = data.len() * 8;
     // Bits in front of the input are zero.
     let bit = |behind: usize| match length.checked_sub(behind + 1) {

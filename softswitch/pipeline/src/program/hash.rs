@@ -6,7 +6,8 @@ use softswitch_random::Rng;
 use xxhash_rust::xxh64::xxh64;
 
 use crate::info::HashKind;
-use crate::program::hash_parameters::HashParameters;
+use crate::program::dynamic_hash::DynamicHash;
+use crate::program::hash_parameters::{ConfiguredCrc, ToeplitzKey};
 
 /// A hash algorithm, under the name in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,18 @@ const CRC_64_BMV2: Algorithm<u64> = Algorithm {
 };
 static CRC64_ECMA: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_ECMA_182);
 static CRC64: Crc<u64, Table<1>> = Crc::<u64, Table<1>>::new(&CRC_64_BMV2);
+
+/// The parameters of a named calculation.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum HashParameters {
+    /// The algorithm's own.
+    #[default]
+    Default,
+    Crc(Box<ConfiguredCrc>),
+    Toeplitz(ToeplitzKey),
+    /// Those of a hash of TNA.
+    Dynamic(Box<DynamicHash>),
+}
 
 /// The state of hashes.
 pub(crate) struct HashState<'a> {

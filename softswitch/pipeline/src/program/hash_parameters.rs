@@ -2,22 +2,9 @@
 //! Parameters of hashes that the control plane sets, with BMv2's meaning.
 
 use crate::entry::CrcConfig;
-use crate::program::dynamic_hash::DynamicHash;
 
 /// Longest CRC in bits.
 const MAX_CRC: u32 = 64;
-
-/// The parameters of a named calculation.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum HashParameters {
-    /// The algorithm's own.
-    #[default]
-    Default,
-    Crc(Box<ConfiguredCrc>),
-    Toeplitz(ToeplitzKey),
-    /// Those of a hash of TNA.
-    Dynamic(Box<DynamicHash>),
-}
 
 /// The parameters of a CRC of up to 64 bits. The polynomial does not contain the highest power.
 #[derive(Debug, Clone, Copy)]

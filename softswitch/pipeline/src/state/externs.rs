@@ -14,8 +14,7 @@ use crate::options::Options;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::calculation::{BitBuffer, Calculation};
-use crate::program::hash::HashState;
-use crate::program::hash_parameters::HashParameters;
+use crate::program::hash::{HashParameters, HashState};
 use crate::program::layout::Layout;
 use crate::trace::Recorder;
 

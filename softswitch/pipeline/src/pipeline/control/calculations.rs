@@ -6,7 +6,8 @@ use crate::entry::CrcConfig;
 use crate::error::StateError;
 use crate::info::{CalculationId, CalculationInfo, HashKind};
 use crate::pipeline::Pipeline;
-use crate::program::hash_parameters::{ConfiguredCrc, HashParameters, ToeplitzKey};
+use crate::program::hash::HashParameters;
+use crate::program::hash_parameters::{ConfiguredCrc, ToeplitzKey};
 
 type Result<T> = std::result::Result<T, StateError>;
 

@@ -6,9 +6,9 @@ use crate::error::StateError;
 use crate::info::HashId;
 use crate::phv::mask64;
 use crate::pipeline::Pipeline;
-use crate::program::dynamic_hash::{ChangeableHash, DynamicHash, HashConfig, HashFunction};
-use crate::program::hash::HashState;
-use crate::program::hash_parameters::HashParameters;
+use crate::program::changeable_hash::ChangeableHash;
+use crate::program::dynamic_hash::{DynamicHash, HashConfig, HashFunction};
+use crate::program::hash::{HashParameters, HashState};
 
 type Result<T> = std::result::Result<T, StateError>;
 
