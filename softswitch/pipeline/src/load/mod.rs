@@ -34,8 +34,7 @@ use crate::info::{
 use crate::phv::Field;
 use crate::program::architecture::Architecture;
 use crate::program::calculation::{Calculation, Input};
-use crate::program::hash::Hash;
-use crate::program::hash::HashParameters;
+use crate::program::hash::{Hash, HashParameters};
 use crate::program::parser::ErrorCodes;
 use crate::program::{Action, Checksum, Compiled, Deparser};
 use architecture::{BlockKind, BlockNames};
