@@ -67,7 +67,7 @@ def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
 
 
 def test_compile_error_has_file_and_line(file: Path) -> None:
-    write_overlay(file, TREE, "control Tree(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
+    write_overlay(file, TREE, "control Tournament(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
     with pytest.raises(
         ConfigError, match=r"program\.overlay: the P4 code does not compile:\ncontrol/tree\.p4:3:\d+: error: .*worst"
     ):

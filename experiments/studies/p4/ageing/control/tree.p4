@@ -62,7 +62,7 @@ control AgeingLeaf(inout tree_t tree) {
     }
 }
 
-control Tree(inout tree_t tree) {
+control Tournament(inout tree_t tree) {
     Sweep() sweep;
     AgeingLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;

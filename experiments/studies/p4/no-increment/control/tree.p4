@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tournament tree (p4src/control/tree.p4) without local increments: an assigned flow counts only after its server has reported it.
-control Tree(inout tree_t tree) {
+control Tournament(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;
     TreeLevel(2, TREE_SLOTS >> 2) level2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The power of two choices (Mitzenmacher, 2001) instead of the tournament tree: a flow goes to the less loaded of two random servers. The leaves are
 // in two identical registers, because a packet can access each register only once.
-control Tree(inout tree_t tree) {
+control Tournament(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLeaf() copy;
 
