@@ -4,8 +4,8 @@
 // server, in masking.p4 towards the client.
 //
 // A packet passes ingress twice if the server has to be chosen before state is written, because each register is
-// accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. Such
-// packets are, where trees are in ingress (tna/tree.p4 needs no second pass for TCP),
+// accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. These
+// packets pass twice; on Tofino, only those of QUIC do (tna/tree.p4):
 //
 //     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree
 //     a first Initial                              the second pass also claims an entry of the handshake table

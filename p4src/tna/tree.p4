@@ -4,8 +4,8 @@
 //     packet of a server, first packet of a connection, operation of the controller
 //       -> mirrored: a worker -> egress: leaf, and the levels below the root -> recirculation port -> ingress: root
 //
-// So a packet passes ingress once, although it reads the root first and changes a leaf then. The next packet may still
-// see the old root, until the worker is back. Each pipe gets the worker, because each has its own registers.
+// So a packet that reads the root, and then changes a leaf, passes ingress only once. Until the worker is back, other
+// packets still see the old root. Each pipe gets the worker, because each has its own registers.
 #ifndef FRONTAGE_TNA_TREE_P4
 #define FRONTAGE_TNA_TREE_P4
 

@@ -59,7 +59,7 @@ struct Client {
 }
 
 impl Hub {
-    /// Sets the tables that exist without a program. Later calls have no effect.
+    /// Sets the tables that exist without a program. Only the first call counts.
     pub fn set_fixed(&self, tables: Program) {
         self.fixed.get_or_init(|| tables.into());
     }
