@@ -35,7 +35,7 @@ SETTINGS = Settings(servers=6, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
 IN_SERVICE, SPARE, TO_DRAIN, TO_LOSE = SERVERS[:5], SERVERS[5], SERVERS[0], SERVERS[1]
 
-DOWNLOADS = {"softswitch": 1000, "bmv2": 200}
+DOWNLOADS = {"softswitch": 1000, "bmv2": 200, "tna": 1000}
 """By switch: BMv2 forwards some thousand packets per second, and each download begins with a dozen."""
 OPENING = 6.0
 """Seconds within which the downloads begin."""
