@@ -69,6 +69,8 @@ pub enum StKind {
     /// All that a packet does at once with a cell of a register, an object; see [`crate::tofino`].
     Access {
         register: usize,
+        /// `None` for `read` and `write` of the register.
+        action: Option<RegisterAction>,
         body: Vec<St>,
     },
     Checksum(Checksum),
@@ -129,6 +131,17 @@ impl StKind {
             _ => Vec::new(),
         }
     }
+}
+
+/// A register action that a packet executes.
+#[derive(Clone, Debug)]
+pub struct RegisterAction {
+    /// The instance, an object.
+    pub object: usize,
+    /// Variables that hold the results, one for each field.
+    pub outputs: Vec<Ex>,
+    /// True if the statements stand for units of the ALU that have no operator: predicates, extremes, queues or enumerations.
+    pub has_special_units: bool,
 }
 
 /// The continuation after the application of a table.

@@ -74,6 +74,8 @@ pub(super) struct State {
     pub counters: HashMap<usize, Ex>,
     /// Variables that tell whether the program set a selector of the deparser, by its header and field.
     pub selections: HashMap<(String, String), Ex>,
+    /// True if the register action being lowered uses a unit that has no operator.
+    pub has_special_units: bool,
 }
 
 /// Storage of one gress.

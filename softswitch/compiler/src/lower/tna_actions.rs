@@ -11,7 +11,8 @@ use super::tna_registers::Cell;
 use super::value::Val;
 use super::{Lower, Place, fold};
 use crate::ast::{BinOp, Block, DeclKind, Expr, NodeId, Param, StmtKind};
-use crate::ir::{Arg, Ex, Object, ObjectArg, ObjectKind, Scalar, St, StKind};
+use crate::ir::{Arg, Ex, Object, ObjectArg, ObjectKind, RegisterAction, Scalar, St, StKind};
+use crate::types::Type;
 
 /// The abstract method of an action, with the environment of its instance.
 pub(super) struct Apply<'a> {
@@ -68,9 +69,33 @@ impl<'a> Lower<'a> {
         let arrays = self.ir.objects[register].cells.clone();
         let cell = Cell { arrays, index };
         let results = self.access(register, |s| s.run_action(call.object, &apply, Some(&cell)));
+        self.tofino.has_special_units |= apply.outputs.iter().any(|p| self.is_enum(p.ty.id));
+        self.note_register_action(call.object, &results);
         // The index precedes the other results.
         self.assign_results(call, &results, usize::from(!is_direct));
         results.into_iter().next().unwrap_or(nothing)
+    }
+
+    /// Notes which action the access just lowered executes.
+    pub(super) fn note_register_action(&mut self, object: usize, results: &[Val]) {
+        let has_special_units = std::mem::take(&mut self.tofino.has_special_units);
+        let outputs = results.iter().flat_map(|v| self.leaves(v)).collect();
+        if let Some(StKind::Access { action, .. }) = self.out.last_mut().map(|s| &mut s.kind) {
+            *action = Some(RegisterAction {
+                object,
+                outputs,
+                has_special_units,
+            });
+        }
+    }
+
+    /// Returns true for an enumeration whose values the compiler chooses.
+    fn is_enum(&self, ty: NodeId) -> bool {
+        let Type::Named(id, _) = self.type_of(ty) else {
+            return false;
+        };
+        let decl = self.t.defs.get_decl(id);
+        matches!(decl.map(|d| &d.kind), Some(DeclKind::Enum { .. }))
     }
 
     /// Assigns all results but the first, which is that of the call, to the arguments from `first` on.
@@ -199,6 +224,7 @@ impl<'a> Lower<'a> {
 
     /// Returns the number with one bit set, whose position consists of the conditions, the first in the lowest bit.
     fn predicate(&mut self, call: &Call<'a, '_>) -> Val {
+        self.tofino.has_special_units = true;
         let ty = self.type_of(call.e.id);
         let scalar = self.scalar_of(&ty).unwrap_or(Scalar::Bit(32));
         if call.args.is_empty() {

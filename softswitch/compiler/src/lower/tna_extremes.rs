@@ -17,6 +17,7 @@ impl<'a> Lower<'a> {
             "max16" => (16, BinOp::Gt),
             _ => return None,
         };
+        self.tofino.has_special_units = true;
         if let Some(postmod) = call.argument("postmod") {
             self.diags.unsupported_hint(
                 postmod.span,

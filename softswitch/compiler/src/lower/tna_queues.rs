@@ -72,6 +72,8 @@ impl<'a> Lower<'a> {
         let results = self.access(register, |s| {
             s.run_in_order((call.object, register), order, bodies, &positions)
         });
+        self.tofino.has_special_units = true;
+        self.note_register_action(call.object, &results);
         self.assign_results(call, &results, 0);
         Some(results.into_iter().next().unwrap_or(nothing))
     }

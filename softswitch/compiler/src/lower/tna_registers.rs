@@ -116,7 +116,11 @@ impl<'a> Lower<'a> {
         if self.ir.objects[register].kind == ObjectKind::RegisterParam {
             self.out.extend(body);
         } else {
-            self.emit(StKind::Access { register, body });
+            self.emit(StKind::Access {
+                register,
+                action: None,
+                body,
+            });
         }
         result.expect("f was called")
     }

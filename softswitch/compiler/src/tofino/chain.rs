@@ -113,7 +113,7 @@ impl Schedule<'_, '_> {
             }
             StKind::Apply { table, then } => self.table(*table, then, context, st.span),
             StKind::Labelled(_, inner) => self.block(inner, context),
-            StKind::Access { register, body } => {
+            StKind::Access { register, body, .. } => {
                 self.register(*register, body, context, st.span);
             }
             StKind::Assign(to, from) => self.assign(to, from, context, st.span),
