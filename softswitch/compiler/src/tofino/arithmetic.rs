@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic: an ALU works on one container of up to 32 bits, and shifts by constants only. The ALUs of
-//! registers have rules of their own, which are not checked here.
+//! registers have rules of their own: see [`super::stateful`].
 
 use crate::ast::BinOp;
 use crate::diag::{Diagnostics, Span};

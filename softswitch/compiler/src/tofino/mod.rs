@@ -8,6 +8,7 @@ mod access;
 mod arithmetic;
 mod chain;
 mod fields;
+mod stateful;
 
 use crate::diag::{Diagnostics, SourceMap};
 use crate::ir::{Lowered, St, StKind};
@@ -20,6 +21,7 @@ pub fn finish(program: &mut Lowered, diags: &Diagnostics, sources: &SourceMap) -
     }
     access::check(program, diags, sources);
     arithmetic::check(program, diags);
+    stateful::check(program, diags);
     let report = report(program, sources);
     let blocks = program.pipelines.iter_mut().map(|block| &mut block.body);
     let actions = program.actions.iter_mut().map(|action| &mut action.body);
