@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the ALUs of registers have on each chip.
+//! Units and widths of the registers' ALUs on each chip.
 
 use crate::ir::Architecture;
 

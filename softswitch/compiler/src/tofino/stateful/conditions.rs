@@ -4,7 +4,6 @@
 use super::Fault;
 use super::chip::Chip;
 use super::operands::{Kind, Operands, is_zero};
-use super::trace::Trace;
 use super::when::When;
 use crate::ast::{BinOp, UnOp};
 use crate::diag::Span;
@@ -76,12 +75,12 @@ impl Problem {
 }
 
 /// Reports comparisons that no unit has, and more comparisons than there are units.
-pub(super) fn check(action: &str, trace: &Trace, chip: &Chip) -> Vec<Fault> {
+pub(super) fn check(action: &str, comparisons: &Comparisons, chip: &Chip) -> Vec<Fault> {
     let Comparisons {
         known,
         spans,
         faults,
-    } = &trace.comparisons;
+    } = comparisons;
     let faults = faults.iter().map(|(span, problem)| {
         let (message, hint) = problem.message();
         Fault {
@@ -103,25 +102,23 @@ pub(super) fn check(action: &str, trace: &Trace, chip: &Chip) -> Vec<Fault> {
     faults.chain(excess).collect()
 }
 
-impl Trace {
+impl Comparisons {
     /// Returns the terms of all comparisons.
     pub fn compared(&self) -> impl Iterator<Item = &Ex> {
-        let terms = self.comparisons.known.iter().flat_map(|c| &c.terms);
+        let terms = self.known.iter().flat_map(|c| &c.terms);
         terms.map(|(term, _)| term)
     }
 
     /// Returns the number of different comparisons.
-    pub fn comparison_count(&self) -> usize {
-        self.comparisons.known.len()
+    pub fn count(&self) -> usize {
+        self.known.len()
     }
 
     /// Returns the place of the first comparison.
-    pub fn first_comparison(&self) -> Option<Span> {
-        self.comparisons.spans.first().copied()
+    pub fn first(&self) -> Option<Span> {
+        self.spans.first().copied()
     }
-}
 
-impl Comparisons {
     /// Adds the comparisons of a condition; `None` if the rules cannot follow it.
     pub fn condition(&mut self, operands: &Operands, e: &Ex, span: Span) -> Option<When> {
         match e {

@@ -36,7 +36,7 @@ struct Run<'p> {
     span: Span,
     /// Name in the program, without those of the blocks around.
     name: &'p str,
-    /// What the action computes; `None` if the rules cannot follow it.
+    /// The computations of the action; `None` if the rules cannot follow it.
     trace: Option<Trace>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn check(program: &Lowered, diags: &Diagnostics) {
         let mut faults = registers::check(program, register, &runs, &chip);
         for run in &runs {
             if let Some(trace) = &run.trace {
-                faults.extend(conditions::check(run.name, trace, &chip));
+                faults.extend(conditions::check(run.name, &trace.comparisons, &chip));
                 faults.extend(values::check(run.name, trace, &chip));
                 faults.extend(outputs::check(run.name, trace, &chip));
             }

@@ -149,7 +149,7 @@ fn uncopied(
 
 /// Reports two outputs that return constants under different conditions: conditions have one way out.
 fn conditions(action: &str, trace: &Trace, chip: &Chip) -> Option<Fault> {
-    if trace.comparison_count() > chip.comparisons {
+    if trace.comparisons.count() > chip.comparisons {
         return None;
     }
     let mut first: Option<When> = None;

@@ -76,6 +76,7 @@ fn packets(program: &Lowered, register: usize, runs: &[Run]) -> Option<Fault> {
     for run in runs {
         let Some(trace) = &run.trace else { continue };
         let read = trace
+            .comparisons
             .compared()
             .chain(trace.assignments.iter().map(|a| &a.value));
         read.for_each(|e| trace.operands.packets(e, &mut known));

@@ -11,7 +11,7 @@ use crate::ast::UnOp;
 use crate::diag::Span;
 use crate::ir::{Arg, Ex, Object, RegisterAction, Scalar, St, StKind};
 
-/// What a register action computes. The values of variables replace them.
+/// The computations of a register action. The values of variables replace them.
 pub(super) struct Trace {
     pub operands: Operands,
     /// Number of the action's outputs.
@@ -185,7 +185,7 @@ impl Tracer<'_> {
         Some(())
     }
 
-    /// Returns the values of variables after a branch. What it did to words and outputs is not known.
+    /// Returns the values of variables after a branch, but not those of words and outputs.
     fn merge(
         &self,
         cond: &Ex,

@@ -164,7 +164,8 @@ fn bits(trace: &Trace) -> Option<Fault> {
         }
     });
     let span = trace
-        .first_comparison()
+        .comparisons
+        .first()
         .or(computed.map(|assignment| assignment.span))?;
     Some(Fault {
         span,
@@ -180,7 +181,7 @@ fn repeated(action: &str, trace: &Trace, target: Target) -> Option<Fault> {
     for assignment in trace.assignments.iter().filter(|a| a.target == target) {
         let when = assignment.when;
         if !assignment.reads_target {
-            // What another assignment replaces in any case is never computed.
+            // No unit computes a value that another assignment replaces in any case.
             earlier.retain(|(before, span)| *span == assignment.span || !when.covers(*before));
         }
         let overlaps = |before: When| before == when || [before, when].contains(&When::ALWAYS);
