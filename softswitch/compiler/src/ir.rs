@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use num_bigint::BigInt;
 
-use crate::ast::{Decl, NodeId};
+use crate::ast::{Decl, DeclKind, ExprKind, NodeId};
 use crate::diag::Span;
 use crate::types::Type;
 
@@ -518,6 +518,24 @@ pub struct Parser {
     /// The target's name for it.
     pub name: String,
     pub start_state: usize,
+}
+
+impl Lowered<'_> {
+    /// Returns the name of the pipe of a program for Tofino, which precedes the names of its tables: the argument of
+    /// `Switch(pipe) main`. With several pipelines, the names in P4Info contain it.
+    pub fn pipe(&self) -> Option<String> {
+        let main = self.package.filter(|_| self.architecture.is_tofino())?;
+        if !self.pipes.is_empty() {
+            return None;
+        }
+        let DeclKind::Instance { args, .. } = &main.kind else {
+            return None;
+        };
+        match &args.first()?.expr.kind {
+            ExprKind::Name { name, .. } => Some(name.to_string()),
+            _ => Some("pipe".to_owned()),
+        }
+    }
 }
 
 /// A pipeline or a deparser of the package.

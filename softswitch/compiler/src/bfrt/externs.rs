@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::json::{bytes, choice, field, single, table, uint};
 use super::{Schema, arrays, ids};
-use crate::ast::{DeclKind, ExprKind};
-use crate::ir::{Lowered, Object, ObjectArg, ObjectKind, Scalar};
+use crate::ir::{Object, ObjectArg, ObjectKind, Scalar};
 
 /// Returns the number of cells of an array.
 fn size(object: &Object) -> u64 {
@@ -95,11 +94,12 @@ impl Schema<'_> {
         }
     }
 
-    /// Appends the instances of TNA's externs. Their ids count from 1.
+    /// Appends the instances of TNA's externs.
     pub fn externs(&self, tables: &mut Vec<Value>) {
         let objects = self.ir.objects.iter().filter(|o| !o.name.is_empty());
-        for (object, number) in objects.zip(1..) {
+        for object in objects {
             let name = &object.name;
+            let number = self.number(name);
             let array = |id, kind| table(name, id, kind, size(object), vec![]);
             let t = match object.kind {
                 ObjectKind::Lpf => {
@@ -123,27 +123,15 @@ impl Schema<'_> {
                     let mut of = scalar_type(&cell.ty);
                     of["default_value"] = cell.initial.to_i64().into();
                     t["data"] = json!([single(field(1, "value", of), true)]);
+                    if let Some(ObjectArg::Object(register)) = object.args.first() {
+                        let register = self.number(&self.ir.objects[*register].name);
+                        t["depends_on"] = json!([self.ids.register(register)]);
+                    }
                     t
                 }
                 _ => continue,
             };
             tables.push(t);
         }
-    }
-}
-
-/// Returns the name of the pipe of a program for TNA, which precedes the names of its tables: the argument of
-/// `Switch(pipe) main`. With several pipelines, the names in P4Info contain it.
-pub fn pipe(ir: &Lowered) -> Option<String> {
-    let main = ir.package.filter(|_| ir.architecture.is_tofino())?;
-    if !ir.pipes.is_empty() {
-        return None;
-    }
-    let DeclKind::Instance { args, .. } = &main.kind else {
-        return None;
-    };
-    match &args.first()?.expr.kind {
-        ExprKind::Name { name, .. } => Some(name.to_string()),
-        _ => Some("pipe".to_owned()),
     }
 }

@@ -60,7 +60,7 @@ impl Schema<'_> {
     pub fn hashes(&self, tables: &mut Vec<Value>) {
         let objects = self.ir.objects.iter().enumerate();
         let named = objects.filter(|(_, object)| !object.name.is_empty());
-        for ((index, object), number) in named.zip(1..) {
+        for (index, object) in named {
             if object.kind != ObjectKind::Hash {
                 continue;
             }
@@ -72,6 +72,7 @@ impl Schema<'_> {
             let (Some(call), None) = (calls.next(), calls.next()) else {
                 continue;
             };
+            let number = self.number(&object.name);
             tables.extend(self.hash_tables(&object.name, number, call));
         }
     }

@@ -44,9 +44,9 @@ pub const ADT_OFFSET: u64 = 65566;
 /// First of the parameters of a low-pass filter.
 pub const LPF_SPEC: u64 = 65567;
 /// Port of port metadata.
-pub const PORT_METADATA_PORT: u64 = 65574;
+pub const PORT_METADATA_PORT: u64 = 65575;
 /// Port metadata without fields.
-pub const PORT_METADATA_DEFAULT: u64 = 65575;
+pub const PORT_METADATA_DEFAULT: u64 = 65576;
 /// First of the parameters of a random early detection.
 pub const WRED_SPEC: u64 = 65571;
 /// First of the parameters of a hash's algorithm.

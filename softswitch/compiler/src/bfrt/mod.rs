@@ -17,7 +17,7 @@ mod types;
 use serde_json::{Value, json};
 
 use crate::ir::Lowered;
-use crate::p4info::Format;
+use crate::p4info::{Format, jenkins_one_at_a_time};
 use ids::Ids;
 use json::{id, list, text};
 use types::Types;
@@ -36,15 +36,27 @@ pub fn emit(p4info: &str, ir: &Lowered) -> Value {
     schema.hashes(&mut tables);
     schema.port_metadata(&mut tables);
     let mut digests = schema.learn_filters();
-    if let Some(pipe) = externs::pipe(ir) {
+    if let Some(pipe) = ir.pipe() {
         for object in tables.iter_mut().chain(&mut digests) {
             object["name"] = format!("{pipe}.{}", text(&object["name"])).into();
         }
+    }
+    if ir.architecture.is_tofino() {
+        tables.iter_mut().for_each(without_annotations);
     }
     for object in tables.iter_mut().chain(&mut digests) {
         shorten(object, &ir.pipes);
     }
     json!({"schema_version": VERSION, "tables": tables, "learn_filters": digests})
+}
+
+/// Removes the annotations of meters and registers, as Tofino's compiler does.
+fn without_annotations(table: &mut Value) {
+    if let Value::Object(members) = table
+        && matches!(text(&members["table_type"]), "Meter" | "Register")
+    {
+        members.remove("annotations");
+    }
 }
 
 /// Removes the names of pipelines from the names of an object's actions and fields, which only names of tables contain.
@@ -95,6 +107,13 @@ impl<'a> Schema<'a> {
     /// Returns the object of a list with an id.
     fn object(&self, kind: &str, wanted: u64) -> Option<&'a Value> {
         list(&self.info[kind]).find(|object| id(object) == wanted)
+    }
+
+    /// Returns the part of an id that depends on the name, for objects that P4Info does not have.
+    fn number(&self, name: &str) -> u64 {
+        let pipe = self.ir.pipe().map(|pipe| format!("{pipe}."));
+        let name = format!("{}{name}", pipe.unwrap_or_default());
+        u64::from(jenkins_one_at_a_time(name.as_bytes()) & 0x00ff_ffff)
     }
 
     /// Returns the digests.

@@ -17,12 +17,12 @@ const PORT_BITS: u64 = 9;
 impl Schema<'_> {
     /// Appends the tables of port metadata.
     pub fn port_metadata(&self, tables: &mut Vec<Value>) {
-        for (metadata, number) in self.ir.port_metadata.iter().zip(1..) {
+        for metadata in &self.ir.port_metadata {
             let name = match metadata.parser.as_str() {
                 "" => "$PORT_METADATA".to_owned(),
                 parser => format!("{parser}.$PORT_METADATA"),
             };
-            let id = self.ids.port_metadata(number);
+            let id = self.ids.port_metadata(self.number(&name));
             let mut t = table(&name, id, "PortMetadata", PORTS, vec![]);
             let port = format!("{}.ingress_port", metadata.intrinsic);
             let (id, of) = (ids::PORT_METADATA_PORT, bytes(PORT_BITS));

@@ -18,6 +18,9 @@ fn selector_name(profile: &str) -> String {
     format!("{profile}_sel")
 }
 
+/// The position of a group without one.
+const NO_OFFSET: u64 = 0xdead_beef;
+
 impl Schema<'_> {
     /// Appends the action profiles and selectors that tables use.
     pub fn profiles(&self, tables: &mut Vec<Value>) {
@@ -32,7 +35,7 @@ impl Schema<'_> {
             let listed = text(&preamble["name"]);
             let separate = self.separate_profile(listed);
             let name = separate.unwrap_or(listed);
-            let profile_id = self.ids.profile(id(profile));
+            let profile_id = self.profile_id(profile);
             let size = number(&profile["size"]);
             let mut t = table(name, profile_id, "Action", size, annotations(preamble));
             t["key"] = member_key();
@@ -59,6 +62,14 @@ impl Schema<'_> {
 }
 
 impl Schema<'_> {
+    /// Returns the id of an action profile. Those of selectors with a separate profile are not in P4Info.
+    pub fn profile_id(&self, profile: &Value) -> u64 {
+        match self.separate_profile(text(&profile["preamble"]["name"])) {
+            Some(name) => self.ids.profile(self.number(name)),
+            None => self.ids.profile(id(profile)),
+        }
+    }
+
     fn selector_object(&self, name: &str) -> Option<&Object<'_>> {
         let mut objects = self.ir.objects.iter();
         objects.find(|o| o.name == name && o.kind == ObjectKind::ActionSelector)
@@ -110,7 +121,7 @@ fn selector(name: &str, (id, profile): (u64, u64), (groups, group_size): (u64, u
         uint("bool"),
     );
     let size = uint_or("uint32", group_size);
-    let offset = uint_or("uint32", 0);
+    let offset = uint_or("uint32", NO_OFFSET);
     t["data"] = json!([
         single(repeated(members), false),
         single(repeated(status), false),

@@ -90,18 +90,22 @@ impl Schema<'_> {
         tables.map(|t| self.match_table(t)).collect()
     }
 
-    /// Returns the type of a table, and the id of the table that it refers to.
-    fn kind(&self, t: &Value) -> (&'static str, Option<u64>) {
+    /// Returns the type of a table, and the ids of the tables that it refers to.
+    fn kind(&self, t: &Value) -> (&'static str, Vec<u64>) {
         let implementation = number(&t["implementationId"]);
         match self.object("actionProfiles", implementation) {
-            None => ("MatchAction_Direct", None),
-            Some(profile) if profile["withSelector"] == true => (
-                "MatchAction_Indirect_Selector",
-                Some(self.ids.selector(implementation)),
-            ),
+            None => ("MatchAction_Direct", vec![]),
+            Some(profile) if profile["withSelector"] == true => {
+                let mut depends_on = vec![self.ids.selector(implementation)];
+                // If tables share a selector, the first one refers to the profile.
+                if list(&profile["tableIds"]).next().map(number) == Some(id(t)) {
+                    depends_on.push(self.profile_id(profile));
+                }
+                ("MatchAction_Indirect_Selector", depends_on)
+            }
             Some(_) => (
                 "MatchAction_Indirect",
-                Some(self.ids.profile(implementation)),
+                vec![self.ids.profile(implementation)],
             ),
         }
     }
@@ -112,7 +116,7 @@ impl Schema<'_> {
         let name = text(&preamble["name"]);
         let size = number(&t["size"]);
         let mut out = table(name, id(t), kind, size, annotations(preamble));
-        out["depends_on"] = depends_on.into_iter().collect();
+        out["depends_on"] = depends_on.into();
         out["has_const_default_action"] = (number(&t["constDefaultActionId"]) != 0).into();
         let mut keys: Vec<_> = list(&t["matchFields"]).map(key_field).collect();
         let by_priority = ["Ternary", "Range", "Optional"];

@@ -7,6 +7,7 @@ use crate::ir::{DefaultEntry, Ex, Key, St, StKind, Table, TableAction, Then};
 
 /// Entries of a table that does not say how many it needs.
 const DEFAULT_SIZE: u64 = 1024;
+const DEFAULT_SIZE_TOFINO: u64 = 512;
 
 impl<'a> Lower<'a> {
     /// Emits the application of the table that `callee` (`table.apply`) names.
@@ -99,7 +100,10 @@ impl<'a> Lower<'a> {
             default: None,
             entries: Vec::new(),
             const_entries: t.entries.as_ref().is_some_and(|e| e.is_const),
-            size: DEFAULT_SIZE,
+            size: match self.ir.architecture.is_tofino() {
+                true => DEFAULT_SIZE_TOFINO,
+                false => DEFAULT_SIZE,
+            },
             support_timeout: false,
             implementation: None,
             selector_inputs: Vec::new(),

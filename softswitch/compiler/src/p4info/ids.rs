@@ -3,7 +3,7 @@
 //!
 //! An id contains the object's type in the first byte and a hash of its name (Jenkins one-at-a-time) in
 //! the other three. After a collision the next number is used, with names in alphabetical order. So the ids
-//! equal p4c's.
+//! equal p4c's. In programs for Tofino, the hash of all objects but actions includes the name of the pipe.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -44,6 +44,8 @@ impl Kind {
 
 #[derive(Default)]
 pub struct Symbols {
+    /// Precedes the names of objects other than actions in the hash.
+    prefix: String,
     /// 0: not yet assigned.
     ids: BTreeMap<(Kind, String), u32>,
     assigned: HashSet<u32>,
@@ -53,6 +55,14 @@ pub struct Symbols {
 }
 
 impl Symbols {
+    /// The symbols of a program, or of one for Tofino whose pipe has this name.
+    pub fn of(pipe: Option<&str>) -> Self {
+        Self {
+            prefix: pipe.map(|name| format!("{name}.")).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
     /// Registers an object; `Err` if the program's id is already in use.
     pub fn add(&mut self, kind: Kind, name: &str, id: Option<(u32, Span)>) -> Result<(), Span> {
         let key = (kind, name.to_string());
@@ -87,7 +97,12 @@ impl Symbols {
             if *id != 0 {
                 continue;
             }
-            let mut hash = jenkins_one_at_a_time(name.as_bytes());
+            let prefix = if *kind == Kind::Action {
+                ""
+            } else {
+                &self.prefix
+            };
+            let mut hash = jenkins_one_at_a_time(format!("{prefix}{name}").as_bytes());
             loop {
                 let candidate = kind.prefix() << 24 | hash & 0x00ff_ffff;
                 if self.assigned.insert(candidate) {
@@ -122,7 +137,8 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(name.match_indices('.').map(|(i, _)| &name[i + 1..]))
 }
 
-fn jenkins_one_at_a_time(key: &[u8]) -> u32 {
+/// Returns the hash of a name that ids contain.
+pub fn jenkins_one_at_a_time(key: &[u8]) -> u32 {
     let mut hash = 0u32;
     for b in key {
         hash = hash.wrapping_add(u32::from(*b));
@@ -146,6 +162,21 @@ mod tests {
         s.assign();
         assert_eq!(s.id(Kind::Action, "NoAction"), 21257015);
         assert_eq!(s.id(Kind::Table, "ingress.mac_da"), 43424410);
+    }
+
+    #[test]
+    fn ids_in_a_pipe_equal_those_of_the_open_compiler_for_tofino() {
+        let mut s = Symbols::of(Some("pipe"));
+        let _ = s.add(Kind::Action, "SwitchIngress.hit", None);
+        let _ = s.add(Kind::Table, "SwitchIngress.forward", None);
+        let _ = s.add(Kind::Counter, "SwitchIngress.indirect_counter", None);
+        s.assign();
+        assert_eq!(s.id(Kind::Action, "SwitchIngress.hit"), 32848556);
+        assert_eq!(s.id(Kind::Table, "SwitchIngress.forward"), 37882547);
+        assert_eq!(
+            s.id(Kind::Counter, "SwitchIngress.indirect_counter"),
+            302996598
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::ir::{Lowered, ObjectKind, Table};
 use crate::types::{Type, Typed};
 
 pub use format::Format;
+pub use ids::jenkins_one_at_a_time;
 use ids::{Kind, Symbols};
 use text::Message;
 
@@ -35,7 +36,7 @@ pub fn emit<'a>(
         t: typed,
         ir,
         diags,
-        symbols: Symbols::default(),
+        symbols: Symbols::of(ir.pipe().as_deref()),
         types: TypeInfo::default(),
     };
     let info = e.program();
