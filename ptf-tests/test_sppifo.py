@@ -31,7 +31,11 @@ class BoundsAgreeWithThePaper(SchedulerTest):
         self.assertGreater(pushed_down, 20)
 
     def bounds(self, port: int) -> list[int]:
-        return [self.register(f"{SCHEDULER}sp_pifo.bound{i}.bounds", port) for i in range(8)]
+        registers = f"{SCHEDULER}sp_pifo.bounds."
+        if self.target == "tna":
+            pairs = (self.register(f"{registers}pair{i}.bounds", port) for i in range(4))
+            return [bound for pair in pairs for bound in (pair >> 16, pair & 0xFFFF)]
+        return [self.register(f"{registers}bound{i}.bounds", port) for i in range(8)]
 
 
 class PacketsWithoutACookieHaveThePortsRank(SchedulerTest):

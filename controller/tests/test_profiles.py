@@ -47,5 +47,17 @@ async def test_features_that_the_profile_leaves_out_are_refused(tofino1_file: Pa
     text = tofino1_file.read_text()
     tofino1_file.write_text(text.replace("    name: rack\n", "    name: rack\n    scheduler: {kind: sp-pifo}\n", 1))
     async with asyncio.timeout(LIMIT), running(load(tofino1_file)) as controller:
-        with pytest.raises(ReconcileError, match=r"scheduler\.port, a table that the P4 program does not have: remove the feature"):
+        with pytest.raises(
+            ReconcileError, match=r"scheduler\.port, a table that the P4 program does not have: remove the feature or setting"
+        ):
+            await controller.installed()
+
+
+async def test_timeouts_of_the_profile_are_constants(tofino1_file: Path) -> None:
+    text = tofino1_file.read_text()
+    tofino1_file.write_text(text.replace("idle_timeout: 120", "idle_timeout: 60"))
+    async with asyncio.timeout(LIMIT), running(load(tofino1_file)) as controller:
+        with pytest.raises(
+            ReconcileError, match=r"fallback\.timeout, a table that the P4 program does not have: remove the feature or"
+        ):
             await controller.installed()

@@ -32,10 +32,10 @@ control Assign(inout metadata_t meta) {
             if (!pool.apply().hit) {
                 meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
             }
-        } else if (meta.tree.best == 0) {
+        } else if (meta.tree.best[31:16] == 0) {
             meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
         } else {
-            meta.candidate_sid = meta.tree.best[15:0];
+            meta.candidate_sid = 4w0 ++ meta.tree.best[11:0];
             meta.candidate_found = 1;
             meta.outcome = OUTCOME_ASSIGNED_CCLB4;
             if (meta.policy == POLICY_CHEETAH_LL) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CCLB4, the stateless load-aware layer-4 load balancer (CloudCookie, section IV.B), in its four phases. Retrieving
-// and insighting read the packet, assigning chooses a server, and reacting rewrites the packet: here towards the
-// server, in masking.p4 towards the client.
+// and insighting read the packet (reading.p4), assigning chooses a server, and reacting rewrites the packet: here
+// towards the server, in masking.p4 towards the client.
 //
 // A packet passes ingress twice if the server has to be chosen before state is written, because each register is
 // accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. These
@@ -11,10 +11,7 @@
 //     a first Initial                              the second pass also claims an entry of the handshake table
 //     a FIN or RST under cheetah-ll                the second pass subtracts the connection from the server's leaf
 control Cclb4(inout headers_t hdr, inout metadata_t meta) {
-    Retrieve() retrieve;
-    Insight() insight;
     Handshake() handshake;
-    Maglev() maglev;
     Fallback() fallback;
     Tree() tree;
     Assign() assign;
@@ -32,6 +29,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action read_root() {
+        meta.reads_root = 1;
         meta.tree.op = TREE_READ;
         meta.tree.slot = meta.tree_base;
     }
@@ -44,30 +42,13 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
-            meta.is_new_connection = 1;
-        }
-        if (hdr.tcp_timestamp.isValid() || hdr.udp.isValid()) {
-            meta.can_carry_cookie = 1;
-        }
         meta.tree.depth = meta.tree_depth;
-        meta.tree.tie_break = meta.connection_hash[31:16];
-
-        // Read the packet: the server that a client's packet names, or the loads that a server reports.
+        meta.tree.tie_break = meta.connection_hash[19:16];
         if (meta.direction == Direction.CONTROLLER) {
             read_packet_out();
-        } else if (meta.second_pass == 0 && meta.direction != Direction.WORKER) {
-            if (meta.direction == Direction.DOWN) {
-                insight.apply(hdr, meta);
-            } else if (meta.is_new_connection == 0) {
-                retrieve.apply(hdr, meta);
-            }
         }
 
-        // Look up the server of the hash, and the connection.
-        if (meta.direction == Direction.UP && (hdr.tcp.isValid() || hdr.quic_long.isValid() || meta.second_pass == 1)) {
-            maglev.apply(meta);
-        }
+        // Look up the connection.
         if (hdr.tcp.isValid()) {
             if (meta.second_pass == 0) {
                 fallback.apply(hdr, meta);
@@ -83,7 +64,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
                 if (hdr.tcp.isValid() || meta.connection.is_new_entry == 1) {
                     update_tree();
                 }
-            } else if (meta.is_new_connection == 1 && meta.can_carry_cookie == 1
+            } else if ((meta.is_new_connection == 1 || hdr.quic_long.isValid()) && meta.can_carry_cookie == 1
                 && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
                 read_root();
             }

@@ -26,7 +26,9 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         tree_op = TREE_NONE;
         connection_op = CONNECTION_NONE;
         if (meta.candidate_found == 1) {
-            if (!member.apply().hit || (meta.is_new_connection == 1 && meta.active == 0)) {
+            if (member.apply().miss) {
+                meta.candidate_found = 0;
+            } else if (meta.is_new_connection == 1 && meta.active == 0) {
                 meta.candidate_found = 0;
             }
         }
@@ -36,7 +38,7 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             meta.sid = meta.connection.sid;
             meta.outcome = OUTCOME_RETRIEVED_TABLE;
         } else if (meta.candidate_found == 1) {
-            if (meta.is_new_connection == 1 && meta.tree.best != 0) {
+            if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
                 tree_op = TREE_ADD;
             } else if (meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
                 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {

@@ -46,7 +46,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
             kind: exact @name("kind");
             number: exact @name("id");
         }
-        actions = { set_tunnel4; set_tunnel6; no_tunnel; }
+        actions = { set_tunnel4; set_tunnel6; @defaultonly no_tunnel; }
         const default_action = no_tunnel();
         counters = sent;
         size = TUNNEL_ENDPOINTS;

@@ -6,14 +6,16 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
     ConnectionTable(FALLBACK_CONNECTIONS) connections;
     ClaimCounter() claims;
 
+#ifdef CONFIGURABLE_TIMEOUTS
     action set_timeout(bit<16> ticks) {
         meta.connection.timeout = ticks;
     }
 
     table timeout {
         actions = { set_timeout; }
-        default_action = set_timeout(115); // 120 s
+        default_action = set_timeout(FALLBACK_TICKS);
     }
+#endif
 
     apply {
         if (meta.direction == Direction.UP) {
@@ -33,7 +35,9 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             meta.connection.op = CONNECTION_CLAIM; // the connection will carry no cookie
         }
         if (meta.connection.op != CONNECTION_NONE) {
+#ifdef CONFIGURABLE_TIMEOUTS
             timeout.apply();
+#endif
             meta.connection.now = meta.now;
             meta.connection.fingerprint = meta.connection_hash;
             connections.apply(meta.connection);

@@ -11,17 +11,19 @@
 //
 // Unsealed connection ids come last because a client's own id may look like one.
 control Handshake(in headers_t hdr, inout metadata_t meta) {
-    ConnectionTable(HANDSHAKES) handshakes;
+    HandshakeTable(HANDSHAKES) handshakes;
     ClaimCounter() claims;
 
+#ifdef CONFIGURABLE_TIMEOUTS
     action set_timeout(bit<16> ticks) {
         meta.connection.timeout = ticks;
     }
 
     table timeout {
         actions = { set_timeout; }
-        default_action = set_timeout(10); // 10.5 s
+        default_action = set_timeout(HANDSHAKE_TICKS);
     }
+#endif
 
     apply {
         meta.connection.op = CONNECTION_LOOKUP;
@@ -32,7 +34,9 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
         } else if (hdr.quic_short.isValid() && meta.quic_cookie.kind != QuicCookie.NONE) {
             meta.connection.refresh = 0; // the handshake is over
         }
+#ifdef CONFIGURABLE_TIMEOUTS
         timeout.apply();
+#endif
         meta.connection.now = meta.now;
         meta.connection.fingerprint = meta.connection_hash;
         handshakes.apply(meta.connection);

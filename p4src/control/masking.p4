@@ -5,7 +5,7 @@
 // Ingress rewrites the source of a QUIC server's packet to the VIP. For a client that migrated to the server's cookie
 // address, this control rewrites it to that address, because clients drop packets from an address that they did not
 // choose (RFC 9000, 9).
-control Masking(inout headers_t hdr, in metadata_t meta) {
+control Masking(inout headers_t hdr, in metadata_t meta, in sid_t sid) {
     CookieCipher() seal;
     bit<1> sealing_epoch;
     bit<16> sealing_clock_offset;
@@ -34,7 +34,7 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
     table static_cookie {
         key = {
             meta.quic_cookie.epoch: exact @name("epoch");
-            meta.sid: exact @name("sid");
+            sid: exact @name("sid");
         }
         actions = { rewrite_source; NoAction; }
         const default_action = NoAction();
@@ -42,21 +42,25 @@ control Masking(inout headers_t hdr, in metadata_t meta) {
     }
 
     apply {
-        if (meta.direction == Direction.DOWN && meta.at_cookie_address == 1) {
-            static_cookie.apply();
-        } else if (meta.direction == Direction.DOWN && hdr.tcp.isValid() && hdr.tcp.ck == 1) {
-            hdr.tcp.ck = 0;
-            if (hdr.tcp_timestamp.isValid()) {
-                active_key.apply();
-                bit<8> left = meta.sid[11:4];
-                bit<8> right = 1w0 ++ meta.sid[3:0] ++ 3w0;
-                bit<1> keyed;
-                seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
-                bit<16> code = sealing_epoch ++ left ++ right[6:0];
-                if (keyed == 0) {
-                    code = 0;
+        if (meta.direction == Direction.DOWN) {
+            if (hdr.tcp.isValid()) {
+                if (hdr.tcp.ck == 1) {
+                    hdr.tcp.ck = 0;
+                    if (hdr.tcp_timestamp.isValid()) {
+                        active_key.apply();
+                        bit<8> left = sid[11:4];
+                        bit<8> right = 1w0 ++ sid[3:0] ++ 3w0;
+                        bit<1> keyed;
+                        seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
+                        bit<16> code = sealing_epoch ++ left ++ right[6:0];
+                        if (keyed == 0) {
+                            code = 0;
+                        }
+                        hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
+                    }
                 }
-                hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
+            } else if (meta.at_cookie_address == 1) {
+                static_cookie.apply();
             }
         }
     }

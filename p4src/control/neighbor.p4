@@ -75,10 +75,8 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         size = NEIGHBORS;
     }
 
-    // Incremental update for one changed word (RFC 1624).
     action add_to_icmp_checksum(bit<16> difference) {
-        bit<17> sum = (bit<17>)hdr.icmp.checksum + (bit<17>)difference;
-        hdr.icmp.checksum = sum[15:0] + (bit<16>)sum[16:16];
+        hdr.icmp.checksum = hdr.icmp.checksum + difference;
     }
 
     apply {
@@ -112,7 +110,12 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
                     hdr.ipv4.dst = requester4;
                     hdr.ipv4.ttl = 64;
                     hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
-                    add_to_icmp_checksum(0x0800);
+                    // Incremental update for one changed word (RFC 1624), with the carry.
+                    if (hdr.icmp.checksum < 0xf800) {
+                        add_to_icmp_checksum(0x0800);
+                    } else {
+                        add_to_icmp_checksum(0x0801);
+                    }
                 }
             } else if (hdr.ipv6.isValid() && hdr.ipv6.next_header == PROTO_ICMPV6
                 && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
@@ -122,7 +125,11 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
                     hdr.ipv6.dst = requester6;
                     hdr.ipv6.hop_limit = 64;
                     hdr.icmp.icmp_type = ICMPV6_ECHO_REPLY;
-                    add_to_icmp_checksum(0xfeff); // -0x0100
+                    if (hdr.icmp.checksum < 0x0101) {
+                        add_to_icmp_checksum(0xfeff); // -0x0100
+                    } else {
+                        add_to_icmp_checksum(0xff00);
+                    }
                 }
             }
         }

@@ -27,7 +27,7 @@ control RealServers(in headers_t hdr, inout metadata_t meta) {
             meta.ingress_port: exact @name("ingress_port");
             meta.sid: exact @name("sid");
         }
-        actions = { allow_sender; foreign_source; }
+        actions = { allow_sender; @defaultonly foreign_source; }
         const default_action = foreign_source();
         counters = down;
         size = REAL_SERVER_SENDERS;

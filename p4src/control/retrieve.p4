@@ -28,7 +28,7 @@ control Retrieve(in headers_t hdr, inout metadata_t meta) {
                 meta.candidate_found = 1;
                 meta.outcome = OUTCOME_RETRIEVED_ADDRESS;
             } else {
-                meta.verdict = DROP_COOKIE_FORGED;
+                meta.COOKIE_VERDICT = DROP_COOKIE_FORGED;
             }
         }
     }

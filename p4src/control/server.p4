@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP to the DIP, or from a
-// cookie address to the same interface id in the server's /64. A packet that entered at another site goes to the
-// replica in a tunnel, unchanged, so that the response can return through that site.
+// Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP or a cookie address to
+// the DIP. A packet that entered at another site goes to the replica in a tunnel, unchanged, so that the response can
+// return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     DIRECT_COUNTER(up4)
 
@@ -25,7 +25,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 
     table server4 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server4; server_gone; }
+        actions = { to_server4; @defaultonly server_gone; }
         const default_action = server_gone();
         counters = up4;
         size = SERVERS;
@@ -33,7 +33,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 
     table server6 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server6; server_gone; }
+        actions = { to_server6; @defaultonly server_gone; }
         const default_action = server_gone();
         counters = up6;
         size = SERVERS;
@@ -47,9 +47,16 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
             server4.apply();
         } else {
             server6.apply();
-            if (meta.at_cookie_address == 1) {
-                hdr.ipv6.dst[63:0] = meta.interface_id;
-            }
+        }
+    }
+}
+
+// A client that sends to a cookie address reaches the server at the same interface id, in the server's /64. Forwarding
+// has chosen the route to the server's own address.
+control CookieAddress(inout headers_t hdr, in metadata_t meta) {
+    apply {
+        if (meta.direction == Direction.UP && meta.at_cookie_address == 1) {
+            hdr.ipv6.dst[63:0] = meta.interface_id;
         }
     }
 }

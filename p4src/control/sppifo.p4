@@ -5,23 +5,9 @@
 // ahead: all bounds decrease by the difference ("push-down"). The registers of the other priorities have been
 // accessed by then, so a worker packet lowers those.
 control SpPifo(inout metadata_t meta) {
-    PriorityBound(0) bound0;
-    PriorityBound(1) bound1;
-    PriorityBound(2) bound2;
-    PriorityBound(3) bound3;
-    PriorityBound(4) bound4;
-    PriorityBound(5) bound5;
-    PriorityBound(6) bound6;
-    PriorityBound(SP_PIFO_MOST_URGENT) bound7;
+    PriorityBounds() bounds; // scheduling.p4 of the architecture
 
     apply {
-        bound0.apply(meta);
-        bound1.apply(meta);
-        bound2.apply(meta);
-        bound3.apply(meta);
-        bound4.apply(meta);
-        bound5.apply(meta);
-        bound6.apply(meta);
-        bound7.apply(meta);
+        bounds.apply(meta);
     }
 }

@@ -2,13 +2,25 @@
 // Drops malformed TCP, UDP and QUIC packets to or from a VIP, each for a named reason. A packet to a VIP's address
 // but not to a service is already dropped, and may get a more precise reason here.
 control Transport(in headers_t hdr, inout metadata_t meta) {
+    bit<16> header_length;
+    bit<16> length;
+
+    // Some targets compute one operation per action.
+    action set_header_length() {
+        header_length = 10w0 ++ hdr.ipv4.ihl ++ 2w0;
+    }
+
+    action set_length(bit<16> total, bit<16> headers) {
+        length = total - headers;
+    }
+
     apply {
         // Length of the segment or datagram. The rest of the frame is padding.
-        bit<16> length;
         if (hdr.ipv4.isValid()) {
-            length = hdr.ipv4.total_length - ((bit<16>)hdr.ipv4.ihl << 2);
+            set_header_length();
+            set_length(hdr.ipv4.total_length, header_length);
         } else {
-            length = hdr.ipv6.payload_length - ((bit<16>)meta.extension_units << 3);
+            set_length(hdr.ipv6.payload_length, meta.extension_bytes);
         }
 
         if (meta.VIP_VERDICT != VERDICT_CONTINUE) {

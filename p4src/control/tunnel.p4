@@ -9,7 +9,7 @@ control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
         } else {
             payload = hdr.ipv6.payload_length;
         }
-        if (meta.is_fragment == 1 || meta.extension_units != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
+        if (meta.is_fragment == 1 || meta.extension_bytes != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
             meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
         } else if (hdr.udp.isValid()) {
             meta.inner_length = hdr.udp.length - 16; // after UDP and VXLAN

@@ -18,7 +18,8 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
             if (hdr.connection_id.isValid() && hdr.connection_id.length == (bit<5>)(CID_LENGTH - 1)) { // one of ours
                 if (hdr.connection_id.config == CID_PLAIN) {
                     meta.quic_cookie.kind = QuicCookie.PLAIN_CID;
-                } else if (hdr.connection_id.config == 2w0 ++ meta.cookie_word[60:60]
+                } else if (((hdr.connection_id.config == 0 && meta.cookie_word[60:60] == 0)
+                        || (hdr.connection_id.config == 1 && meta.cookie_word[60:60] == 1))
                     && meta.cookie_word[63:61] == 0b100) {
                     has_place = 1;
                 }

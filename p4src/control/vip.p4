@@ -126,7 +126,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             meta.protocol: exact @name("protocol");
             hdr.ports.src_port: exact @name("src_port");
         }
-        actions = { from_server4; NoAction; }
+        actions = { from_server4; @defaultonly NoAction; }
         const default_action = NoAction();
         counters = down4;
         size = SERVERS;
@@ -137,7 +137,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             hdr.ipv6.src: exact @name("src");
             hdr.ports.src_port: exact @name("src_port");
         }
-        actions = { from_server6; NoAction; }
+        actions = { from_server6; @defaultonly NoAction; }
         const default_action = NoAction();
         counters = down6;
         size = SERVERS;
@@ -153,7 +153,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             hdr.ipv6.src[127:64]: exact @name("prefix");
             hdr.ports.src_port: exact @name("src_port");
         }
-        actions = { from_quic_server6; from_elsewhere; }
+        actions = { from_quic_server6; @defaultonly from_elsewhere; }
         const default_action = from_elsewhere();
         counters = down_quic6;
         size = SERVERS;
@@ -169,8 +169,10 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         meta.maglev_mask = maglev_mask;
     }
 
+    bit<8> policy_verdict;
+
     action no_server() {
-        meta.VIP_VERDICT = DROP_VIP_NO_SERVER;
+        policy_verdict = DROP_VIP_NO_SERVER;
     }
 
     table policy {
@@ -209,11 +211,15 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             }
         }
 
+        policy_verdict = VERDICT_CONTINUE;
+        if (meta.direction != Direction.TRANSIT) {
+            policy.apply();
+        }
         if (meta.VIP_VERDICT != VERDICT_CONTINUE || meta.direction != Direction.TRANSIT) {
             transport.apply(hdr, meta);
         }
-        if (meta.VIP_VERDICT == VERDICT_CONTINUE && meta.direction != Direction.TRANSIT) {
-            policy.apply();
+        if (meta.VIP_VERDICT == VERDICT_CONTINUE) {
+            meta.VIP_VERDICT = policy_verdict;
         }
     }
 }

@@ -43,15 +43,20 @@ const bit<8> TREE_SEED = 4;  // activate the server: score zero, unless it has o
 const bit<8> TREE_CLEAR = 5; // deactivate the server: it gets no new connections
 const bit<8> TREE_READ = 6;  // read the best server of the VIP
 
+// A server's last report: whether it is active (1) | its headroom or one less (16). ADD, SUB and SEED make it unknown.
+const bit<32> REPORT_INACTIVE = 0;
+const bit<32> REPORT_UNKNOWN = 0x20000;
+
 // One operation on the tournament tree, and its result (control/tree.p4).
 struct tree_t {
     bit<8> op;
+    bit<1> is_report;  // SET and CLEAR by a server, without effect if they repeat its last report
     bit<8> depth;      // of this VIP's tree: it has 2^depth slots
     bit<16> slot;      // the leaf; to read the root, any leaf of the VIP
     sid_t sid;
-    bit<16> tie_break; // one bit per level: decides between equal scores
+    bit<4> tie_break;  // decides between equal scores
     bit<16> score;     // SET: the score; ADD, SUB: the difference
-    bit<32> best;      // headroom (16) | SID (16); zero: no server
+    bit<32> best;      // headroom (16) | tie (4) | SID (12); no headroom: no server
 }
 
 const bit<8> CONNECTION_NONE = 0;
@@ -66,8 +71,8 @@ struct connection_t {
     bit<16> index;
     bit<32> fingerprint;
     sid_t sid;
-    bit<16> now;         // ticks
-    bit<16> timeout;     // ticks
+    tick_t now;
+    bit<16> timeout;     // in ticks, if it is configurable
     bit<1> refresh;      // LOOKUP: restart the entry's timeout
     bit<1> has_entry;    // LOOKUP: found; CLAIM: claimed; JOIN: found or claimed
     bit<1> is_new_entry; // CLAIM, JOIN: claimed
@@ -142,7 +147,7 @@ struct metadata_t {
     @field_list(RESUBMIT_FIELDS)
     port_t ingress_port;
     @field_list(RESUBMIT_FIELDS)
-    bit<16> now;     // ticks of 2^20 us, 1.05 s
+    tick_t now;
     @field_list(WORKER_FIELDS)
     port_t egress_port;
     bit<8> role;
@@ -150,7 +155,7 @@ struct metadata_t {
 
     // parser
     bit<8> protocol;        // of layer 4
-    bit<8> extension_units; // of 8 bytes
+    bit<16> extension_bytes;
     bit<8> parse_failure;   // why the parser stopped early, as a drop reason, for stages that need the missing headers
     bit<1> is_fragment;
 
@@ -216,6 +221,7 @@ struct metadata_t {
     bit<1> hash_found;
     sid_t hash_sid;           // by Maglev
 
+    bit<1> reads_root;        // the operation on the tree is TREE_READ
     tree_t tree;
     connection_t connection;
 

@@ -8,9 +8,11 @@
 #define SERVERS 4096
 
 // The tournament tree (control/tree.p4): each VIP owns an aligned block of leaf slots, a power of two. With twice as
-// many slots as servers, 4,096 servers fit in any split over VIPs. TREE_SLOTS = 2 ^ (TREE_LEVELS + 1).
+// many slots as servers, 4,096 servers fit in any split over VIPs. A VIP has at most 2 ^ TREE_LEVELS slots.
 #define TREE_SLOTS 8192
+#ifndef TREE_LEVELS
 #define TREE_LEVELS 12
+#endif
 
 // Round robin: a server of weight w has w pool entries.
 #define POOL_ENTRIES 16384
@@ -23,6 +25,14 @@
 // Must stay 2^16: a CRC-16 indexes them.
 #define FALLBACK_CONNECTIONS 65536
 #define HANDSHAKES 65536
+// Ticks after which an idle connection or handshake expires: 120 s and 10.5 s. The controller can change them if the
+// architecture lets it; otherwise, compile with -D.
+#ifndef FALLBACK_TICKS
+#define FALLBACK_TICKS 115
+#endif
+#ifndef HANDSHAKE_TICKS
+#define HANDSHAKE_TICKS 10
+#endif
 
 // Two epochs x 256 values of a byte, for each round of the cookie's cipher.
 #define COOKIE_ROUND 512

@@ -8,6 +8,9 @@
 #define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
 #define COUNT(name) name.count();
 
+// Time in ticks of 2^30 ns, 1.07 s, plus 2^18. It begins again after 78 hours, as the timestamps do.
+typedef bit<32> tick_t;
+
 // The ingress port of packets from the controller. No chip has this port, but softswitch does; for a board, compile with
 // the number of its CPU port.
 #ifndef CPU_PORT
@@ -34,21 +37,17 @@ const bit<8> INTERNAL_COPY = 4;
 // From ingress to egress, in front of a packet that leaves.
 header bridge_t {
     bit<8> kind;
-    bit<8> direction;
     bit<8> discipline;
-    bit<1> has_outer;         // the outer headers of a tunnel are in front of the packet
-    bit<1> at_cookie_address;
-    bit<1> epoch;             // of the QUIC cookie
-    bit<5> reserved;
-    bit<16> sid;
-    bit<32> connection_hash;
-    bit<64> cookie_prefix;
-    bit<5> reserved2;
+    bit<8> length_reason;  // why the packet is dropped if it is shorter than `length`
+    bit<16> length;        // from the IP header
+    bit<1> has_outer;      // the outer headers of a tunnel are in front of the packet
+    bit<4> reserved;
     bit<19> ecn_threshold;
     bit<16> report_mask;
 }
 
-const bit<32> FRAME_CHECK_BYTES = 4;
+const bit<16> BRIDGE_BYTES = 10;
+const bit<16> FRAME_CHECK_BYTES = 4;
 
 // Through the recirculation port, in front of a packet that passes ingress a second time (control/choice.p4).
 header second_pass_t {
@@ -68,10 +67,11 @@ header second_pass_t {
 header worker_t {
     bit<8> kind;
     bit<1> has_queue;       // the queue of egress_port changed
-    bit<4> reserved;
-    bit<2> pipe;            // of the packet that caused it
+    bit<6> reserved;
+    bit<9> origin_port;     // of the packet that caused it
+    bit<7> reserved2;
     bit<9> egress_port;
-    bit<5> reserved2;
+    bit<5> reserved3;
     bit<19> depth_after;
     bit<8> bound_decrement;
     bit<8> tree_op;
@@ -79,10 +79,10 @@ header worker_t {
     bit<16> slot;
     bit<16> sid;
     bit<16> score;
-    bit<16> tie_break;
-    bit<16> root;  // the first slot of the tree
-    bit<16> right; // not zero: the slot is in the right half of the tree
-    bit<32> best;  // of the half, once egress has changed it
+    bit<4> tie_break;
+    bit<4> reserved4;
+    bit<16> root; // the first slot of the tree
+    bit<32> best; // of the tree, once egress has changed it
 }
 
 // Through a mirror session, in front of a copy of a first flight (control/copies.p4).
@@ -125,25 +125,27 @@ struct resubmitted_t {
 #define TUNNEL_VERDICT tunnel_verdict
 #define VIP_VERDICT vip_verdict
 #define REAL_SERVER_VERDICT real_server_verdict
+#define COOKIE_VERDICT cookie_verdict
 
 // For the deparsers: checksums (checksum.p4), the mirror session, and the digest. Of workers: worker.p4.
 #define ARCHITECTURE_METADATA \
     bit<1> bad_ipv4_checksum; \
     bit<16> ipv4_residue; \
     bit<16> transport_residue; \
-    bit<1> update_ipv4; \
     bit<1> update_tcp; \
     bit<1> update_udp; \
+    bit<8> mirror_kind; \
     bit<16> mirror_session; \
     bit<1> has_queue; \
-    bit<2> pipe; \
-    bit<16> tree_right; \
+    bit<9> origin_port; \
+    bit<1> writes_root; \
     bit<8> port_verdict; \
     bit<8> header_verdict; \
     bit<8> neighbor_verdict; \
     bit<8> tunnel_verdict; \
     bit<8> vip_verdict; \
     bit<8> real_server_verdict; \
+    bit<8> cookie_verdict; \
     bit<8> early_verdict; \
     bit<8> new_client_version; \
     bit<48> new_client_prefix; \

@@ -7,8 +7,8 @@
 control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md) {
     action from_port() {
         meta.ingress_port = ig_intr_md.ingress_port;
-        meta.pipe = ig_intr_md.ingress_port[8:7];
-        meta.now = ig_intr_md.ingress_mac_tstamp[45:30]; // ticks of 2^30 ns, 1.07 s
+        meta.origin_port = ig_intr_md.ingress_port;
+        meta.now = 13w0 ++ 1w1 ++ ig_intr_md.ingress_mac_tstamp[47:30];
     }
 
     action tunnel_pass() {
@@ -42,7 +42,6 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         meta.tree.best = hdr.worker.best;
         meta.tree_depth = hdr.worker.tree_depth;
         meta.tree_base = hdr.worker.root;
-        meta.tree_right = hdr.worker.right;
     }
 
     // The bounds of priorities are those of the packets of one pipe.
@@ -67,7 +66,10 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             second_pass();
         } else if (hdr.worker.isValid()) {
             worker();
-            if (hdr.worker.pipe == ig_intr_md.ingress_port[8:7]) {
+            if (hdr.worker.tree_op != TREE_NONE) {
+                meta.writes_root = 1;
+            }
+            if (hdr.worker.origin_port[8:7] == ig_intr_md.ingress_port[8:7]) {
                 worker_of_this_pipe();
             }
         } else if (hdr.packet_out.isValid()) {
@@ -78,8 +80,8 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
 
 // Why the parser stopped early, and what it cannot count.
 control ParseFailure(in headers_t hdr, inout metadata_t meta, in bit<16> parser_error) {
-    action set_extension_units(bit<8> units) {
-        meta.extension_units = units;
+    action set_extension_bytes(bit<16> bytes) {
+        meta.extension_bytes = bytes;
     }
 
     apply {
@@ -91,45 +93,57 @@ control ParseFailure(in headers_t hdr, inout metadata_t meta, in bit<16> parser_
             }
         }
         if (hdr.ipv6_extensions[7].isValid()) {
-            set_extension_units(8);
+            set_extension_bytes(64);
         } else if (hdr.ipv6_extensions[6].isValid()) {
-            set_extension_units(7);
+            set_extension_bytes(56);
         } else if (hdr.ipv6_extensions[5].isValid()) {
-            set_extension_units(6);
+            set_extension_bytes(48);
         } else if (hdr.ipv6_extensions[4].isValid()) {
-            set_extension_units(5);
+            set_extension_bytes(40);
         } else if (hdr.ipv6_extensions[3].isValid()) {
-            set_extension_units(4);
+            set_extension_bytes(32);
         } else if (hdr.ipv6_extensions[2].isValid()) {
-            set_extension_units(3);
+            set_extension_bytes(24);
         } else if (hdr.ipv6_extensions[1].isValid()) {
-            set_extension_units(2);
+            set_extension_bytes(16);
         } else if (hdr.ipv6_extensions[0].isValid()) {
-            set_extension_units(1);
+            set_extension_bytes(8);
         }
     }
 }
 
 // Ingress: a packet leaves for egress.
 control Departure(inout headers_t hdr, in metadata_t meta) {
+    // The frame check sequence and this header count as well.
+    action set_length(bit<16> length, bit<16> other_bytes) {
+        hdr.bridge.length = length |+| (other_bytes + BRIDGE_BYTES + FRAME_CHECK_BYTES);
+    }
+
     apply {
         hdr.bridge.setValid();
         hdr.bridge.kind = INTERNAL_BRIDGE;
-        hdr.bridge.direction = (bit<8>)meta.direction;
         hdr.bridge.discipline = (bit<8>)meta.discipline;
         hdr.bridge.has_outer = 0;
-        if (hdr.outer_ipv4.isValid() || hdr.outer_ipv6.isValid()) {
-            hdr.bridge.has_outer = 1;
-        }
-        hdr.bridge.at_cookie_address = meta.at_cookie_address;
-        hdr.bridge.epoch = meta.quic_cookie.epoch;
         hdr.bridge.reserved = 0;
-        hdr.bridge.sid = meta.sid;
-        hdr.bridge.connection_hash = meta.connection_hash;
-        hdr.bridge.cookie_prefix = meta.cookie_prefix;
-        hdr.bridge.reserved2 = 0;
         hdr.bridge.ecn_threshold = meta.ecn_threshold;
         hdr.bridge.report_mask = meta.report_mask;
+        if (hdr.outer_ipv4.isValid()) {
+            hdr.bridge.has_outer = 1;
+            set_length(hdr.outer_ipv4.total_length, 14);
+        } else if (hdr.outer_ipv6.isValid()) {
+            hdr.bridge.has_outer = 1;
+            set_length(hdr.outer_ipv6.payload_length, 54);
+        } else if (hdr.ipv4.isValid()) {
+            set_length(hdr.ipv4.total_length, 14);
+        } else if (hdr.ipv6.isValid()) {
+            set_length(hdr.ipv6.payload_length, 54);
+        } else {
+            set_length(0, 0);
+        }
+        hdr.bridge.length_reason = DROP_IPV4_HEADER;
+        if (hdr.ipv6.isValid()) {
+            hdr.bridge.length_reason = DROP_IPV6_HEADER;
+        }
         hdr.tunnel_pass.setInvalid();
     }
 }
@@ -154,13 +168,7 @@ control SecondPass(inout headers_t hdr, in metadata_t meta) {
 
 control EgressArrival(in headers_t hdr, inout metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md) {
     action from_bridge() {
-        meta.direction = (Direction)hdr.bridge.direction;
         meta.discipline = (Discipline)hdr.bridge.discipline;
-        meta.at_cookie_address = hdr.bridge.at_cookie_address;
-        meta.quic_cookie.epoch = hdr.bridge.epoch;
-        meta.sid = hdr.bridge.sid;
-        meta.connection_hash = hdr.bridge.connection_hash;
-        meta.cookie_prefix = hdr.bridge.cookie_prefix;
         meta.ecn_threshold = hdr.bridge.ecn_threshold;
         meta.report_mask = hdr.bridge.report_mask;
     }
@@ -183,22 +191,9 @@ control EgressArrival(in headers_t hdr, inout metadata_t meta, in egress_intrins
 // Egress: drops a packet whose IP header promises more bytes than the frame has, which ingress cannot know.
 control FrameLength(in headers_t hdr, inout metadata_t meta, in bit<16> packet_length) {
     apply {
-        bit<32> needed = 0;
-        bit<8> reason = DROP_IPV4_HEADER;
-        if (hdr.outer_ipv4.isValid()) {
-            needed = (bit<32>)hdr.outer_ipv4.total_length + 14;
-        } else if (hdr.outer_ipv6.isValid()) {
-            needed = (bit<32>)hdr.outer_ipv6.payload_length + 54;
-        } else if (hdr.ipv4.isValid()) {
-            needed = (bit<32>)hdr.ipv4.total_length + 14;
-        } else if (hdr.ipv6.isValid()) {
-            needed = (bit<32>)hdr.ipv6.payload_length + 54;
-        }
-        if (hdr.ipv6.isValid()) {
-            reason = DROP_IPV6_HEADER;
-        }
-        if (needed + sizeInBytes(hdr.bridge) + FRAME_CHECK_BYTES > (bit<32>)packet_length) {
-            meta.verdict = reason;
+        bit<16> missing = hdr.bridge.length |-| packet_length;
+        if (missing != 0) {
+            meta.verdict = hdr.bridge.length_reason;
         }
     }
 }

@@ -4,16 +4,16 @@
 //
 //     first pass of a tunnel's packet    resubmitted, with the outer headers' results instead of port metadata
 //     second pass for the tree           through the recirculation port, behind a header with the first pass's choice
-//     ingress to egress                  a header with what egress needs; the rest is parsed again
+//     ingress to egress                  a header with what egress needs; it parses the packet only to rewrite it
 //     copies of first flights, workers   mirrored, behind a header
 #include "../include/drop.p4"
 #include "../include/outcome.p4"
 #include "arch.p4"
-#define TREE_ROOTS_APART // tree.p4
 #include "../include/headers.p4"
 #include "../include/metadata.p4"
 
 #include "parser.p4"
+#include "egress_parser.p4"
 #include "counters.p4"
 #include "stateful.p4"
 #include "worker.p4"
@@ -31,8 +31,9 @@
 #include "../control/unseal.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
-#include "../control/handshake.p4"
 #include "../control/maglev.p4"
+#include "../control/reading.p4"
+#include "../control/handshake.p4"
 #include "../control/fallback.p4"
 #include "../control/tree.p4"
 #include "tree.p4"
@@ -74,61 +75,6 @@
 
 #include "crossing.p4"
 
-parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
-                             out ingress_intrinsic_metadata_t ig_intr_md) {
-    PacketParser() packet_parser;
-
-    state start {
-        packet.extract(ig_intr_md);
-        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
-            (1, _): tunnel_pass;
-            (0, CPU_PORT): from_controller;
-            (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
-            default: from_network;
-        }
-    }
-
-    state tunnel_pass {
-        packet.extract(hdr.tunnel_pass);
-        transition frame;
-    }
-
-    state from_controller {
-        packet.advance(PORT_METADATA_SIZE);
-        packet.extract(hdr.packet_out);
-        transition accept;
-    }
-
-    state from_switch {
-        packet.advance(PORT_METADATA_SIZE);
-        bit<8> kind = packet.lookahead<bit<8>>();
-        transition select(kind) {
-            INTERNAL_SECOND_PASS: second_pass;
-            INTERNAL_WORKER: worker;
-        }
-    }
-
-    state second_pass {
-        packet.extract(hdr.second_pass);
-        transition frame;
-    }
-
-    state worker {
-        packet.extract(hdr.worker);
-        transition accept;
-    }
-
-    state from_network {
-        packet.advance(PORT_METADATA_SIZE);
-        transition frame;
-    }
-
-    state frame {
-        packet_parser.apply(packet, hdr, meta, ig_intr_md.resubmit_flag);
-        transition accept;
-    }
-}
-
 control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
                         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
@@ -151,14 +97,19 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Region() region;
     Demand() demand;
     Steering() steering;
+    Reading() reading;
     Cclb4() cclb4;
     Encapsulation() encapsulation;
     Forwarding() forwarding;
+    CookieAddress() cookie_address;
     Scheduler() scheduler;
+    Masking() masking;
     Copying() copying;
+    BoundReport() bound_report;
     ChecksumFlags() checksum_flags;
     Departure() departure;
     SecondPass() second_pass;
+    sid_t sending_server;
 
     apply {
         arrival.apply(hdr, meta, ig_intr_md);
@@ -171,7 +122,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             if (hdr.tunnel_pass.isValid()) {
                 frame_length = (bit<32>)meta.inner_length;
             }
-            validation.apply(hdr, meta, frame_length, meta.bad_ipv4_checksum);
+            bit<1> bad_checksum = 0;
+            if (hdr.ipv4.ihl == 5) {
+                bad_checksum = meta.bad_ipv4_checksum;
+            }
+            validation.apply(hdr, meta, frame_length, bad_checksum);
             if (meta.second_pass == 0) {
                 tunnel.apply(hdr, meta);
             }
@@ -190,6 +145,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                 connection_hash.apply(hdr, meta);
             }
 
+            // Read the cookie. A forged one counts only if this site serves the packet.
+            if (meta.direction == Direction.UP || meta.direction == Direction.DOWN) {
+                reading.apply(hdr, meta);
+            }
+
             // Reply if it is a request to the switch itself. The reply overwrites headers that others match.
             if (meta.from_tunnel == 0) {
                 neighbor.apply(hdr, meta);
@@ -206,7 +166,12 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             }
         }
 
+        sending_server = meta.sid; // the choice of a server overwrites it for packets of clients
+
         // Choose the server. An operation from the controller ends here, in the tournament tree.
+        if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE) {
+            meta.verdict = meta.cookie_verdict;
+        }
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
                 || meta.direction == Direction.CONTROLLER || meta.direction == Direction.WORKER)) {
@@ -218,11 +183,14 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
 
         // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
         if (meta.early_verdict == VERDICT_CONTINUE && meta.remote != Remote.NONE) {
-            encapsulation.apply(hdr, meta, meta.remote, meta.remote_id); // after a server is chosen, no stage drops
+            Remote remote = meta.remote;
+            bit<16> remote_id = meta.remote_id;
+            encapsulation.apply(hdr, meta, remote, remote_id); // after a server is chosen, no stage drops
         }
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
             forwarding.apply(hdr, meta);
         }
+        cookie_address.apply(hdr, meta);
         if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
             && (meta.direction != Direction.WORKER || meta.has_queue == 1)) {
             scheduler.apply(hdr, meta);
@@ -232,8 +200,12 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             meta.verdict = VERDICT_CONSUME;
         }
 
+        // Rewrite the server's packet for the client. The stages before read what this overwrites.
+        masking.apply(hdr, meta, sending_server);
+
         // Carry out the verdict.
         copying.apply(meta, ig_dprsr_md.mirror_type);
+        bound_report.apply(meta, ig_dprsr_md.mirror_type);
         if (meta.has_new_client == 1) {
             ig_dprsr_md.digest_type = DIGEST_NEW_CLIENT;
         }
@@ -264,71 +236,37 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
 
 control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                                 in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
-    ChecksumUpdate() checksum_update;
-    ChecksumCompute() checksum_compute;
-    @name("new_client_t") Digest<new_client_t>(DIGEST_NEW_CLIENT) new_client;
-    Mirror(MIRROR_WORKER) worker_mirror;
-    Mirror(MIRROR_COPY) copy_mirror;
-    Resubmit(RESUBMIT_TUNNEL) tunnel_resubmit;
+    Ipv4Checksum() ipv4_checksum;
+    TransportChecksum() transport_checksum;
+    AdvertisementChecksum() advertisement_checksum;
+    OuterChecksum() outer_checksum;
+    @name("new_client_t") Digest<new_client_t>() new_client;
+    Mirror() worker_mirror;
+    Mirror() copy_mirror;
+    Resubmit() tunnel_resubmit;
 
     apply {
-        checksum_update.apply(hdr, meta);
-        checksum_compute.apply(hdr, meta);
+        ipv4_checksum.apply(hdr, meta);
+        transport_checksum.apply(hdr, meta);
+        advertisement_checksum.apply(hdr, meta);
+        outer_checksum.apply(hdr);
         if (ig_dprsr_md.digest_type == DIGEST_NEW_CLIENT) {
             new_client.pack({ meta.new_client_version, meta.new_client_prefix });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
-                                         { INTERNAL_WORKER, meta.has_queue, 0, meta.pipe, meta.egress_port, 0, 0,
+                                         { meta.mirror_kind, meta.has_queue, 0, meta.origin_port, 0, meta.egress_port, 0, 0,
                                            meta.bound_decrement, meta.tree.op, meta.tree.depth, meta.tree.slot,
                                            meta.tree.sid, meta.tree.score, meta.tree.tie_break, 0, 0, 0 });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
             copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
-                                     { INTERNAL_COPY, meta.origin_site, meta.connection_hash });
+                                     { meta.mirror_kind, meta.origin_site, meta.connection_hash });
         }
         if (ig_dprsr_md.resubmit_type == RESUBMIT_TUNNEL) {
             tunnel_resubmit.emit<resubmitted_t>({ meta.peer_site, meta.peer_source_set, meta.inner_length });
         }
         packet.emit(hdr);
-    }
-}
-
-parser FrontageEgressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
-                            out egress_intrinsic_metadata_t eg_intr_md) {
-    PacketParser() packet_parser;
-    bit<1> has_outer;
-
-    state start {
-        packet.extract(eg_intr_md);
-        bit<8> kind = packet.lookahead<bit<8>>();
-        transition select(kind) {
-            INTERNAL_BRIDGE: bridge;
-            INTERNAL_COPY: copy;
-            INTERNAL_WORKER: worker;
-        }
-    }
-
-    state bridge {
-        packet.extract(hdr.bridge);
-        has_outer = hdr.bridge.has_outer;
-        transition frame;
-    }
-
-    state copy {
-        packet.extract(hdr.copy);
-        has_outer = 0;
-        transition frame;
-    }
-
-    state frame {
-        packet_parser.apply(packet, hdr, meta, has_outer);
-        transition accept;
-    }
-
-    state worker {
-        packet.extract(hdr.worker);
-        transition accept;
     }
 }
 
@@ -340,12 +278,10 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
 
     EgressArrival() arrival;
     FrameLength() frame_length;
-    Masking() masking;
     Copies() copies;
     Ecn() ecn;
     Departures() departures;
     TreeWorker() tree_worker;
-    ChecksumFlags() checksum_flags;
 
     apply {
         arrival.apply(hdr, meta, eg_intr_md);
@@ -358,15 +294,16 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
                         departures.apply(meta, eg_intr_md.deq_qdepth);
                         if (meta.report_departure == 1) {
                             eg_dprsr_md.mirror_type = MIRROR_WORKER;
+                            meta.mirror_kind = INTERNAL_WORKER;
+                            meta.mirror_session = WORKER_SESSION;
+                            meta.has_queue = 1;
+                            meta.origin_port = meta.egress_port;
                         }
                     }
                 }
-                masking.apply(hdr, meta);
             }
-            checksum_flags.apply(hdr, meta);
         } else if (hdr.copy.isValid()) {
             copies.apply(hdr, meta, eg_intr_md.egress_rid);
-            checksum_flags.apply(hdr, meta);
         } else {
             tree_worker.apply(hdr.worker);
         }
@@ -381,16 +318,16 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
 
 control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                                in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
-    ChecksumUpdate() checksum_update;
-    ChecksumCompute() checksum_compute;
-    Mirror(MIRROR_WORKER) worker_mirror;
+    Ipv4Checksum() ipv4_checksum;
+    OuterChecksum() outer_checksum;
+    Mirror() worker_mirror;
 
     apply {
-        checksum_update.apply(hdr, meta);
-        checksum_compute.apply(hdr, meta);
+        ipv4_checksum.apply(hdr, meta);
+        outer_checksum.apply(hdr);
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
-            worker_mirror.emit<worker_t>(WORKER_SESSION,
-                                         { INTERNAL_WORKER, 1, 0, meta.egress_port[8:7], meta.egress_port, 0,
+            worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
+                                         { meta.mirror_kind, meta.has_queue, 0, meta.origin_port, 0, meta.egress_port, 0,
                                            meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0, 0, 0 });
         }
         packet.emit(hdr);

@@ -22,7 +22,7 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
                 meta.connection_hash = up6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
                 meta.connection.index = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
             }
-        } else if ((meta.direction == Direction.DOWN && hdr.tcp.isValid()) || meta.direction == Direction.RESPONSE) {
+        } else if (meta.direction == Direction.DOWN || meta.direction == Direction.RESPONSE) {
             if (hdr.ipv4.isValid()) {
                 meta.connection_hash = down4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
                 meta.connection.index = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });

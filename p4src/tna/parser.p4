@@ -1,33 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser: from Ethernet to the TCP timestamp option or QUIC's connection id, behind the outer headers of a tunnel if
-// there are any. It does what v1model's parser does, as Tofino's parsers can: with a counter instead of arithmetic, and
-// without verify().
+// The parser of ingress: from Ethernet to the TCP timestamp option or QUIC's connection id, behind the outer headers of a
+// tunnel if there are any. It does what v1model's parser does, as Tofino's parsers can: with a counter instead of
+// arithmetic, without verify(), and a state selects only by what it extracts.
 //
-// Both gresses use it. The residues are the one's complement sums of the IPv4 and the transport checksum without the
-// fields that may be rewritten (checksum.p4).
+// The residues are the one's complement sums of the IPv4 and the transport checksum without the fields that may be
+// rewritten (checksum.p4).
 #ifndef FRONTAGE_TNA_PARSER_P4
 #define FRONTAGE_TNA_PARSER_P4
 
-parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta, in bit<1> has_outer) {
+parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                             out ingress_intrinsic_metadata_t ig_intr_md) {
     ParserCounter() counter;
     Checksum() ipv4_checksum;
     Checksum() ipv4_residue;
     Checksum() transport_checksum;
 
     state start {
+        packet.extract(ig_intr_md);
+        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+            (1, _): tunnel_pass;
+            (0, CPU_PORT): from_controller;
+            (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
+            default: from_network;
+        }
+    }
+
+    state from_controller {
+        packet.advance(PORT_METADATA_SIZE);
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state from_switch {
+        packet.advance(PORT_METADATA_SIZE);
+        bit<8> kind = packet.lookahead<bit<8>>();
+        transition select(kind) {
+            INTERNAL_SECOND_PASS: second_pass;
+            INTERNAL_WORKER: worker;
+        }
+    }
+
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition ethernet;
+    }
+
+    state worker {
+        packet.extract(hdr.worker);
+        transition accept;
+    }
+
+    state from_network {
+        packet.advance(PORT_METADATA_SIZE);
+        transition ethernet;
+    }
+
+    state ethernet {
         packet.extract(hdr.ethernet);
-        transition select(has_outer, hdr.ethernet.ether_type) {
-            (1, ETHERTYPE_IPV4): outer_ipv4;
-            (1, _): outer_ipv6;
-            (0, ETHERTYPE_IPV4): ipv4;
-            (0, ETHERTYPE_IPV6): ipv6;
-            (0, ETHERTYPE_ARP): arp;
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: ipv4;
+            ETHERTYPE_IPV6: ipv6;
+            ETHERTYPE_ARP: arp;
             default: accept;
         }
     }
 
-    // The outer headers of a tunnel, which control/tunnel.p4 accepted or control/encapsulation.p4 added. The inner packet
-    // is then parsed like any other.
+#ifdef WITHOUT_STEERING
+    state tunnel_pass {
+        transition reject;
+    }
+#else
+    state tunnel_pass {
+        packet.extract(hdr.tunnel_pass);
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: outer_ipv4;
+            default: outer_ipv6;
+        }
+    }
+
+    // The outer headers of a tunnel that control/tunnel.p4 accepted. The inner packet is then parsed like any other.
     state outer_ipv4 {
         packet.extract(hdr.outer_ipv4);
         transition select(hdr.outer_ipv4.protocol) {
@@ -73,24 +125,37 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         meta.parse_failure = DROP_TUNNEL_HEADER;
         transition accept;
     }
+#endif
 
     state arp {
         packet.extract(hdr.arp);
         transition accept;
     }
 
+    // The checksum does not cover options, which are not verified (frontage.p4).
     state ipv4 {
         packet.extract(hdr.ipv4);
         meta.protocol = hdr.ipv4.protocol;
         ipv4_checksum.add(hdr.ipv4);
+        meta.bad_ipv4_checksum = (bit<1>)ipv4_checksum.verify();
         ipv4_residue.subtract({ hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.ttl, hdr.ipv4.protocol,
                                 hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst });
         meta.ipv4_residue = ipv4_residue.get();
         transport_checksum.subtract({ hdr.ipv4.src, hdr.ipv4.dst });
-        transition select(hdr.ipv4.ihl) {
-            5: ipv4_without_options;
-            0 .. 4: ipv4_too_short;
-            default: ipv4_options;
+        counter.set(hdr.ipv4.ihl, 15, 0, COUNTER_MASK_4, 0xfb); // words of options: ihl - 5
+        transition select(hdr.ipv4.ihl, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (5, 0, 0, PROTO_TCP): tcp;
+            (5, 0, 0, PROTO_UDP): udp;
+            (5, 0, 0, PROTO_ICMP): icmp;
+            (5, 0, 0, _): accept;
+            (5, _, _, _): fragment;
+            (0 &&& 0xc, _, _, _): ipv4_too_short;
+            (4, _, _, _): ipv4_too_short;
+            (_, 0, 0, PROTO_TCP): options_then_tcp;
+            (_, 0, 0, PROTO_UDP): options_then_udp;
+            (_, 0, 0, PROTO_ICMP): options_then_icmp;
+            (_, 0, 0, _): options_then_accept;
+            default: options_then_fragment;
         }
     }
 
@@ -99,33 +164,49 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         transition accept;
     }
 
-    state ipv4_without_options {
-        meta.bad_ipv4_checksum = (bit<1>)ipv4_checksum.verify();
-        transition ipv4_end;
-    }
-
-    // ihl - 5 words
-    state ipv4_options {
-        counter.set((bit<8>)hdr.ipv4.ihl, 15, 0, COUNTER_MASK_4, 0xfb);
-        transition ipv4_option_word;
-    }
-
-    state ipv4_option_word {
+    // Each protocol has a loop of its own, because only the state before knows the protocol.
+    state options_then_tcp {
         packet.extract(hdr.ipv4_options.next);
         counter.decrement(1);
         transition select(counter.is_zero()) {
-            true: ipv4_end;
-            false: ipv4_option_word;
+            true: tcp;
+            false: options_then_tcp;
         }
     }
 
-    state ipv4_end {
-        transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (0, 0, PROTO_TCP): tcp;
-            (0, 0, PROTO_UDP): udp;
-            (0, 0, PROTO_ICMP): icmp;
-            (0, 0, _): accept;
-            default: fragment;
+    state options_then_udp {
+        packet.extract(hdr.ipv4_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: udp;
+            false: options_then_udp;
+        }
+    }
+
+    state options_then_icmp {
+        packet.extract(hdr.ipv4_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: icmp;
+            false: options_then_icmp;
+        }
+    }
+
+    state options_then_fragment {
+        packet.extract(hdr.ipv4_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: fragment;
+            false: options_then_fragment;
+        }
+    }
+
+    state options_then_accept {
+        packet.extract(hdr.ipv4_options.next);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: accept;
+            false: options_then_accept;
         }
     }
 
@@ -138,14 +219,15 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         packet.extract(hdr.ipv6);
         meta.protocol = hdr.ipv6.next_header;
         transport_checksum.subtract({ hdr.ipv6.src, hdr.ipv6.dst });
-        transition select(hdr.ipv6.next_header) {
-            PROTO_HOPOPT: ipv6_extension;
-            PROTO_ROUTING: ipv6_extension;
-            PROTO_DSTOPT: ipv6_extension;
-            PROTO_FRAGMENT: fragment;
-            PROTO_TCP: tcp;
-            PROTO_UDP: udp;
-            PROTO_ICMPV6: icmpv6;
+        transition select(hdr.ipv6.next_header, hdr.ipv6.payload_length) {
+            (PROTO_HOPOPT, _): ipv6_extension;
+            (PROTO_ROUTING, _): ipv6_extension;
+            (PROTO_DSTOPT, _): ipv6_extension;
+            (PROTO_FRAGMENT, _): fragment;
+            (PROTO_TCP, _): tcp;
+            (PROTO_UDP, _): udp;
+            (PROTO_ICMPV6, 24): icmpv6_without_option;
+            (PROTO_ICMPV6, _): icmpv6;
             default: accept;
         }
     }
@@ -238,6 +320,21 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
     state icmpv6 {
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
+            NDP_SOLICITATION: ndp_with_option;
+            default: accept;
+        }
+    }
+
+    state ndp_with_option {
+        packet.extract(hdr.ndp);
+        packet.extract(hdr.ndp_option);
+        transition accept;
+    }
+
+    // A solicitation without an option is duplicate address detection.
+    state icmpv6_without_option {
+        packet.extract(hdr.icmp);
+        transition select(hdr.icmp.icmp_type) {
             NDP_SOLICITATION: ndp;
             default: accept;
         }
@@ -245,14 +342,6 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
 
     state ndp {
         packet.extract(hdr.ndp);
-        transition select(hdr.ipv6.payload_length) {
-            24: accept; // no option: duplicate address detection
-            default: ndp_option;
-        }
-    }
-
-    state ndp_option {
-        packet.extract(hdr.ndp_option);
         transition accept;
     }
 
@@ -294,10 +383,11 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         packet.extract(hdr.tcp);
         transport_checksum.subtract({ hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.checksum,
                                       hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.reserved, hdr.tcp.flags });
+        counter.set(hdr.tcp.data_offset, 15, 0, COUNTER_MASK_4, 0xfb); // words of options: data_offset - 5
         transition select(hdr.tcp.data_offset) {
             5: tcp_end;
             0 .. 4: tcp_too_short;
-            default: tcp_options;
+            default: tcp_option;
         }
     }
 
@@ -306,14 +396,9 @@ parser PacketParser(packet_in packet, inout headers_t hdr, inout metadata_t meta
         transition accept;
     }
 
-    // data_offset - 5 words. The parser walks options one 32-bit word at a time, because every TCP in use aligns them: it
-    // recognises an option at the start of a word or after two NOPs. Any other layout ends the walk, and the connection is
-    // served without a cookie (control/fallback.p4).
-    state tcp_options {
-        counter.set((bit<8>)hdr.tcp.data_offset, 15, 0, COUNTER_MASK_4, 0xfb);
-        transition tcp_option;
-    }
-
+    // The parser walks options one 32-bit word at a time, because every TCP in use aligns them: it recognises an option at
+    // the start of a word or after two NOPs. Any other layout ends the walk, and the connection is served without a cookie
+    // (control/fallback.p4).
     state tcp_option {
         bit<32> word = packet.lookahead<bit<32>>();
         transition select(word) {

@@ -14,9 +14,10 @@ control Sampler(in port_t port, in bit<16> every, out bit<1> sampled) {
             if (value == 0) {
                 result = 1;
             }
-            value = value + 1;
-            if (value >= every) {
+            if (value + 1 >= every) {
                 value = 0;
+            } else {
+                value = value + 1;
             }
         }
     };
@@ -33,9 +34,10 @@ control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
     RegisterAction<bit<8>, port_t, bit<8>>(oldest) advance = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
-            value = value + 1;
-            if (value >= length) {
+            if (value + 1 >= length) {
                 value = 0;
+            } else {
+                value = value + 1;
             }
         }
     };
@@ -49,9 +51,8 @@ control WindowTail(in port_t port, in bit<8> length, out bit<8> slot) {
 // to the capacity.
 control QueueDepth(in metadata_t meta, out bit<1> refused) {
     Register<bit<32>, port_t>(PORTS) depths;
-    bit<32> limit;
+    bit<32> limit; // of a worker: the depth
     bit<32> capacity;
-    bit<32> depth_after;
 
     RegisterAction<bit<32>, port_t, bit<1>>(depths) admit = {
         void apply(inout bit<32> depth, out bit<1> result) {
@@ -66,7 +67,7 @@ control QueueDepth(in metadata_t meta, out bit<1> refused) {
 
     RegisterAction<bit<32>, port_t, bit<1>>(depths) correct = {
         void apply(inout bit<32> depth, out bit<1> result) {
-            depth = depth_after;
+            depth = limit;
             result = 0;
         }
     };
@@ -74,8 +75,8 @@ control QueueDepth(in metadata_t meta, out bit<1> refused) {
     apply {
         limit = (bit<32>)meta.aifo.limit;
         capacity = (bit<32>)meta.aifo.capacity;
-        depth_after = (bit<32>)meta.depth_after;
         if (meta.direction == Direction.WORKER) {
+            limit = (bit<32>)meta.depth_after;
             refused = correct.execute(meta.egress_port);
         } else {
             refused = admit.execute(meta.egress_port);
@@ -91,56 +92,119 @@ control RefusalCounter(in bit<8> rank) {
     }
 }
 
-// The bound of one priority of a port: the rank of the last packet that got this priority, less all decrements since.
-control PriorityBound(inout metadata_t meta)(bit<8> priority) {
-    Register<bit<8>, port_t>(PORTS) bounds;
-    bit<8> old_bound;
+// The bounds of two priorities of a port: the rank of the last packet that got the priority, less all decrements since.
+struct bounds_t {
+    bit<8> first;
+    bit<8> second; // more urgent
+}
 
-    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) lower = {
-        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
-            bound = bound |-| meta.bound_decrement;
-            taken = 0;
-            before = 0;
+// The bounds of a pair that are not above the packet's rank: one of four bits, as predicate() returns it.
+const bit<16> BOUNDS_NONE = 1 << 0;
+const bit<16> BOUNDS_SECOND = 1 << 2;
+
+// The packet gets the first priority whose bound is not above its rank. Its rank becomes that bound.
+control PriorityPair(inout metadata_t meta)(bit<3> priority) {
+    Register<bounds_t, port_t>(PORTS) bounds;
+    bit<16> found;
+
+    RegisterAction<bounds_t, port_t, bit<16>>(bounds) lower = {
+        void apply(inout bounds_t pair) {
+            pair.first = pair.first |-| meta.bound_decrement;
+            pair.second = pair.second |-| meta.bound_decrement;
         }
     };
 
-    // The packet gets the priority if the bound is at most its rank, which then replaces the bound.
-    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) push_up = {
-        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
-            taken = 0;
-            before = bound;
-            if (meta.rank >= bound) {
-                taken = 1;
-                bound = meta.rank;
+    RegisterAction<bounds_t, port_t, bit<16>>(bounds) push_up = {
+        void apply(inout bounds_t pair, out bit<16> result) {
+            result = this.predicate(meta.rank >= pair.first, meta.rank >= pair.second);
+            if (meta.rank >= pair.first) {
+                pair.first = meta.rank;
+            } else if (meta.rank >= pair.second) {
+                pair.second = meta.rank;
             }
-        }
-    };
-
-    RegisterAction2<bit<8>, port_t, bit<1>, bit<8>>(bounds) replace = {
-        void apply(inout bit<8> bound, out bit<1> taken, out bit<8> before) {
-            taken = 1;
-            before = bound;
-            bound = meta.rank;
         }
     };
 
     apply {
-        old_bound = 0;
         if (meta.direction == Direction.WORKER) {
-            if (priority != SP_PIFO_MOST_URGENT) {
-                lower.execute(meta.egress_port, old_bound);
-            }
+            lower.execute(meta.egress_port);
         } else if (meta.has_priority == 0) {
-            // The next bound waits for this result only.
-            if (priority == SP_PIFO_MOST_URGENT) {
-                meta.has_priority = replace.execute(meta.egress_port, old_bound);
-            } else {
-                meta.has_priority = push_up.execute(meta.egress_port, old_bound);
+            found = push_up.execute(meta.egress_port);
+            if (found != BOUNDS_NONE) {
+                meta.has_priority = 1;
+                meta.priority = priority;
+                if (found == BOUNDS_SECOND) {
+                    meta.priority = priority + 1;
+                }
             }
-            if (meta.has_priority == 1) {
-                meta.priority = priority[2:0];
+        }
+    }
+}
+
+// The two most urgent priorities. A packet that gets none of the others gets the last one; if its rank is below that
+// bound, too, the other bounds have to decrease.
+control MostUrgentPair(inout metadata_t meta) {
+    Register<bounds_t, port_t>(PORTS) bounds;
+    bit<16> found;
+    bit<8> old_bound;
+
+    RegisterAction<bounds_t, port_t, bit<16>>(bounds) lower = {
+        void apply(inout bounds_t pair) {
+            pair.first = pair.first |-| meta.bound_decrement;
+        }
+    };
+
+    RegisterAction2<bounds_t, port_t, bit<16>, bit<8>>(bounds) push_up = {
+        void apply(inout bounds_t pair, out bit<16> result, out bit<8> before) {
+            result = this.predicate<bit<16>>(meta.rank >= pair.first, meta.rank >= pair.second);
+            before = pair.second;
+            if (meta.rank >= pair.first) {
+                pair.first = meta.rank;
+            } else {
+                pair.second = meta.rank;
+            }
+        }
+    };
+
+    apply {
+        if (meta.direction == Direction.WORKER) {
+            lower.execute(meta.egress_port);
+        } else if (meta.has_priority == 0) {
+            found = push_up.execute(meta.egress_port, old_bound);
+            meta.has_priority = 1;
+            meta.priority = (bit<3>)(SP_PIFO_MOST_URGENT - 1);
+            meta.bound_decrement = 0;
+            if (found == BOUNDS_NONE || found == BOUNDS_SECOND) {
+                meta.priority = (bit<3>)SP_PIFO_MOST_URGENT;
                 meta.bound_decrement = old_bound |-| meta.rank;
             }
+        }
+    }
+}
+
+control PriorityBounds(inout metadata_t meta) {
+    PriorityPair(0) pair0;
+    PriorityPair(2) pair1;
+    PriorityPair(4) pair2;
+    MostUrgentPair() pair3;
+
+    apply {
+        pair0.apply(meta);
+        pair1.apply(meta);
+        pair2.apply(meta);
+        pair3.apply(meta);
+    }
+}
+
+// Ingress: reports that the other bounds have to decrease. A worker packet carries the report to all registers.
+control BoundReport(inout metadata_t meta, inout MirrorType_t mirror_type) {
+    apply {
+        if (meta.bound_decrement != 0 && meta.clone_session == 0 && meta.direction != Direction.WORKER
+            && (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)) {
+            meta.has_queue = 1;
+            mirror_type = MIRROR_WORKER;
+            meta.mirror_kind = INTERNAL_WORKER;
+            meta.mirror_session = WORKER_SESSION;
         }
     }
 }

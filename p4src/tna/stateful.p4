@@ -8,17 +8,15 @@ struct leaf_t {
     bit<16> sid;
 }
 
-// The leaves of all tournament trees (control/tree.p4).
+// The leaves of all tournament trees (control/tree.p4). With SET and CLEAR, tree.score is the headroom less one (tree.p4).
 control TreeLeaf(inout tree_t tree) {
     Register<leaf_t, bit<16>>(TREE_SLOTS) leaves;
     bit<16> headroom;
-    bit<16> sid;
 
-    // SET and CLEAR
     RegisterAction<leaf_t, bit<16>, bit<16>>(leaves) write = {
         void apply(inout leaf_t leaf, out bit<16> result) {
-            leaf.headroom = headroom;
-            leaf.sid = sid;
+            leaf.headroom = tree.score + 1;
+            leaf.sid = tree.sid;
             result = leaf.headroom;
         }
     };
@@ -27,11 +25,10 @@ control TreeLeaf(inout tree_t tree) {
         void apply(inout leaf_t leaf, out bit<16> result) {
             if (leaf.headroom > tree.score) {
                 leaf.headroom = leaf.headroom - tree.score;
-                leaf.sid = tree.sid;
             } else if (leaf.headroom != 0) {
                 leaf.headroom = 1;
-                leaf.sid = tree.sid;
             }
+            leaf.sid = tree.sid;
             result = leaf.headroom;
         }
     };
@@ -40,8 +37,8 @@ control TreeLeaf(inout tree_t tree) {
         void apply(inout leaf_t leaf, out bit<16> result) {
             if (leaf.headroom != 0) {
                 leaf.headroom = leaf.headroom |+| tree.score;
-                leaf.sid = tree.sid;
             }
+            leaf.sid = tree.sid;
             result = leaf.headroom;
         }
     };
@@ -57,71 +54,59 @@ control TreeLeaf(inout tree_t tree) {
     };
 
     apply {
-        sid = tree.sid;
-        if (tree.op == TREE_SET) {
-            headroom = 16w0xffff |-| tree.score;
-            if (headroom == 0) {
-                headroom = 1;
-            }
-            headroom = write.execute(tree.slot);
-        } else if (tree.op == TREE_CLEAR) {
-            headroom = 0;
-            sid = 0;
-            headroom = write.execute(tree.slot);
-        } else if (tree.op == TREE_ADD) {
+        if (tree.op == TREE_ADD) {
             headroom = add.execute(tree.slot);
         } else if (tree.op == TREE_SUB) {
             headroom = subtract.execute(tree.slot);
-        } else { // SEED
+        } else if (tree.op == TREE_SEED) {
             headroom = seed.execute(tree.slot);
+        } else {
+            headroom = write.execute(tree.slot);
         }
-        tree.best = headroom ++ sid;
-        if (headroom == 0) {
-            tree.best = 0;
-        }
+        tree.best = headroom ++ tree.tie_break ++ tree.sid[11:0];
     }
 }
 
-struct node_t {
-    bit<32> left;
-    bit<32> right;
-}
+// One level of nodes above the leaves: what the children of each node sent up. `number` is the node above the leaf, and
+// `child` is 1 if the leaf is in its right half. An update writes its half of the node, and
+// compares it with the other half. The halves are in two registers, because a stateful ALU can compare a register with a
+// value of the packet, but not with another register. Returns the better half in tree.best.
+control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
+    Register<bit<32>, bit<16>>(nodes) left;
+    Register<bit<32>, bit<16>>(nodes) right;
 
-// One level of nodes above the leaves. An entry holds what both children sent up. Returns the better one in tree.best.
-control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
-    Register<node_t, bit<16>>(nodes) children;
-    bit<1> coin;
-
-    RegisterAction<node_t, bit<16>, bit<32>>(children) set_left = {
-        void apply(inout node_t node, out bit<32> best) {
-            node.left = tree.best;
-            best = node.left;
-            if (node.right[31:16] > node.left[31:16] || (node.right[31:16] == node.left[31:16] && coin == 1)) {
-                best = node.right;
-            }
+    RegisterAction<bit<32>, bit<16>, bit<32>>(left) set_left = {
+        void apply(inout bit<32> half) {
+            half = tree.best;
         }
     };
 
-    RegisterAction<node_t, bit<16>, bit<32>>(children) set_right = {
-        void apply(inout node_t node, out bit<32> best) {
-            node.right = tree.best;
-            best = node.left;
-            if (node.right[31:16] > node.left[31:16] || (node.right[31:16] == node.left[31:16] && coin == 1)) {
-                best = node.right;
-            }
+    RegisterAction<bit<32>, bit<16>, bit<32>>(right) set_right = {
+        void apply(inout bit<32> half) {
+            half = tree.best;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(left) compare_left = {
+        void apply(inout bit<32> half, out bit<32> best) {
+            best = max(half, tree.best);
+        }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(right) compare_right = {
+        void apply(inout bit<32> half, out bit<32> best) {
+            best = max(half, tree.best);
         }
     };
 
     apply {
-        bit<16> number = tree.slot >> level;
-        bit<16> child = tree.slot >> (level - 1);
-        bit<16> coins = tree.tie_break >> level;
-        coin = coins[0:0];
         if (tree.depth >= level) {
-            if (child[0:0] == 0) {
-                tree.best = set_left.execute(number);
+            if (child == 0) {
+                set_left.execute(number);
+                tree.best = compare_right.execute(number);
             } else {
-                tree.best = set_right.execute(number);
+                set_right.execute(number);
+                tree.best = compare_left.execute(number);
             }
         }
     }
@@ -133,11 +118,13 @@ control RoundRobin(in vip_id_t vip_id, in bit<16> pool_size, out bit<16> index) 
 
     RegisterAction<bit<16>, vip_id_t, bit<16>>(next) advance = {
         void apply(inout bit<16> value, out bit<16> result) {
-            if (value >= pool_size) {
-                value = 0; // past the end, or beyond it since the pool has shrunk
+            if (value >= pool_size) { // past the end, or beyond it since the pool has shrunk
+                result = 0;
+                value = 1;
+            } else {
+                result = value;
+                value = value + 1;
             }
-            result = value;
-            value = value + 1;
         }
     };
 
@@ -146,143 +133,183 @@ control RoundRobin(in vip_id_t vip_id, in bit<16> pool_size, out bit<16> index) 
     }
 }
 
-// `seen`: in use (1) | last seen, in ticks (16)
+// `seen` is the time of the last packet. Zero, in an empty entry, is longer ago than any timeout, because the clock does
+// not begin at zero.
 struct connection_entry_t {
     bit<32> fingerprint;
     bit<32> seen;
 }
 
-const bit<8> ENTRY_OTHER = 0;
-const bit<8> ENTRY_OWN = 1;
-const bit<8> ENTRY_CLAIMED = 2;
+// The SIDs of a table's entries.
+control ConnectionSids(inout connection_t connection, in bit<1> is_new)(bit<32> size) {
+    Register<bit<16>, bit<16>>(size) sids;
 
-// Connections or handshakes: who owns an entry, and the entry's SID.
+    RegisterAction<bit<16>, bit<16>, bit<16>>(sids) read = {
+        void apply(inout bit<16> sid, out bit<16> result) {
+            result = sid;
+        }
+    };
+
+    RegisterAction<bit<16>, bit<16>, bit<16>>(sids) write = {
+        void apply(inout bit<16> sid) {
+            sid = connection.sid;
+        }
+    };
+
+    apply {
+        if (is_new == 1) {
+            write.execute(connection.index);
+        } else {
+            connection.sid = read.execute(connection.index);
+        }
+    }
+}
+
+// The connections of control/fallback.p4, with LOOKUP, CLAIM and RELEASE. The timeout is a constant, because a stateful
+// ALU has room for two values of the packet: the fingerprint and the time.
 control ConnectionTable(inout connection_t connection)(bit<32> size) {
     Register<connection_entry_t, bit<16>>(size) owners;
-    Register<bit<16>, bit<16>>(size) sids;
-    bit<32> now;
-    bit<8> found;
+    ConnectionSids(size) sids;
 
-    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) look_up = {
-        void apply(inout connection_entry_t entry, out bit<8> result) {
-            result = ENTRY_OTHER;
-            if (entry.fingerprint == connection.fingerprint && entry.seen != 0
-                && (bit<16>)(now - entry.seen) <= connection.timeout) {
-                result = ENTRY_OWN;
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) refresh = {
+        void apply(inout connection_entry_t entry, out bit<1> is_own) {
+            is_own = 0;
+            if (entry.fingerprint == connection.fingerprint && connection.now - entry.seen <= FALLBACK_TICKS) {
+                is_own = 1;
+                entry.seen = connection.now;
             }
         }
     };
 
-    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) refresh = {
-        void apply(inout connection_entry_t entry, out bit<8> result) {
-            result = ENTRY_OTHER;
-            if (entry.fingerprint == connection.fingerprint && entry.seen != 0
-                && (bit<16>)(now - entry.seen) <= connection.timeout) {
-                result = ENTRY_OWN;
-                entry.seen = now;
-            }
-        }
-    };
-
-    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) claim = {
-        void apply(inout connection_entry_t entry, out bit<8> result) {
-            result = ENTRY_OTHER;
-            if (entry.fingerprint == connection.fingerprint || entry.seen == 0
-                || (bit<16>)(now - entry.seen) > connection.timeout) {
-                result = ENTRY_CLAIMED;
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) claim = {
+        void apply(inout connection_entry_t entry, out bit<1> is_own) {
+            is_own = 0;
+            if (entry.fingerprint == connection.fingerprint || connection.now - entry.seen > FALLBACK_TICKS) {
+                is_own = 1;
                 entry.fingerprint = connection.fingerprint;
-                entry.seen = now;
+                entry.seen = connection.now;
             }
         }
     };
 
-    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) join = {
-        void apply(inout connection_entry_t entry, out bit<8> result) {
-            result = ENTRY_OTHER;
-            if (entry.seen == 0 || (bit<16>)(now - entry.seen) > connection.timeout) {
-                result = ENTRY_CLAIMED;
-                entry.fingerprint = connection.fingerprint;
-                entry.seen = now;
-            } else if (entry.fingerprint == connection.fingerprint) {
-                result = ENTRY_OWN;
-                if (connection.refresh == 1) {
-                    entry.seen = now;
-                }
-            }
-        }
-    };
-
-    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) release = {
-        void apply(inout connection_entry_t entry, out bit<8> result) {
-            result = ENTRY_OTHER;
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) release = {
+        void apply(inout connection_entry_t entry) {
             if (entry.fingerprint == connection.fingerprint) {
                 entry.seen = 0;
             }
         }
     };
 
-    RegisterAction<bit<16>, bit<16>, bit<16>>(sids) read_sid = {
-        void apply(inout bit<16> sid, out bit<16> result) {
-            result = sid;
-        }
-    };
-
-    RegisterAction<bit<16>, bit<16>, bit<16>>(sids) write_sid = {
-        void apply(inout bit<16> sid, out bit<16> result) {
-            sid = connection.sid;
-            result = sid;
-        }
-    };
-
     apply {
-        now = 15w0 ++ 1w1 ++ connection.now;
-        found = ENTRY_OTHER;
-        if (connection.op == CONNECTION_LOOKUP) {
-            if (connection.refresh == 1) {
-                found = refresh.execute(connection.index);
-            } else {
-                found = look_up.execute(connection.index);
-            }
-        } else if (connection.op == CONNECTION_CLAIM) {
-            found = claim.execute(connection.index);
-        } else if (connection.op == CONNECTION_JOIN) {
-            found = join.execute(connection.index);
-        } else if (connection.op == CONNECTION_RELEASE) {
-            found = release.execute(connection.index);
-        }
-
         connection.has_entry = 0;
         connection.is_new_entry = 0;
-        if (found == ENTRY_OWN) {
-            connection.has_entry = 1;
-            connection.sid = read_sid.execute(connection.index);
-        } else if (found == ENTRY_CLAIMED) {
-            connection.has_entry = 1;
-            connection.is_new_entry = 1;
-            connection.sid = write_sid.execute(connection.index);
+        if (connection.op == CONNECTION_LOOKUP) {
+            connection.has_entry = refresh.execute(connection.index);
+        } else if (connection.op == CONNECTION_CLAIM) {
+            connection.has_entry = claim.execute(connection.index);
+            connection.is_new_entry = connection.has_entry;
+        } else {
+            release.execute(connection.index);
+        }
+        if (connection.has_entry == 1) {
+            sids.apply(connection, connection.is_new_entry);
         }
     }
 }
 
-// The last handshake of each hash index. `seen`: in use (1) | last seen, in ticks (16)
-control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in bit<16> now, out bit<1> is_duplicate) {
+// Results of a JOIN: one of four bits, which says whether the fingerprint is the packet's (1), and whether the entry is
+// live (2).
+const bit<8> JOIN_FREE = 1 << 0;
+const bit<8> JOIN_EXPIRED = 1 << 1;
+const bit<8> JOIN_OWN = 1 << 3;
+
+// The handshakes of control/handshake.p4, with LOOKUP, JOIN and RELEASE.
+control HandshakeTable(inout connection_t connection)(bit<32> size) {
+    Register<connection_entry_t, bit<16>>(size) owners;
+    ConnectionSids(size) sids;
+    bit<8> joined;
+
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) look_up = {
+        void apply(inout connection_entry_t entry, out bit<1> is_own) {
+            is_own = 0;
+            if (entry.fingerprint == connection.fingerprint && connection.now - entry.seen <= HANDSHAKE_TICKS) {
+                is_own = 1;
+            }
+        }
+    };
+
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) refresh = {
+        void apply(inout connection_entry_t entry, out bit<1> is_own) {
+            is_own = 0;
+            if (entry.fingerprint == connection.fingerprint && connection.now - entry.seen <= HANDSHAKE_TICKS) {
+                is_own = 1;
+                entry.seen = connection.now;
+            }
+        }
+    };
+
+    RegisterAction<connection_entry_t, bit<16>, bit<8>>(owners) join = {
+        void apply(inout connection_entry_t entry, out bit<8> result) {
+            result = this.predicate(entry.fingerprint == connection.fingerprint,
+                                    connection.now - entry.seen <= HANDSHAKE_TICKS);
+            if (entry.fingerprint == connection.fingerprint || !(connection.now - entry.seen <= HANDSHAKE_TICKS)) {
+                entry.fingerprint = connection.fingerprint;
+                entry.seen = connection.now;
+            }
+        }
+    };
+
+    RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) release = {
+        void apply(inout connection_entry_t entry) {
+            if (entry.fingerprint == connection.fingerprint) {
+                entry.seen = 0;
+            }
+        }
+    };
+
+    apply {
+        connection.has_entry = 0;
+        connection.is_new_entry = 0;
+        if (connection.op == CONNECTION_LOOKUP) {
+            if (connection.refresh == 1) {
+                connection.has_entry = refresh.execute(connection.index);
+            } else {
+                connection.has_entry = look_up.execute(connection.index);
+            }
+        } else if (connection.op == CONNECTION_JOIN) {
+            joined = join.execute(connection.index);
+            if (joined == JOIN_OWN) {
+                connection.has_entry = 1;
+            } else if (joined == JOIN_FREE || joined == JOIN_EXPIRED) {
+                connection.has_entry = 1;
+                connection.is_new_entry = 1;
+            }
+        } else {
+            release.execute(connection.index);
+        }
+        if (connection.has_entry == 1) {
+            sids.apply(connection, connection.is_new_entry);
+        }
+    }
+}
+
+// The last handshake of each hash index.
+control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in tick_t now, out bit<1> is_duplicate) {
     Register<connection_entry_t, bit<16>>(RECENT_HANDSHAKES) entries;
-    bit<32> seen;
 
     RegisterAction<connection_entry_t, bit<16>, bit<1>>(entries) replace = {
         void apply(inout connection_entry_t entry, out bit<1> result) {
             result = 0;
             // TCP clients wait up to 32 s before their last but one SYN (RFC 6298, 5.5).
-            if (entry.fingerprint == fingerprint && entry.seen != 0 && (bit<16>)(seen - entry.seen) <= RECENT_TICKS) {
+            if (entry.fingerprint == fingerprint && now - entry.seen <= RECENT_TICKS) {
                 result = 1;
             }
             entry.fingerprint = fingerprint;
-            entry.seen = seen;
+            entry.seen = now;
         }
     };
 
     apply {
-        seen = 15w0 ++ 1w1 ++ now;
         is_duplicate = replace.execute(index);
     }
 }

@@ -4,9 +4,11 @@
 #include <core.p4>
 #include <tna.p4>
 
+#define TREE_LEVELS 10 // or 12
 #define WITHOUT_STEERING
 #define WITHOUT_REAL_SERVERS
 #define WITHOUT_SCHEDULERS
+#define WITHOUT_EGRESS_REWRITES
 
 #include "../include/size.p4"
 #include "frontage.p4"

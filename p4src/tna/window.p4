@@ -10,65 +10,54 @@ struct ranks_t {
     bit<8> odd;
 }
 
+// The slots of a pair that hold a smaller rank: one of four bits, as predicate() returns it.
+const bit<16> SMALLER_EVEN = 1 << 1;
+const bit<16> SMALLER_ODD = 1 << 2;
+const bit<16> SMALLER_BOTH = 1 << 3;
+
 // The slots `number` and `number` + 1.
 control WindowPair(in aifo_t aifo, in port_t port, in bit<8> inverted, out bit<8> smaller)(bit<8> number) {
     Register<ranks_t, port_t>(PORTS) inverted_ranks;
-    bit<8> odd_smaller;
+    bit<16> found;
 
-    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) compare = {
-        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
-            even = 0;
-            odd = 0;
-            if (ranks.even > inverted) {
-                even = 1;
-            }
-            if (ranks.odd > inverted) {
-                odd = 1;
-            }
+    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) compare = {
+        void apply(inout ranks_t ranks, out bit<16> result) {
+            result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
         }
     };
 
-    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) replace_even = {
-        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
-            even = 0;
-            odd = 0;
-            if (ranks.even > inverted) {
-                even = 1;
-            }
-            if (ranks.odd > inverted) {
-                odd = 1;
-            }
+    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) replace_even = {
+        void apply(inout ranks_t ranks, out bit<16> result) {
+            result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
             ranks.even = inverted;
         }
     };
 
-    RegisterAction2<ranks_t, port_t, bit<8>, bit<8>>(inverted_ranks) replace_odd = {
-        void apply(inout ranks_t ranks, out bit<8> even, out bit<8> odd) {
-            even = 0;
-            odd = 0;
-            if (ranks.even > inverted) {
-                even = 1;
-            }
-            if (ranks.odd > inverted) {
-                odd = 1;
-            }
+    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) replace_odd = {
+        void apply(inout ranks_t ranks, out bit<16> result) {
+            result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
             ranks.odd = inverted;
         }
     };
 
     apply {
         smaller = 0;
-        odd_smaller = 0;
         if (number < aifo.window) {
             if (aifo.slot == number) {
-                smaller = replace_even.execute(port, odd_smaller);
+                found = replace_even.execute(port);
             } else if (aifo.slot == number + 1) {
-                smaller = replace_odd.execute(port, odd_smaller);
+                found = replace_odd.execute(port);
             } else {
-                smaller = compare.execute(port, odd_smaller);
+                found = compare.execute(port);
             }
             if (number + 1 < aifo.window) {
-                smaller = smaller + odd_smaller;
+                if (found == SMALLER_BOTH) {
+                    smaller = 2;
+                } else if (found == SMALLER_EVEN || found == SMALLER_ODD) {
+                    smaller = 1;
+                }
+            } else if (found == SMALLER_EVEN || found == SMALLER_BOTH) {
+                smaller = 1;
             }
         }
     }

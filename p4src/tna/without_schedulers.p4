@@ -7,6 +7,10 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
     apply {}
 }
 
+control BoundReport(inout metadata_t meta, inout MirrorType_t mirror_type) {
+    apply {}
+}
+
 control Departures(inout metadata_t meta, in depth_t depth_after) {
     apply {}
 }

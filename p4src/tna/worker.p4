@@ -17,22 +17,18 @@
 
 // Chooses the copies of a packet in ingress, of which the chip makes one kind: copies for further sites, or a worker.
 control Copying(inout metadata_t meta, inout MirrorType_t mirror_type) {
-    action mirror(MirrorType_t kind, bit<16> session) {
-        mirror_type = kind;
+    action mirror(MirrorType_t type, bit<8> kind, bit<16> session) {
+        mirror_type = type;
+        meta.mirror_kind = kind;
         meta.mirror_session = session;
     }
 
     apply {
         if (meta.clone_session != 0) {
-            mirror(MIRROR_COPY, meta.clone_session);
-        } else if (meta.direction != Direction.WORKER) {
-            if (meta.bound_decrement != 0
-                && (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)) {
-                meta.has_queue = 1;
-                mirror(MIRROR_WORKER, WORKER_SESSION);
-            } else if (meta.tree.op != TREE_NONE) {
-                mirror(MIRROR_WORKER, WORKER_SESSION);
-            }
+            mirror(MIRROR_COPY, INTERNAL_COPY, meta.clone_session);
+        } else if (meta.direction != Direction.WORKER && meta.tree.op != TREE_NONE
+            && meta.early_verdict == VERDICT_CONTINUE) {
+            mirror(MIRROR_WORKER, INTERNAL_WORKER, WORKER_SESSION);
         }
     }
 }

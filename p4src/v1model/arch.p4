@@ -8,6 +8,11 @@
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;
 #define COUNT(name)
 
+// The controller sets the timeouts of connections and handshakes.
+#define CONFIGURABLE_TIMEOUTS
+
+typedef bit<16> tick_t; // ticks of 2^20 us, 1.05 s
+
 // Where the early checks write the reason for which they drop a packet. Each runs only if those before it found none.
 #define PORT_VERDICT verdict
 #define HEADER_VERDICT verdict
@@ -15,6 +20,7 @@
 #define TUNNEL_VERDICT verdict
 #define VIP_VERDICT verdict
 #define REAL_SERVER_VERDICT verdict
+#define COOKIE_VERDICT verdict
 
 #define ARCHITECTURE_HEADERS
 

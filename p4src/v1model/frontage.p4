@@ -54,8 +54,9 @@
 #include "../control/steering.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
-#include "../control/handshake.p4"
 #include "../control/maglev.p4"
+#include "../control/reading.p4"
+#include "../control/handshake.p4"
 #include "../control/fallback.p4"
 #include "../control/tree.p4"
 #include "tree.p4"
@@ -127,9 +128,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Region() region;
     Demand() demand;
     Steering() steering;
+    Reading() reading;
     Cclb4() cclb4;
     Encapsulation() encapsulation;
     Forwarding() forwarding;
+    CookieAddress() cookie_address;
     Scheduler() scheduler;
 
     apply {
@@ -188,6 +191,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
                 || meta.direction == Direction.CONTROLLER)) {
+            if (meta.direction != Direction.CONTROLLER) {
+                reading.apply(hdr, meta);
+            }
             cclb4.apply(hdr, meta);
         }
         if (meta.direction == Direction.CONTROLLER) {
@@ -197,10 +203,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
             if (meta.remote != Remote.NONE) {
-                encapsulation.apply(hdr, meta, meta.remote, meta.remote_id);
+                Remote remote = meta.remote;
+                bit<16> remote_id = meta.remote_id;
+                encapsulation.apply(hdr, meta, remote, remote_id);
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 forwarding.apply(hdr, meta);
+                cookie_address.apply(hdr, meta);
             }
         }
         if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
@@ -255,7 +264,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
                     }
                 }
             }
-            masking.apply(hdr, meta);
+            masking.apply(hdr, meta, meta.sid);
             checksum_update.apply(hdr, meta);
         } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);

@@ -3,19 +3,19 @@
 #ifndef FRONTAGE_V1MODEL_HASH_P4
 #define FRONTAGE_V1MODEL_HASH_P4
 
-control ConnectionHash4(inout metadata_t meta, in ipv4_t client, in ipv4_t vip, in bit<16> client_port,
-                        in bit<16> vip_port) {
+control ConnectionHash4(in ipv4_t client, in ipv4_t vip, in bit<16> client_port, in bit<16> vip_port,
+                        inout bit<32> connection_hash, inout bit<16> index) {
     apply {
-        hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
-        hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
+        hash(connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
+        hash(index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
     }
 }
 
-control ConnectionHash6(inout metadata_t meta, in ipv6_t client, in ipv6_t vip, in bit<16> client_port,
-                        in bit<16> vip_port) {
+control ConnectionHash6(in ipv6_t client, in ipv6_t vip, in bit<16> client_port, in bit<16> vip_port,
+                        inout bit<32> connection_hash, inout bit<16> index) {
     apply {
-        hash(meta.connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
-        hash(meta.connection.index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
+        hash(connection_hash, HashAlgorithm.crc32, 32w0, { client, vip, client_port, vip_port }, 64w0x100000000);
+        hash(index, HashAlgorithm.crc16, 16w0, { client, vip, client_port, vip_port }, 32w0x10000);
     }
 }
 
@@ -26,15 +26,19 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.direction == Direction.UP) {
             if (hdr.ipv4.isValid()) {
-                hash4.apply(meta, hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port);
+                hash4.apply(hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port,
+                            meta.connection_hash, meta.connection.index);
             } else {
-                hash6.apply(meta, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port);
+                hash6.apply(hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port,
+                            meta.connection_hash, meta.connection.index);
             }
-        } else if ((meta.direction == Direction.DOWN && hdr.tcp.isValid()) || meta.direction == Direction.RESPONSE) {
+        } else if (meta.direction == Direction.DOWN || meta.direction == Direction.RESPONSE) {
             if (hdr.ipv4.isValid()) {
-                hash4.apply(meta, hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port);
+                hash4.apply(hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port,
+                            meta.connection_hash, meta.connection.index);
             } else {
-                hash6.apply(meta, hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port);
+                hash6.apply(hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port,
+                            meta.connection_hash, meta.connection.index);
             }
         }
     }

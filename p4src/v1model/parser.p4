@@ -127,7 +127,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state ipv6_extension {
         packet.extract(hdr.ipv6_extensions.next);
-        meta.extension_units = meta.extension_units + 1;
+        meta.extension_bytes = meta.extension_bytes + 8;
         meta.protocol = hdr.ipv6_extensions.last.next_header;
         meta.remaining = hdr.ipv6_extensions.last.length;
         transition ipv6_extension_rest;
@@ -142,7 +142,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state ipv6_extension_unit {
         packet.extract(hdr.ipv6_extensions.next);
-        meta.extension_units = meta.extension_units + 1;
+        meta.extension_bytes = meta.extension_bytes + 8;
         meta.remaining = meta.remaining - 1;
         transition ipv6_extension_rest;
     }

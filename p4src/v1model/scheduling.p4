@@ -86,6 +86,28 @@ control PriorityBound(inout metadata_t meta)(bit<8> priority) {
     }
 }
 
+control PriorityBounds(inout metadata_t meta) {
+    PriorityBound(0) bound0;
+    PriorityBound(1) bound1;
+    PriorityBound(2) bound2;
+    PriorityBound(3) bound3;
+    PriorityBound(4) bound4;
+    PriorityBound(5) bound5;
+    PriorityBound(6) bound6;
+    PriorityBound(SP_PIFO_MOST_URGENT) bound7;
+
+    apply {
+        bound0.apply(meta);
+        bound1.apply(meta);
+        bound2.apply(meta);
+        bound3.apply(meta);
+        bound4.apply(meta);
+        bound5.apply(meta);
+        bound6.apply(meta);
+        bound7.apply(meta);
+    }
+}
+
 // Egress: counts the packets that leave a port's queue, and reports one in a power of two.
 control Departures(inout metadata_t meta, in depth_t depth_after) {
     register<bit<16>>(PORTS) departures;

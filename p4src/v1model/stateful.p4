@@ -3,63 +3,74 @@
 #ifndef FRONTAGE_V1MODEL_STATEFUL_P4
 #define FRONTAGE_V1MODEL_STATEFUL_P4
 
-// The leaves of all tournament trees (control/tree.p4). An entry: headroom (16) | SID (16).
+// The leaves of all tournament trees (control/tree.p4). An entry: headroom (16) | SID (16) | last report (32)
 control TreeLeaf(inout tree_t tree) {
-    register<bit<32>>(TREE_SLOTS) leaves;
+    register<bit<64>>(TREE_SLOTS) leaves;
 
     apply {
-        bit<32> leaf;
+        bit<64> leaf;
         leaves.read(leaf, (bit<32>)tree.slot);
-        bit<16> headroom = leaf[31:16];
+        bit<16> headroom = leaf[63:48];
+        bit<16> sid = leaf[47:32];
+        bit<16> reported = 16w0xffff |-| tree.score;
+        if (reported == 0) {
+            reported = 1;
+        }
+        bit<32> report = REPORT_UNKNOWN;
         if (tree.op == TREE_SET) {
-            headroom = 16w0xffff |-| tree.score;
-            if (headroom == 0) {
-                headroom = 1;
-            }
-        } else if (tree.op == TREE_ADD && headroom != 0) {
-            headroom = headroom |-| tree.score;
-            if (headroom == 0) {
-                headroom = 1;
-            }
-        } else if (tree.op == TREE_SUB && headroom != 0) {
-            headroom = headroom |+| tree.score;
-        } else if (tree.op == TREE_SEED && (headroom == 0 || leaf[15:0] != tree.sid)) {
-            headroom = 0xffff;
+            report = 15w0 ++ 1w1 ++ reported;
         } else if (tree.op == TREE_CLEAR) {
-            headroom = 0;
+            report = REPORT_INACTIVE;
         }
-        if (tree.op != TREE_READ) {
-            leaf = headroom ++ tree.sid;
-            if (headroom == 0) {
-                leaf = 0;
+
+        if (tree.op == TREE_READ) {
+            tree.best = headroom ++ tree.tie_break ++ sid[11:0];
+        } else if (tree.is_report == 1 && report == leaf[31:0]) {
+            tree.depth = 0; // no news for the nodes above
+        } else {
+            sid = tree.sid;
+            if (tree.op == TREE_SET) {
+                headroom = reported;
+            } else if (tree.op == TREE_ADD && headroom != 0) {
+                headroom = headroom |-| tree.score;
+                if (headroom == 0) {
+                    headroom = 1;
+                }
+            } else if (tree.op == TREE_SUB && headroom != 0) {
+                headroom = headroom |+| tree.score;
+            } else if (tree.op == TREE_SEED && (headroom == 0 || leaf[47:32] != tree.sid)) {
+                headroom = 0xffff;
+            } else if (tree.op == TREE_CLEAR) {
+                headroom = 0;
             }
-            leaves.write((bit<32>)tree.slot, leaf);
+            if (headroom == 0) {
+                sid = 0;
+            }
+            leaves.write((bit<32>)tree.slot, headroom ++ sid ++ report);
+            tree.best = headroom ++ tree.tie_break ++ sid[11:0];
         }
-        tree.best = leaf;
     }
 }
 
 // One level of nodes above the leaves. An entry holds what both children sent up. Returns the better one in tree.best.
-control TreeLevel(inout tree_t tree)(bit<8> level, bit<32> nodes) {
+control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
     register<bit<64>>(nodes) children;
 
     apply {
         bit<64> pair;
-        bit<32> node = (bit<32>)(tree.slot >> level);
+        bit<32> node = (bit<32>)number;
         if (tree.depth >= level && (tree.op != TREE_READ || tree.depth == level)) {
             children.read(pair, node);
             if (tree.op != TREE_READ) {
-                bit<16> child = tree.slot >> (level - 1);
-                if (child[0:0] == 1) {
+                if (child == 1) {
                     pair = pair[63:32] ++ tree.best;
                 } else {
                     pair = tree.best ++ pair[31:0];
                 }
                 children.write(node, pair);
             }
-            bit<16> coin = tree.tie_break >> level;
             tree.best = pair[63:32];
-            if (pair[31:16] > pair[63:48] || (pair[31:16] == pair[63:48] && coin[0:0] == 1)) {
+            if (pair[31:0] > tree.best) {
                 tree.best = pair[31:0];
             }
         }
@@ -116,9 +127,11 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
     }
 }
 
+#define HandshakeTable ConnectionTable
+
 // The last handshake of each hash index. An entry: fingerprint (32) | unused (15) | in use (1) | last seen, in ticks
 // (16)
-control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in bit<16> now, out bit<1> is_duplicate) {
+control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in tick_t now, out bit<1> is_duplicate) {
     register<bit<64>>(RECENT_HANDSHAKES) entries;
 
     apply {

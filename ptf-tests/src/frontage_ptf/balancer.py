@@ -29,7 +29,7 @@ class BalancerTest(FrontageTest):
 
     def _begin(self) -> None:
         self.shares: dict[int, tuple[float, float]] = {}
-        self.leaves = Leaves(filters=self.target == "tna")
+        self.leaves = Leaves()
         self.site.install_key(KEY)
         self.site.activate_key(KEY)
 
@@ -67,7 +67,7 @@ class BalancerTest(FrontageTest):
         if self.target != "tna":
             return
         root = "FrontageIngress.cclb4.tree.root.roots"
-        self.wait_for(lambda: self.pair(root, vip.tree_base), tuple(self.leaves.halves(vip)), root)
+        self.wait_for(lambda: self.register(root, vip.tree_base), self.leaves.root(vip), root)
 
     def report(self, vip: Vip, server: Server, n_af: int, n_ff: int) -> None:
         """Send a packet of the server with its loads, as quantisation codes."""
@@ -86,7 +86,7 @@ class BalancerTest(FrontageTest):
         """Check that a SYN reaches the server of the model, where it counts as one unit until the next report."""
         flow = self.new_flow(vip)
         self.wait_for_root(vip)
-        sid = self.leaves.best(vip, flow.hash)
+        sid = self.leaves.best(vip)
         assert sid is not None
         server = vip.server(sid)
         self.goes_to(server, flow.up("S", linux_syn(7)), outcome)

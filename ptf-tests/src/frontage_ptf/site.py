@@ -36,6 +36,7 @@ GATEWAYS = [ip_network(prefix)[1] for prefix in NETWORKS]
 UNIT = 16  # one flow of a server of weight 1
 
 INGRESS = "FrontageIngress."
+READING = INGRESS + "reading."
 LB = INGRESS + "cclb4."
 
 
@@ -78,6 +79,7 @@ def tree_depth_for(count: int) -> int:
 
 class Site:
     def __init__(self, client: Client):
+        self.masking = (INGRESS if client.program.has_control("masking") else "FrontageEgress.") + "masking."
         self.client = client
         self._keyed: set[int] = set()
         self._quic_keyed: set[int] = set()
@@ -200,7 +202,7 @@ class Site:
         self.modify(self.policy(vip))
 
     def maglev(self, vip: Vip, sids: Sequence[int]) -> list[fy.P4TableEntry]:
-        table = LB + "maglev.maglev"
+        table = READING + "maglev.maglev"
         return [self.entry(table, {"vip_id": vip.id, "slot": slot}, "select_server", sid=sid) for slot, sid in enumerate(sids)]
 
     def set_maglev(self, vip: Vip, sids: Sequence[int]) -> None:
@@ -215,9 +217,10 @@ class Site:
         )
         vip.pool_size = len(sids)
 
-    def set_timeout(self, ticks: int) -> None:
-        """Set the timeout of the connection table's entries, in ticks of 2^20 us."""
-        self.modify(self.entry(LB + "fallback.timeout", None, "set_timeout", ticks=ticks))
+    def set_timeouts(self, ticks: int) -> None:
+        """Set the timeouts of connections and handshakes, in ticks of 2^20 us."""
+        for table in ("fallback.timeout", "handshake.timeout"):
+            self.modify(self.entry(LB + table, None, "set_timeout", ticks=ticks))
 
     def add_scores(self, score_class: int, a: float, weight: float = 1.0) -> None:
         shares = {"af": a, "ff": 1 - a}
@@ -225,7 +228,7 @@ class Site:
 
     def score_entries(self, score_class: int, load: str, share: float, weight: float = 1.0) -> list[fy.P4TableEntry]:
         """Return the scores of all codes of one load, "af" or "ff"."""
-        table = f"{LB}insight.score_{load}"
+        table = f"{READING}insight.score_{load}"
         scores = ((code, score(share, weight, decode(code, 3))) for code in range(256))
         return [
             self.entry(table, {"score_class": score_class, f"n_{load}": code}, "add_score", score=score) for code, score in scores
@@ -235,7 +238,7 @@ class Site:
         """Return the entries of a key. Unsealing applies the rounds of sealing in reverse order."""
         entries = []
         for position in range(4):
-            for rounds, i in ((LB + "retrieve.open", 3 - position), ("FrontageEgress.masking.seal", position)):
+            for rounds, i in ((READING + "retrieve.open", 3 - position), (self.masking + "seal", position)):
                 mask = 0x7F if i % 2 else 0xFF
                 for index, byte in enumerate(key.tables[i]):
                     match = {"epoch": key.epoch, "index": index}
@@ -258,7 +261,7 @@ class Site:
     def activate_key(self, key: Key) -> None:
         """Seal with `key` from the next packet on."""
         params = {"epoch": key.epoch, "clock_offset": key.id & 0xFFFF}
-        self.modify(self.entry("FrontageEgress.masking.active_key", None, "set_active_key", **params))
+        self.modify(self.entry(self.masking + "active_key", None, "set_active_key", **params))
 
     def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
         """Return the entries of a key, in reverse order of sealing. The output of odd rounds has 28 bits."""
@@ -284,15 +287,11 @@ class Site:
         """Install the cookie addresses of these servers for the key's epoch."""
         for server in servers:
             match = {"epoch": key.epoch, "sid": server.sid}
-            entry = self.entry(
-                "FrontageEgress.masking.static_cookie", match, "rewrite_source", interface_id=key.static6(server.sid)
-            )
+            table = self.masking + "static_cookie"
+            entry = self.entry(table, match, "rewrite_source", interface_id=key.static6(server.sid))
             place = key.epoch, server.sid
             self.client.write(~entry if place in self._static_cookies else +entry)
             self._static_cookies.add(place)
-
-    def set_handshake_timeout(self, ticks: int) -> None:
-        self.modify(self.entry(LB + "handshake.timeout", None, "set_timeout", ticks=ticks))
 
     def update_tree(self, vip: Vip, op: int, slot: int, sid: int, amount: int = 0) -> None:
         """Apply an operation to one leaf, by packet-out."""

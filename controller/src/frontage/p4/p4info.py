@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,9 @@ class Schema:
             # A counter is in the top-level control, or is the only counter of a control with the same name.
             parts = counter.preamble.name.split(".")
             self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
+        levels = (re.search(r"\.level(\d+)\.", register.preamble.name) for register in p4info.registers)
+        self.tree_levels = max((int(level[1]) for level in levels if level), default=0)
+        """Levels of the tournament trees above the leaves."""
         self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
         for header in p4info.controller_packet_metadata:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from frontage.config import Config
 from frontage.config.routing import RoutingTable
+from frontage.config.schema import Fallback, Handshake
 from frontage.config.vips import Protocol
 from frontage.p4.entries import State
+from frontage.p4.p4info import Schema
 from frontage.state.allocation import Allocation, hops
 from frontage.state.blocks import (
     aifo,
@@ -128,3 +130,11 @@ def desired(config: Config, allocation: Allocation) -> State:
 def _unseals(config: Config) -> bool:
     """Return whether the switch opens cookies of QUIC packets: for QUIC services, and for schedulers that use ranks."""
     return any(vip.protocol is Protocol.UDP for vip in config.vips) or any(port.uses_ranks for port in config.ports)
+
+
+DEFAULT_TIMEOUTS: State = {**fallback.entries(Fallback().idle_timeout), **handshake.entries(Handshake().timeout)}
+
+
+def without_constants(state: State, schema: Schema) -> State:
+    """Return the entries without default timeouts for which the program has constants, as those for Tofino have."""
+    return {key: action for key, action in state.items() if key.table in schema.tables or DEFAULT_TIMEOUTS.get(key) != action}

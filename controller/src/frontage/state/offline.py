@@ -18,7 +18,7 @@ from frontage.p4.p4info import Schema
 from frontage.p4.replication import replicas_of
 from frontage.state import worker
 from frontage.state.allocation import Installed, allocate
-from frontage.state.desired import TABLES, desired
+from frontage.state.desired import TABLES, desired, without_constants
 from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops, packets
 
@@ -27,7 +27,7 @@ def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]
     """Return every entry in the order of installation, and the packets that the controller sends after them."""
     nothing = Installed({})
     allocation = allocate(config, nothing)
-    wanted = desired(config, allocation)
+    wanted = without_constants(desired(config, allocation), schema)
     order = {table: position for position, table in enumerate(TABLES)}
     ops = leaf_ops(resolve(config, allocation), nothing, resync=True)
     return dict(sorted(wanted.items(), key=lambda item: order[item[0].table])), list(packets(schema, ops.before))

@@ -23,7 +23,7 @@ from frontage.p4.session import Session
 from frontage.state import worker
 from frontage.state.allocation import Allocation, Installed, allocate
 from frontage.state.blocks import masking, steering
-from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired
+from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, without_constants
 from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
 from frontage.state.tree import leaf_ops, packets
@@ -80,6 +80,7 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
+    _check_trees(schema, allocation)
     wanted = desired(config, allocation) | worker.session(schema.architecture, config)
     mapped = None
     if mapping is not None:
@@ -88,7 +89,8 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
         except MappingError as error:
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
-    _check_sizes(schema, Counter(key.table for key in wanted))
+    wanted = without_constants(wanted, schema)
+    _check_tables(schema, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
     return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped)
@@ -136,7 +138,7 @@ async def push(session: Session, schema: Schema, mapped: MappingEntries, changes
     ``entries`` is the number of entries before the change. Raises SwitchError and ReconcileError.
     """
     started = time.monotonic()
-    _check_sizes(schema, mapped.counts)
+    _check_tables(schema, mapped.counts)
     gone, new = (Counter(key.table for key in part) for part in (changes.unexpected, changes.missing))
     writes = _Writes(session, schema, changes, mapped.counts - new + gone)
     order = (CLONE_SESSION, *steering.MAPPED)
@@ -183,7 +185,16 @@ def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
     return result
 
 
-def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:
+def _check_trees(schema: Schema, allocation: Allocation) -> None:
+    for name, block in allocation.trees.items():
+        if block.depth > schema.tree_levels:
+            raise ReconcileError(
+                f"the VIP {name} needs {1 << block.depth} tree slots, and the P4 program has room for {1 << schema.tree_levels} per VIP: "
+                "remove servers of the VIP, or use a program or profile with larger trees"
+            )
+
+
+def _check_tables(schema: Schema, counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
         if name == CLONE_SESSION:
             continue
@@ -191,7 +202,7 @@ def _check_sizes(schema: Schema, counts: Mapping[str, int]) -> None:
         if table is None:
             raise ReconcileError(
                 f"the configuration needs entries in {name}, a table that the P4 program does not have: "
-                "remove the feature, or use a program or profile with that table"
+                "remove the feature or setting, or use a program or profile with that table"
             )
         if count > table.size > 0 and table.fields:
             raise ReconcileError(

@@ -58,7 +58,7 @@ control AgeingLeaf(inout tree_t tree) {
             }
             leaves.write((bit<32>)tree.slot, leaf);
         }
-        tree.best = leaf;
+        tree.best = headroom ++ tree.tie_break ++ leaf[11:0];
     }
 }
 
@@ -82,20 +82,21 @@ control Tournament(inout tree_t tree) {
         if (tree.op == TREE_NONE) {
             sweep.apply(tree);
         }
+        bit<16> slot = tree.slot;
         if (tree.op != TREE_NONE) {
             leaf.apply(tree);
-            level1.apply(tree);
-            level2.apply(tree);
-            level3.apply(tree);
-            level4.apply(tree);
-            level5.apply(tree);
-            level6.apply(tree);
-            level7.apply(tree);
-            level8.apply(tree);
-            level9.apply(tree);
-            level10.apply(tree);
-            level11.apply(tree);
-            level12.apply(tree);
+            level1.apply(tree, 1w0 ++ slot[15:1], slot[0:0]);
+            level2.apply(tree, 2w0 ++ slot[15:2], slot[1:1]);
+            level3.apply(tree, 3w0 ++ slot[15:3], slot[2:2]);
+            level4.apply(tree, 4w0 ++ slot[15:4], slot[3:3]);
+            level5.apply(tree, 5w0 ++ slot[15:5], slot[4:4]);
+            level6.apply(tree, 6w0 ++ slot[15:6], slot[5:5]);
+            level7.apply(tree, 7w0 ++ slot[15:7], slot[6:6]);
+            level8.apply(tree, 8w0 ++ slot[15:8], slot[7:7]);
+            level9.apply(tree, 9w0 ++ slot[15:9], slot[8:8]);
+            level10.apply(tree, 10w0 ++ slot[15:10], slot[9:9]);
+            level11.apply(tree, 11w0 ++ slot[15:11], slot[10:10]);
+            level12.apply(tree, 12w0 ++ slot[15:12], slot[11:11]);
         }
     }
 }

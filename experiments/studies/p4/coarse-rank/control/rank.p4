@@ -5,11 +5,14 @@
 #endif
 
 control Rank(in headers_t hdr, inout metadata_t meta) {
+    WideCode() wide_code;
+
     apply {
         if (meta.role == ROLE_SERVER) {
             if (hdr.tcp.isValid()) {
                 if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
-                    meta.rank = wide_code(2w0 ++ hdr.tcp_timestamp.tsval[15:10]);
+                    meta.rank = 2w0 ++ hdr.tcp_timestamp.tsval[15:10];
+                    wide_code.apply(meta.rank);
                 }
             } else if (meta.quic_cookie.kind == QuicCookie.DYNAMIC) {
                 meta.rank = meta.quic_cookie.rpt;
