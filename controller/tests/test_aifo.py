@@ -190,7 +190,7 @@ def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: 
         models[port].priority(rank)
         pushed_down += rank < before[-1]
         assert [to for to, _ in pipeline.send(frame, 1)] == [port]
-        bounds = [pipeline.register(f"FrontageIngress.scheduler.sp_pifo.bound{i}.bounds", port) for i in range(8)]
+        bounds = [pipeline.register(f"FrontageIngress.scheduler.sp_pifo.bounds.bound{i}.bounds", port) for i in range(8)]
         assert bounds == models[port].bounds, f"packet {n}: rank {rank} on {before}"
     assert pipeline.counter("FrontageIngress.workers", 3)[0] == pushed_down > 1000
 
@@ -217,7 +217,7 @@ def test_ranks_of_packets_from_client_ports_are_ignored(program: softswitch.Prog
     """A packet from a client port has the default rank, whatever cookie it carries."""
     config = configuration({2: {"scheduler": {"kind": "sp-pifo", "default_rank": 800}}, 3: {}})
     pipeline = switch(program, config, tmp_path)
-    bound = "FrontageIngress.scheduler.sp_pifo.bound0.bounds"
+    bound = "FrontageIngress.scheduler.sp_pifo.bounds.bound0.bounds"
     frame = make(60, 2)
     outside = bytes.fromhex("020000000003") + frame[6:]
     assert len(pipeline.send(outside, 3)) == 1

@@ -42,6 +42,12 @@ async def registers(controller: Controller, name: str) -> dict[int, int]:
     return values
 
 
+async def leaves_of(controller: Controller) -> dict[int, int]:
+    """Return headroom (16 bits) over SID (16 bits) of the leaves with headroom, by slot. A leaf also holds the last report."""
+    leaves = await registers(controller, "leaf.leaves")
+    return {slot: value >> 32 for slot, value in leaves.items() if value >> 48}
+
+
 async def expect(controller: Controller) -> None:
     """Check that the leaves belong to active servers, and that the root of every tree is one of them."""
     await installed(controller)
@@ -51,7 +57,7 @@ async def expect(controller: Controller) -> None:
     async with asyncio.timeout(LIMIT):
         # Packets are still in flight when a reconciliation ends.
         while True:
-            leaves = await registers(controller, "leaf.leaves")
+            leaves = await leaves_of(controller)
             if {slot: value & FRESH for slot, value in leaves.items()} == wanted:
                 break
             await asyncio.sleep(0.05)
@@ -60,7 +66,8 @@ async def expect(controller: Controller) -> None:
         if block.depth == 0:
             continue
         children = (await registers(controller, f"level{block.depth}.children")).get(block.base >> block.depth, 0)
-        roots = {child & FRESH for child in (children >> 32, children & 0xFFFFFFFF) if child}
+        # A value is headroom (16 bits) over tie (4 bits) over SID (12 bits).
+        roots = {child & 0xFFF for child in (children >> 32, children & 0xFFFFFFFF) if child >> 16}
         assert roots <= sids
         assert bool(roots) == bool(sids)
 
@@ -97,7 +104,7 @@ async def test_scores_survive_a_restart_of_the_controller(config_file: Path) -> 
     async with running(load(config_file)) as controller:
         await installed(controller)
         await expect(controller)
-        assert (await registers(controller, "leaf.leaves"))[slot] == (FRESH - 320) << 16 | 2
+        assert (await leaves_of(controller))[slot] == (FRESH - 320) << 16 | 2
 
 
 async def test_restarted_switch_is_seeded_again(config_file: Path, switch: Switch) -> None:
