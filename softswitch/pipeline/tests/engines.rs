@@ -89,7 +89,7 @@ fn engines_agree_on_the_load_balancer() {
     let left: usize = (0..10)
         .map(|seed| agree(&program, seed, 2000, packet))
         .sum();
-    assert!(left > 200, "{left}");
+    assert!(left > 100, "{left}");
 }
 
 #[test]
