@@ -64,19 +64,21 @@ impl Bench {
         self.pipeline
             .ingress(packet.port, &packet.frame, self.now, &mut self.queue);
         let mut out_port = None;
-        while let Some(descriptor) = self.queue.pop() {
+        // Worker packets come first, so the frame that leaves stays in `out`.
+        while !self.queue.is_empty() {
+            let descriptor = self.queue.remove(0);
             let outcome =
                 self.pipeline
                     .egress(descriptor, QueueInfo::default(), self.now, &mut self.out);
-            out_port = match (outcome, out_port) {
-                (EgressOutcome::Transmit { port }, None) => Some(port),
-                (EgressOutcome::Recirculate(packet), None) => {
+            match outcome {
+                EgressOutcome::Transmit { port } if out_port.is_none() => out_port = Some(port),
+                // a second pass, or a worker packet of a program for Tofino
+                EgressOutcome::Recirculate(packet) => {
                     self.pipeline
                         .ingress_recirculated(packet, self.now, &mut self.queue);
-                    None
                 }
                 _ => return None,
-            };
+            }
         }
         out_port
     }

@@ -61,11 +61,13 @@ pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline
             .insert_clone_session(session.id, clone_session)
             .with_context(|| format!("switch '{}'", switch.name))?;
     }
-    let mut queue = Vec::new();
-    for packet in &switch.packets_out {
-        pipeline.ingress(switch.cpu_port, &packet.0, 0, &mut queue);
-    }
-    if !queue.is_empty() {
+    // In programs for Tofino, these packets also pass egress and the recirculation port.
+    let left = switch
+        .packets_out
+        .iter()
+        .flat_map(|packet| pipeline.process(switch.cpu_port, &packet.0, 0))
+        .count();
+    if left > 0 {
         bail!(
             "switch '{}': packets_out: the program forwards a packet of the controller: it must consume them all",
             switch.name
