@@ -42,26 +42,22 @@ control Masking(inout headers_t hdr, in metadata_t meta, in sid_t sid) {
     }
 
     apply {
-        if (meta.direction == Direction.DOWN) {
-            if (hdr.tcp.isValid()) {
-                if (hdr.tcp.ck == 1) {
-                    hdr.tcp.ck = 0;
-                    if (hdr.tcp_timestamp.isValid()) {
-                        active_key.apply();
-                        bit<8> left = sid[11:4];
-                        bit<8> right = 1w0 ++ sid[3:0] ++ 3w0;
-                        bit<1> keyed;
-                        seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
-                        bit<16> code = sealing_epoch ++ left ++ right[6:0];
-                        if (keyed == 0) {
-                            code = 0;
-                        }
-                        hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
-                    }
+        if (meta.direction == Direction.DOWN && hdr.tcp.isValid() && hdr.tcp.ck == 1) {
+            hdr.tcp.ck = 0;
+            if (hdr.tcp_timestamp.isValid()) {
+                active_key.apply();
+                bit<8> left = sid[11:4];
+                bit<8> right = 1w0 ++ sid[3:0] ++ 3w0;
+                bit<1> keyed;
+                seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
+                bit<16> code = sealing_epoch ++ left ++ right[6:0];
+                if (keyed == 0) {
+                    code = 0;
                 }
-            } else if (meta.at_cookie_address == 1) {
-                static_cookie.apply();
+                hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
             }
+        } else if (meta.direction == Direction.DOWN && meta.at_cookie_address == 1) {
+            static_cookie.apply();
         }
     }
 }

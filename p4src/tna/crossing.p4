@@ -188,7 +188,8 @@ control EgressArrival(in headers_t hdr, inout metadata_t meta, in egress_intrins
     }
 }
 
-// Egress: drops a packet whose IP header promises more bytes than the frame has, which ingress cannot know.
+// Egress: drops a packet whose IP header promises more bytes than the frame has, which ingress cannot know. It subtracts
+// the lengths, because the condition of a branch cannot compare two fields.
 control FrameLength(in headers_t hdr, inout metadata_t meta, in bit<16> packet_length) {
     apply {
         bit<16> missing = hdr.bridge.length |-| packet_length;

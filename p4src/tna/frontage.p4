@@ -281,6 +281,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
     Copies() copies;
     Ecn() ecn;
     Departures() departures;
+    WorkerMirror() worker_mirror;
     TreeWorker() tree_worker;
 
     apply {
@@ -293,9 +294,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
                     if (meta.discipline == Discipline.AIFO) {
                         departures.apply(meta, eg_intr_md.deq_qdepth);
                         if (meta.report_departure == 1) {
-                            eg_dprsr_md.mirror_type = MIRROR_WORKER;
-                            meta.mirror_kind = INTERNAL_WORKER;
-                            meta.mirror_session = WORKER_SESSION;
+                            worker_mirror.apply(meta, eg_dprsr_md.mirror_type);
                             meta.has_queue = 1;
                             meta.origin_port = meta.egress_port;
                         }

@@ -132,7 +132,7 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition accept;
     }
 
-    // The checksum does not cover options, which are not verified (frontage.p4).
+    // The sum covers only the header without options, so ingress ignores it for headers with options (frontage.p4).
     state ipv4 {
         packet.extract(hdr.ipv4);
         meta.protocol = hdr.ipv4.protocol;

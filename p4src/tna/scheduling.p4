@@ -198,13 +198,13 @@ control PriorityBounds(inout metadata_t meta) {
 
 // Ingress: reports that the other bounds have to decrease. A worker packet carries the report to all registers.
 control BoundReport(inout metadata_t meta, inout MirrorType_t mirror_type) {
+    WorkerMirror() worker_mirror;
+
     apply {
         if (meta.bound_decrement != 0 && meta.clone_session == 0 && meta.direction != Direction.WORKER
             && (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)) {
             meta.has_queue = 1;
-            mirror_type = MIRROR_WORKER;
-            meta.mirror_kind = INTERNAL_WORKER;
-            meta.mirror_session = WORKER_SESSION;
+            worker_mirror.apply(meta, mirror_type);
         }
     }
 }

@@ -68,9 +68,9 @@ control TreeLeaf(inout tree_t tree) {
 }
 
 // One level of nodes above the leaves: what the children of each node sent up. `number` is the node above the leaf, and
-// `child` is 1 if the leaf is in its right half. An update writes its half of the node, and
-// compares it with the other half. The halves are in two registers, because a stateful ALU can compare a register with a
-// value of the packet, but not with another register. Returns the better half in tree.best.
+// `child` is 1 if the leaf is in its right half. An update writes its half of the node, and compares it with the other
+// half. The halves are in two registers, because a stateful ALU can compare a register with a value of the packet, but
+// not with another register. Returns the better half in tree.best.
 control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
     Register<bit<32>, bit<16>>(nodes) left;
     Register<bit<32>, bit<16>>(nodes) right;
@@ -252,7 +252,7 @@ control HandshakeTable(inout connection_t connection)(bit<32> size) {
         void apply(inout connection_entry_t entry, out bit<8> result) {
             result = this.predicate(entry.fingerprint == connection.fingerprint,
                                     connection.now - entry.seen <= HANDSHAKE_TICKS);
-            if (entry.fingerprint == connection.fingerprint || !(connection.now - entry.seen <= HANDSHAKE_TICKS)) {
+            if (entry.fingerprint == connection.fingerprint || connection.now - entry.seen > HANDSHAKE_TICKS) {
                 entry.fingerprint = connection.fingerprint;
                 entry.seen = connection.now;
             }

@@ -4,7 +4,7 @@
 #include <core.p4>
 #include <tna.p4>
 
-#define TREE_LEVELS 10 // or 12
+#define TREE_LEVELS 10 // 10 or 12 (control/tree.p4)
 #define WITHOUT_STEERING
 #define WITHOUT_REAL_SERVERS
 #define WITHOUT_SCHEDULERS

@@ -15,20 +15,31 @@
 #define DIGEST_NEW_CLIENT 1
 #define RESUBMIT_TUNNEL 1
 
+// Makes a worker of a mirror of the packet.
+control WorkerMirror(inout metadata_t meta, inout MirrorType_t mirror_type) {
+    apply {
+        mirror_type = MIRROR_WORKER;
+        meta.mirror_kind = INTERNAL_WORKER;
+        meta.mirror_session = WORKER_SESSION;
+    }
+}
+
 // Chooses the copies of a packet in ingress, of which the chip makes one kind: copies for further sites, or a worker.
 control Copying(inout metadata_t meta, inout MirrorType_t mirror_type) {
-    action mirror(MirrorType_t type, bit<8> kind, bit<16> session) {
-        mirror_type = type;
-        meta.mirror_kind = kind;
-        meta.mirror_session = session;
+    WorkerMirror() worker_mirror;
+
+    action copy() {
+        mirror_type = MIRROR_COPY;
+        meta.mirror_kind = INTERNAL_COPY;
+        meta.mirror_session = meta.clone_session;
     }
 
     apply {
         if (meta.clone_session != 0) {
-            mirror(MIRROR_COPY, INTERNAL_COPY, meta.clone_session);
+            copy();
         } else if (meta.direction != Direction.WORKER && meta.tree.op != TREE_NONE
             && meta.early_verdict == VERDICT_CONTINUE) {
-            mirror(MIRROR_WORKER, INTERNAL_WORKER, WORKER_SESSION);
+            worker_mirror.apply(meta, mirror_type);
         }
     }
 }

@@ -23,11 +23,9 @@ control TreeLeaf(inout tree_t tree) {
             report = REPORT_INACTIVE;
         }
 
-        if (tree.op == TREE_READ) {
-            tree.best = headroom ++ tree.tie_break ++ sid[11:0];
-        } else if (tree.is_report == 1 && report == leaf[31:0]) {
+        if (tree.is_report == 1 && report == leaf[31:0]) {
             tree.depth = 0; // no news for the nodes above
-        } else {
+        } else if (tree.op != TREE_READ) {
             sid = tree.sid;
             if (tree.op == TREE_SET) {
                 headroom = reported;
@@ -47,8 +45,8 @@ control TreeLeaf(inout tree_t tree) {
                 sid = 0;
             }
             leaves.write((bit<32>)tree.slot, headroom ++ sid ++ report);
-            tree.best = headroom ++ tree.tie_break ++ sid[11:0];
         }
+        tree.best = headroom ++ tree.tie_break ++ sid[11:0];
     }
 }
 

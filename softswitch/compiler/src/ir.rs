@@ -140,7 +140,8 @@ pub struct RegisterAction {
     pub object: usize,
     /// Variables that hold the results, one for each field.
     pub outputs: Vec<Ex>,
-    /// True if the statements stand for units of the ALU that have no operator: predicates, extremes, queues or enumerations.
+    /// True if the action uses something for which the language has no operator: predicate(), min8() and the like, a queue,
+    /// or an enumeration.
     pub has_special_units: bool,
 }
 

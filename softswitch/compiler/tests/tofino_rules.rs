@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::compile_text;
+use common::{compile_text, errors, expect_message};
 
 /// A program with these declarations and statements in both gresses' controls. Those of ingress start at line 10.
 fn program(ingress: &str, egress: &str) -> String {
@@ -56,15 +56,6 @@ const REGISTER: &str = "Register<bit<32>, bit<8>>(256) r; RegisterAction<bit<32>
 
 const SHARED: &str = "RegisterAction<bit<32>, bit<8>, bit<32>>(shared) all = { void apply(inout bit<32> v, out bit<32> o) { v = v + 1; o = v; } };";
 
-/// Returns the errors of a program, without warnings.
-fn errors(program: &str) -> String {
-    let (_, messages) = compile_text("t.p4", program);
-    match messages.contains(" error: ") {
-        true => messages,
-        false => String::new(),
-    }
-}
-
 fn messages(ingress: &str) -> String {
     errors(&program(ingress, "apply {}"))
 }
@@ -73,22 +64,14 @@ fn with_register(statements: &str) -> String {
     messages(&format!("{REGISTER}\napply {{ {statements} }}"))
 }
 
-#[track_caller]
-fn expect(messages: &str, wanted: &str) {
-    assert!(
-        messages.contains(wanted),
-        "wanted {wanted}\ngot\n{messages}"
-    );
-}
-
 #[test]
 fn packet_accesses_register_once() {
     let text = with_register("m.x = add.execute(h.h.a);\nm.y = get.execute(h.h.b);");
-    expect(
+    expect_message(
         &text,
         "t.p4:12:1: error: a packet can access register 'I.r' only once, and may have done so already in line 11",
     );
-    expect(&text, "do everything in one RegisterAction");
+    expect_message(&text, "do everything in one RegisterAction");
 }
 
 #[test]
@@ -110,7 +93,7 @@ fn path_that_ends_does_not_count() {
         with_register("if (h.h.a == 0) { m.x = add.execute(0); exit; }\nm.x = get.execute(0);");
     assert_eq!(left, "");
     let stays = with_register("if (h.h.a == 0) { m.x = add.execute(0); }\nm.x = get.execute(0);");
-    expect(
+    expect_message(
         &stays,
         "t.p4:12:1: error: a packet can access register 'I.r' only once",
     );
@@ -126,7 +109,7 @@ fn action_after_switch_counts_only_where_its_table_ran_it() {
         ))
     };
     assert_eq!(body("two"), "");
-    expect(&body("one"), "a packet can access register 'I.r' only once");
+    expect_message(&body("one"), "a packet can access register 'I.r' only once");
 }
 
 #[test]
@@ -136,11 +119,11 @@ fn register_belongs_to_one_gress() {
         &format!("{SHARED}\napply {{ m.x = all.execute(0); }}"),
     );
     let text = errors(&both);
-    expect(
+    expect_message(
         &text,
         "error: ingress and egress cannot share register 'shared', which ingress accesses in line 11",
     );
-    expect(&text, "use a register for each gress");
+    expect_message(&text, "use a register for each gress");
 }
 
 #[test]
@@ -149,19 +132,19 @@ fn alu_shifts_by_constants_and_adds_up_to_32_bits() {
         messages("apply { h.h.c = h.h.c << 3; h.h.d = h.h.c + h.h.d; }"),
         ""
     );
-    expect(
+    expect_message(
         &messages("apply { h.h.c = h.h.c << h.h.a; }"),
         "t.p4:10:9: error: an ALU shifts only by a constant",
     );
-    expect(
+    expect_message(
         &messages("apply { h.h.w = h.h.w + 1; }"),
         "t.p4:10:9: error: an ALU adds at most 32 bits, not 64",
     );
-    expect(
+    expect_message(
         &messages("apply { h.h.c = h.h.c * h.h.d; }"),
         "t.p4:10:9: error: no ALU multiplies or divides",
     );
-    expect(
+    expect_message(
         &messages("apply { if (h.h.w > 5) { h.h.a = 1; } }"),
         "error: values of more than 32 bits cannot be ordered, and these have 64",
     );
@@ -170,7 +153,7 @@ fn alu_shifts_by_constants_and_adds_up_to_32_bits() {
 #[test]
 fn resubmitted_data_has_8_bytes() {
     assert_eq!(errors(&resubmitting("h.h.c, h.h.d")), "");
-    expect(
+    expect_message(
         &errors(&resubmitting("h.h.c, h.h.w")),
         "error: a resubmitted packet carries at most 8 bytes of data, not 12",
     );

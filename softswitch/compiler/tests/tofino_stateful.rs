@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::compile_text;
+use common::{errors, expect_message};
 
 /// A program for an architecture with these declarations and statements in the ingress control. They start at line 10.
 fn program(architecture: &str, ingress: &str) -> String {
@@ -31,13 +31,9 @@ Switch(pipe) main;
     )
 }
 
-/// Returns the errors of a program, without warnings.
-fn errors(architecture: &str, ingress: &str) -> String {
-    let (_, messages) = compile_text("t.p4", &program(architecture, ingress));
-    match messages.contains(" error: ") {
-        true => messages,
-        false => String::new(),
-    }
+/// Returns the errors of [`program`], without warnings.
+fn errors_in(architecture: &str, ingress: &str) -> String {
+    errors(&program(architecture, ingress))
 }
 
 /// The declaration of a register action on `r`, whose body starts in its second line.
@@ -50,7 +46,7 @@ fn action(name: &str, ty: &str, body: &str) -> String {
 /// Returns the errors of an action on a register of this type, for an architecture. Its body starts at line 12.
 fn on(architecture: &str, ty: &str, body: &str) -> String {
     let action = action("act", ty, body);
-    errors(
+    errors_in(
         architecture,
         &format!("Register<{ty}, bit<8>>(256) r;\n{action} apply {{ m.x = act.execute(h.h.a); }}"),
     )
@@ -64,25 +60,17 @@ fn pair(body: &str) -> String {
     on("tna", "pair", body)
 }
 
-#[track_caller]
-fn expect(messages: &str, wanted: &str) {
-    assert!(
-        messages.contains(wanted),
-        "wanted {wanted}\ngot\n{messages}"
-    );
-}
-
 #[test]
 fn action_has_two_comparisons_on_tofino1_and_four_on_tofino2() {
     let three = "if (v == 1) { v = 2; }\nelse if (v == 3 || v == 5) { v = 4; }";
     let messages = single(three);
-    expect(
+    expect_message(
         &messages,
         "t.p4:13:10: error: register action 'act' needs 3 comparisons, and Tofino 1 has 2",
     );
-    expect(&messages, "compare before the action");
+    expect_message(&messages, "compare before the action");
     assert_eq!(on("t2na", "bit<32>", three), "");
-    expect(
+    expect_message(
         &on(
             "t2na",
             "bit<32>",
@@ -105,15 +93,15 @@ fn comparison_and_its_negation_count_once() {
 #[test]
 fn comparison_reads_one_word_one_packet_operand_and_one_constant() {
     assert_eq!(pair("if (v.lo - h.h.c > 5) { v.hi = 1; }"), "");
-    expect(
+    expect_message(
         &pair("if (v.lo > v.hi) { v.lo = 1; }"),
         "t.p4:12:5: error: a comparison in a register action reads at most one word of the register",
     );
-    expect(
+    expect_message(
         &single("if (v - h.h.c > h.h.d) { v = 1; }"),
         "t.p4:12:5: error: a comparison in a register action reads at most one packet operand",
     );
-    expect(
+    expect_message(
         &single("if (v + 3 > h.h.d - 4) { v = 1; }"),
         "t.p4:12:5: error: a comparison in a register action uses at most one constant",
     );
@@ -121,11 +109,11 @@ fn comparison_reads_one_word_one_packet_operand_and_one_constant() {
 
 #[test]
 fn condition_compares_whole_words() {
-    expect(
+    expect_message(
         &single("if (v[15:0] == h.h.s) { v = 1; }"),
         "t.p4:12:5: error: a condition compares whole words of a register, not slices",
     );
-    expect(
+    expect_message(
         &single("if ((bit<16>)(h.h.c - v) <= 3) { v = 1; }"),
         "t.p4:12:5: error: a condition compares whole results, not slices of them",
     );
@@ -134,11 +122,11 @@ fn condition_compares_whole_words() {
 
 #[test]
 fn condition_has_one_addition_on_each_side() {
-    expect(
+    expect_message(
         &single("if (v + h.h.c + 1 > 3) { v = 1; }"),
         "t.p4:12:5: error: each side of a comparison in a register action has at most one operation",
     );
-    expect(
+    expect_message(
         &single("if (v ^ h.h.c == 3) { v = 1; }"),
         "t.p4:12:5: error: a condition of a register action can only add, subtract, or mask with a constant",
     );
@@ -162,23 +150,23 @@ fn register_has_four_actions() {
         let cases: String = (1..=count)
             .map(|i| format!("if (h.h.b == {i}) {{ m.x = act{i}.execute(0); }} else "))
             .collect();
-        errors(
+        errors_in(
             "tna",
             &format!("Register<bit<32>, bit<8>>(256) r;\n{actions} apply {{ {cases} {{}} }}"),
         )
     };
     assert_eq!(with(4), "");
     let messages = with(5);
-    expect(
+    expect_message(
         &messages,
         "t.p4:19:1: error: 5 register actions access register 'r', and its ALU stores 4",
     );
-    expect(&messages, "let one action do the work of two");
+    expect_message(&messages, "let one action do the work of two");
 }
 
 #[test]
 fn assignment_has_one_operation() {
-    expect(
+    expect_message(
         &single("v = v + h.h.c + 1;"),
         "t.p4:12:1: error: a register action computes one operation in each assignment, or two whose results are combined by |",
     );
@@ -188,11 +176,11 @@ fn assignment_has_one_operation() {
 
 #[test]
 fn operation_combines_a_word_and_a_packet_operand() {
-    expect(
+    expect_message(
         &pair("v.lo = v.lo + v.hi;"),
         "t.p4:12:1: error: an operation in a register action reads at most one word of the register",
     );
-    expect(
+    expect_message(
         &single("v = h.h.c + h.h.d;"),
         "t.p4:12:1: error: an operation in a register action reads at most one packet operand",
     );
@@ -208,19 +196,19 @@ fn minimum_is_one_operation() {
 
 #[test]
 fn alu_of_register_lacks_shifts_divisions_and_wide_operations() {
-    expect(
+    expect_message(
         &single("v = v << 1;"),
         "t.p4:12:1: error: the ALU of a register does not shift, multiply or concatenate",
     );
-    expect(
+    expect_message(
         &single("v = v / 3;"),
         "t.p4:12:1: error: the ALU of a register does not divide",
     );
-    expect(
+    expect_message(
         &on("t2na", "bit<64>", "v = v & h.h.w;"),
         "t.p4:12:1: error: the ALU of a register computes at most 32 bits; it can only copy more",
     );
-    expect(
+    expect_message(
         &single("o = (bit<32>)(bit<16>)(v + 1);"),
         "t.p4:12:1: error: a register action cannot slice the result of an operation",
     );
@@ -229,11 +217,11 @@ fn alu_of_register_lacks_shifts_divisions_and_wide_operations() {
 #[test]
 fn value_is_set_once_in_each_case() {
     let messages = single("o = v;\nv = v + 1;\nif (v >= h.h.c) { v = 0; }");
-    expect(
+    expect_message(
         &messages,
         "t.p4:14:19: error: register action 'act' may set the register's value twice",
     );
-    expect(&messages, "with if and else");
+    expect_message(&messages, "with if and else");
     assert_eq!(
         single("o = 0; if (v >= h.h.c) { v = 0; o = 1; } else { v = v + 1; }"),
         ""
@@ -243,7 +231,7 @@ fn value_is_set_once_in_each_case() {
 #[test]
 fn word_gets_two_different_values() {
     let expected = "t.p4:12:90: error: register action 'act' computes more than 2 different values for the register's word 'lo'";
-    expect(
+    expect_message(
         &pair(
             "if (v.lo == 0) { v.lo = h.h.c; } else if (v.hi == 0) { v.lo = v.lo + h.h.c; } else     { v.lo = 7; }",
         ),
@@ -254,7 +242,7 @@ fn word_gets_two_different_values() {
 #[test]
 fn output_of_a_pair_has_one_source() {
     let messages = pair("if (v.hi == 0) { o = v.lo; }\nelse { o = h.h.c; }");
-    expect(
+    expect_message(
         &messages,
         "t.p4:13:8: error: register action 'act' returns different values in its output, and a register of this width has one source for each output",
     );
@@ -262,12 +250,12 @@ fn output_of_a_pair_has_one_source() {
         pair("o = 0; if (v.hi == 0) { v.lo = h.h.c; o = v.lo; } else if (v.lo == 5) { o = v.lo; }"),
         ""
     );
-    expect(
+    expect_message(
         &pair("o = v.lo + 1;"),
         "t.p4:12:1: error: register action 'act' returns a computed value in its output, and a register of this width has no unit for it",
     );
     assert_eq!(pair("v.lo = v.lo + 1; o = v.lo;"), "");
-    expect(
+    expect_message(
         &pair("o = 0; if (v.lo == 0) { o = 6; }"),
         "t.p4:12:25: error: register action 'act' returns a constant with more than one bit set in its output",
     );
@@ -277,8 +265,8 @@ fn output_of_a_pair_has_one_source() {
 fn actions_on_a_pair_return_one_constant() {
     let actions = action("one", "pair", "o = 0; if (v.lo == 0) { o = 1; }")
         + &action("two", "pair", "o = 0; if (v.lo == 0) { o = 2; }");
-    expect(
-        &errors(
+    expect_message(
+        &errors_in(
             "tna",
             &format!(
                 "Register<pair, bit<8>>(256) r;\n{actions} apply {{ if (h.h.a == 0) {{ m.x = one.execute(0); }} else {{ m.x = two.execute(0); }} }}"
@@ -291,7 +279,7 @@ fn actions_on_a_pair_return_one_constant() {
 #[test]
 fn outputs_of_a_pair_share_the_conditions() {
     let two = |second: &str| {
-        errors(
+        errors_in(
             "t2na",
             &format!(
                 "Register<pair, bit<8>>(256) r;
@@ -302,7 +290,7 @@ apply {{ m.x = act.execute(0, m.y); }}"
         )
     };
     assert_eq!(two("v.lo > h.h.c"), "");
-    expect(
+    expect_message(
         &two("v.hi > h.h.c"),
         "t.p4:12:64: error: register action 'act' returns constants in several outputs under different conditions",
     );
@@ -311,7 +299,7 @@ apply {{ m.x = act.execute(0, m.y); }}"
 #[test]
 fn output_of_a_single_word_has_two_values() {
     assert_eq!(single("if (v == 0) { o = 5; } else { o = v + 1; }"), "");
-    expect(
+    expect_message(
         &single("if (v == 0) { o = 5; } else if (v == 9) { o = h.h.c; }\nelse { o = v + 1; }"),
         "t.p4:13:8: error: register action 'act' returns more than 2 different values in its output",
     );
@@ -322,7 +310,7 @@ fn actions_on_a_register_read_two_packet_operands() {
     let with = |second: &str| {
         let actions = action("one", "pair", "v.lo = h.h.c; v.hi = h.h.d; o = 0;")
             + &action("two", "pair", &format!("v.lo = {second}; o = v.hi;"));
-        errors(
+        errors_in(
             "tna",
             &format!(
                 "Register<pair, bit<8>>(256) r;\n{actions} apply {{ if (h.h.a == 0) {{ m.x = one.execute(0); }} else {{ m.x = two.execute(0); }} }}"
@@ -331,17 +319,17 @@ fn actions_on_a_register_read_two_packet_operands() {
     };
     assert_eq!(with("h.h.d"), "");
     let messages = with("h.h.e");
-    expect(
+    expect_message(
         &messages,
         "t.p4:13:1: error: the actions on register 'r' read 3 packet operands (h.c, h.d, h.e), and its ALU has inputs for 2",
     );
-    expect(&messages, "choose between operands before the action");
+    expect_message(&messages, "choose between operands before the action");
 }
 
 #[test]
 fn register_of_bits_has_no_conditions() {
     let bits = |body: &str| {
-        errors(
+        errors_in(
             "tna",
             &format!(
                 "Register<bit<1>, bit<8>>(256) r;\nRegisterAction<bit<1>, bit<8>, bit<1>>(r) act = {{ void apply(inout bit<1> v, out bit<1> o) {{\n{body} }} }};
@@ -352,13 +340,13 @@ fn register_of_bits_has_no_conditions() {
     assert_eq!(bits("o = v; v = 1;"), "");
     assert_eq!(bits("v = 0; o = ~v;"), "");
     let expected = "t.p4:12:5: error: a register of single bits only reads, sets and clears them";
-    expect(&bits("if (v == 0) { v = 1; } o = v;"), expected);
+    expect_message(&bits("if (v == 0) { v = 1; } o = v;"), expected);
 }
 
 #[test]
 fn cells_are_one_or_two_words() {
     let of = |ty: &str| {
-        errors(
+        errors_in(
             "tna",
             &format!(
                 "Register<{ty}, bit<8>>(256) r;\nRegisterAction<{ty}, bit<8>, bit<32>>(r) act = {{ void apply(inout {ty} v) {{ }} }};
@@ -369,11 +357,11 @@ fn cells_are_one_or_two_words() {
     for ty in ["bit<8>", "int<16>", "bit<32>", "bit<64>", "pair"] {
         assert_eq!(of(ty), "");
     }
-    expect(
+    expect_message(
         &of("bit<24>"),
         "t.p4:10:1: error: register 'r' has cells of 24 bits, and the ALU of a register works on one word of 1, 8, 16, 32 or 64 bits, or on two of the same width up to 32",
     );
-    expect(
+    expect_message(
         &of("M"),
         "error: register 'r' has cells of 32 + 32 + 16 bits",
     );
@@ -381,7 +369,7 @@ fn cells_are_one_or_two_words() {
 
 #[test]
 fn rules_hold_for_registers_of_tables() {
-    let messages = errors(
+    let messages = errors_in(
         "tna",
         "DirectRegister<pair>() r;
 DirectRegisterAction<pair, bit<32>>(r) act = { void apply(inout pair v, out bit<32> o) {
@@ -389,7 +377,7 @@ if (v.lo < v.hi) { v.lo = 0; } o = v.lo; } };
 action run() { m.x = act.execute(); }
 table table_of_r { key = { h.h.a: exact; } actions = { run; } registers = r; } apply { table_of_r.apply(); }",
     );
-    expect(
+    expect_message(
         &messages,
         "t.p4:12:5: error: a comparison in a register action reads at most one word of the register",
     );

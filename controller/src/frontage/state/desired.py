@@ -133,6 +133,7 @@ def _unseals(config: Config) -> bool:
 
 
 DEFAULT_TIMEOUTS: State = {**fallback.entries(Fallback().idle_timeout), **handshake.entries(Handshake().timeout)}
+"""The entries of the timeouts that a configuration has if it does not name others."""
 
 
 def without_constants(state: State, schema: Schema) -> State:

@@ -123,10 +123,6 @@ impl Schema<'_> {
                     let mut of = scalar_type(&cell.ty);
                     of["default_value"] = cell.initial.to_i64().into();
                     t["data"] = json!([single(field(1, "value", of), true)]);
-                    if let Some(ObjectArg::Object(register)) = object.args.first() {
-                        let register = self.number(&self.ir.objects[*register].name);
-                        t["depends_on"] = json!([self.ids.register(register)]);
-                    }
                     t
                 }
                 _ => continue,

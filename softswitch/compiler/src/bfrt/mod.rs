@@ -2,7 +2,8 @@
 //! Emits the BfRuntime schema (`bf-rt.json`), the description of a program's tables for clients of BfRuntime.
 //!
 //! The schema follows from P4Info, with the same names. Ids are those of P4Info; only their first byte, the kind of the
-//! object, differs for TNA, and there the name of the pipe precedes the names of tables. Each object is a table with key fields, data fields and actions.
+//! object, differs for TNA, and there the name of the pipe precedes the names of tables. Each object is a table with key
+//! fields, data fields and actions.
 
 mod arrays;
 mod externs;

@@ -18,7 +18,7 @@ fn selector_name(profile: &str) -> String {
     format!("{profile}_sel")
 }
 
-/// The position of a group without one.
+/// The default of `$ADT_OFFSET`, as in the open compiler's schemas.
 const NO_OFFSET: u64 = 0xdead_beef;
 
 impl Schema<'_> {

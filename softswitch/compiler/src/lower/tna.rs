@@ -74,7 +74,7 @@ pub(super) struct State {
     pub counters: HashMap<usize, Ex>,
     /// Variables that tell whether the program set a selector of the deparser, by its header and field.
     pub selections: HashMap<(String, String), Ex>,
-    /// True if the register action being lowered uses a unit that has no operator.
+    /// [`crate::ir::RegisterAction::has_special_units`] of the register action being lowered.
     pub has_special_units: bool,
 }
 

@@ -36,6 +36,24 @@ pub fn compile_program(name: &str) -> Output {
     output.unwrap_or_else(|| panic!("{name}.p4:\n{messages}"))
 }
 
+/// Returns the errors of a program, without warnings.
+pub fn errors(program: &str) -> String {
+    let (_, messages) = compile_text("t.p4", program);
+    match messages.contains(" error: ") {
+        true => messages,
+        false => String::new(),
+    }
+}
+
+/// Checks that the compiler's messages contain `wanted`.
+#[track_caller]
+pub fn expect_message(messages: &str, wanted: &str) {
+    assert!(
+        messages.contains(wanted),
+        "wanted {wanted}\ngot\n{messages}"
+    );
+}
+
 /// Returns a program with `body` in its ingress control; the body starts at line 10.
 pub fn program(body: &str) -> String {
     format!(
