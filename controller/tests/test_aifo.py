@@ -245,11 +245,11 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
 def test_ports_with_ranks_need_a_worker_session() -> None:
     assert session("v1model", configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
     wanted = session("v1model", configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
-    assert wanted == {Key("clone_session", (1,)): Action("replicas", (510, 1))}
+    assert wanted == {Key("clone_session", (1,)): Action("replicas", (0, 510, 1))}
 
 
 def test_tofino_always_needs_a_worker_session() -> None:
-    assert session("t2na", configuration({2: {}})) == {Key("clone_session", (1,)): Action("replicas", (6, 1))}
+    assert session("t2na", configuration({2: {}})) == {Key("clone_session", (1,)): Action("replicas", (64, 6, 1))}
 
 
 @pytest.mark.parametrize(

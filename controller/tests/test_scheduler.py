@@ -115,7 +115,7 @@ async def test_schedulers_are_added_changed_and_removed(config_file: Path, text:
     first, second = (scheduled(text, f"scheduler: {{ kind: aifo, capacity: 100, k: {k} }}") for k in (0.1, 0.5))
     async with running(loads(first, config_file)) as controller:
         state = await installed(controller)
-        assert state[SESSION] == Action("replicas", (510, 1))
+        assert state[SESSION] == Action("replicas", (0, 510, 1))
         assert state[Key(aifo.LIMIT, (1, 20))] == Action("set_limit", (10,))
         writes = controller.health.writes.copy()
         await controller.apply(loads(second, config_file))

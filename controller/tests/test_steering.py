@@ -117,7 +117,7 @@ def test_range_of_sids_is_covered_by_prefixes() -> None:
 
 def sessions(state: State) -> dict[int, set[int]]:
     """Return the sites of each session."""
-    return {key.match[0]: set(action.params[1::2]) for key, action in state.items() if key.table == CLONE_SESSION}  # type: ignore[misc]
+    return {key.match[0]: set(action.params[2::2]) for key, action in state.items() if key.table == CLONE_SESSION}  # type: ignore[misc]
 
 
 def test_choices_become_entries_and_sessions() -> None:

@@ -23,6 +23,7 @@ from frontage_ptf.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 
 KEY = Key(4, bytes(range(16)))
 WORKER_SESSION = 1
+WORKER_BYTES = 64  # of a worker packet of a program for Tofino
 """The clone session of worker packets."""
 RECIRCULATION_PORTS = {"tofino1": 68, "tofino2": 6}
 """The recirculation ports of profiles for Tofino."""
@@ -126,7 +127,9 @@ class FrontageTest(SwitchTest):
         if self.timeout is not None and self.target != "tna":
             self.site.set_timeouts(self.timeout)
         if self.target == "tna":
-            self.client.write(+fy.P4CloneSessionEntry(WORKER_SESSION, replicas=[self.recirculation_port]))
+            self.client.write(
+                +fy.P4CloneSessionEntry(WORKER_SESSION, packet_length_bytes=WORKER_BYTES, replicas=[self.recirculation_port])
+            )
         self._drops: dict[int, int] = {}
         self._outcomes: Counter[str] = Counter()
         self._outcomes_at = 0  # packets sent when the outcomes were last read

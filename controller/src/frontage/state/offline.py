@@ -15,7 +15,7 @@ from finsy.proto import p4r
 from frontage.config import Config
 from frontage.p4.entries import Match, State, exact
 from frontage.p4.p4info import Schema
-from frontage.p4.replication import replicas_of
+from frontage.p4.replication import replicas_of, truncation_of
 from frontage.state import worker
 from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import TABLES, desired, without_constants
@@ -56,7 +56,7 @@ def plain_sessions(config: Config, schema: Schema) -> Iterator[dict[str, Any]]:
     for key, action in worker.session(schema.architecture, config).items():
         (session,) = exact(key.match)
         replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
-        yield {"id": session, "replicas": replicas, "truncate_to": 0, "class_of_service": 0}
+        yield {"id": session, "replicas": replicas, "truncate_to": truncation_of(action), "class_of_service": 0}
 
 
 def _match(match: Match) -> str:

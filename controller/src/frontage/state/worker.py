@@ -12,6 +12,9 @@ RECIRCULATION_PORTS = {"tna": 68, "t2na": 6}
 """The recirculation port of Tofino's first pipe, by architecture."""
 PIPE_PORTS = 128
 """Port numbers of a pipe of Tofino."""
+WORKER_BYTES = 64
+"""Bytes of a worker on Tofino. Its header has 26 bytes, and the rest of the packet that caused it would only use up the
+bandwidth of the recirculation ports."""
 
 
 def return_ports(architecture: str, device: Device) -> list[int]:
@@ -30,7 +33,8 @@ def session(architecture: str, config: Config) -> State:
 
     On Tofino, trees are in egress, so reports become workers. Elsewhere, only schedulers that use ranks need workers.
     """
-    if architecture not in RECIRCULATION_PORTS and not any(port.uses_ranks for port in config.ports):
+    on_tofino = architecture in RECIRCULATION_PORTS
+    if not on_tofino and not any(port.uses_ranks for port in config.ports):
         return {}
     replicas = [(port, 1) for port in return_ports(architecture, config.device)]
-    return dict([replication.session(WORKER_SESSION, replicas)])
+    return dict([replication.session(WORKER_SESSION, replicas, WORKER_BYTES if on_tofino else 0)])
