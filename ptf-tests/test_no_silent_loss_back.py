@@ -91,8 +91,9 @@ def behind(*headers: tuple[str, int]) -> Callable[[Flow], bytes]:
 
 IPV6 = [
     *[Case(f"{name} header", behind((name, 0)), MASKED) for name in ("hop-by-hop", "routing", "destination")],
-    Case("all three", behind(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), MASKED),
-    Case("eight headers", behind(*[("destination", 0)] * 8), MASKED),
+    Case("all three", behind(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), MASKED, 3, ROUTED),
+    Case("two headers", behind(*[("destination", 0)] * 2), MASKED),
+    Case("eight headers", behind(*[("destination", 0)] * 8), MASKED, 3, ROUTED),
     Case("nine headers", behind(*[("destination", 0)] * 9), ROUTED),
     Case("fragment header", lambda f: f.up("PA", b"", b"data", between=chain(("fragment", 0))[0], first=44, port=3), ROUTED),
 ]
@@ -109,7 +110,7 @@ class BackTest(LossTest):
         return Flow(self.servers[1].dip, super().flow(number).client)
 
     def doRunTest(self, cases: Iterable[Case]) -> None:
-        super().doRunTest(Case(*case[:3], case.port if case.fate == "SPOOFED_SOURCE" else 3) for case in cases)
+        super().doRunTest(case._replace(port=case.port if case.fate == "SPOOFED_SOURCE" else 3) for case in cases)
 
     def check(self, case: Case, frame: bytes) -> None:
         if case.fate == PLAIN:

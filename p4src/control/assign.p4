@@ -7,9 +7,9 @@ control Assign(inout metadata_t meta) {
     bit<16> index;
 
     action select_server(sid_t sid) {
-        meta.candidate_sid = sid;
-        meta.candidate_found = 1;
-        meta.outcome = OUTCOME_ASSIGNED_RR;
+        meta.assigned_sid = sid;
+        meta.is_assigned = 1;
+        meta.assigned_outcome = OUTCOME_ASSIGNED_RR;
     }
 
     table pool {
@@ -22,24 +22,28 @@ control Assign(inout metadata_t meta) {
         size = POOL_ENTRIES;
     }
 
+    action select_best() {
+        IN_HASH { meta.assigned_sid = 4w0 ++ meta.tree.best[11:0]; }
+    }
+
     apply {
-        meta.candidate_sid = meta.hash_sid;
-        meta.candidate_found = meta.hash_found;
+        meta.assigned_sid = meta.hash_sid;
+        meta.is_assigned = meta.hash_found;
         if (meta.policy == POLICY_HASH) {
-            meta.outcome = OUTCOME_ASSIGNED_HASH;
+            meta.assigned_outcome = OUTCOME_ASSIGNED_HASH;
         } else if (meta.policy == POLICY_CHEETAH_RR) {
             round_robin.apply(meta.vip_id, meta.pool_size, index);
             if (!pool.apply().hit) {
-                meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
+                meta.assigned_outcome = OUTCOME_ASSIGNED_NO_LOAD;
             }
         } else if (meta.tree.best[31:16] == 0) {
-            meta.outcome = OUTCOME_ASSIGNED_NO_LOAD;
+            meta.assigned_outcome = OUTCOME_ASSIGNED_NO_LOAD;
         } else {
-            meta.candidate_sid = 4w0 ++ meta.tree.best[11:0];
-            meta.candidate_found = 1;
-            meta.outcome = OUTCOME_ASSIGNED_CCLB4;
+            select_best();
+            meta.is_assigned = 1;
+            meta.assigned_outcome = OUTCOME_ASSIGNED_CCLB4;
             if (meta.policy == POLICY_CHEETAH_LL) {
-                meta.outcome = OUTCOME_ASSIGNED_LL;
+                meta.assigned_outcome = OUTCOME_ASSIGNED_LL;
             }
         }
     }

@@ -4,14 +4,17 @@
 // towards the server, in masking.p4 towards the client.
 //
 // A packet passes ingress twice if the server has to be chosen before state is written, because each register is
-// accessed once per pass. The first pass chooses the server; the second updates the state and sends the packet. These
-// packets pass twice; on Tofino, only those of QUIC do (tna/tree.p4):
+// accessed once per pass. The first pass chooses the server; the second updates the state. These packets pass twice:
 //
 //     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree
-//     a first Initial                              the second pass also claims an entry of the handshake table
 //     a FIN or RST under cheetah-ll                the second pass subtracts the connection from the server's leaf
+//     a packet of a QUIC handshake, server gone    the second pass removes the entry of the handshake table, so that the
+//                                                  client's next attempt is assigned anew, and drops the packet
+//
+// On Tofino, only the last one does (tna/tree.p4).
 control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     Handshake() handshake;
+    HandshakeOutcome() handshake_outcome;
     Fallback() fallback;
     Tree() tree;
     Assign() assign;
@@ -28,61 +31,77 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         meta.tree.score = hdr.packet_out.score;
     }
 
+    action read_tie_break() {
+        IN_HASH { meta.tree.tie_break = meta.connection_hash[19:16]; }
+    }
+
     action read_root() {
         meta.reads_root = 1;
         meta.tree.op = TREE_READ;
         meta.tree.slot = meta.tree_base;
     }
 
-    action update_tree() {
-        meta.tree.op = meta.resubmit_tree_op;
-        meta.tree.slot = meta.resubmit_slot;
-        meta.tree.sid = meta.resubmit_sid;
-        meta.tree.score = meta.flow_unit;
+    action use_assigned() {
+        meta.candidate_found = meta.is_assigned;
+        meta.candidate_sid = meta.assigned_sid;
+        meta.outcome = meta.assigned_outcome;
+    }
+
+    action release_handshake() {
+        meta.verdict = VERDICT_RESUBMIT;
+        meta.second_pass = 1;
+        meta.releases_handshake = 1;
     }
 
     apply {
         meta.tree.depth = meta.tree_depth;
-        meta.tree.tie_break = meta.connection_hash[19:16];
+        read_tie_break();
         if (meta.direction == Direction.CONTROLLER) {
             read_packet_out();
         }
 
         // Look up the connection.
+        bit<1> has_handshake = 0;
         if (hdr.tcp.isValid()) {
             if (meta.second_pass == 0) {
                 fallback.apply(hdr, meta);
             }
-        } else if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE
-            && meta.at_cookie_address == 0) {
+        } else if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.at_cookie_address == 0
+            && (meta.second_pass == 0 || meta.releases_handshake == 1)) {
+            has_handshake = 1;
             handshake.apply(hdr, meta);
         }
 
         // Update or read the tree.
-        if (meta.direction == Direction.UP) {
-            if (meta.second_pass == 1) {
-                if (hdr.tcp.isValid() || meta.connection.is_new_entry == 1) {
-                    update_tree();
-                }
-            } else if ((meta.is_new_connection == 1 || hdr.quic_long.isValid()) && meta.can_carry_cookie == 1
-                && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
-                read_root();
-            }
+        if (meta.direction == Direction.UP && meta.second_pass == 0
+            && (meta.is_new_connection == 1 || hdr.quic_long.isValid()) && meta.can_carry_cookie == 1
+            && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
+            read_root();
         }
         tree.apply(meta);
 
-        // Choose the server.
-        if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {
+        // Choose the server. The policy need not wait until it is known whether a sealed cookie names one.
+        if (meta.direction == Direction.UP && meta.second_pass == 0 && meta.can_carry_cookie == 1
+            && (meta.is_new_connection == 1 || meta.connection.is_new_entry == 1)) {
+            assign.apply(meta);
+        }
+        if (has_handshake == 1) {
+            handshake_outcome.apply(hdr, meta);
+        }
+        if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE && meta.COOKIE_VERDICT == VERDICT_CONTINUE) {
             if (meta.second_pass == 1) {
-                resume.apply(hdr, meta);
+                resume.apply(meta);
             } else {
                 if (meta.is_new_connection == 1 && meta.can_carry_cookie == 1) {
-                    assign.apply(meta);
+                    use_assigned();
                 }
                 choice.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 server.apply(hdr, meta);
+                if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+                    release_handshake();
+                }
             }
         }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the server of a client's packet. TCP's connection table comes first, then the server that the policy, the
-// packet or the handshake table names, if it belongs to this VIP. The server of the hash comes last.
+// Chooses the server of a client's packet. The connection table and the handshake table come first, then the server that
+// the policy or the packet names, if it belongs to this VIP. The server of the hash comes last.
 control Choice(in headers_t hdr, inout metadata_t meta) {
-    StateChange() state_change; // tree.p4 of the architecture
+    ConnectionSids(HANDSHAKES) handshake_sids;
+    TreeChange() tree_change; // tree.p4 of the architecture
     bit<8> tree_op;
-    bit<8> connection_op; // on the handshake table
 
     // The servers of each VIP, active and draining.
     action set_member(bit<16> slot, bit<1> active) {
@@ -24,7 +24,6 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
 
     apply {
         tree_op = TREE_NONE;
-        connection_op = CONNECTION_NONE;
         if (meta.candidate_found == 1) {
             if (member.apply().miss) {
                 meta.candidate_found = 0;
@@ -34,9 +33,10 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         }
 
         meta.sid = meta.candidate_sid;
-        if (hdr.tcp.isValid() && meta.is_new_connection == 0 && meta.connection.has_entry == 1) {
+        if (meta.outcome == OUTCOME_RETRIEVED_TABLE) {
             meta.sid = meta.connection.sid;
-            meta.outcome = OUTCOME_RETRIEVED_TABLE;
+        } else if (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+            meta.sid = 0; // read below
         } else if (meta.candidate_found == 1) {
             if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
                 tree_op = TREE_ADD;
@@ -44,15 +44,10 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
                 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {
                 tree_op = TREE_SUB;
             }
-            if (meta.is_new_connection == 1 && hdr.udp.isValid()) {
-                connection_op = CONNECTION_JOIN;
-            }
+        } else if (meta.outcome == OUTCOME_HASHED_HANDSHAKE) {
+            meta.sid = meta.hash_sid;
         } else if (hdr.udp.isValid() && meta.is_new_connection == 0) {
-            if (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
-                connection_op = CONNECTION_RELEASE; // the client's next attempt is assigned anew
-            } else {
-                meta.verdict = DROP_SERVER_GONE;
-            }
+            meta.verdict = DROP_SERVER_GONE;
         } else if (meta.hash_found == 0) {
             meta.verdict = DROP_VIP_NO_SERVER;
         } else {
@@ -68,32 +63,15 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
                     meta.outcome = OUTCOME_HASHED_BAD_COOKIE;
                 }
             }
-            if (hdr.udp.isValid()) {
-                connection_op = CONNECTION_JOIN;
-            }
         }
 
-        if (tree_op != TREE_NONE || connection_op != CONNECTION_NONE) {
-            state_change.apply(meta, tree_op, connection_op);
+        if (hdr.udp.isValid() && (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE || meta.connection.is_new_entry == 1)) {
+            meta.connection.sid = meta.sid;
+            handshake_sids.apply(meta.connection);
+            meta.sid = meta.connection.sid;
         }
-    }
-}
-
-// Second pass: uses the server that the first pass chose, unless the handshake table has another one.
-control Resume(in headers_t hdr, inout metadata_t meta) {
-    apply {
-        meta.sid = meta.resubmit_sid;
-        meta.outcome = meta.resubmit_outcome;
-        if (meta.resubmit_connection_op == CONNECTION_RELEASE) {
-            meta.verdict = DROP_SERVER_GONE;
-        } else if (meta.resubmit_connection_op == CONNECTION_JOIN) {
-            if (meta.connection.has_entry == 0) {
-                meta.sid = meta.hash_sid;
-                meta.outcome = OUTCOME_HASHED_HANDSHAKE;
-            } else if (meta.connection.is_new_entry == 0) {
-                meta.sid = meta.connection.sid; // another packet of the handshake passed in between
-                meta.outcome = OUTCOME_RETRIEVED_HANDSHAKE;
-            }
+        if (tree_op != TREE_NONE) {
+            tree_change.apply(meta, tree_op);
         }
     }
 }

@@ -1,59 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds. A round is one lookup in a secret
 // table and one XOR. The rounds in reverse order unseal the cookie, so sealing and unsealing share this control: the
-// controller decides which table is in which round. `keyed` is 0 if no key is installed for the epoch; then nothing
+// controller decides which table is in which round. The caller sets the halves and the index of each round: b (rounds 0
+// and 2) or a (rounds 1 and 3) XOR a byte of the tweak. `keyed` is 0 if no key is installed for the epoch; then nothing
 // is sealed.
-control CookieCipher(inout bit<8> a, inout bit<8> b, in bit<1> epoch, in bit<32> tweak, out bit<1> keyed) {
-    // The index of each round. A round changes one half, and the later indices that depend on it.
-    bit<8> index0;
-    bit<8> index1;
-    bit<8> index2;
-    bit<8> index3;
-
+control CookieCipher(inout cookie_halves_t halves, in bit<1> epoch, out bit<1> keyed) {
     action xor_a(bit<8> value) {
-        a = a ^ value;
-        index1 = index1 ^ value;
-        index3 = index3 ^ value;
+        halves.a = halves.a ^ value;
+        halves.index1 = halves.index1 ^ value;
+        halves.index3 = halves.index3 ^ value;
     }
 
     action xor_b(bit<8> value) {
-        b = b ^ value;
-        index2 = index2 ^ value;
+        halves.b = halves.b ^ value;
+        halves.index2 = halves.index2 ^ value;
     }
 
     table round0 {
-        key = { epoch: exact @name("epoch"); index0: exact @name("index"); }
+        key = { epoch: exact @name("epoch"); halves.index0: exact @name("index"); }
         actions = { xor_a; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round1 {
-        key = { epoch: exact @name("epoch"); index1: exact @name("index"); }
+        key = { epoch: exact @name("epoch"); halves.index1: exact @name("index"); }
         actions = { xor_b; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round2 {
-        key = { epoch: exact @name("epoch"); index2: exact @name("index"); }
+        key = { epoch: exact @name("epoch"); halves.index2: exact @name("index"); }
         actions = { xor_a; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     table round3 {
-        key = { epoch: exact @name("epoch"); index3: exact @name("index"); }
+        key = { epoch: exact @name("epoch"); halves.index3: exact @name("index"); }
         actions = { xor_b; NoAction; }
         const default_action = NoAction();
         size = COOKIE_ROUND;
     }
 
     apply {
-        index0 = b ^ tweak[31:24];
-        index1 = a ^ tweak[23:16];
-        index2 = b ^ tweak[15:8];
-        index3 = a ^ tweak[7:0];
         keyed = 0;
         if (round0.apply().hit) {
             keyed = 1;

@@ -35,7 +35,7 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
             is_handshake = 1;
             fingerprint = fingerprint ^ hdr.tcp.seq;
         } else if (meta.is_first_flight == 1 && meta.quic_cookie.kind == QuicCookie.NONE
-            && hdr.udp.length >= 8 + QUIC_INITIAL) {
+            && meta.may_hold_initial == 1) {
             is_handshake = 1;
             if (hdr.connection_id.isValid()) {
                 fingerprint = fingerprint ^ hdr.connection_id.word[31:0];

@@ -108,3 +108,16 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         }
     }
 }
+
+// Where the packet is routed if it leaves by a tunnel.
+control OuterDestination(in headers_t hdr, inout ipv4_t destination4, inout ipv6_t destination6, inout bit<1> by_ipv4) {
+    apply {
+        if (hdr.outer_ipv4.isValid()) {
+            by_ipv4 = 1;
+            destination4 = hdr.outer_ipv4.dst;
+        } else if (hdr.outer_ipv6.isValid()) {
+            by_ipv4 = 0;
+            destination6 = hdr.outer_ipv6.dst;
+        }
+    }
+}

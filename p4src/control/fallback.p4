@@ -4,6 +4,7 @@
 // servers changes. A connection claims its entry when it begins; the entry expires when idle.
 control Fallback(in headers_t hdr, inout metadata_t meta) {
     ConnectionTable(FALLBACK_CONNECTIONS) connections;
+    ConnectionSids(FALLBACK_CONNECTIONS) sids;
     ClaimCounter() claims;
 
 #ifdef CONFIGURABLE_TIMEOUTS
@@ -29,7 +30,7 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             } else if (meta.hash_found == 1) {
                 meta.connection.op = CONNECTION_CLAIM;
             }
-        } else if (meta.outcome == OUTCOME_NO_INSIGHT
+        } else if ((hdr.tcp.ck == 0 || !hdr.tcp_timestamp.isValid())
             && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
             meta.connection.sid = meta.sid;
             meta.connection.op = CONNECTION_CLAIM; // the connection will carry no cookie
@@ -41,7 +42,14 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             meta.connection.now = meta.now;
             meta.connection.fingerprint = meta.connection_hash;
             connections.apply(meta.connection);
-            if (meta.connection.op == CONNECTION_CLAIM) {
+            if (meta.connection.has_entry == 1) {
+                sids.apply(meta.connection);
+            }
+            if (meta.connection.op == CONNECTION_LOOKUP) {
+                if (meta.connection.has_entry == 1) {
+                    meta.outcome = OUTCOME_RETRIEVED_TABLE;
+                }
+            } else if (meta.connection.op == CONNECTION_CLAIM) {
                 if (meta.connection.is_new_entry == 1) {
                     claims.apply(CLAIM_TAKEN);
                 } else {

@@ -2,6 +2,8 @@
 // Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, which is an entry of its own.
 // A packet in a tunnel is routed by its outer header.
 control Forwarding(inout headers_t hdr, inout metadata_t meta) {
+    OuterDestination() outer_destination;
+    bit<1> by_ipv4;
     bit<16> next_hop_id;
     ipv4_t destination4;
     ipv6_t destination6;
@@ -49,7 +51,9 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
         next_hop_id = 0;
         destination4 = 0;
         destination6 = 0;
+        by_ipv4 = 0;
         if (hdr.ipv4.isValid()) {
+            by_ipv4 = 1;
             if (hdr.ipv4.ttl <= 1) {
                 meta.verdict = DROP_TTL;
             } else {
@@ -64,14 +68,10 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
                 destination6 = hdr.ipv6.dst;
             }
         }
-        if (hdr.outer_ipv4.isValid()) {
-            destination4 = hdr.outer_ipv4.dst;
-        } else if (hdr.outer_ipv6.isValid()) {
-            destination6 = hdr.outer_ipv6.dst;
-        }
+        outer_destination.apply(hdr, destination4, destination6, by_ipv4);
 
         if (meta.verdict == VERDICT_CONTINUE) {
-            if (hdr.outer_ipv4.isValid() || (hdr.ipv4.isValid() && !hdr.outer_ipv6.isValid())) {
+            if (by_ipv4 == 1) {
                 ipv4_lpm.apply();
             } else {
                 ipv6_lpm.apply();

@@ -28,6 +28,13 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
     bit<8> n_af;
     bit<8> n_ff;
 
+    action read_loads() {
+        IN_HASH {
+            n_af = 3w0 ++ hdr.tcp_timestamp.tsval[9:5];
+            n_ff = 3w0 ++ hdr.tcp_timestamp.tsval[4:0];
+        }
+    }
+
     action add_score(bit<16> score) {
         meta.tree.score = meta.tree.score |+| score;
     }
@@ -59,8 +66,7 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
         if (hdr.tcp.isValid()) {
             if (hdr.tcp.ck == 1 && hdr.tcp_timestamp.isValid()) {
                 meta.outcome = OUTCOME_INSIGHT;
-                n_af = 3w0 ++ hdr.tcp_timestamp.tsval[9:5];
-                n_ff = 3w0 ++ hdr.tcp_timestamp.tsval[4:0];
+                read_loads();
                 wide_af.apply(n_af);
                 wide_ff.apply(n_ff);
             }
@@ -69,14 +75,16 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
                 meta.outcome = OUTCOME_INSIGHT;
                 n_af = meta.quic_cookie.n_af;
                 n_ff = meta.quic_cookie.n_ff;
-                meta.at_cookie_address = meta.quic_cookie.x;
+                meta.from_cookie_address = meta.quic_cookie.x;
             } else {
-                meta.at_cookie_address = 1; // the source is the cookie address itself
+                meta.from_cookie_address = 1; // the source is the cookie address itself
             }
-            if (meta.quic_cookie.sid != meta.sid || (meta.at_cookie_address == 1 && meta.cookie_prefix == 0)) {
+            if (meta.quic_cookie.sid != meta.sid) {
+                meta.COOKIE_VERDICT = DROP_COOKIE_SOURCE;
+            } else if (meta.from_cookie_address == 1 && meta.cookie_prefix[63:32] == 0) { // the service has no prefix
                 meta.COOKIE_VERDICT = DROP_COOKIE_SOURCE;
             }
-        } else if (meta.interface_id != meta.dip_id) {
+        } else if (meta.is_from_dip == 0) {
             meta.COOKIE_VERDICT = DROP_COOKIE_SOURCE;
         }
 

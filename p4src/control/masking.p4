@@ -5,7 +5,7 @@
 // Ingress rewrites the source of a QUIC server's packet to the VIP. For a client that migrated to the server's cookie
 // address, this control rewrites it to that address, because clients drop packets from an address that they did not
 // choose (RFC 9000, 9).
-control Masking(inout headers_t hdr, in metadata_t meta, in sid_t sid) {
+control Masking(inout headers_t hdr, inout metadata_t meta, in sid_t sid) {
     CookieCipher() seal;
     bit<1> sealing_epoch;
     bit<16> sealing_clock_offset;
@@ -24,6 +24,34 @@ control Masking(inout headers_t hdr, in metadata_t meta, in sid_t sid) {
     table active_key {
         actions = { set_active_key; no_key; }
         default_action = no_key();
+    }
+
+    action split_sid() {
+        IN_HASH {
+            meta.sealed.a = sid[11:4];
+            meta.sealed.b = 1w0 ++ sid[3:0] ++ 3w0;
+        }
+    }
+
+    action compute_indices() {
+        IN_HASH {
+            meta.sealed.index0 = (1w0 ++ sid[3:0] ++ 3w0) ^ meta.connection_hash[31:24];
+            meta.sealed.index1 = sid[11:4] ^ meta.connection_hash[23:16];
+            meta.sealed.index2 = (1w0 ++ sid[3:0] ++ 3w0) ^ meta.connection_hash[15:8];
+            meta.sealed.index3 = sid[11:4] ^ meta.connection_hash[7:0];
+        }
+    }
+
+    action write_clock() {
+        hdr.tcp_timestamp.tsval[31:16] = hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset;
+    }
+
+    action write_code() {
+        IN_HASH { hdr.tcp_timestamp.tsval[15:0] = sealing_epoch ++ meta.sealed.a ++ meta.sealed.b[6:0]; }
+    }
+
+    action write_no_code() {
+        hdr.tcp_timestamp.tsval[15:0] = 0;
     }
 
     // The static cookie of each server and epoch: the interface id of its cookie address.
@@ -46,17 +74,18 @@ control Masking(inout headers_t hdr, in metadata_t meta, in sid_t sid) {
             hdr.tcp.ck = 0;
             if (hdr.tcp_timestamp.isValid()) {
                 active_key.apply();
-                bit<8> left = sid[11:4];
-                bit<8> right = 1w0 ++ sid[3:0] ++ 3w0;
                 bit<1> keyed;
-                seal.apply(left, right, sealing_epoch, meta.connection_hash, keyed);
-                bit<16> code = sealing_epoch ++ left ++ right[6:0];
-                if (keyed == 0) {
-                    code = 0;
+                split_sid();
+                compute_indices();
+                seal.apply(meta.sealed, sealing_epoch, keyed);
+                write_clock();
+                if (keyed == 1) {
+                    write_code();
+                } else {
+                    write_no_code();
                 }
-                hdr.tcp_timestamp.tsval = (hdr.tcp_timestamp.tsval[31:16] + sealing_clock_offset) ++ code;
             }
-        } else if (meta.direction == Direction.DOWN && meta.at_cookie_address == 1) {
+        } else if (meta.direction == Direction.DOWN && meta.from_cookie_address == 1) {
             static_cookie.apply();
         }
     }

@@ -75,16 +75,34 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         size = NEIGHBORS;
     }
 
+    action swap4() {
+        ipv4_t requester = hdr.ipv4.src;
+        hdr.ipv4.src = hdr.ipv4.dst;
+        hdr.ipv4.dst = requester;
+        hdr.ipv4.ttl = 64;
+        hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
+    }
+
+    action swap6() {
+        ipv6_t requester = hdr.ipv6.src;
+        hdr.ipv6.src = hdr.ipv6.dst;
+        hdr.ipv6.dst = requester;
+        hdr.ipv6.hop_limit = 64;
+        hdr.icmp.icmp_type = ICMPV6_ECHO_REPLY;
+    }
+
     action add_to_icmp_checksum(bit<16> difference) {
         hdr.icmp.checksum = hdr.icmp.checksum + difference;
     }
 
     apply {
         if (hdr.arp.isValid()) {
-            if (hdr.arp.operation == 1 && hdr.arp.hardware_type == 1 && hdr.arp.protocol_type == ETHERTYPE_IPV4) {
-                arp.apply();
-            } else {
+            if (hdr.arp.operation != 1 || hdr.arp.hardware_type != 1) {
                 not_local();
+            } else if (hdr.arp.protocol_type != ETHERTYPE_IPV4) {
+                not_local();
+            } else {
+                arp.apply();
             }
         } else if (hdr.ndp.isValid()) {
             // Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
@@ -94,7 +112,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
             } else {
                 not_local();
             }
-            if (meta.NEIGHBOR_VERDICT == VERDICT_REPLY && hdr.ipv6.dst == 0) {
+            if (meta.NEIGHBOR_VERDICT == VERDICT_REPLY && meta.has_no_source == 1) {
                 // The requester has no address yet: reply to all nodes (RFC 4861, 7.2.4).
                 hdr.ipv6.dst = 0xff020000000000000000000000000001;
                 hdr.ethernet.dst = 0x333300000001;
@@ -105,11 +123,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
         } else if (hdr.icmp.isValid()) {
             if (hdr.ipv4.isValid() && hdr.icmp.icmp_type == ICMP_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo4.apply().hit) {
-                    ipv4_t requester4 = hdr.ipv4.src;
-                    hdr.ipv4.src = hdr.ipv4.dst;
-                    hdr.ipv4.dst = requester4;
-                    hdr.ipv4.ttl = 64;
-                    hdr.icmp.icmp_type = ICMP_ECHO_REPLY;
+                    swap4();
                     // Incremental update for one changed word (RFC 1624), with the carry.
                     if (hdr.icmp.checksum < 0xf800) {
                         add_to_icmp_checksum(0x0800);
@@ -120,12 +134,8 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
             } else if (hdr.ipv6.isValid() && hdr.ipv6.next_header == PROTO_ICMPV6
                 && hdr.icmp.icmp_type == ICMPV6_ECHO_REQUEST && hdr.icmp.icmp_code == 0) {
                 if (echo6.apply().hit) {
-                    ipv6_t requester6 = hdr.ipv6.src;
-                    hdr.ipv6.src = hdr.ipv6.dst;
-                    hdr.ipv6.dst = requester6;
-                    hdr.ipv6.hop_limit = 64;
-                    hdr.icmp.icmp_type = ICMPV6_ECHO_REPLY;
-                    if (hdr.icmp.checksum < 0x0101) {
+                    swap6();
+                    if (hdr.icmp.checksum[15:8] == 0 || hdr.icmp.checksum == 0x0100) {
                         add_to_icmp_checksum(0xfeff); // -0x0100
                     } else {
                         add_to_icmp_checksum(0xff00);

@@ -3,17 +3,38 @@
 // address, or the connection id that the server chose (docs/cookie.md).
 control Retrieve(in headers_t hdr, inout metadata_t meta) {
     CookieCipher() open;
+    bit<1> epoch;
+
+    // The code of a cookie is in TSecr: epoch (1) | left half (8) | right half (7).
+    action split_code() {
+        IN_HASH {
+            meta.opened.a = 1w0 ++ hdr.tcp_timestamp.tsecr[6:0];
+            meta.opened.b = hdr.tcp_timestamp.tsecr[14:7];
+            epoch = hdr.tcp_timestamp.tsecr[15:15];
+        }
+    }
+
+    action compute_indices() {
+        IN_HASH {
+            meta.opened.index0 = hdr.tcp_timestamp.tsecr[14:7] ^ meta.connection_hash[7:0];
+            meta.opened.index1 = (1w0 ++ hdr.tcp_timestamp.tsecr[6:0]) ^ meta.connection_hash[15:8];
+            meta.opened.index2 = hdr.tcp_timestamp.tsecr[14:7] ^ meta.connection_hash[23:16];
+            meta.opened.index3 = (1w0 ++ hdr.tcp_timestamp.tsecr[6:0]) ^ meta.connection_hash[31:24];
+        }
+    }
+
+    action set_candidate() {
+        IN_HASH { meta.candidate_sid = 4w0 ++ meta.opened.b ++ meta.opened.a[6:3]; }
+    }
 
     apply {
         if (hdr.tcp_timestamp.isValid()) {
-            bit<16> code = hdr.tcp_timestamp.tsecr[15:0];
             bit<1> keyed;
-            bit<32> tweak = meta.connection_hash;
-            bit<8> left = code[14:7];
-            bit<8> right = 1w0 ++ code[6:0];
-            open.apply(right, left, code[15:15], tweak[7:0] ++ tweak[15:8] ++ tweak[23:16] ++ tweak[31:24], keyed);
-            meta.candidate_sid = 4w0 ++ left ++ right[6:3];
-            if (keyed == 1 && right[2:0] == 0) {
+            split_code();
+            compute_indices();
+            open.apply(meta.opened, epoch, keyed);
+            set_candidate();
+            if (keyed == 1 && meta.opened.a[2:0] == 0) {
                 meta.candidate_found = 1;
             }
             meta.outcome = OUTCOME_RETRIEVED_COOKIE;

@@ -2,8 +2,7 @@
 // Discipline of the egress port's queue: FIFO, AIFO, which decides on admission, or SP-PIFO, which chooses the
 // priority. A port without an entry has a FIFO queue, at the cost of one lookup. Worker packets (v1model/worker.p4)
 // update the port's registers here.
-control Scheduler(in headers_t hdr, inout metadata_t meta) {
-    Rank() rank;
+control Scheduler(inout metadata_t meta) {
     Aifo() aifo;
     SpPifo() sp_pifo;
 
@@ -39,7 +38,9 @@ control Scheduler(in headers_t hdr, inout metadata_t meta) {
     apply {
         port.apply();
         if (meta.discipline != Discipline.NONE) {
-            rank.apply(hdr, meta);
+            if (meta.has_cookie_rank == 1) {
+                meta.rank = meta.cookie_rank;
+            }
             if (meta.discipline == Discipline.AIFO) {
                 aifo.apply(meta);
             } else if (meta.discipline == Discipline.SP_PIFO) {

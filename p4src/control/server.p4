@@ -56,7 +56,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 control CookieAddress(inout headers_t hdr, in metadata_t meta) {
     apply {
         if (meta.direction == Direction.UP && meta.at_cookie_address == 1) {
-            hdr.ipv6.dst[63:0] = meta.interface_id;
+            hdr.ipv6.dst[63:0] = meta.cookie_word;
         }
     }
 }

@@ -16,6 +16,8 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     bit<16> service_id;
     bit<16> deployment_id; // zero: none, which has no mapping
     bit<1> dispatched;
+    bit<8> mapped_site; // by the mapping
+    bit<16> mapped_session;
 
     action set_service(bit<8> local_site, bit<16> service) {
         meta.origin_site = local_site;
@@ -47,13 +49,13 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
     }
 
     action keep_local(bit<16> clone_session) {
-        target_site = 0;
-        meta.clone_session = clone_session;
+        mapped_site = 0;
+        mapped_session = clone_session;
     }
 
     action to_site(bit<8> site, bit<16> clone_session) {
-        target_site = site;
-        meta.clone_session = clone_session;
+        mapped_site = site;
+        mapped_session = clone_session;
     }
 
     table mapping {
@@ -104,6 +106,15 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         }
 
         if (is_service == 1) {
+            // The mapping need not wait for the connection id, which may have to be unsealed.
+            mapped_site = 0;
+            mapped_session = 0;
+            if (hdr.quic_long.isValid() && dispatched == 0 && meta.from_tunnel == 0) {
+                deployment.apply();
+                if (!mapping.apply().hit) {
+                    default_mapping.apply();
+                }
+            }
             bit<1> is_named = 0;
             bit<8> steered = OUTCOME_STEERED_SITE;
             if (meta.quic_cookie.kind != QuicCookie.NONE) {
@@ -117,14 +128,12 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
                     meta.remote = Remote.DISPATCHER;
                     meta.remote_id = 10w0 ++ meta.connection_hash[5:0];
                     meta.outcome = OUTCOME_STEERED_DISPATCHER;
-                } else if (meta.from_tunnel == 0) {
-                    deployment.apply();
-                    if (!mapping.apply().hit) {
-                        default_mapping.apply();
-                    }
+                } else {
+                    target_site = mapped_site;
+                    meta.clone_session = mapped_session;
                 }
             }
-            if (hdr.udp.length < 8 + QUIC_INITIAL || (hdr.ipv4.isValid() && hdr.ipv4.ttl <= 1)
+            if (meta.may_hold_initial == 0 || (hdr.ipv4.isValid() && hdr.ipv4.ttl <= 1)
                 || (hdr.ipv6.isValid() && hdr.ipv6.hop_limit <= 1)) {
                 meta.clone_session = 0;
             }

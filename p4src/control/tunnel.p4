@@ -12,12 +12,12 @@ control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
         if (meta.is_fragment == 1 || meta.extension_bytes != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
             meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
         } else if (hdr.udp.isValid()) {
-            meta.inner_length = hdr.udp.length - 16; // after UDP and VXLAN
+            meta.inner_length = hdr.udp.length - 30; // without UDP, VXLAN and Ethernet
             if (hdr.udp.length < 30 || hdr.udp.length > payload) {
                 meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }
         } else {
-            meta.inner_length = payload + 6; // after GRE, with an Ethernet header counted in
+            meta.inner_length = payload - 8; // without GRE
             if (payload < 8) {
                 meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }

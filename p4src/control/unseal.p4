@@ -5,14 +5,58 @@
 // its edge switch, only the dynamic form is unsealed, for its RPT.
 control Unseal(in headers_t hdr, inout metadata_t meta) {
     Cookie6Cipher() open;
+    bit<32> left;
+    bit<32> right;
+    action compare_dip() {
+        meta.dip_difference = meta.cookie_word ^ meta.dip_difference;
+    }
+
+    // SID (16) | RPT (8) | N_AF (8)
+    action read_left() {
+        IN_HASH { left = meta.cookie_word[59:28]; }
+    }
+
+    // N_FF (8) | x (1) | zero (19)
+    action read_right() {
+        IN_HASH { right = 4w0 ++ meta.cookie_word[27:0]; }
+    }
+
+    action read_form() {
+        IN_HASH {
+            meta.quic_cookie.epoch = meta.cookie_word[60:60];
+            meta.quic_cookie.sid = meta.cookie_word[63:48]; // of a plain connection id
+        }
+    }
+
+    action open_left() {
+        IN_HASH {
+            meta.quic_cookie.sid = left[31:16];
+            meta.quic_cookie.rpt = left[15:8];
+            meta.quic_cookie.n_af = left[7:0];
+        }
+    }
+
+    action open_right() {
+        IN_HASH {
+            meta.quic_cookie.n_ff = right[27:20];
+            meta.quic_cookie.x = right[19:19];
+        }
+    }
 
     apply {
+        compare_dip();
+        if (meta.dip_difference[63:32] == 0) {
+            if (meta.dip_difference[31:0] == 0) {
+                meta.is_from_dip = 1;
+            }
+        }
+
         // The packet may have a sealed cookie at the place where cookies of its direction are.
-        bit<1> has_place = 0;
+        bit<1> is_sealed = 0;
         meta.quic_cookie.kind = QuicCookie.NONE;
         if (meta.direction == Direction.TRANSIT) {
             if (hdr.ipv6.isValid() && meta.role == ROLE_SERVER && meta.cookie_word[63:61] == 0b011) {
-                has_place = 1;
+                is_sealed = 1;
             }
         } else if (meta.direction == Direction.UP && meta.at_cookie_address == 0) {
             if (hdr.connection_id.isValid() && hdr.connection_id.length == (bit<5>)(CID_LENGTH - 1)) { // one of ours
@@ -21,25 +65,24 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
                 } else if (((hdr.connection_id.config == 0 && meta.cookie_word[60:60] == 0)
                         || (hdr.connection_id.config == 1 && meta.cookie_word[60:60] == 1))
                     && meta.cookie_word[63:61] == 0b100) {
-                    has_place = 1;
+                    is_sealed = 1;
                 }
             }
-        } else if (meta.cookie_word[63:62] == 0b01 && meta.cookie_word != meta.dip_id) {
-            has_place = 1;
+        } else if (meta.cookie_word[63:62] == 0b01 && meta.is_from_dip == 0) {
+            is_sealed = 1;
         }
 
-        meta.quic_cookie.epoch = meta.cookie_word[60:60];
-        meta.quic_cookie.sid = meta.cookie_word[63:48]; // of a plain connection id
-        if (has_place == 1) {
-            bit<32> left = meta.cookie_word[59:28]; // SID (16) | RPT (8) | N_AF (8)
-            bit<32> right = 4w0 ++ meta.cookie_word[27:0]; // N_FF (8) | x (1) | zero (19)
+        if (is_sealed == 1 || meta.quic_cookie.kind == QuicCookie.PLAIN_CID) {
+            meta.quic_cookie.has_form = 1;
+        }
+        read_form();
+        if (is_sealed == 1) {
             bit<1> keyed;
+            read_left();
+            read_right();
             open.apply(left, right, meta.quic_cookie.epoch, keyed);
-            meta.quic_cookie.sid = left[31:16];
-            meta.quic_cookie.rpt = left[15:8];
-            meta.quic_cookie.n_af = left[7:0];
-            meta.quic_cookie.n_ff = right[27:20];
-            meta.quic_cookie.x = right[19:19];
+            open_left();
+            open_right();
             if (keyed == 1 && right[18:0] == 0) {
                 if (meta.cookie_word[63:61] == 0b011) {
                     meta.quic_cookie.kind = QuicCookie.DYNAMIC;

@@ -2,7 +2,9 @@
 // Recognises the packets of VIPs and their direction, and looks up the VIP's policy. A server's packet gets the VIP's
 // source address.
 control Vip(inout headers_t hdr, inout metadata_t meta) {
+    TransportLengths() lengths;
     Transport() transport;
+    length_faults_t length_faults;
 
     action set_vip(vip_id_t vip_id) {
         meta.direction = Direction.UP;
@@ -35,7 +37,6 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     action set_cookie_address(vip_id_t vip_id) {
         set_vip(vip_id);
         meta.at_cookie_address = 1;
-        meta.interface_id = hdr.ipv6.dst[63:0];
         meta.cookie_word = hdr.ipv6.dst[63:0];
     }
 
@@ -90,6 +91,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     action from_server4(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv4_t vip,
                         bit<16> vip_port) {
         COUNT(down4)
+        meta.cookie_word = 0; // there are no cookies in IPv4 addresses
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv4.src = vip;
         hdr.ports.src_port = vip_port;
@@ -111,9 +113,8 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
                              bit<16> vip_port, bit<64> dip_id, bit<64> prefix) {
         COUNT(down_quic6)
-        meta.interface_id = hdr.ipv6.src[63:0];
         meta.cookie_word = hdr.ipv6.src[63:0];
-        meta.dip_id = dip_id;
+        meta.dip_difference = dip_id;
         meta.cookie_prefix = prefix;
         from_server(sid, vip_id, slot, active, score_class);
         hdr.ipv6.src = vip;
@@ -183,6 +184,9 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
+        if (hdr.tcp.isValid() || hdr.udp.isValid()) {
+            lengths.apply(hdr, meta, length_faults);
+        }
         if (hdr.ipv4.isValid()) {
             if (hdr.tcp.isValid() || hdr.udp.isValid()) {
                 if (vip4.apply().miss) {
@@ -216,7 +220,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
             policy.apply();
         }
         if (meta.VIP_VERDICT != VERDICT_CONTINUE || meta.direction != Direction.TRANSIT) {
-            transport.apply(hdr, meta);
+            transport.apply(hdr, meta, length_faults);
         }
         if (meta.VIP_VERDICT == VERDICT_CONTINUE) {
             meta.VIP_VERDICT = policy_verdict;

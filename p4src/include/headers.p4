@@ -208,7 +208,9 @@ header gre_t {
 const bit<16> GRE_HAS_KEY = 0x2000; // and no other flag, version 0
 
 #define IPV4_OPTION_WORDS 10
+#ifndef IPV6_EXTENSION_UNITS
 #define IPV6_EXTENSION_UNITS 8
+#endif
 #define TCP_OPTION_WORDS 10
 
 struct headers_t {
@@ -216,6 +218,7 @@ struct headers_t {
     packet_out_t packet_out;
     ethernet_t ethernet;
 
+#ifndef WITHOUT_STEERING
     // outer headers of a tunnel
     ipv4_h outer_ipv4;
     ipv6_h outer_ipv6;
@@ -224,6 +227,7 @@ struct headers_t {
     vxlan_t vxlan;
     gre_t gre;
     ethernet_t inner_ethernet;
+#endif
 
     arp_t arp;
     ipv4_h ipv4;

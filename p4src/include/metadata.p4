@@ -62,7 +62,7 @@ struct tree_t {
 const bit<8> CONNECTION_NONE = 0;
 const bit<8> CONNECTION_LOOKUP = 1;
 const bit<8> CONNECTION_CLAIM = 2;
-const bit<8> CONNECTION_JOIN = 3;    // use the entry of the same addresses and ports if there is one, else claim
+const bit<8> CONNECTION_JOIN = 3;    // look up the entry of the same addresses and ports, or claim a missing one
 const bit<8> CONNECTION_RELEASE = 4; // remove the entry of the same addresses and ports
 
 // One operation on the connection table (control/fallback.p4) or the handshake table (control/handshake.p4).
@@ -86,9 +86,21 @@ enum bit<8> QuicCookie {
     PLAIN_CID = 4
 }
 
+// The halves of a TCP cookie in its cipher (control/cookie.p4), and the index of each round. A round changes one half, and
+// the later indices that depend on it.
+struct cookie_halves_t {
+    bit<8> a;
+    bit<8> b;
+    bit<8> index0;
+    bit<8> index1;
+    bit<8> index2;
+    bit<8> index3;
+}
+
 // The cookie of a QUIC packet, from an interface id or a connection id (control/unseal.p4).
 struct quic_cookie_t {
     QuicCookie kind;
+    bit<1> has_form; // the address or connection id looks like a cookie
     bit<1> epoch;
     sid_t sid;
     bit<8> rpt;
@@ -130,7 +142,7 @@ struct aifo_t {
 const bit<8> AIFO_NO_SLOT = 0xff;
 const bit<8> SP_PIFO_MOST_URGENT = 7;
 
-// Fields that a resubmitted packet keeps: the server that the first pass chose, and what the second tells the tree.
+// Fields that a resubmitted packet keeps.
 #define RESUBMIT_FIELDS 1
 // Fields that a worker packet brings to ingress (worker.p4).
 #define WORKER_FIELDS 2
@@ -159,6 +171,13 @@ struct metadata_t {
     bit<8> parse_failure;   // why the parser stopped early, as a drop reason, for stages that need the missing headers
     bit<1> is_fragment;
 
+    // control/validation.p4
+    bit<16> ipv4_header_length;
+    bit<1> has_no_source;    // the IPv6 source address is ::
+    bit<1> has_local_source; // the IPv6 source address is ::1
+
+    bit<1> may_hold_initial; // a long header of QUIC in a datagram that is large enough
+
     // tunnels (control/tunnel.p4): when a packet is resubmitted with these, the parser skips its outer headers
     @field_list(RESUBMIT_FIELDS)
     bit<1> from_tunnel;
@@ -167,7 +186,7 @@ struct metadata_t {
     @field_list(RESUBMIT_FIELDS)
     bit<16> peer_source_set; // the service addresses from which the peer may respond; 0: all
     @field_list(RESUBMIT_FIELDS)
-    bit<16> inner_length;    // of the inner frame, from Ethernet on
+    bit<16> inner_length;    // of the inner packet, from IP on
     @field_list(COPY_FIELDS)
     bit<8> origin_site;      // the site at which the client's packets enter: the tunnel's VNI or key
     Remote remote;
@@ -205,17 +224,25 @@ struct metadata_t {
     @field_list(COPY_FIELDS)
     bit<32> connection_hash;
 
+    // TCP's cookie, from a client and for a client
+    cookie_halves_t opened;
+    cookie_halves_t sealed;
+
     // QUIC over IPv6
-    bit<1> at_cookie_address; // the client reaches its server at a cookie address
-    bit<64> interface_id;     // of the cookie address, or of the address that the server sends from
-    bit<64> dip_id;           // of the server's DIP
+    bit<1> at_cookie_address;   // UP: the client sends to its server's cookie address
+    bit<1> from_cookie_address; // DOWN: the client expects its server's cookie address as the source
+    bit<64> dip_difference;     // DOWN: interface ids of the DIP and of the source, XORed (control/unseal.p4)
+    bit<1> is_from_dip;         // DOWN: the source is the DIP itself
     bit<64> cookie_prefix;
-    bit<64> cookie_word;      // may hold a sealed cookie: the interface id, or part of the connection id
+    bit<64> cookie_word;        // may hold a sealed cookie: the interface id, or part of the connection id
     quic_cookie_t quic_cookie;
 
     // server selection
     bit<1> is_new_connection; // SYN, or first Initial
     bit<1> can_carry_cookie;  // later packets of the connection can carry the cookie
+    bit<1> is_assigned;       // the policy named a server for a new connection
+    sid_t assigned_sid;
+    bit<8> assigned_outcome;
     bit<1> candidate_found;
     sid_t candidate_sid;      // named by the packet, a table or the policy
     bit<1> hash_found;
@@ -228,6 +255,8 @@ struct metadata_t {
     // the egress port's queue
     Discipline discipline;
     bit<8> rank;              // the flow's RPT, quantised as in the IPv6 carrier (docs/cookie.md)
+    bit<1> has_cookie_rank;   // the cookie names the rank
+    bit<8> cookie_rank;
     aifo_t aifo;
     bit<1> has_priority;      // SP-PIFO: `priority` is final
     bit<3> priority;          // the larger, the more urgent
@@ -239,19 +268,11 @@ struct metadata_t {
     @field_list(WORKER_FIELDS)
     bit<8> bound_decrement;   // SP-PIFO: lower every bound by this much
 
-    // what the first pass decided for the second (control/choice.p4)
+    // what the first pass decided for the second (control/cclb4.p4)
     @field_list(RESUBMIT_FIELDS)
     bit<1> second_pass;
     @field_list(RESUBMIT_FIELDS)
-    bit<8> resubmit_tree_op;
-    @field_list(RESUBMIT_FIELDS)
-    bit<8> resubmit_connection_op; // on the handshake table
-    @field_list(RESUBMIT_FIELDS)
-    bit<16> resubmit_slot;
-    @field_list(RESUBMIT_FIELDS)
-    sid_t resubmit_sid;
-    @field_list(RESUBMIT_FIELDS)
-    bit<8> resubmit_outcome;
+    bit<1> releases_handshake; // its server is gone
 }
 
 #endif

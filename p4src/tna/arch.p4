@@ -5,6 +5,10 @@
 #ifndef FRONTAGE_TNA_ARCH_P4
 #define FRONTAGE_TNA_ARCH_P4
 
+// Before a block of an action: the hash unit computes its assignments, of 32 bits together. An ALU only combines containers
+// of the same size, at the same offsets. Such an action has nothing else.
+#define IN_HASH @in_hash
+
 #define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
 #define COUNT(name) name.count();
 
@@ -27,12 +31,14 @@ typedef bit<32> tick_t;
 #define COUNTER_MASK_4 0x0f
 #endif
 
+// Extension headers that the parser follows, of 8 bytes each
+#define IPV6_EXTENSION_UNITS 2
+
 // Headers that never leave the switch. Only bytes cross the traffic manager, so these carry what metadata carry on other
 // architectures. The first byte tells them apart.
 const bit<8> INTERNAL_BRIDGE = 1;
-const bit<8> INTERNAL_SECOND_PASS = 2;
-const bit<8> INTERNAL_WORKER = 3;
-const bit<8> INTERNAL_COPY = 4;
+const bit<8> INTERNAL_WORKER = 2;
+const bit<8> INTERNAL_COPY = 3;
 
 // From ingress to egress, in front of a packet that leaves.
 header bridge_t {
@@ -40,47 +46,35 @@ header bridge_t {
     bit<8> discipline;
     bit<8> length_reason;  // why the packet is dropped if it is shorter than `length`
     bit<16> length;        // from the IP header
+    bit<16> other_bytes;   // the headers before that length, this header, and the frame check sequence
     bit<1> has_outer;      // the outer headers of a tunnel are in front of the packet
     bit<4> reserved;
     bit<19> ecn_threshold;
     bit<16> report_mask;
 }
 
-const bit<16> BRIDGE_BYTES = 10;
+const bit<16> BRIDGE_BYTES = 12;
 const bit<16> FRAME_CHECK_BYTES = 4;
-
-// Through the recirculation port, in front of a packet that passes ingress a second time (control/choice.p4).
-header second_pass_t {
-    bit<8> kind;
-    bit<1> from_tunnel;
-    bit<6> reserved;
-    bit<9> ingress_port;
-    bit<8> origin_site;
-    bit<8> tree_op;
-    bit<8> connection_op;
-    bit<16> slot;
-    bit<16> sid;
-    bit<8> outcome;
-}
 
 // Through a mirror session and a recirculation port, instead of a packet (worker.p4).
 header worker_t {
     bit<8> kind;
+    bit<7> reserved;
     bit<1> has_queue;       // the queue of egress_port changed
-    bit<6> reserved;
-    bit<9> origin_port;     // of the packet that caused it
     bit<7> reserved2;
+    bit<9> origin_port;     // of the packet that caused it
+    bit<7> reserved3;
     bit<9> egress_port;
-    bit<5> reserved3;
+    bit<13> reserved4;
     bit<19> depth_after;
     bit<8> bound_decrement;
     bit<8> tree_op;
     bit<8> tree_depth;
+    bit<4> reserved5;
+    bit<4> tie_break;
     bit<16> slot;
     bit<16> sid;
     bit<16> score;
-    bit<4> tie_break;
-    bit<4> reserved4;
     bit<16> root; // the first slot of the tree
     bit<32> best; // of the tree, once egress has changed it
 }
@@ -92,19 +86,25 @@ header copy_t {
     bit<32> connection_hash;
 }
 
-// Resubmitted instead of port metadata: the outer headers that control/tunnel.p4 accepted.
-header tunnel_pass_t {
+// Resubmitted instead of port metadata: why the packet passes ingress a second time, and what control/tunnel.p4 found in
+// outer headers.
+const bit<8> SECOND_PASS_TUNNEL = 0;
+const bit<8> SECOND_PASS_HANDSHAKE = 1; // removes the handshake (control/cclb4.p4)
+
+header second_pass_t {
+    bit<8> kind;
     bit<8> peer_site;
     bit<16> peer_source_set;
     bit<16> inner_length;
 #if __TARGET_TOFINO__ == 1
-    bit<24> reserved; // 8 bytes together
+    bit<16> reserved; // 8 bytes together
 #else
-    bit<152> reserved; // 24 bytes together
+    bit<144> reserved; // 24 bytes together
 #endif
 }
 
 struct resubmitted_t {
+    bit<8> kind;
     bit<8> peer_site;
     bit<16> peer_source_set;
     bit<16> inner_length;
@@ -114,8 +114,7 @@ struct resubmitted_t {
     bridge_t bridge; \
     second_pass_t second_pass; \
     worker_t worker; \
-    copy_t copy; \
-    tunnel_pass_t tunnel_pass;
+    copy_t copy;
 
 // Where the early checks write the reason for which they drop a packet. They run in the same stages, and Verdict
 // (verdict.p4) chooses the first reason.
@@ -136,8 +135,8 @@ struct resubmitted_t {
     bit<1> update_udp; \
     bit<8> mirror_kind; \
     bit<16> mirror_session; \
+    bit<8> second_pass_kind; \
     bit<1> has_queue; \
-    bit<9> origin_port; \
     bit<1> writes_root; \
     bit<8> port_verdict; \
     bit<8> header_verdict; \

@@ -5,30 +5,19 @@
 
 // Ingress: what the parser found, and what a former pass decided.
 control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md) {
+    TunnelArrival() tunnel_arrival;
+
     action from_port() {
         meta.ingress_port = ig_intr_md.ingress_port;
-        meta.origin_port = ig_intr_md.ingress_port;
-        meta.now = 13w0 ++ 1w1 ++ ig_intr_md.ingress_mac_tstamp[47:30];
     }
 
-    action tunnel_pass() {
-        meta.from_tunnel = 1;
-        meta.peer_site = hdr.tunnel_pass.peer_site;
-        meta.peer_source_set = hdr.tunnel_pass.peer_source_set;
-        meta.inner_length = hdr.tunnel_pass.inner_length;
+    action read_clock() {
+        IN_HASH { meta.now = 13w0 ++ 1w1 ++ ig_intr_md.ingress_mac_tstamp[47:30]; }
     }
 
-    action second_pass() {
+    action handshake_pass() {
         meta.second_pass = 1;
-        meta.from_tunnel = hdr.second_pass.from_tunnel;
-        meta.ingress_port = hdr.second_pass.ingress_port;
-        meta.origin_site = hdr.second_pass.origin_site;
-        meta.resubmit_tree_op = hdr.second_pass.tree_op;
-        meta.resubmit_connection_op = hdr.second_pass.connection_op;
-        meta.resubmit_slot = hdr.second_pass.slot;
-        meta.resubmit_sid = hdr.second_pass.sid;
-        meta.resubmit_outcome = hdr.second_pass.outcome;
-        hdr.second_pass.setInvalid();
+        meta.releases_handshake = 1;
     }
 
     action worker() {
@@ -55,15 +44,13 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
 
     apply {
         from_port();
-        if (hdr.tunnel_pass.isValid()) {
-            tunnel_pass();
-            if (hdr.vxlan.isValid()) {
-                hdr.ethernet.ether_type = hdr.inner_ethernet.ether_type;
+        read_clock();
+        if (hdr.second_pass.isValid()) {
+            if (hdr.second_pass.kind == SECOND_PASS_HANDSHAKE) {
+                handshake_pass();
             } else {
-                hdr.ethernet.ether_type = hdr.gre.protocol;
+                tunnel_arrival.apply(hdr, meta);
             }
-        } else if (hdr.second_pass.isValid()) {
-            second_pass();
         } else if (hdr.worker.isValid()) {
             worker();
             if (hdr.worker.tree_op != TREE_NONE) {
@@ -88,23 +75,9 @@ control ParseFailure(in headers_t hdr, inout metadata_t meta, in bit<16> parser_
         if (meta.parse_failure == DROP_NONE) {
             if ((parser_error & PARSER_ERROR_PARTIAL_HDR) != 0) {
                 meta.parse_failure = DROP_TRUNCATED;
-            } else if (parser_error != PARSER_ERROR_OK) {
-                meta.parse_failure = DROP_VIP_EXTENSION; // more than the parser follows
             }
         }
-        if (hdr.ipv6_extensions[7].isValid()) {
-            set_extension_bytes(64);
-        } else if (hdr.ipv6_extensions[6].isValid()) {
-            set_extension_bytes(56);
-        } else if (hdr.ipv6_extensions[5].isValid()) {
-            set_extension_bytes(48);
-        } else if (hdr.ipv6_extensions[4].isValid()) {
-            set_extension_bytes(40);
-        } else if (hdr.ipv6_extensions[3].isValid()) {
-            set_extension_bytes(32);
-        } else if (hdr.ipv6_extensions[2].isValid()) {
-            set_extension_bytes(24);
-        } else if (hdr.ipv6_extensions[1].isValid()) {
+        if (hdr.ipv6_extensions[1].isValid()) {
             set_extension_bytes(16);
         } else if (hdr.ipv6_extensions[0].isValid()) {
             set_extension_bytes(8);
@@ -114,55 +87,39 @@ control ParseFailure(in headers_t hdr, inout metadata_t meta, in bit<16> parser_
 
 // Ingress: a packet leaves for egress.
 control Departure(inout headers_t hdr, in metadata_t meta) {
-    // The frame check sequence and this header count as well.
-    action set_length(bit<16> length, bit<16> other_bytes) {
-        hdr.bridge.length = length |+| (other_bytes + BRIDGE_BYTES + FRAME_CHECK_BYTES);
+    OuterDeparture() outer;
+
+    action set_length4() {
+        IN_HASH { hdr.bridge.length = hdr.ipv4.total_length; }
+    }
+
+    action set_length6() {
+        IN_HASH { hdr.bridge.length = hdr.ipv6.payload_length; }
     }
 
     apply {
         hdr.bridge.setValid();
         hdr.bridge.kind = INTERNAL_BRIDGE;
         hdr.bridge.discipline = (bit<8>)meta.discipline;
+        hdr.bridge.length = 0;
+        hdr.bridge.other_bytes = 0;
         hdr.bridge.has_outer = 0;
         hdr.bridge.reserved = 0;
         hdr.bridge.ecn_threshold = meta.ecn_threshold;
         hdr.bridge.report_mask = meta.report_mask;
-        if (hdr.outer_ipv4.isValid()) {
-            hdr.bridge.has_outer = 1;
-            set_length(hdr.outer_ipv4.total_length, 14);
-        } else if (hdr.outer_ipv6.isValid()) {
-            hdr.bridge.has_outer = 1;
-            set_length(hdr.outer_ipv6.payload_length, 54);
-        } else if (hdr.ipv4.isValid()) {
-            set_length(hdr.ipv4.total_length, 14);
+        if (hdr.ipv4.isValid()) {
+            set_length4();
+            hdr.bridge.other_bytes = 14 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
         } else if (hdr.ipv6.isValid()) {
-            set_length(hdr.ipv6.payload_length, 54);
-        } else {
-            set_length(0, 0);
+            set_length6();
+            hdr.bridge.other_bytes = 54 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
         }
+        outer.apply(hdr);
         hdr.bridge.length_reason = DROP_IPV4_HEADER;
         if (hdr.ipv6.isValid()) {
             hdr.bridge.length_reason = DROP_IPV6_HEADER;
         }
-        hdr.tunnel_pass.setInvalid();
-    }
-}
-
-// Ingress: a packet leaves for its second pass, as it came but without the outer headers of its tunnel.
-control SecondPass(inout headers_t hdr, in metadata_t meta) {
-    apply {
-        hdr.second_pass.setValid();
-        hdr.second_pass.kind = INTERNAL_SECOND_PASS;
-        hdr.second_pass.from_tunnel = meta.from_tunnel;
-        hdr.second_pass.reserved = 0;
-        hdr.second_pass.ingress_port = meta.ingress_port;
-        hdr.second_pass.origin_site = meta.origin_site;
-        hdr.second_pass.tree_op = meta.resubmit_tree_op;
-        hdr.second_pass.connection_op = meta.resubmit_connection_op;
-        hdr.second_pass.slot = meta.resubmit_slot;
-        hdr.second_pass.sid = meta.resubmit_sid;
-        hdr.second_pass.outcome = meta.resubmit_outcome;
-        hdr.tunnel_pass.setInvalid();
+        hdr.second_pass.setInvalid();
     }
 }
 
@@ -191,8 +148,20 @@ control EgressArrival(in headers_t hdr, inout metadata_t meta, in egress_intrins
 // Egress: drops a packet whose IP header promises more bytes than the frame has, which ingress cannot know. It subtracts
 // the lengths, because the condition of a branch cannot compare two fields.
 control FrameLength(in headers_t hdr, inout metadata_t meta, in bit<16> packet_length) {
+    bit<16> length;
+    bit<16> missing;
+
+    action add_other_bytes() {
+        length = hdr.bridge.length |+| hdr.bridge.other_bytes;
+    }
+
+    action compare() {
+        missing = length |-| packet_length;
+    }
+
     apply {
-        bit<16> missing = hdr.bridge.length |-| packet_length;
+        add_other_bytes();
+        compare();
         if (missing != 0) {
             meta.verdict = hdr.bridge.length_reason;
         }

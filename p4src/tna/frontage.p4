@@ -41,12 +41,13 @@
 #include "../control/choice.p4"
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
-#include "../control/forwarding.p4"
 #include "../control/masking.p4"
 
 #ifdef WITHOUT_STEERING
 #include "without_steering.p4"
 #else
+#include "../control/excess.p4"
+#include "outer.p4"
 #include "../control/tunnel.p4"
 #include "../control/encapsulation.p4"
 #include "../control/copies.p4"
@@ -54,6 +55,8 @@
 #include "../control/demand.p4"
 #include "../control/steering.p4"
 #endif
+
+#include "../control/forwarding.p4"
 
 #ifdef WITHOUT_REAL_SERVERS
 #include "without_real_servers.p4"
@@ -86,6 +89,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Arrival() arrival;
     ParseFailure() parse_failure;
     Ports() ports;
+    InnerExcess() inner_excess;
     Validation() validation;
     Neighbor() neighbor;
     Verdict() verdict;
@@ -102,13 +106,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Encapsulation() encapsulation;
     Forwarding() forwarding;
     CookieAddress() cookie_address;
+    Rank() rank;
     Scheduler() scheduler;
     Masking() masking;
     Copying() copying;
     BoundReport() bound_report;
     ChecksumFlags() checksum_flags;
     Departure() departure;
-    SecondPass() second_pass;
     sid_t sending_server;
 
     apply {
@@ -118,15 +122,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             // Check the packet. The checks do not wait for one another.
             ports.apply(meta);
             parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
-            bit<32> frame_length = 0xffff; // egress compares it, because ingress does not know it
-            if (hdr.tunnel_pass.isValid()) {
-                frame_length = (bit<32>)meta.inner_length;
-            }
+            bit<16> excess; // of other packets, egress compares the length, because ingress does not know that of the frame
+            inner_excess.apply(hdr, meta, excess);
             bit<1> bad_checksum = 0;
             if (hdr.ipv4.ihl == 5) {
                 bad_checksum = meta.bad_ipv4_checksum;
             }
-            validation.apply(hdr, meta, frame_length, bad_checksum);
+            validation.apply(hdr, meta, excess, bad_checksum);
             if (meta.second_pass == 0) {
                 tunnel.apply(hdr, meta);
             }
@@ -141,6 +143,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                     unseal.apply(hdr, meta);
                 }
             }
+            rank.apply(hdr, meta);
             if (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1) {
                 connection_hash.apply(hdr, meta);
             }
@@ -169,13 +172,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         sending_server = meta.sid; // the choice of a server overwrites it for packets of clients
 
         // Choose the server. An operation from the controller ends here, in the tournament tree.
-        if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE) {
-            meta.verdict = meta.cookie_verdict;
-        }
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
                 || meta.direction == Direction.CONTROLLER || meta.direction == Direction.WORKER)) {
             cclb4.apply(hdr, meta);
+        }
+        if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE) {
+            meta.verdict = meta.cookie_verdict;
         }
         if (meta.direction == Direction.CONTROLLER) {
             meta.verdict = VERDICT_CONSUME;
@@ -193,7 +196,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         cookie_address.apply(hdr, meta);
         if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
             && (meta.direction != Direction.WORKER || meta.has_queue == 1)) {
-            scheduler.apply(hdr, meta);
+            scheduler.apply(meta);
         }
         if (meta.direction == Direction.WORKER) {
             workers.count((bit<8>)meta.discipline);
@@ -218,12 +221,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                 outcomes.count(meta.outcome);
             }
         } else if (meta.verdict == VERDICT_RESUBMIT) {
-            if (meta.second_pass == 0) {
-                ig_dprsr_md.resubmit_type = RESUBMIT_TUNNEL;
-            } else {
-                ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port[8:7] ++ (bit<7>)RECIRCULATION_PORT;
-                ig_tm_md.bypass_egress = 1;
-                second_pass.apply(hdr, meta);
+            ig_dprsr_md.resubmit_type = RESUBMIT;
+            if (meta.releases_handshake == 1) {
+                meta.second_pass_kind = SECOND_PASS_HANDSHAKE;
             }
         } else {
             if (meta.verdict != VERDICT_CONSUME) {
@@ -243,7 +243,7 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
     @name("new_client_t") Digest<new_client_t>() new_client;
     Mirror() worker_mirror;
     Mirror() copy_mirror;
-    Resubmit() tunnel_resubmit;
+    Resubmit() resubmit;
 
     apply {
         ipv4_checksum.apply(hdr, meta);
@@ -255,16 +255,16 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         }
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
-                                         { meta.mirror_kind, meta.has_queue, 0, meta.origin_port, 0, meta.egress_port, 0, 0,
-                                           meta.bound_decrement, meta.tree.op, meta.tree.depth, meta.tree.slot,
-                                           meta.tree.sid, meta.tree.score, meta.tree.tie_break, 0, 0, 0 });
+                                         { meta.mirror_kind, 0, meta.has_queue, 0, meta.ingress_port, 0, meta.egress_port, 0, 0,
+                                           meta.bound_decrement, meta.tree.op, meta.tree.depth, 0, meta.tree.tie_break,
+                                           meta.tree.slot, meta.tree.sid, meta.tree.score, 0, 0 });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
             copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
                                      { meta.mirror_kind, meta.origin_site, meta.connection_hash });
         }
-        if (ig_dprsr_md.resubmit_type == RESUBMIT_TUNNEL) {
-            tunnel_resubmit.emit<resubmitted_t>({ meta.peer_site, meta.peer_source_set, meta.inner_length });
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<resubmitted_t>({ meta.second_pass_kind, meta.peer_site, meta.peer_source_set, meta.inner_length });
         }
         packet.emit(hdr);
     }
@@ -296,7 +296,6 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
                         if (meta.report_departure == 1) {
                             worker_mirror.apply(meta, eg_dprsr_md.mirror_type);
                             meta.has_queue = 1;
-                            meta.origin_port = meta.egress_port;
                         }
                     }
                 }
@@ -319,16 +318,20 @@ control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metada
                                in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     Ipv4Checksum() ipv4_checksum;
     OuterChecksum() outer_checksum;
+#ifndef WITHOUT_SCHEDULERS
     Mirror() worker_mirror;
+#endif
 
     apply {
         ipv4_checksum.apply(hdr, meta);
         outer_checksum.apply(hdr);
+#ifndef WITHOUT_SCHEDULERS
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
-                                         { meta.mirror_kind, meta.has_queue, 0, meta.origin_port, 0, meta.egress_port, 0,
+                                         { meta.mirror_kind, 0, meta.has_queue, 0, meta.egress_port, 0, meta.egress_port, 0,
                                            meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0, 0, 0 });
         }
+#endif
         packet.emit(hdr);
     }
 }

@@ -13,22 +13,55 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index4;
     Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index6;
 
+    // An action computes one hash: each has 32 bits for results of the hash unit.
+    action hash_up4() {
+        meta.connection_hash = up4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+    }
+
+    action index_up4() {
+        meta.connection.index = up_index4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+    }
+
+    action hash_up6() {
+        meta.connection_hash = up6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+    }
+
+    action index_up6() {
+        meta.connection.index = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+    }
+
+    action hash_down4() {
+        meta.connection_hash = down4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+    }
+
+    action index_down4() {
+        meta.connection.index = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+    }
+
+    action hash_down6() {
+        meta.connection_hash = down6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+    }
+
+    action index_down6() {
+        meta.connection.index = down_index6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+    }
+
     apply {
         if (meta.direction == Direction.UP) {
             if (hdr.ipv4.isValid()) {
-                meta.connection_hash = up4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
-                meta.connection.index = up_index4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+                hash_up4();
+                index_up4();
             } else {
-                meta.connection_hash = up6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
-                meta.connection.index = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+                hash_up6();
+                index_up6();
             }
         } else if (meta.direction == Direction.DOWN || meta.direction == Direction.RESPONSE) {
             if (hdr.ipv4.isValid()) {
-                meta.connection_hash = down4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
-                meta.connection.index = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+                hash_down4();
+                index_down4();
             } else {
-                meta.connection_hash = down6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
-                meta.connection.index = down_index6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+                hash_down6();
+                index_down6();
             }
         }
     }

@@ -18,7 +18,7 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     state start {
         packet.extract(ig_intr_md);
         transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
-            (1, _): tunnel_pass;
+            (1, _): second_pass;
             (0, CPU_PORT): from_controller;
             (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
             default: from_network;
@@ -35,14 +35,8 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         packet.advance(PORT_METADATA_SIZE);
         bit<8> kind = packet.lookahead<bit<8>>();
         transition select(kind) {
-            INTERNAL_SECOND_PASS: second_pass;
             INTERNAL_WORKER: worker;
         }
-    }
-
-    state second_pass {
-        packet.extract(hdr.second_pass);
-        transition ethernet;
     }
 
     state worker {
@@ -66,12 +60,20 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     }
 
 #ifdef WITHOUT_STEERING
-    state tunnel_pass {
-        transition reject;
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition ethernet;
     }
 #else
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition select(hdr.second_pass.kind) {
+            SECOND_PASS_TUNNEL: tunnel_pass;
+            default: ethernet;
+        }
+    }
+
     state tunnel_pass {
-        packet.extract(hdr.tunnel_pass);
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_IPV4: outer_ipv4;
@@ -220,9 +222,9 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         meta.protocol = hdr.ipv6.next_header;
         transport_checksum.subtract({ hdr.ipv6.src, hdr.ipv6.dst });
         transition select(hdr.ipv6.next_header, hdr.ipv6.payload_length) {
-            (PROTO_HOPOPT, _): ipv6_extension;
-            (PROTO_ROUTING, _): ipv6_extension;
-            (PROTO_DSTOPT, _): ipv6_extension;
+            (PROTO_HOPOPT, _): ipv6_extension0;
+            (PROTO_ROUTING, _): ipv6_extension0;
+            (PROTO_DSTOPT, _): ipv6_extension0;
             (PROTO_FRAGMENT, _): fragment;
             (PROTO_TCP, _): tcp;
             (PROTO_UDP, _): udp;
@@ -232,84 +234,42 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         }
     }
 
-    // The first 8 bytes of an extension header. Only this state knows the next protocol, so each protocol has a loop of
-    // its own over the rest of the header.
-    state ipv6_extension {
-        packet.extract(hdr.ipv6_extensions.next);
-        meta.protocol = hdr.ipv6_extensions.last.next_header;
-        counter.set(hdr.ipv6_extensions.last.length);
-        transition select(hdr.ipv6_extensions.last.next_header, hdr.ipv6_extensions.last.length) {
-            (PROTO_HOPOPT, 0): ipv6_extension;
-            (PROTO_ROUTING, 0): ipv6_extension;
-            (PROTO_DSTOPT, 0): ipv6_extension;
+    // Extension headers of 8 bytes, of which a packet to a VIP may have two. Others need more states than the parser has.
+    state ipv6_extension0 {
+        packet.extract(hdr.ipv6_extensions[0]);
+        meta.protocol = hdr.ipv6_extensions[0].next_header;
+        transition select(hdr.ipv6_extensions[0].next_header, hdr.ipv6_extensions[0].length) {
+            (PROTO_HOPOPT, 0): ipv6_extension1;
+            (PROTO_ROUTING, 0): ipv6_extension1;
+            (PROTO_DSTOPT, 0): ipv6_extension1;
             (PROTO_FRAGMENT, 0): fragment;
             (PROTO_TCP, 0): tcp;
             (PROTO_UDP, 0): udp;
             (PROTO_ICMPV6, 0): icmpv6;
-            (PROTO_HOPOPT, _): rest_then_extension;
-            (PROTO_ROUTING, _): rest_then_extension;
-            (PROTO_DSTOPT, _): rest_then_extension;
-            (PROTO_FRAGMENT, _): rest_then_fragment;
-            (PROTO_TCP, _): rest_then_tcp;
-            (PROTO_UDP, _): rest_then_udp;
-            (PROTO_ICMPV6, _): rest_then_icmpv6;
             (_, 0): accept;
-            default: rest_then_accept;
+            default: long_extension;
         }
     }
 
-    state rest_then_extension {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: ipv6_extension;
-            false: rest_then_extension;
+    state ipv6_extension1 {
+        packet.extract(hdr.ipv6_extensions[1]);
+        meta.protocol = hdr.ipv6_extensions[1].next_header;
+        transition select(hdr.ipv6_extensions[1].next_header, hdr.ipv6_extensions[1].length) {
+            (PROTO_HOPOPT, 0): long_extension;
+            (PROTO_ROUTING, 0): long_extension;
+            (PROTO_DSTOPT, 0): long_extension;
+            (PROTO_FRAGMENT, 0): fragment;
+            (PROTO_TCP, 0): tcp;
+            (PROTO_UDP, 0): udp;
+            (PROTO_ICMPV6, 0): icmpv6;
+            (_, 0): accept;
+            default: long_extension;
         }
     }
 
-    state rest_then_fragment {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: fragment;
-            false: rest_then_fragment;
-        }
-    }
-
-    state rest_then_tcp {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: tcp;
-            false: rest_then_tcp;
-        }
-    }
-
-    state rest_then_udp {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: udp;
-            false: rest_then_udp;
-        }
-    }
-
-    state rest_then_icmpv6 {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: icmpv6;
-            false: rest_then_icmpv6;
-        }
-    }
-
-    state rest_then_accept {
-        packet.extract(hdr.ipv6_extensions.next);
-        counter.decrement(1);
-        transition select(counter.is_zero()) {
-            true: accept;
-            false: rest_then_accept;
-        }
+    state long_extension {
+        meta.parse_failure = DROP_VIP_EXTENSION;
+        transition accept;
     }
 
     state icmp {

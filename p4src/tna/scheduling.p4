@@ -99,23 +99,23 @@ struct bounds_t {
 }
 
 // The bounds of a pair that are not above the packet's rank: one of four bits, as predicate() returns it.
-const bit<16> BOUNDS_NONE = 1 << 0;
-const bit<16> BOUNDS_SECOND = 1 << 2;
+const bit<8> BOUNDS_NONE = 1 << 0;
+const bit<8> BOUNDS_SECOND = 1 << 2;
 
 // The packet gets the first priority whose bound is not above its rank. Its rank becomes that bound.
 control PriorityPair(inout metadata_t meta)(bit<3> priority) {
     Register<bounds_t, port_t>(PORTS) bounds;
-    bit<16> found;
+    bit<8> found;
 
-    RegisterAction<bounds_t, port_t, bit<16>>(bounds) lower = {
+    RegisterAction<bounds_t, port_t, bit<8>>(bounds) lower = {
         void apply(inout bounds_t pair) {
             pair.first = pair.first |-| meta.bound_decrement;
             pair.second = pair.second |-| meta.bound_decrement;
         }
     };
 
-    RegisterAction<bounds_t, port_t, bit<16>>(bounds) push_up = {
-        void apply(inout bounds_t pair, out bit<16> result) {
+    RegisterAction<bounds_t, port_t, bit<8>>(bounds) push_up = {
+        void apply(inout bounds_t pair, out bit<8> result) {
             result = this.predicate(meta.rank >= pair.first, meta.rank >= pair.second);
             if (meta.rank >= pair.first) {
                 pair.first = meta.rank;
@@ -145,18 +145,18 @@ control PriorityPair(inout metadata_t meta)(bit<3> priority) {
 // bound, too, the other bounds have to decrease.
 control MostUrgentPair(inout metadata_t meta) {
     Register<bounds_t, port_t>(PORTS) bounds;
-    bit<16> found;
+    bit<8> found;
     bit<8> old_bound;
 
-    RegisterAction<bounds_t, port_t, bit<16>>(bounds) lower = {
+    RegisterAction<bounds_t, port_t, bit<8>>(bounds) lower = {
         void apply(inout bounds_t pair) {
             pair.first = pair.first |-| meta.bound_decrement;
         }
     };
 
-    RegisterAction2<bounds_t, port_t, bit<16>, bit<8>>(bounds) push_up = {
-        void apply(inout bounds_t pair, out bit<16> result, out bit<8> before) {
-            result = this.predicate<bit<16>>(meta.rank >= pair.first, meta.rank >= pair.second);
+    RegisterAction2<bounds_t, port_t, bit<8>, bit<8>>(bounds) push_up = {
+        void apply(inout bounds_t pair, out bit<8> result, out bit<8> before) {
+            result = this.predicate<bit<8>>(meta.rank >= pair.first, meta.rank >= pair.second);
             before = pair.second;
             if (meta.rank >= pair.first) {
                 pair.first = meta.rank;

@@ -141,7 +141,7 @@ struct connection_entry_t {
 }
 
 // The SIDs of a table's entries.
-control ConnectionSids(inout connection_t connection, in bit<1> is_new)(bit<32> size) {
+control ConnectionSids(inout connection_t connection)(bit<32> size) {
     Register<bit<16>, bit<16>>(size) sids;
 
     RegisterAction<bit<16>, bit<16>, bit<16>>(sids) read = {
@@ -157,7 +157,7 @@ control ConnectionSids(inout connection_t connection, in bit<1> is_new)(bit<32> 
     };
 
     apply {
-        if (is_new == 1) {
+        if (connection.is_new_entry == 1) {
             write.execute(connection.index);
         } else {
             connection.sid = read.execute(connection.index);
@@ -169,7 +169,6 @@ control ConnectionSids(inout connection_t connection, in bit<1> is_new)(bit<32> 
 // ALU has room for two values of the packet: the fingerprint and the time.
 control ConnectionTable(inout connection_t connection)(bit<32> size) {
     Register<connection_entry_t, bit<16>>(size) owners;
-    ConnectionSids(size) sids;
 
     RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) refresh = {
         void apply(inout connection_entry_t entry, out bit<1> is_own) {
@@ -211,9 +210,6 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
         } else {
             release.execute(connection.index);
         }
-        if (connection.has_entry == 1) {
-            sids.apply(connection, connection.is_new_entry);
-        }
     }
 }
 
@@ -226,7 +222,6 @@ const bit<8> JOIN_OWN = 1 << 3;
 // The handshakes of control/handshake.p4, with LOOKUP, JOIN and RELEASE.
 control HandshakeTable(inout connection_t connection)(bit<32> size) {
     Register<connection_entry_t, bit<16>>(size) owners;
-    ConnectionSids(size) sids;
     bit<8> joined;
 
     RegisterAction<connection_entry_t, bit<16>, bit<1>>(owners) look_up = {
@@ -286,9 +281,6 @@ control HandshakeTable(inout connection_t connection)(bit<32> size) {
             }
         } else {
             release.execute(connection.index);
-        }
-        if (connection.has_entry == 1) {
-            sids.apply(connection, connection.is_new_entry);
         }
     }
 }

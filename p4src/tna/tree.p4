@@ -113,24 +113,19 @@ control Tree(inout metadata_t meta) {
     }
 }
 
-// Changes the tree by a worker. The handshake table is in ingress, so an operation on it needs a second pass.
-control StateChange(inout metadata_t meta, in bit<8> tree_op, in bit<8> connection_op) {
+// Changes the tree by a worker.
+control TreeChange(inout metadata_t meta, in bit<8> tree_op) {
     apply {
-        if (connection_op == CONNECTION_NONE) {
-            meta.tree.op = tree_op;
-            meta.tree.slot = meta.slot;
-            meta.tree.sid = meta.sid;
-            meta.tree.score = meta.flow_unit;
-        } else {
-            meta.verdict = VERDICT_RESUBMIT;
-            meta.second_pass = 1;
-            meta.resubmit_tree_op = tree_op;
-            meta.resubmit_connection_op = connection_op;
-            meta.resubmit_slot = meta.slot;
-            meta.resubmit_sid = meta.sid;
-            meta.resubmit_outcome = meta.outcome;
-        }
+        meta.tree.op = tree_op;
+        meta.tree.slot = meta.slot;
+        meta.tree.sid = meta.sid;
+        meta.tree.score = meta.flow_unit;
     }
+}
+
+// No packet passes ingress a second time for the tree.
+control Resume(inout metadata_t meta) {
+    apply {}
 }
 
 // Egress: a worker changes the tree, and takes the best server with it.

@@ -11,30 +11,30 @@ struct ranks_t {
 }
 
 // The slots of a pair that hold a smaller rank: one of four bits, as predicate() returns it.
-const bit<16> SMALLER_EVEN = 1 << 1;
-const bit<16> SMALLER_ODD = 1 << 2;
-const bit<16> SMALLER_BOTH = 1 << 3;
+const bit<8> SMALLER_EVEN = 1 << 1;
+const bit<8> SMALLER_ODD = 1 << 2;
+const bit<8> SMALLER_BOTH = 1 << 3;
 
 // The slots `number` and `number` + 1.
 control WindowPair(in aifo_t aifo, in port_t port, in bit<8> inverted, out bit<8> smaller)(bit<8> number) {
     Register<ranks_t, port_t>(PORTS) inverted_ranks;
-    bit<16> found;
+    bit<8> found;
 
-    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) compare = {
-        void apply(inout ranks_t ranks, out bit<16> result) {
+    RegisterAction<ranks_t, port_t, bit<8>>(inverted_ranks) compare = {
+        void apply(inout ranks_t ranks, out bit<8> result) {
             result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
         }
     };
 
-    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) replace_even = {
-        void apply(inout ranks_t ranks, out bit<16> result) {
+    RegisterAction<ranks_t, port_t, bit<8>>(inverted_ranks) replace_even = {
+        void apply(inout ranks_t ranks, out bit<8> result) {
             result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
             ranks.even = inverted;
         }
     };
 
-    RegisterAction<ranks_t, port_t, bit<16>>(inverted_ranks) replace_odd = {
-        void apply(inout ranks_t ranks, out bit<16> result) {
+    RegisterAction<ranks_t, port_t, bit<8>>(inverted_ranks) replace_odd = {
+        void apply(inout ranks_t ranks, out bit<8> result) {
             result = this.predicate(ranks.even > inverted, ranks.odd > inverted);
             ranks.odd = inverted;
         }

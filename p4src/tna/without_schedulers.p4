@@ -3,7 +3,11 @@
 #ifndef FRONTAGE_TNA_WITHOUT_SCHEDULERS_P4
 #define FRONTAGE_TNA_WITHOUT_SCHEDULERS_P4
 
-control Scheduler(in headers_t hdr, inout metadata_t meta) {
+control Rank(in headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control Scheduler(inout metadata_t meta) {
     apply {}
 }
 

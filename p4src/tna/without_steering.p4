@@ -3,6 +3,28 @@
 #ifndef FRONTAGE_TNA_WITHOUT_STEERING_P4
 #define FRONTAGE_TNA_WITHOUT_STEERING_P4
 
+control InnerExcess(in headers_t hdr, in metadata_t meta, out bit<16> excess) {
+    apply {
+        excess = 0;
+    }
+}
+
+control TunnelArrival(inout headers_t hdr, inout metadata_t meta) {
+    apply {}
+}
+
+control OuterDeparture(inout headers_t hdr) {
+    apply {}
+}
+
+control OuterChecksum(inout headers_t hdr) {
+    apply {}
+}
+
+control OuterDestination(in headers_t hdr, inout ipv4_t destination4, inout ipv6_t destination6, inout bit<1> by_ipv4) {
+    apply {}
+}
+
 control Tunnel(inout headers_t hdr, inout metadata_t meta) {
     apply {}
 }

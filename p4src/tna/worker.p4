@@ -13,7 +13,7 @@
 #define MIRROR_WORKER 1
 #define MIRROR_COPY 2
 #define DIGEST_NEW_CLIENT 1
-#define RESUBMIT_TUNNEL 1
+#define RESUBMIT 1
 
 // Makes a worker of a mirror of the packet.
 control WorkerMirror(inout metadata_t meta, inout MirrorType_t mirror_type) {

@@ -5,6 +5,8 @@
 #ifndef FRONTAGE_V1MODEL_ARCH_P4
 #define FRONTAGE_V1MODEL_ARCH_P4
 
+#define IN_HASH
+
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;
 #define COUNT(name)
 
@@ -26,10 +28,19 @@ typedef bit<16> tick_t; // ticks of 2^20 us, 1.05 s
 
 // In the parser: words or units of the header, and words of the option, that are still to extract.
 // In checksum.p4: one's complement sums of the fields that may be rewritten.
+// In tree.p4: the operation on the tree, and the server, that the first pass chose for the second.
 #define ARCHITECTURE_METADATA \
     bit<8> remaining; \
     bit<8> option_words; \
     bit<32> ipv4_residue; \
-    bit<32> transport_residue;
+    bit<32> transport_residue; \
+    @field_list(RESUBMIT_FIELDS) \
+    bit<8> resubmit_tree_op; \
+    @field_list(RESUBMIT_FIELDS) \
+    bit<16> resubmit_slot; \
+    @field_list(RESUBMIT_FIELDS) \
+    sid_t resubmit_sid; \
+    @field_list(RESUBMIT_FIELDS) \
+    bit<8> resubmit_outcome;
 
 #endif

@@ -38,6 +38,7 @@
 #include "checksum.p4"
 
 #include "../control/ports.p4"
+#include "../control/excess.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
 #include "../control/tunnel.p4"
@@ -117,6 +118,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
     Ports() ports;
     ParseFailure() parse_failure;
+    Excess() frame_excess;
     Validation() validation;
     ChecksumResidue() checksum_residue;
     Neighbor() neighbor;
@@ -133,6 +135,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Encapsulation() encapsulation;
     Forwarding() forwarding;
     CookieAddress() cookie_address;
+    Rank() rank;
     Scheduler() scheduler;
 
     apply {
@@ -150,12 +153,14 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             // Check the packet, and reply if it is a request to the switch itself.
             ports.apply(meta);
             if (meta.verdict == VERDICT_CONTINUE) {
-                bit<32> frame_length = standard_metadata.packet_length;
+                bit<16> capacity = (bit<16>)standard_metadata.packet_length |-| 14;
                 if (meta.from_tunnel == 1) {
-                    frame_length = (bit<32>)meta.inner_length;
+                    capacity = meta.inner_length;
                 }
+                bit<16> excess;
+                frame_excess.apply(hdr, capacity, excess);
                 parse_failure.apply(meta, standard_metadata.parser_error);
-                validation.apply(hdr, meta, frame_length, standard_metadata.checksum_error);
+                validation.apply(hdr, meta, excess, standard_metadata.checksum_error);
             }
             checksum_residue.apply(hdr, meta);
             if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
@@ -174,6 +179,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 if (meta.verdict == VERDICT_CONTINUE && hdr.udp.isValid()) {
                     unseal.apply(hdr, meta);
                 }
+                rank.apply(hdr, meta);
             }
 
             // Choose the site.
@@ -213,7 +219,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
         }
         if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
-            scheduler.apply(hdr, meta);
+            scheduler.apply(meta);
         }
         if (meta.direction == Direction.WORKER) {
             workers.count((bit<32>)(bit<8>)meta.discipline);

@@ -88,7 +88,7 @@ control RoundRobin(in vip_id_t vip_id, in bit<16> pool_size, out bit<16> index) 
     }
 }
 
-// Connections or handshakes. An entry: fingerprint (32) | last seen, in ticks (16) | in use (1) | SID (15)
+// Connections or handshakes. An entry: fingerprint (32) | last seen, in ticks (16) | in use (1) | unused (15)
 control ConnectionTable(inout connection_t connection)(bit<32> size) {
     register<bit<64>>(size) entries;
 
@@ -96,7 +96,7 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
         bit<64> entry;
         bit<1> is_live = 0;
         bit<1> is_own = 0;
-        bit<64> new_entry = connection.fingerprint ++ connection.now ++ 1w1 ++ connection.sid[14:0];
+        bit<64> new_entry = connection.fingerprint ++ connection.now ++ 1w1 ++ 15w0;
         entries.read(entry, (bit<32>)connection.index);
         if (entry[15:15] == 1 && connection.now - entry[31:16] <= connection.timeout) {
             is_live = 1;
@@ -109,9 +109,8 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
         connection.is_new_entry = 0;
         if ((connection.op == CONNECTION_LOOKUP || connection.op == CONNECTION_JOIN) && is_own == 1) {
             connection.has_entry = 1;
-            connection.sid = 1w0 ++ entry[14:0];
             if (connection.refresh == 1) {
-                entry = entry[63:32] ++ connection.now ++ entry[15:0];
+                entry = new_entry;
             }
         } else if ((connection.op == CONNECTION_CLAIM || connection.op == CONNECTION_JOIN)
             && (is_live == 0 || is_own == 1)) {
@@ -126,6 +125,19 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
 }
 
 #define HandshakeTable ConnectionTable
+
+// The SIDs of a table's entries.
+control ConnectionSids(inout connection_t connection)(bit<32> size) {
+    register<bit<16>>(size) sids;
+
+    apply {
+        if (connection.is_new_entry == 1) {
+            sids.write((bit<32>)connection.index, connection.sid);
+        } else {
+            sids.read(connection.sid, (bit<32>)connection.index);
+        }
+    }
+}
 
 // The last handshake of each hash index. An entry: fingerprint (32) | unused (15) | in use (1) | last seen, in ticks
 // (16)

@@ -49,6 +49,11 @@ class Program:
         self.json = (build / f"{name}.json").read_bytes()
         self.schema = fy.P4Schema(build / f"{name}.p4info.txtpb")
 
+    @property
+    def follows_long_extensions(self) -> bool:
+        """Whether the parser follows IPv6 extension headers of up to 64 bytes together, not only two of 8 bytes."""
+        return self.schema.arch == "v1model"
+
     def has_control(self, name: str) -> bool:
         """Return whether ingress has this control, with a table."""
         return any(table.name.startswith(f"FrontageIngress.{name}.") for table in self.schema.tables)
