@@ -37,9 +37,7 @@ class EveryDepthOfTree(BalancerTest):
     and a few others."""
 
     def runTest(self) -> None:
-        levels = sum(".tournament.level" in register.name for register in self.client.schema.registers)
-        registers_per_level = 2 if self.target == "tna" else 1
-        for depth in range(levels // registers_per_level + 1):
+        for depth in range(self.client.program.tree_levels + 1):
             with self.subTest(depth=depth):
                 self.restart()
                 self.add_class(0, 1.0)

@@ -3,6 +3,7 @@
 
 import itertools
 import queue
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -57,6 +58,12 @@ class Program:
     def has_control(self, name: str) -> bool:
         """Return whether ingress has this control, with a table."""
         return any(table.name.startswith(f"FrontageIngress.{name}.") for table in self.schema.tables)
+
+    @property
+    def tree_levels(self) -> int:
+        """Levels of the tournament trees above the leaves."""
+        levels = (re.search(r"\.level(\d+)\.", register.name) for register in self.schema.registers)
+        return max((int(level[1]) for level in levels if level), default=0)
 
 
 class Client:
