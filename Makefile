@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules
 export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
 # The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 P4C_PSA BMV2
-# The checkout and the compiler of `make tna-conformance`.
+# The checkout and the compiler of `make tna-conformance`; `make tofino` runs the compiler, too.
 export OPEN_P4STUDIO P4C_TOFINO
 # Checkouts for `make environments`.
 export TUTORIALS P4UTILS P4LEARNING P4GUIDE BMV2_PYTHON
@@ -138,8 +138,8 @@ conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its ch
 tna-conformance: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/tna-conformance ## run the PTF tests of the public TNA programs; OPEN_P4STUDIO=its checkout; P4C_TOFINO= compares schemas; PROGRAM=, TEST= run some
 	@$(PYTHON) conformance/tna_conformance.py $(if $(PROGRAM),--program $(PROGRAM)) $(if $(TEST),--test $(TEST))
 
-tofino: $(STAMPS)/venv $(STAMPS)/rust ## write the longest chains of the profiles for Tofino to docs/tofino.md and p4src/tna/chains.json
-	@$(PYTHON) tools/tofino.py
+tofino: $(STAMPS)/venv $(STAMPS)/rust ## write the longest chains of the profiles for Tofino to docs/tofino.md and p4src/tna; P4C_TOFINO= also places the profiles
+	@PYTHONPATH=tools $(PYTHON) -m tofino
 
 packet-log: $(STAMPS)/venv $(STAMPS)/rust ## compare the log of a packet with that of BMv2=, in docs/conformance.md
 	@$(PYTHON) conformance/packet_log.py

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tofino
+from tofino import STAGES, chains, page
 
 REPORT = """\
 ingress: the longest chain of dependent steps needs 3 stages at least
@@ -22,23 +22,23 @@ This is a lower bound: it ignores memory.
 
 
 def test_report_is_parsed() -> None:
-    assert tofino.parse(REPORT) == {
-        "ingress": tofino.Chain(3, ((1, "table I.vip"), (3, "register I.load"))),
-        "egress": tofino.Chain(1, ((1, "assignment"),)),
+    assert chains.parse(REPORT) == {
+        "ingress": chains.Chain(3, ((1, "table I.vip"), (3, "register I.load"))),
+        "egress": chains.Chain(1, ((1, "assignment"),)),
     }
 
 
-@pytest.mark.parametrize("profile", tofino.STAGES)
+@pytest.mark.parametrize("profile", STAGES)
 def test_chains_do_not_grow_unnoticed(profile: str) -> None:
-    expected = json.loads(tofino.CHAINS.read_text())[profile]
-    for gress, chain in tofino.chains(profile).items():
+    expected = json.loads(chains.GOLDEN.read_text())[profile]
+    for gress, chain in chains.chains(profile).items():
         steps = "\n".join(f"{stage:4}  {name}" for stage, name in chain.steps)
         assert chain.length == expected[gress], f"{gress} of {profile}: shorten the chain, or run `make tofino`:\n{steps}"
 
 
 def test_page_has_the_chains() -> None:
-    lengths = json.loads(tofino.CHAINS.read_text())
-    page = tofino.PAGE.read_text()
+    lengths = json.loads(chains.GOLDEN.read_text())
+    text = page.PAGE.read_text()
     for profile, gresses in lengths.items():
         for gress, length in gresses.items():
-            assert f"| `{profile}` | {gress} | {length} | {tofino.STAGES[profile]} |\n" in page
+            assert f"| `{profile}` | {gress} | {length} | {STAGES[profile]} |\n" in text
