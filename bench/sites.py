@@ -74,6 +74,7 @@ class Site:
     rules: list[acl.Rule] = field(default_factory=list)
     """Entries of the table ``I.acl``, whose match kinds the controller does not support."""
     clone_sessions: list[dict[str, Any]] = field(default_factory=list)
+    pipes: int = 1
 
     def write(self) -> Path:
         """Write the site's file for ``frontage-bench``; return its path."""
@@ -89,6 +90,7 @@ class Site:
                 "packets_out": list(plain_packets(schema, self.packets_out)),
                 "clone_sessions": self.clone_sessions,
                 "cpu_port": CPU_PORT,
+                "pipes": self.pipes,
             },
             "traffic": self.traffic,
         }
@@ -130,18 +132,31 @@ def quic() -> Site:
 
 def tofino() -> Site:
     """Return the site of `frontage` with the program for Tofino 2."""
-    return _frontage("tofino", _tcp_traffic, compiled(ROOT / "p4src" / "tna" / "tofino2.p4")[0])
+    return chip("tofino", "tofino2", "tcp")
 
 
 def tofino_quic() -> Site:
     """Return the site of `quic` with the program for Tofino 2."""
-    return _frontage("tofino_quic", _quic_traffic, compiled(ROOT / "p4src" / "tna" / "tofino2.p4")[0])
+    return chip("tofino_quic", "tofino2", "quic")
 
 
-def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]], target: Path = P4 / "frontage.json") -> Site:
+def chip(name: str, profile: str, protocol: str, pipes: int = 1, scheduler: dict[str, Any] | None = None) -> Site:
+    """Return the site of `frontage` or `quic` with a program for Tofino, and a scheduler at the port to the clients."""
+    traffic = {"tcp": _tcp_traffic, "quic": _quic_traffic}[protocol]
+    target, _ = compiled(ROOT / "p4src" / "tna" / f"{profile}.p4")
+    return _frontage(name, traffic, target, pipes, scheduler)
+
+
+def _frontage(
+    name: str,
+    traffic: Callable[[Config], dict[str, Any]],
+    target: Path = P4 / "frontage.json",
+    pipes: int = 1,
+    scheduler: dict[str, Any] | None = None,
+) -> Site:
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: run `make setup`, or set ARTIFACTS to its folder")
-    config = loads(json.dumps(_configuration(target)), WORK / "frontage.yaml")
+    config = loads(json.dumps(_configuration(target, pipes, scheduler)), WORK / "frontage.yaml")
     pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
     state, packets_out = contents(config, pipeline.schema)
     return Site(
@@ -152,6 +167,7 @@ def _frontage(name: str, traffic: Callable[[Config], dict[str, Any]], target: Pa
         packets_out=packets_out,
         traffic=traffic(config),
         clone_sessions=list(plain_sessions(config, pipeline.schema)),
+        pipes=pipes,
     )
 
 
@@ -186,7 +202,7 @@ def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
 SITES = {"frontage": frontage, "quic": quic, "tofino": tofino, "tofino_quic": tofino_quic, "router": router, "acl": packet_filter}
 
 
-def _configuration(target: Path) -> dict[str, Any]:
+def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None) -> dict[str, Any]:
     servers = [
         {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
         for name, address, first in (
@@ -204,6 +220,7 @@ def _configuration(target: Path) -> dict[str, Any]:
         "device": {
             "address": "unix:unused",
             "cpu_port": CPU_PORT,
+            "pipes": pipes,
             "pipeline": {"p4info": str(target.with_suffix(".p4info.txtpb")), "json": str(target)},
         },
         "ports": [
@@ -213,6 +230,7 @@ def _configuration(target: Path) -> dict[str, Any]:
                 "role": "client",
                 "mac": OUTSIDE.mac,
                 "gateways": ["192.0.2.1/24", "2001:db8:1::1/64"],
+                "scheduler": scheduler,
             },
             {
                 "id": INSIDE.port,

@@ -8,6 +8,7 @@ mod dispatcher;
 mod ebpf;
 mod forward;
 mod frame;
+mod passes;
 mod pipeline;
 mod random;
 mod signals;
@@ -32,6 +33,8 @@ use wire::Attachment;
 enum Command {
     /// Measures in process, on one core, without queues: all packets mixed, and each kind alone.
     Pipeline { site: PathBuf },
+    /// Counts the further passes of packets through a program for Tofino: recirculations, worker packets, resubmissions, digests.
+    Passes { site: PathBuf },
     /// Measures the switch behind these interfaces: the highest rate without loss, and the rate in overload.
     Wire {
         site: PathBuf,
@@ -76,6 +79,7 @@ fn main() -> Result<()> {
             let site = Site::read(&site)?;
             serde_json::to_value(pipeline::measure(&site)?)?
         }
+        Command::Passes { site } => serde_json::to_value(passes::count(&Site::read(&site)?)?)?,
         Command::Wire { site, attachments } => {
             let site = Site::read(&site)?;
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?

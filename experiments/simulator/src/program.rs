@@ -39,6 +39,7 @@ fn load_one(path: &Path) -> Result<Program> {
 pub fn pipeline(program: Program, switch: &Switch, seed: u64) -> Result<Pipeline> {
     let options = Options {
         seed: seed::derive(seed, &switch.name),
+        pipes: switch.pipes,
         ..Options::default()
     };
     let mut pipeline = Pipeline::new(program, options);

@@ -57,6 +57,13 @@ pub struct Switch {
     pub clone_sessions: Vec<CloneSession>,
     /// Port of the controller.
     pub cpu_port: u32,
+    /// Number of pipes of a Tofino chip.
+    #[serde(default = "one_pipe")]
+    pub pipes: u32,
+}
+
+fn one_pipe() -> u32 {
+    1
 }
 
 /// A port of a switch.
