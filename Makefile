@@ -138,7 +138,8 @@ conformance: $(STAMPS)/venv $(STAMPS)/rust ## run the samples of p4c; P4C=its ch
 tna-conformance: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/tna-conformance ## run the PTF tests of the public TNA programs; OPEN_P4STUDIO=its checkout; P4C_TOFINO= compares schemas; PROGRAM=, TEST= run some
 	@$(PYTHON) conformance/tna_conformance.py $(if $(PROGRAM),--program $(PROGRAM)) $(if $(TEST),--test $(TEST))
 
-tofino: $(STAMPS)/venv $(STAMPS)/rust ## write the longest chains of the profiles for Tofino to docs/tofino.md and p4src/tna; P4C_TOFINO= also places the profiles
+tofino: $(STAMPS)/venv $(STAMPS)/rust ## write the longest chains and the recirculation of the profiles for Tofino to docs/tofino.md and p4src/tna; P4C_TOFINO= also places the profiles
+	@cargo build --release --locked --quiet -p frontage-bench
 	@PYTHONPATH=tools $(PYTHON) -m tofino
 
 packet-log: $(STAMPS)/venv $(STAMPS)/rust ## compare the log of a packet with that of BMv2=, in docs/conformance.md
