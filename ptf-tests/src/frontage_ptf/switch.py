@@ -58,7 +58,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         super().setUp()
         params = test_params_get()
         self.target: str = params["target"]
-        self.is_softswitch = self.target in ("softswitch", "tna")
+        self.is_softswitch = self.target in ("softswitch", "tna") and not params["model"]
         if self.target == "tna" and self.program != "frontage":
             self.skipTest(f"{self.program} is a program for v1model")
         program = params["profile"] if self.target == "tna" else self.program

@@ -15,7 +15,6 @@ from .network import switch_link
 GRPC_HOST, GRPC_PORT = "127.0.0.1", 9559
 """Address of the P4Runtime server, in the namespace of the switch."""
 GRPC = f"{GRPC_HOST}:{GRPC_PORT}"
-_START_TIMEOUT = 20.0
 _SHOWN_LOG = 2000
 """Characters at the end of a log that an error message shows."""
 
@@ -31,6 +30,8 @@ class Target:
     """Further options, after `--`."""
     coverage: Path | None = None
     """File of the coverage of softswitch."""
+    start_timeout: float = 20.0
+    """Seconds until its P4Runtime server must accept connections."""
 
     def start(self, ports: Iterable[int], json: Path | None, log: Path) -> subprocess.Popen[bytes]:
         """Start the switch with an interface for each port, and load a program if one is given. Its output goes to `log`."""
@@ -41,7 +42,7 @@ class Target:
         command += ["--", "--grpc-server-addr", GRPC, "--cpu-port", str(self.cpu_port), *self.options]
         with log.open("wb") as output:
             switch = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
-        end = time.monotonic() + _START_TIMEOUT
+        end = time.monotonic() + self.start_timeout
         while switch.poll() is None and time.monotonic() < end:
             with socket.socket() as sock:
                 if sock.connect_ex((GRPC_HOST, GRPC_PORT)) == 0:
