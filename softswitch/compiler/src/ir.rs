@@ -510,7 +510,9 @@ pub struct PortMetadata {
     pub intrinsic: String,
     /// Number of bits that the control plane sets.
     pub bits: u32,
-    /// The fields as which the parser reads them; none if it reads them in other ways.
+    /// The type as which the parser reads them; none if it reads them in other ways.
+    pub ty: Option<Type>,
+    /// The fields of this type.
     pub fields: Vec<(String, Scalar)>,
 }
 
@@ -522,6 +524,27 @@ pub struct Parser {
 }
 
 impl Lowered<'_> {
+    /// Returns the object that names an action profile or selector for the control plane: the object itself, or the
+    /// separate profile of a selector of TNA.
+    pub fn listed_profile(&self, object: usize) -> usize {
+        self.separate_profile(object).unwrap_or(object)
+    }
+
+    /// Returns the action profile of a selector of TNA, unless something else uses the profile, too.
+    fn separate_profile(&self, selector: usize) -> Option<usize> {
+        let profile_of = |o: &Object| match o.argument("action_profile") {
+            Some(ObjectArg::Object(profile)) => Some(*profile),
+            _ => None,
+        };
+        let profile = profile_of(&self.objects[selector])?;
+        let selectors = self
+            .objects
+            .iter()
+            .filter(|o| profile_of(o) == Some(profile));
+        let in_table = |t: &Table| t.implementation == Some(profile);
+        (selectors.count() == 1 && !self.tables.iter().any(in_table)).then_some(profile)
+    }
+
     /// Returns the name of the pipe of a program for Tofino, which precedes the names of its tables: the argument of
     /// `Switch(pipe) main`. With several pipelines, the names in P4Info contain it.
     pub fn pipe(&self) -> Option<String> {

@@ -161,15 +161,65 @@ fn action_selector_takes_the_members_of_its_profile() {
     )
     .output();
     let json = output.json.unwrap();
-    let profile = named(&json["pipelines"][0], "action_profiles", "I.selector");
+    let profile = named(&json["pipelines"][0], "action_profiles", "I.profile");
     assert_eq!(profile["max_size"], 64);
     assert_eq!(profile["selector"]["algo"], "crc16");
+    let table = named(&json["pipelines"][0], "tables", "I.t");
+    assert_eq!(table["action_profile"], "I.profile");
     assert_eq!(output.p4info.matches("action_profiles {").count(), 1);
     assert!(
         output.p4info.contains("max_group_size: 8"),
         "{}",
         output.p4info
     );
+}
+
+#[test]
+fn selectors_that_share_a_profile_keep_their_names() {
+    let table = |name: &str, selector: &str| {
+        format!(
+            "table {name} {{
+                 key = {{ hdr.h.a: exact; hdr.h.d: selector; }}
+                 actions = {{ NoAction; }}
+                 implementation = {selector};
+             }}"
+        )
+    };
+    let locals = format!(
+        "ActionProfile(64) profile;
+         Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;
+         ActionSelector(profile, hash, SelectorMode_t.FAIR, 8, 4) one;
+         ActionSelector(profile, hash, SelectorMode_t.FAIR, 8, 4) other;
+         {} {}",
+        table("t", "one"),
+        table("u", "other")
+    );
+    let output = ingress(&locals, "t.apply(); u.apply();").output();
+    let json = output.json.unwrap();
+    let profiles = names(&json["pipelines"][0], "action_profiles");
+    assert_eq!(profiles, ["I.one", "I.other"]);
+    for name in profiles {
+        let line = format!("name: \"{name}\"");
+        assert!(output.p4info.contains(&line), "{}", output.p4info);
+    }
+}
+
+#[test]
+fn p4info_has_the_types_of_objects_without_a_message() {
+    let output = Parts {
+        parser: ["", "md.x = port_metadata_unpack<port_t>(pkt).kind;"],
+        ..ingress(
+            "DirectRegister<pair>() seen;
+             action mark() { seen.write({1, 2}); }
+             table t { key = { hdr.h.a: exact; } actions = { mark; } registers = seen; size = 4; }",
+            "t.apply();",
+        )
+    };
+    let p4info = output.output().p4info;
+    for ty in ["pair", "port_t"] {
+        let key = format!("key: \"{ty}\"");
+        assert!(p4info.contains(&key), "{p4info}");
+    }
 }
 
 #[test]

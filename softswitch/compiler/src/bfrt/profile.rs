@@ -13,11 +13,6 @@ use crate::ir::{Object, ObjectArg, ObjectKind};
 /// Groups of a selector whose program does not limit their number.
 const GROUPS: u64 = 1024;
 
-/// The name of a selector's groups. The profile has the name itself.
-fn selector_name(profile: &str) -> String {
-    format!("{profile}_sel")
-}
-
 /// The default of `$ADT_OFFSET`, as in the open compiler's schemas.
 const NO_OFFSET: u64 = 0xdead_beef;
 
@@ -32,62 +27,85 @@ impl Schema<'_> {
                 continue;
             };
             let preamble = &profile["preamble"];
-            let listed = text(&preamble["name"]);
-            let separate = self.separate_profile(listed);
-            let name = separate.unwrap_or(listed);
             let profile_id = self.profile_id(profile);
             let size = number(&profile["size"]);
+            let name = self.profile_name(profile);
             let mut t = table(name, profile_id, "Action", size, annotations(preamble));
             t["key"] = member_key();
             t["action_specs"] = self.action_specs(used_by).0.into();
             tables.push(t);
             if profile["withSelector"] == true {
                 let group_size = number(&profile["maxGroupSize"]);
-                let selector_id = self.ids.selector(id(profile));
-                let name = match separate {
-                    Some(_) => listed.to_owned(),
-                    None => selector_name(name),
-                };
-                let groups = self.groups(listed);
+                let selector_id = self.selector_id(profile);
+                let name = self.selector_name(profile);
+                let groups = self.groups(profile);
                 tables.push(selector(
                     &name,
                     (selector_id, profile_id),
                     (groups, group_size),
                 ));
-                let lookup_id = self.ids.selector_lookup(id(profile));
+                let lookup_id = self.ids.selector_lookup(selector_id);
                 tables.push(lookup(&name, (lookup_id, selector_id)));
             }
         }
     }
 }
 
-impl Schema<'_> {
-    /// Returns the id of an action profile. Those of selectors with a separate profile are not in P4Info.
+impl<'a> Schema<'a> {
+    /// Returns the id of an action profile.
     pub fn profile_id(&self, profile: &Value) -> u64 {
-        match self.separate_profile(text(&profile["preamble"]["name"])) {
-            Some(name) => self.ids.profile(self.number(name)),
-            None => self.ids.profile(id(profile)),
+        self.ids
+            .profile(self.part_id(profile, self.profile_name(profile)))
+    }
+
+    /// Returns the id of the groups of an action profile with a selector.
+    pub fn selector_id(&self, profile: &Value) -> u64 {
+        self.ids
+            .selector(self.part_id(profile, &self.selector_name(profile)))
+    }
+
+    /// Returns the id of one of the two tables of a profile with a selector: P4Info has only the id of one of them.
+    fn part_id(&self, profile: &Value, name: &str) -> u64 {
+        match self.selector(profile) {
+            Some(_) if name != text(&profile["preamble"]["name"]) => self.number(name),
+            _ => id(profile),
         }
     }
 
-    fn selector_object(&self, name: &str) -> Option<&Object<'_>> {
-        let mut objects = self.ir.objects.iter();
-        objects.find(|o| o.name == name && o.kind == ObjectKind::ActionSelector)
-    }
-
-    /// Returns the name of the action profile of a selector that has a separate one, as in TNA.
-    fn separate_profile(&self, selector: &str) -> Option<&str> {
-        match self.selector_object(selector)?.argument("action_profile")? {
-            ObjectArg::Object(profile) => Some(&self.ir.objects[*profile].name),
+    /// Returns the selector of TNA with a separate profile that P4Info lists as this one.
+    fn selector(&self, profile: &Value) -> Option<(&'a Object<'a>, &'a Object<'a>)> {
+        let name = text(&profile["preamble"]["name"]);
+        let objects = &self.ir.objects;
+        let is_listed = |o: &usize| objects[self.ir.listed_profile(*o)].name == name;
+        let mut selectors =
+            (0..objects.len()).filter(|o| objects[*o].kind == ObjectKind::ActionSelector);
+        let selector = &objects[selectors.find(is_listed)?];
+        match selector.argument("action_profile")? {
+            ObjectArg::Object(separate) => Some((selector, &objects[*separate])),
             _ => None,
         }
     }
 
+    /// Returns the name of the table of a profile's members.
+    fn profile_name(&self, profile: &'a Value) -> &'a str {
+        match self.selector(profile) {
+            Some((_, separate)) => &separate.name,
+            None => text(&profile["preamble"]["name"]),
+        }
+    }
+
+    /// Returns the name of the table of a selector's groups.
+    fn selector_name(&self, profile: &Value) -> String {
+        match self.selector(profile) {
+            Some((selector, _)) => selector.name.clone(),
+            None => format!("{}_sel", text(&profile["preamble"]["name"])),
+        }
+    }
+
     /// Returns the number of a selector's groups.
-    fn groups(&self, selector: &str) -> u64 {
-        let object = self.selector_object(selector);
-        let groups = object.and_then(|o| o.number("num_groups")?.to_u64());
-        groups.unwrap_or(GROUPS)
+    fn groups(&self, profile: &Value) -> u64 {
+        let limit = |(selector, _): (&Object, _)| selector.number("num_groups")?.to_u64();
+        self.selector(profile).and_then(limit).unwrap_or(GROUPS)
     }
 }
 

@@ -96,7 +96,7 @@ impl Schema<'_> {
         match self.object("actionProfiles", implementation) {
             None => ("MatchAction_Direct", vec![]),
             Some(profile) if profile["withSelector"] == true => {
-                let mut depends_on = vec![self.ids.selector(implementation)];
+                let mut depends_on = vec![self.selector_id(profile)];
                 // If tables share a selector, the first one refers to the profile.
                 if list(&profile["tableIds"]).next().map(number) == Some(id(t)) {
                     depends_on.push(self.profile_id(profile));

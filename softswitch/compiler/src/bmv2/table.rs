@@ -63,8 +63,8 @@ impl Emitter<'_> {
                 Some(_) => "indirect",
             },
         });
-        if let Some(o) = implementation {
-            v["action_profile"] = json!(o.name);
+        if let Some(o) = t.implementation {
+            v["action_profile"] = json!(self.ir.objects[self.ir.listed_profile(o)].name);
         }
         v["max_size"] = json!(t.size);
         v["with_counters"] = json!(t.counter.is_some());
@@ -209,7 +209,8 @@ impl Emitter<'_> {
             }
             seen.push(o);
             let object = &self.ir.objects[o];
-            let mut p = json!({"name": object.name, "id": self.next_profile});
+            let listed = &self.ir.objects[self.ir.listed_profile(o)];
+            let mut p = json!({"name": listed.name, "id": self.next_profile});
             self.next_profile += 1;
             if object.kind == ObjectKind::ActionSelector {
                 let (algorithm, members) = if self.ir.architecture.is_tofino() {

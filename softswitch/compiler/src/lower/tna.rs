@@ -268,6 +268,7 @@ impl<'a> Lower<'a> {
             parser: block.name.clone(),
             intrinsic: param.map_or(INTRINSIC[0].1.to_owned(), |p| p.name.name.to_string()),
             bits: self.port_metadata_bits().min(MAX_PORT_METADATA_BITS),
+            ty: None,
             fields: Vec::new(),
         };
         self.ir.port_metadata.push(metadata);

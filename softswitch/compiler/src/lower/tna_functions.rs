@@ -150,6 +150,7 @@ impl<'a> Lower<'a> {
         let mut fields = Vec::new();
         self.flat_fields(&ty, "", &mut fields);
         if let Some(metadata) = self.ir.port_metadata.last_mut() {
+            metadata.ty = Some(ty);
             metadata.fields = fields;
         }
         value

@@ -105,6 +105,7 @@ impl<'a> Emitter<'a> {
             }
         }
         self.digests(&mut m);
+        self.unlisted_types();
         if self.types.present || ir.has_type_info {
             m.message("type_info", self.type_info());
         }
@@ -139,7 +140,7 @@ impl<'a> Emitter<'a> {
         }
         let mut names = HashSet::new();
         for (o, kind) in self.all_objects() {
-            let o = &ir.objects[o];
+            let o = &ir.objects[ir.listed_profile(o)];
             if !names.insert((kind, &o.name)) {
                 let message = format!("another object already has the name '{}'", o.name);
                 let hint =

@@ -141,11 +141,13 @@ impl<'a> Emitter<'a> {
         let o = &self.ir.objects[index];
         let selector = o.kind == ObjectKind::ActionSelector;
         let mut m = Message::default();
-        let alias = self.symbols.alias(&o.name);
-        let annos = self.profile_annotations(index);
+        let listed = self.ir.listed_profile(index);
+        let name = &self.ir.objects[listed].name;
+        let alias = self.symbols.alias(name);
+        let annos = self.profile_annotations(listed);
         m.message(
             "preamble",
-            self.preamble(Kind::ActionProfile, &o.name, &o.name, &alias, annos, &SKIP),
+            self.preamble(Kind::ActionProfile, name, name, &alias, annos, &SKIP),
         );
         let mut tables: Vec<&str> = self
             .ir
@@ -227,6 +229,25 @@ impl<'a> Emitter<'a> {
             }
         }
         &[]
+    }
+
+    /// Describes the types that only objects without a message in P4Info use: registers' parameters, direct registers, and
+    /// the metadata of ports.
+    pub(super) fn unlisted_types(&mut self) {
+        let ir = self.ir;
+        for o in &ir.visible_objects {
+            let o = &ir.objects[*o];
+            if matches!(
+                o.kind,
+                ObjectKind::DirectRegister | ObjectKind::RegisterParam
+            ) && let Some(ty) = o.targs.first()
+            {
+                self.note_type(ty);
+            }
+        }
+        for ty in ir.port_metadata.iter().filter_map(|m| m.ty.as_ref()) {
+            self.note_type(ty);
+        }
     }
 
     pub(super) fn register(&mut self, index: usize) -> Message {

@@ -128,10 +128,10 @@ impl<'a> Emitter<'a> {
             m.message("initial_default_action", call);
         }
         if let Some(o) = t.implementation {
+            let listed = &self.ir.objects[self.ir.listed_profile(o)];
             m.number(
                 "implementation_id",
-                self.symbols
-                    .id(Kind::ActionProfile, &self.ir.objects[o].name),
+                self.symbols.id(Kind::ActionProfile, &listed.name),
             );
         }
         if let Some(o) = t.counter {
