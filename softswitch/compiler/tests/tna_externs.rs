@@ -266,17 +266,19 @@ fn functions_are_expressions() {
 
 #[test]
 fn unsupported_methods_are_named_with_their_place() {
-    let sweep = [
+    let address = [
         "Register<bit<32>, bit<8>>(16) r;
-         RegisterAction<bit<32>, bit<8>, bit<32>>(r) a = { void apply(inout bit<32> value) { value = 1; } };",
-        "a.sweep();",
+         RegisterAction<bit<32>, bit<8>, bit<32>>(r) a = {
+             void apply(inout bit<32> value, out bit<32> at) { at = this.address(); }
+         };",
+        "hdr.h.d = a.execute(1);",
     ];
     Parts {
-        ingress: sweep,
+        ingress: address,
         architecture: Some("t2na"),
         ..Parts::default()
     }
-    .rejected("this target does not support sweep of a register action");
+    .rejected("this target does not support address of a register action");
     ingress(
         "DirectMeter(MeterType_t.BYTES) m;
          action hit() { hdr.h.b = m.execute(color = MeterColor_t.GREEN); }

@@ -154,3 +154,39 @@ fn math_unit_has_a_table() {
     let own = attributes(&json, "I.own");
     assert_eq!((&own[2].1, &own[3].1[1]), (&"-0x3".into(), &"0x1".into()));
 }
+
+/// A program for Tofino 2 with a register of 16 cells.
+fn cells<'a>(apply: &'a str) -> Parts<'a> {
+    Parts {
+        ingress: [
+            "Register<bit<32>, bit<8>>(16) r;
+             RegisterAction<bit<32>, bit<8>, bit<32>>(r) add = { void apply(inout bit<32> value) { value = value + 1; } };",
+            apply,
+        ],
+        architecture: Some("t2na"),
+        ..Parts::default()
+    }
+}
+
+#[test]
+fn sweep_and_clear_are_loops_over_all_cells() {
+    for apply in ["add.sweep();", "r.clear(7, 0);"] {
+        let json = cells(apply).json();
+        assert_eq!(operations(&json, "register_write").len(), 1, "{apply}");
+        assert_eq!(operations(&json, "_jump").len(), 1, "{apply}");
+        assert!(
+            json["actions"].to_string().contains("0x00000010"),
+            "{apply}"
+        );
+    }
+}
+
+#[test]
+fn sweep_counts_as_an_access() {
+    cells("add.sweep(); r.clear(0);").rejected("a packet can access register 'I.r' only once");
+}
+
+#[test]
+fn clear_takes_a_constant() {
+    cells("r.clear(hdr.h.d);").rejected("the value of clear must be known at compile time");
+}

@@ -44,6 +44,7 @@ mod tna_parser;
 mod tna_pipelines;
 mod tna_queues;
 mod tna_registers;
+mod tna_sweeps;
 mod v1model;
 mod value;
 mod visible;

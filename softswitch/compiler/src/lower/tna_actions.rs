@@ -30,6 +30,7 @@ impl<'a> Lower<'a> {
                 self.allowed_in(call, &[Place::Control, Place::Action]);
                 Some(self.execute_action(call))
             }
+            "sweep" => Some(self.sweep(call)),
             "predicate" => Some(self.predicate(call)),
             method => {
                 if let Some(value) = self.extreme(call) {

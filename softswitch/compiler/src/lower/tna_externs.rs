@@ -63,6 +63,10 @@ impl<'a> Lower<'a> {
                 let color = self.direct_color(e, call.object);
                 self.color_value(call.object, color)
             }
+            (K::Register | K::DirectRegister, "clear") => {
+                self.clear(call);
+                Val::Unit
+            }
             (K::Register | K::DirectRegister | K::RegisterParam, _) => {
                 return self.register_method(call);
             }

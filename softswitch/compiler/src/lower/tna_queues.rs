@@ -7,11 +7,10 @@ use super::tna_registers::Cell;
 use super::value::Val;
 use super::{Lower, Place, fold};
 use crate::ast::BinOp;
-use crate::ir::{Arg, Ex, Object, ObjectArg, ObjectKind, RegisterCells, Scalar, StKind};
-use num_traits::ToPrimitive;
+use crate::ir::{Arg, Ex, Object, ObjectKind, RegisterCells, Scalar, StKind};
 
 /// Width of positions.
-const POSITION: Scalar = Scalar::Bit(32);
+pub(super) const POSITION: Scalar = Scalar::Bit(32);
 
 /// A method that chooses the cell by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,13 +79,8 @@ impl<'a> Lower<'a> {
 
     /// Returns the positions of a register, which its first such method creates.
     fn positions(&mut self, register: usize) -> Positions {
-        let Object {
-            name, span, args, ..
-        } = &self.ir.objects[register];
-        let size = match args.first() {
-            Some(ObjectArg::Int(n)) => n.to_u32().unwrap_or(u32::MAX),
-            _ => 0,
-        };
+        let size = self.register_size(register);
+        let Object { name, span, .. } = &self.ir.objects[register];
         let cells = |suffix: &str| RegisterCells {
             name: format!("{name}.${suffix}"),
             ty: POSITION,

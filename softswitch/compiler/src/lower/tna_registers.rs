@@ -8,8 +8,9 @@ use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::NodeId;
 use crate::diag::Span;
-use crate::ir::{Arg, Ex, ObjectKind, RegisterCells, StKind};
+use crate::ir::{Arg, Ex, ObjectArg, ObjectKind, RegisterCells, StKind};
 use crate::types::{Def, Type};
+use num_traits::ToPrimitive;
 
 /// A cell of a register, in all of its arrays.
 pub(super) struct Cell {
@@ -105,6 +106,14 @@ impl<'a> Lower<'a> {
                 Some(Val::Unit)
             }
             _ => None,
+        }
+    }
+
+    /// Returns the number of cells of a register, which its constructor has.
+    pub(super) fn register_size(&self, register: usize) -> u32 {
+        match self.ir.objects[register].args.first() {
+            Some(ObjectArg::Int(n)) => n.to_u32().unwrap_or(u32::MAX),
+            _ => 0,
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of Tofino 2 as a queue, a stack and a log, and the largest part of a wide cell. A packet returns with a result.
+// Registers of Tofino 2 as a queue, a stack and a log, the largest part of a wide cell, and cells that change all at once. A packet
+// returns with a result.
 #include <core.p4>
 #include <t2na.p4>
 
@@ -43,6 +44,7 @@ control Ingress(
     Register<bit<32>, bit<8>>(2) stack;
     Register<bit<32>, bit<8>>(3) log;
     Register<bit<128>, bit<8>>(1) wide;
+    Register<bit<32>, bit<8>>(300, 5) cells;
 
     RegisterAction<bit<32>, bit<8>, bit<32>>(queue) enqueue = {
         void apply(inout bit<32> value, out bit<32> result) {
@@ -88,6 +90,12 @@ control Ingress(
         }
     };
 
+    RegisterAction<bit<32>, bit<8>, bit<32>>(cells) add = {
+        void apply(inout bit<32> value) {
+            value = value + hdr.command.value;
+        }
+    };
+
     apply {
         bit<32> result = 0;
         if (hdr.command.op == 0) {
@@ -100,8 +108,14 @@ control Ingress(
             result = pop.pop();
         } else if (hdr.command.op == 4) {
             result = exchange.execute_log();
-        } else {
+        } else if (hdr.command.op == 5) {
             result = (bit<32>) largest.execute(0);
+        } else if (hdr.command.op == 6) {
+            add.sweep();
+        } else if (hdr.command.op == 7) {
+            cells.clear(9);
+        } else {
+            result = cells.read(hdr.command.value[7:0]);
         }
         hdr.command.value = result;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `programs/tofino_queues.p4`: registers of Tofino 2 as queues, stacks and logs.
+//! `programs/tofino_queues.p4`: registers of Tofino 2 as queues, stacks and logs, and cells that change all at once.
 
-use softswitch_pipeline::Pipeline;
+use softswitch_pipeline::{Pipeline, Value};
 
 use super::common::through;
 use super::compiled;
@@ -12,6 +12,9 @@ const PUSH: u8 = 2;
 const POP: u8 = 3;
 const LOG: u8 = 4;
 const LARGEST: u8 = 5;
+const SWEEP: u8 = 6;
+const CLEAR: u8 = 7;
+const READ: u8 = 8;
 const FULL: u32 = 0xffff_ffff;
 const EMPTY: u32 = 0xeeee_eeee;
 
@@ -64,4 +67,27 @@ fn log_visits_one_cell_after_the_other() {
 fn largest_selected_part_of_a_wide_cell_is_found() {
     let mut p = compiled("tofino_queues");
     assert_eq!(run(&mut p, LARGEST, 0xff12_3420), 0x34);
+}
+
+#[test]
+fn sweep_runs_an_action_on_every_cell() {
+    let mut p = compiled("tofino_queues");
+    let read = |p: &mut Pipeline| [0, 1, 255].map(|index| run(p, READ, index));
+    assert_eq!(read(&mut p), [5; 3]);
+    run(&mut p, SWEEP, 10);
+    run(&mut p, SWEEP, 1);
+    assert_eq!(read(&mut p), [16; 3]);
+}
+
+#[test]
+fn clear_writes_every_cell() {
+    let mut p = compiled("tofino_queues");
+    run(&mut p, CLEAR, 0);
+    let cells = p
+        .program()
+        .info()
+        .register("Ingress.cells")
+        .expect("it has it");
+    let values = [0, 150, 299].map(|index| p.register(cells, index).unwrap());
+    assert_eq!(values, [9u32, 9, 9].map(Value::from));
 }
