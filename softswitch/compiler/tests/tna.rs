@@ -111,11 +111,6 @@ fn other_packages_are_rejected() {
     parts("Pipeline(IP(), I(), ID(), EP(), E(), ED()) a; Switch(a, Pipeline(IP(), I(), ID(), EP(), E(), ED())) main;")
         .rejected("this pipeline has no name, and the program has several");
     parts("package Other(bit<8> x); Other(1) main;").rejected("unsupported package Other");
-    parts(
-        "IngressParsers(IP()) ips; EgressParsers(EP()) eps;
-         MultiParserPipeline(ips, I(), ID(), eps, E(), ED()) p; MultiParserSwitch(p) main;",
-    )
-    .rejected("unsupported package MultiParserSwitch");
     let ghost = "control G(in ghost_intrinsic_metadata_t g) { apply {} }
         Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe; Switch(pipe) main;";
     Parts {
@@ -123,6 +118,77 @@ fn other_packages_are_rejected() {
         ..parts(ghost)
     }
     .rejected("this target does not have the ghost thread");
+}
+
+/// Pipelines whose ports have different parsers; `map` is an annotation of the ingress parsers.
+fn parsers(map: &str) -> String {
+    format!(
+        "parser Other(packet_in pkt, out H hdr, out M md, out ingress_intrinsic_metadata_t intr) {{
+             value_set<bit<8>>(4) kinds;
+             state start {{ pkt.extract(intr); transition select(intr.ingress_port[7:0]) {{ kinds: accept; }} }}
+         }}
+         {map} IngressParsers(IP(), Other()) ips; EgressParsers(EP()) eps;
+         MultiParserPipeline(ips, I(), ID(), eps, E(), ED()) p; MultiParserSwitch(p) main;"
+    )
+}
+
+#[test]
+fn port_selects_the_parser() {
+    let map = parsers("@default_portmap({ 0, 17 }, 3)");
+    let parts = Parts {
+        main: Some(&map),
+        ..Parts::default()
+    };
+    let json = parts.json();
+    assert_eq!(names(&json, "parsers"), ["ingress_parser", "egress_parser"]);
+    let parser = &json["parsers"][0];
+    assert_eq!(parser["init_state"], "port");
+    let transitions = list(named(parser, "parse_states", "port"), "transitions");
+    let targets = transitions
+        .iter()
+        .map(|t| (t["value"].as_str(), t["next_state"].as_str()));
+    assert_eq!(
+        targets.take(3).collect::<Vec<_>>(),
+        [
+            (Some("0x00"), Some("ips.prsr0.IP.start")),
+            (Some("0x11"), Some("ips.prsr0.IP.start")),
+            (Some("0x03"), Some("ips.prsr1.Other.start")),
+        ]
+    );
+    let schema = parts.schema();
+    for name in ["p.ips.prsr0.$PORT_METADATA", "p.ips.prsr1.$PORT_METADATA"] {
+        named(&schema, "tables", name);
+    }
+    assert!(
+        parts
+            .output()
+            .p4info
+            .contains("name: \"ips.prsr1.Other.kinds\"")
+    );
+}
+
+#[test]
+fn first_parser_serves_all_ports_without_a_map() {
+    let main = parsers("");
+    let json = Parts {
+        main: Some(&main),
+        ..Parts::default()
+    }
+    .json();
+    let states = &json["parsers"][0];
+    let transitions = list(named(states, "parse_states", "port"), "transitions");
+    assert_eq!(transitions[0]["type"], "default");
+    assert_eq!(transitions[0]["next_state"], "ips.prsr0.IP.start");
+}
+
+#[test]
+fn invalid_map_of_parsers_is_an_error() {
+    let main = parsers("@default_portmap(first)");
+    Parts {
+        main: Some(&main),
+        ..Parts::default()
+    }
+    .rejected("invalid @default_portmap");
 }
 
 #[test]

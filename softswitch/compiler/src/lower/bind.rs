@@ -132,7 +132,7 @@ impl<'a> Lower<'a> {
                 | Val::Block(_)
                 | Val::Str(_)
                 | Val::Unit
-                | Val::Package(_)
+                | Val::Package { .. }
                 | Val::Int(_)
                 | Val::ValueSet(_)
         );

@@ -41,6 +41,7 @@ mod tna_extremes;
 mod tna_functions;
 mod tna_hashes;
 mod tna_parser;
+mod tna_parsers;
 mod tna_pipelines;
 mod tna_queues;
 mod tna_registers;

@@ -46,7 +46,10 @@ impl<'a> Lower<'a> {
                 let values = self.constructor_args(d, info, args);
                 Val::Block(self.new_block(d, targs, values, name))
             }
-            _ => Val::Package(self.argument_values(info, args)),
+            _ => Val::Package {
+                args: self.argument_values(info, args),
+                decl: None,
+            },
         }
     }
 
@@ -130,7 +133,10 @@ impl<'a> Lower<'a> {
                 let values = self.constructor_args(type_decl, info, args);
                 Val::Block(self.new_block(type_decl, targs, values, name))
             }
-            _ => Val::Package(self.package_values(&d.name.name, info, args)),
+            _ => Val::Package {
+                args: self.package_values(d, type_decl, info, args),
+                decl: Some(d.id),
+            },
         };
         if let (Val::Object(object), Some(methods)) = (&v, body) {
             let frame = self.frame.clone();

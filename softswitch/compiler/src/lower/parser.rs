@@ -29,7 +29,7 @@ impl<'a> Lower<'a> {
         self.ir.states.len() - 1
     }
 
-    fn unique_state(&self, base: &str) -> String {
+    pub(super) fn unique_state(&self, base: &str) -> String {
         let mut name = base.to_string();
         let mut n = 0;
         while self.ir.states[self.first_state..]

@@ -62,7 +62,9 @@ impl<'a> Lower<'a> {
             "V1Switch" => Architecture::V1Model,
             "PSA_Switch" => Architecture::Psa,
             "Switch" if self.declared(super::tna::GHOST.0).is_some() => Architecture::T2na,
-            "Switch" if self.declared(super::tna::MARKER).is_some() => Architecture::Tna,
+            "Switch" | "MultiParserSwitch" if self.declared(super::tna::MARKER).is_some() => {
+                Architecture::Tna
+            }
             _ => {
                 self.diags.error_hint(
                     main.span,

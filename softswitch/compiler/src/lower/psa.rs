@@ -102,7 +102,7 @@ impl<'a> Lower<'a> {
         let mut pipelines = [None, None];
         for (pipeline, (position, name)) in pipelines.iter_mut().zip(PIPELINES) {
             match package.get(position) {
-                Some(Val::Package(blocks)) => *pipeline = Some(blocks.clone()),
+                Some(Val::Package { args, .. }) => *pipeline = Some(args.clone()),
                 _ => self.missing_block(main, name),
             }
         }

@@ -5,21 +5,16 @@ use std::collections::HashMap;
 
 use num_traits::ToPrimitive;
 
+use super::tna_parsers::PortParser;
+use super::tna_pipelines::GressBlocks;
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
 use crate::ir::{Ex, PortMetadata};
 use crate::types::Type;
 
-/// Parameters of Pipeline that are blocks, in order.
-pub(super) const BLOCKS: [&str; 6] = [
-    "ingress_parser",
-    "ingress",
-    "ingress_deparser",
-    "egress_parser",
-    "egress",
-    "egress_deparser",
-];
+/// Number of gresses of a pipeline.
+pub(super) const GRESSES: usize = 2;
 
 /// Type parameters of a pipeline: the headers and metadata of ingress, and those of egress.
 const PIPELINE_TYPES: usize = 4;
@@ -103,11 +98,14 @@ impl<'a> Lower<'a> {
                 (0, _) | (_, None) => first.clone(),
                 (_, Some(types)) => self.gresses(types, &pipeline.prefix),
             };
-            let [ip, ig, id, ep, eg, ed] = pipeline.blocks;
             let prefix = &pipeline.prefix;
-            self.tofino_gress(2 * number, prefix, [ip, ig, id], &ingress);
-            self.tofino_gress(2 * number + 1, prefix, [ep, eg, ed], &egress);
-            blocks.extend(pipeline.blocks);
+            let storage = [ingress, egress];
+            for (gress, (gress_blocks, storage)) in
+                pipeline.gresses.iter().zip(&storage).enumerate()
+            {
+                self.tofino_gress(GRESSES * number + gress, prefix, gress_blocks, storage);
+                blocks.extend(gress_blocks.all());
+            }
         }
         self.pipeline = 0;
         self.check_direct_calls("counters, meters, registers or filters");
@@ -177,14 +175,8 @@ impl<'a> Lower<'a> {
         self.tofino.metadata.insert(d.id, value);
     }
 
-    fn tofino_gress(
-        &mut self,
-        number: usize,
-        prefix: &str,
-        [parser, control, deparser]: [usize; 3],
-        gress: &Gress,
-    ) {
-        let names = match number % 2 {
+    fn tofino_gress(&mut self, number: usize, prefix: &str, blocks: &GressBlocks, gress: &Gress) {
+        let names = match number % GRESSES {
             0 => ["ingress_parser", "ingress", "ingress_deparser"],
             _ => ["egress_parser", "egress", "egress_deparser"],
         };
@@ -195,22 +187,18 @@ impl<'a> Lower<'a> {
         self.pipeline = number;
         let Gress { headers, metadata } = gress;
         let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
-        let values = self.block_values(parser, &with_packet);
-        if number.is_multiple_of(2) {
-            self.describe_port_metadata(parser);
-        }
         let [parser_name, control_name, deparser_name] = names;
-        self.gress_parser(&parser_name, parser, &values);
-        let values = self.block_values(control, &with_packet[1..]);
-        let block = self.block(&control_name, control, &values, Place::Control);
+        self.gress_parsers(&parser_name, &blocks.parsers, &with_packet);
+        let values = self.block_values(blocks.control, &with_packet[1..]);
+        let block = self.block(&control_name, blocks.control, &values, Place::Control);
         self.ir.pipelines.push(block);
-        let values = self.block_values(deparser, &with_packet);
-        let block = self.block(&deparser_name, deparser, &values, Place::Deparser);
+        let values = self.block_values(blocks.deparser, &with_packet);
+        let block = self.block(&deparser_name, blocks.deparser, &values, Place::Deparser);
         self.ir.deparsers.push(block);
     }
 
     /// Returns the values of a block's parameters: `first`, then intrinsic metadata, of which a block may omit some.
-    fn block_values(&mut self, block: usize, first: &[Val]) -> Vec<Val> {
+    pub(super) fn block_values(&mut self, block: usize, first: &[Val]) -> Vec<Val> {
         let decl = self.blocks[block].decl;
         let others = decl.kind.params().iter().skip(first.len());
         let types: Vec<Type> = others.map(|p| self.t.type_of(p.ty.id)).collect();
@@ -256,8 +244,8 @@ impl<'a> Lower<'a> {
     }
 
     /// Adds the port metadata of an ingress parser to the program.
-    fn describe_port_metadata(&mut self, parser: usize) {
-        let block = &self.blocks[parser];
+    pub(super) fn describe_port_metadata(&mut self, parser: &PortParser) {
+        let block = &self.blocks[parser.block];
         let intrinsic = self.declared(INTRINSIC[0].0).map(|d| d.id);
         let mut params = block.decl.kind.params().iter();
         let param = params.find(|p| match self.t.type_of(p.ty.id) {
@@ -265,7 +253,7 @@ impl<'a> Lower<'a> {
             _ => false,
         });
         let metadata = PortMetadata {
-            parser: block.name.clone(),
+            parser: parser.name.clone(),
             intrinsic: param.map_or(INTRINSIC[0].1.to_owned(), |p| p.name.name.to_string()),
             bits: self.port_metadata_bits().min(MAX_PORT_METADATA_BITS),
             ty: None,

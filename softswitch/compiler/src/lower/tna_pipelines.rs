@@ -3,11 +3,35 @@
 
 use super::Lower;
 use super::frame::Frame;
-use super::tna::BLOCKS;
+use super::tna_parsers::PortParser;
 use super::value::Val;
 use crate::ast::{Arg, Decl, DeclKind, Expr, ExprKind};
 use crate::types::CallInfo;
 use std::rc::Rc;
+
+/// Parameters of `Pipeline` for each gress: parser, control and deparser.
+const BLOCKS: [[&str; 3]; 2] = [
+    ["ingress_parser", "ingress", "ingress_deparser"],
+    ["egress_parser", "egress", "egress_deparser"],
+];
+
+/// Position of the parameter `ghost`.
+const GHOST: usize = 6;
+
+/// The blocks of a gress.
+pub(super) struct GressBlocks {
+    pub parsers: Vec<PortParser>,
+    pub control: usize,
+    pub deparser: usize,
+}
+
+impl GressBlocks {
+    /// Returns all blocks in the order of the package's parameters.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
+        let parsers = self.parsers.iter().map(|parser| parser.block);
+        parsers.chain([self.control, self.deparser])
+    }
+}
 
 /// A pipeline of the package.
 pub(super) struct Pipeline {
@@ -15,7 +39,20 @@ pub(super) struct Pipeline {
     pub prefix: String,
     /// Its position among the parameters of the package.
     pub position: usize,
-    pub blocks: [usize; BLOCKS.len()],
+    pub gresses: [GressBlocks; 2],
+}
+
+/// Returns true for the packages of a gress's parsers.
+fn is_parsers(package: &Decl) -> bool {
+    matches!(&*package.name.name, "IngressParsers" | "EgressParsers")
+}
+
+/// Returns the name of something in a pipeline, which may have no name.
+fn join(pipeline: &str, name: &str) -> String {
+    match pipeline {
+        "" => name.to_owned(),
+        _ => format!("{pipeline}.{name}"),
+    }
 }
 
 /// Returns the name of an argument of the package; `None` for a constructor call.
@@ -37,23 +74,49 @@ impl<'a> Lower<'a> {
         self.ir.architecture.is_tofino() && names.any(|name| Some(name) != first)
     }
 
-    /// Returns the values of a package's arguments, whose names begin with the name of the package if there are several.
+    /// Returns the values of the arguments of a declared package. Their names begin with that of the pipeline if there are
+    /// several, and with those of the package and the parameter if each argument is the parser of some ports.
     pub(super) fn package_values(
         &mut self,
-        name: &str,
+        d: &'a Decl,
+        package: &Decl,
         info: &CallInfo,
         args: &'a [Arg],
     ) -> Vec<Val> {
-        if !self.has_several_pipelines() {
-            return self.argument_values(info, args);
-        }
-        let frame = Frame {
-            prefix: name.to_owned(),
-            ..Frame::child(&self.frame)
+        let pipeline = match self.has_several_pipelines() {
+            true => self.pipeline_of(d).to_owned(),
+            false => String::new(),
         };
         let mut values = Vec::new();
-        self.in_frame(Rc::new(frame), |s| values = s.argument_values(info, args));
+        for (i, position) in info.args.iter().enumerate() {
+            let Some(arg) = position.and_then(|k| args.get(k)) else {
+                values.push(Val::Unit);
+                continue;
+            };
+            let prefix = match is_parsers(package) {
+                true => join(&pipeline, &format!("{}.prsr{i}", d.name.name)),
+                false => pipeline.clone(),
+            };
+            let frame = Frame {
+                prefix,
+                ..Frame::child(&self.frame)
+            };
+            let value = self.in_frame(Rc::new(frame), |s| s.eval(&arg.expr));
+            values.push(value);
+        }
         values
+    }
+
+    /// Returns the name of the pipeline that a declared package belongs to: its own, or that of the pipeline that gets it.
+    fn pipeline_of(&self, d: &'a Decl) -> &'a str {
+        let is_it = |e: &Expr| argument_name(e) == Some(&d.name.name);
+        let mut decls = self.t.program.decls.iter();
+        let user = decls.find(|d| match &d.kind {
+            DeclKind::Instance { args, .. } => args.iter().any(|a| is_it(&a.expr)),
+            _ => false,
+        });
+        let pipeline = user.filter(|user| &*user.name.name != "main");
+        &pipeline.unwrap_or(d).name.name
     }
 
     /// Returns the different pipelines of the package, and sets which pipe runs which one; `None` after an error.
@@ -67,7 +130,10 @@ impl<'a> Lower<'a> {
         let mut pipelines: Vec<Pipeline> = Vec::new();
         for (position, value) in package.iter().enumerate() {
             let pipe = format!("pipe{position}");
-            let Val::Package(arguments) = value else {
+            let Val::Package {
+                args: arguments, ..
+            } = value
+            else {
                 if position == 0 {
                     self.missing_block(main, &pipe);
                     return None;
@@ -93,19 +159,19 @@ impl<'a> Lower<'a> {
             if pipelines.iter().any(|known| known.prefix == prefix) {
                 continue;
             }
-            let blocks = self.pipeline_blocks(main, arguments)?;
+            let gresses = self.pipeline_blocks(main, arguments)?;
             pipelines.push(Pipeline {
                 prefix,
                 position,
-                blocks,
+                gresses,
             });
         }
         Some(pipelines)
     }
 
     /// Returns the blocks of a pipeline; `None` after an error.
-    fn pipeline_blocks(&self, main: &'a Decl, pipeline: &[Val]) -> Option<[usize; BLOCKS.len()]> {
-        if pipeline.get(BLOCKS.len()).is_some_and(|v| *v != Val::Unit) {
+    fn pipeline_blocks(&self, main: &'a Decl, pipeline: &[Val]) -> Option<[GressBlocks; 2]> {
+        if pipeline.get(GHOST).is_some_and(|v| *v != Val::Unit) {
             self.diags.unsupported_hint(
                 main.span,
                 "this target does not have the ghost thread",
@@ -113,14 +179,35 @@ impl<'a> Lower<'a> {
             );
             return None;
         }
-        let mut blocks = [0; BLOCKS.len()];
-        for ((block, value), name) in blocks.iter_mut().zip(pipeline).zip(BLOCKS) {
-            let Val::Block(b) = value else {
+        let mut gresses = pipeline.chunks(BLOCKS[0].len());
+        let [ingress, egress] = BLOCKS.map(|names| {
+            let values = gresses.next().unwrap_or_default();
+            self.gress_blocks(main, values, names)
+        });
+        Some([ingress?, egress?])
+    }
+
+    fn gress_blocks(
+        &self,
+        main: &'a Decl,
+        values: &[Val],
+        [parser, control, deparser]: [&str; 3],
+    ) -> Option<GressBlocks> {
+        let block = |position: usize, name| match values.get(position) {
+            Some(Val::Block(block)) => Some(*block),
+            _ => {
                 self.missing_block(main, name);
-                return None;
-            };
-            *block = *b;
+                None
+            }
+        };
+        let parsers = values.first().and_then(|value| self.port_parsers(value));
+        if parsers.is_none() {
+            self.missing_block(main, parser);
         }
-        Some(blocks)
+        Some(GressBlocks {
+            parsers: parsers?,
+            control: block(1, control)?,
+            deparser: block(2, deparser)?,
+        })
     }
 }

@@ -32,8 +32,11 @@ pub enum Val {
     /// Tables and actions, by declaration; they live in the frame that declares them.
     Table(NodeId),
     ValueSet(usize),
-    /// An instance of a package, with its arguments.
-    Package(Vec<Val>),
+    /// An instance of a package, with its arguments, and its declaration if it has one.
+    Package {
+        args: Vec<Val>,
+        decl: Option<NodeId>,
+    },
     /// `_`
     Ignore,
     /// Nothing: result of void calls, packets.

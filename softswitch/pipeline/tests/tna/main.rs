@@ -8,6 +8,7 @@ mod counts;
 mod generator;
 mod hashes;
 mod mirrors;
+mod parsers;
 mod paths;
 mod pipelines;
 mod pipes;
