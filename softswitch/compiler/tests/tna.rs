@@ -111,13 +111,53 @@ fn other_packages_are_rejected() {
     parts("Pipeline(IP(), I(), ID(), EP(), E(), ED()) a; Switch(a, Pipeline(IP(), I(), ID(), EP(), E(), ED())) main;")
         .rejected("this pipeline has no name, and the program has several");
     parts("package Other(bit<8> x); Other(1) main;").rejected("unsupported package Other");
-    let ghost = "control G(in ghost_intrinsic_metadata_t g) { apply {} }
-        Pipeline(IP(), I(), ID(), EP(), E(), ED(), G()) pipe; Switch(pipe) main;";
+}
+
+/// A register, a ghost thread that writes it, and an ingress that reads it.
+const GHOST: &str = "Register<bit<32>, bit<8>>(16) lengths;
+    control G(in ghost_intrinsic_metadata_t g) {
+        RegisterAction<bit<32>, bit<8>, bit<32>>(lengths) set = { void apply(inout bit<32> value) { value = (bit<32>) g.qlength; } };
+        apply { set.execute(g.qid[7:0]); }
+    }
+    control GI(inout H hdr, inout M md, in ingress_intrinsic_metadata_t intr,
+        in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+        inout ingress_intrinsic_metadata_for_tm_t tm, in ghost_intrinsic_metadata_t g) {
+        apply { hdr.h.d = lengths.read(hdr.h.a ^ (bit<8>) g.ping_pong); }
+    }";
+
+#[test]
+fn ghost_thread_shares_registers_with_ingress() {
+    let main = format!(
+        "{GHOST} Pipeline(IP(), GI(), ID(), EP(), E(), ED(), G()) pipe; Switch(pipe) main;"
+    );
+    let json = Parts {
+        architecture: Some("t2na"),
+        main: Some(&main),
+        ..Parts::default()
+    }
+    .json();
+    assert_eq!(names(&json, "pipelines"), ["ingress", "egress", "ghost"]);
+    assert_eq!(names(&json, "register_arrays"), ["lengths"]);
+    named(&json, "headers", "gh_intr_md");
+}
+
+#[test]
+fn ghost_thread_does_not_share_registers_with_egress() {
+    let main = format!(
+        "{GHOST}
+         control GE(inout EH hdr, inout EM md, in egress_intrinsic_metadata_t intr,
+             in egress_intrinsic_metadata_from_parser_t prsr, inout egress_intrinsic_metadata_for_deparser_t dprsr,
+             inout egress_intrinsic_metadata_for_output_port_t oport) {{
+             apply {{ hdr.h.d = lengths.read(hdr.h.a); }}
+         }}
+         Pipeline(IP(), I(), ID(), EP(), GE(), ED(), G()) pipe; Switch(pipe) main;"
+    );
     Parts {
         architecture: Some("t2na"),
-        ..parts(ghost)
+        main: Some(&main),
+        ..Parts::default()
     }
-    .rejected("this target does not have the ghost thread");
+    .rejected("cannot share register 'lengths'");
 }
 
 /// Pipelines whose ports have different parsers; `map` is an annotation of the ingress parsers.

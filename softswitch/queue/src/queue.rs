@@ -193,6 +193,11 @@ impl<P, F> EgressQueue<P, F> {
         self.waiting.len() as u64
     }
 
+    /// Returns the number of waiting packets of a priority. Priorities above 7 count as 7.
+    pub fn depth_of(&self, priority: usize) -> u64 {
+        self.class(priority.min(PRIORITIES - 1)).len() as u64
+    }
+
     /// Returns the number of waiting bytes.
     pub fn depth_bytes(&self) -> u64 {
         self.waiting_bytes

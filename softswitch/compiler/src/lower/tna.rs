@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use num_traits::ToPrimitive;
 
 use super::tna_parsers::PortParser;
-use super::tna_pipelines::GressBlocks;
+use super::tna_pipelines::{GressBlocks, Pipeline};
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
@@ -107,6 +107,12 @@ impl<'a> Lower<'a> {
                 blocks.extend(gress_blocks.all());
             }
         }
+        for Pipeline { prefix, ghost, .. } in &pipelines {
+            if let Some(ghost) = *ghost {
+                self.ghost(prefix, ghost);
+                blocks.push(ghost);
+            }
+        }
         self.pipeline = 0;
         self.check_direct_calls("counters, meters, registers or filters");
         self.unread_meters();
@@ -195,6 +201,18 @@ impl<'a> Lower<'a> {
         let values = self.block_values(blocks.deparser, &with_packet);
         let block = self.block(&deparser_name, blocks.deparser, &values, Place::Deparser);
         self.ir.deparsers.push(block);
+    }
+
+    /// Lowers the control of a pipeline's ghost thread. These controls follow those of all gresses.
+    fn ghost(&mut self, prefix: &str, control: usize) {
+        let name = match prefix {
+            "" => "ghost".to_owned(),
+            _ => format!("{prefix}.ghost"),
+        };
+        self.pipeline = self.ir.pipelines.len();
+        let values = self.block_values(control, &[]);
+        let block = self.block(&name, control, &values, Place::Control);
+        self.ir.pipelines.push(block);
     }
 
     /// Returns the values of a block's parameters: `first`, then intrinsic metadata, of which a block may omit some.

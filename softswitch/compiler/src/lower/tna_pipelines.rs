@@ -40,6 +40,8 @@ pub(super) struct Pipeline {
     /// Its position among the parameters of the package.
     pub position: usize,
     pub gresses: [GressBlocks; 2],
+    /// The control of the ghost thread.
+    pub ghost: Option<usize>,
 }
 
 /// Returns true for the packages of a gress's parsers.
@@ -164,6 +166,10 @@ impl<'a> Lower<'a> {
                 prefix,
                 position,
                 gresses,
+                ghost: match arguments.get(GHOST) {
+                    Some(Val::Block(block)) => Some(*block),
+                    _ => None,
+                },
             });
         }
         Some(pipelines)
@@ -171,14 +177,6 @@ impl<'a> Lower<'a> {
 
     /// Returns the blocks of a pipeline; `None` after an error.
     fn pipeline_blocks(&self, main: &'a Decl, pipeline: &[Val]) -> Option<[GressBlocks; 2]> {
-        if pipeline.get(GHOST).is_some_and(|v| *v != Val::Unit) {
-            self.diags.unsupported_hint(
-                main.span,
-                "this target does not have the ghost thread",
-                "leave the parameter 'ghost' of Pipeline out",
-            );
-            return None;
-        }
         let mut gresses = pipeline.chunks(BLOCKS[0].len());
         let [ingress, egress] = BLOCKS.map(|names| {
             let values = gresses.next().unwrap_or_default();

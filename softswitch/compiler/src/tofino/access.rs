@@ -15,7 +15,8 @@ pub(super) fn check(program: &Lowered, diags: &Diagnostics, sources: &SourceMap)
     let mut owners: HashMap<usize, (usize, Span)> = HashMap::new();
     let mut reported = HashSet::new();
     let name = |register: usize| &*program.objects[register].name;
-    for (gress, block) in program.pipelines.iter().enumerate() {
+    for (number, block) in program.pipelines.iter().enumerate() {
+        let gress = stages(program, number);
         let mut paths = Paths {
             program,
             leaving: HashMap::new(),
@@ -35,6 +36,17 @@ pub(super) fn check(program: &Lowered, diags: &Diagnostics, sources: &SourceMap)
             }
         }
     }
+}
+
+/// Returns the gress whose stages a control runs in. The ghost thread runs in those of ingress.
+fn stages(program: &Lowered, number: usize) -> usize {
+    let name = &program.pipelines[number].name;
+    let ingress = name
+        .strip_suffix("ghost")
+        .map(|prefix| format!("{prefix}ingress"));
+    let mut blocks = program.pipelines.iter();
+    let ingress = ingress.and_then(|ingress| blocks.position(|block| block.name == ingress));
+    ingress.unwrap_or(number)
 }
 
 fn twice(diags: &Diagnostics, sources: &SourceMap, name: &str, first: Span, second: Span) {

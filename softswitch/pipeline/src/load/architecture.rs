@@ -36,7 +36,12 @@ pub(crate) enum BlockKind {
 pub(crate) struct BlockNames<'a> {
     names: &'static Names,
     pipelines: &'a [String],
+    /// True if pipelines may have a ghost thread. Its controls follow all others.
+    has_ghost: bool,
 }
+
+/// The name of a ghost thread.
+pub(super) const GHOST: &str = "ghost";
 
 const V1MODEL: Names = Names {
     architecture: "v1model",
@@ -59,12 +64,16 @@ const TNA: Names = Names {
 
 impl<'a> BlockNames<'a> {
     pub(crate) fn of(architecture: &'a Architecture) -> Self {
-        let (names, pipelines) = match architecture {
-            Architecture::V1Model(_) => (&V1MODEL, &[][..]),
-            Architecture::Psa(_) => (&PSA, &[][..]),
-            Architecture::Tna(m) => (&TNA, m.pipelines.names()),
+        let (names, pipelines, has_ghost) = match architecture {
+            Architecture::V1Model(_) => (&V1MODEL, &[][..], false),
+            Architecture::Psa(_) => (&PSA, &[][..], false),
+            Architecture::Tna(m) => (&TNA, m.pipelines.names(), m.ghost.is_some()),
         };
-        Self { names, pipelines }
+        Self {
+            names,
+            pipelines,
+            has_ghost,
+        }
     }
 
     fn known(&self, kind: BlockKind) -> &'static [&'static str] {
@@ -77,7 +86,12 @@ impl<'a> BlockNames<'a> {
 
     /// Returns the number of blocks of a kind.
     pub(crate) fn count(&self, kind: BlockKind) -> usize {
-        self.known(kind).len() * self.pipelines.len().max(1)
+        let pipelines = self.pipelines.len().max(1);
+        let ghosts = match kind {
+            BlockKind::Control if self.has_ghost => pipelines,
+            _ => 0,
+        };
+        self.known(kind).len() * pipelines + ghosts
     }
 
     /// Returns the position of a block among those of its kind, by its name.
@@ -95,7 +109,9 @@ impl<'a> BlockNames<'a> {
         };
         let position = known.iter().position(|k| *k == local);
         let position = position.map(|position| pipeline * known.len() + position);
-        position.ok_or_else(|| {
+        let is_ghost = matches!(kind, BlockKind::Control) && self.has_ghost && local == GHOST;
+        let ghost = known.len() * self.pipelines.len().max(1) + pipeline;
+        position.or(is_ghost.then_some(ghost)).ok_or_else(|| {
             let what = match kind {
                 BlockKind::Parser => "parser",
                 BlockKind::Control => "pipeline",

@@ -3,13 +3,16 @@
 
 use serde_json::Value as Json;
 
+use super::architecture::GHOST;
 use super::cursor::Cursor;
 use super::headers::Names;
 use crate::error::LoadError;
 use crate::phv::Field;
 use crate::program::layout::Header;
 use crate::program::pipelines::Pipelines;
-use crate::program::tna::{Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGress, TnaMetadata};
+use crate::program::tna::{
+    Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGhost, TnaGress, TnaMetadata,
+};
 
 type Result<T> = std::result::Result<T, LoadError>;
 
@@ -33,6 +36,8 @@ const EGRESS: GressNames = GressNames {
 };
 
 const FOR_TM: &str = "ig_intr_md_for_tm";
+const GHOST_METADATA: &str = "gh_intr_md";
+const PING_PONG: &str = "ping_pong";
 
 /// Bytes of the intrinsic headers of a program that does not declare them: ingress, egress.
 const DEFAULT_BYTES: (usize, usize) = (8, 28);
@@ -76,10 +81,30 @@ pub(super) fn load(root: &Cursor, names: &Names, chip: Chip) -> Result<TnaMetada
             exclusions: ["level1_exclusion_id", "level2_exclusion_id"].map(tm),
             mcast_hashes: ["level1_mcast_hash", "level2_mcast_hash"].map(tm),
         },
+        ghost: ghost(root, names)?,
         generated: ["pktgen_address", "pktgen_length"]
             .map(|field| find(INGRESS.for_deparser, field)),
         handles_parser_errors: mentions(root.json, INGRESS.from_parser, "parser_err"),
     })
+}
+
+/// Returns the metadata of ghost threads; `None` if no pipeline has one.
+fn ghost(root: &Cursor, names: &Names) -> Result<Option<TnaGhost>> {
+    let mut has_ghost = false;
+    for control in root.get("pipelines").items()? {
+        let name = control.get("name");
+        let name = name.str()?;
+        has_ghost |= name.rsplit('.').next() == Some(GHOST);
+    }
+    let find = |field: &str| header_of(names, GHOST_METADATA)?.field(field);
+    let has_versions = mentions(root.json, GHOST_METADATA, PING_PONG);
+    Ok(has_ghost.then(|| TnaGhost {
+        versions: if has_versions { 2 } else { 1 },
+        ping_pong: find(PING_PONG),
+        qlength: find("qlength"),
+        qid: find("qid"),
+        pipe_id: find("pipe_id"),
+    }))
 }
 
 /// Returns the pipelines and which pipe runs which one.

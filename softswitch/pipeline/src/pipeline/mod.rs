@@ -2,6 +2,7 @@
 //! The public interface: packets, the control plane, traces.
 
 mod control;
+mod ghost;
 mod pipes;
 mod program;
 mod programs;

@@ -31,6 +31,11 @@ impl Pipelines {
         &self.names
     }
 
+    /// Returns the number of different pipelines.
+    pub(crate) fn count(&self) -> usize {
+        self.names.len().max(1)
+    }
+
     /// Returns the number of pipes that the program needs.
     pub(crate) fn pipes(&self) -> usize {
         self.by_pipe.len().max(1)

@@ -16,6 +16,9 @@ pub(crate) enum Chip {
 /// Number of the bits of a port that identify it within its pipe.
 pub(crate) const LOCAL_PORT_BITS: u32 = 7;
 
+/// Number of the bits of a queue's number within its pipe that identify it among those of its port.
+pub(crate) const QUEUE_BITS: u32 = 4;
+
 impl Chip {
     /// Returns the chip of an architecture; `None` for architectures without a chip.
     pub(crate) fn of(architecture: &str) -> Option<Self> {
@@ -87,6 +90,8 @@ pub(crate) struct TnaMetadata {
     pub(crate) ingress: TnaGress,
     pub(crate) egress: TnaGress,
     pub(crate) for_tm: TnaForTm,
+    /// The metadata of ghost threads, if the program has any (Tofino 2).
+    pub(crate) ghost: Option<TnaGhost>,
     /// Address and length of the packet that the ingress deparser has generated (Tofino 2).
     pub(crate) generated: [Option<Field>; 2],
     /// Whether the program handles parser errors of ingress, so that these packets stay.
@@ -103,6 +108,17 @@ pub(crate) struct TnaGress {
     pub(crate) drop_ctl: Field,
     /// True to mirror the outgoing packet instead of the incoming one (Tofino 2).
     pub(crate) mirror_io_select: Option<Field>,
+}
+
+/// The metadata of a ghost thread: a queue and its length.
+#[derive(Debug, Clone)]
+pub(crate) struct TnaGhost {
+    /// Number of versions of a program's registers: 2 if the program distinguishes them by `ping_pong`, else 1.
+    pub(crate) versions: u64,
+    pub(crate) ping_pong: Option<Field>,
+    pub(crate) qlength: Option<Field>,
+    pub(crate) qid: Option<Field>,
+    pub(crate) pipe_id: Option<Field>,
 }
 
 /// The ingress metadata for the traffic manager.

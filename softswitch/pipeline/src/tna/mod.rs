@@ -5,6 +5,7 @@
 mod egress;
 mod errors;
 mod generator;
+mod ghost;
 mod ingress;
 mod replication;
 
@@ -14,6 +15,8 @@ use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::layout::set_if_present;
 use crate::program::tna::{TnaGress, TnaMetadata};
+
+pub(crate) use ghost::QueueLength;
 
 /// The gresses, by the position of their blocks in a pipeline.
 const INGRESS: usize = 0;

@@ -6,6 +6,7 @@ mod checksums;
 mod common;
 mod counts;
 mod generator;
+mod ghost;
 mod hashes;
 mod mirrors;
 mod parsers;

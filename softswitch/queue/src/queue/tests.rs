@@ -453,6 +453,8 @@ fn limited_depth_of_a_priority_drops_only_its_packets() {
     assert_eq!(queue.enqueue(0, 4, 1, 1), Err(4));
     // Only the port's queue limits the other priorities.
     assert!((0..=DEFAULT_CLASS_DEPTH).all(|_| queue.enqueue(0, 5, 1, 0).is_ok()));
+    let depths = [0, 1, 2].map(|priority| queue.depth_of(priority));
+    assert_eq!(depths, [DEFAULT_CLASS_DEPTH + 1, 2, 0]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod constraints;
 mod coverage;
 mod default_entries;
 mod entities;
+mod ghost;
 mod inside;
 mod log;
 mod notifications;

@@ -166,13 +166,21 @@ impl Switching {
     ) {
         let port = &mut self.ports[slot];
         let (bytes, priority) = (descriptor.len, descriptor.priority.into());
+        let queue = queue_of(&descriptor);
+        let ghost = locked.on(&pipeline, |p| p.has_ghost());
+        let ghost = ghost.then(|| Arc::clone(&pipeline));
         let queued = Queued {
             descriptor,
             pipeline,
             depth: port.queue.depth_packets(),
         };
         match port.queue.enqueue(now, queued, bytes, priority) {
-            Ok(()) => self.serve(locked, slot, now),
+            Ok(()) => {
+                if let Some(pipeline) = ghost {
+                    self.report_length(locked, &pipeline, (slot, queue), now);
+                }
+                self.serve(locked, slot, now);
+            }
             Err(Queued {
                 descriptor,
                 pipeline,
@@ -197,8 +205,11 @@ impl Switching {
                 enq_qdepth: saturate(depth),
                 deq_timedelta: started.at - started.enqueued_at,
                 deq_qdepth: saturate(started.depth_packets),
-                qid: descriptor.priority.min(PRIORITIES as u8 - 1),
+                qid: queue_of(&descriptor),
             };
+            if locked.on(&pipeline, |p| p.has_ghost()) {
+                self.report_length(locked, &pipeline, (slot, info.qid), started.at);
+            }
             let sent = self.egress(locked, descriptor, &pipeline, info, started.at);
             let port = &mut self.ports[slot];
             match sent {
@@ -225,6 +236,21 @@ impl Switching {
             }
         }
         port.counters.link_loss.set(port.queue.counts().lost);
+    }
+
+    /// Tells the ghost threads of a program the length of a port's queue.
+    fn report_length(
+        &self,
+        locked: &mut Locked<'_>,
+        pipeline: &SharedPipeline,
+        (slot, queue): (usize, u8),
+        now: Nanos,
+    ) {
+        let port = &self.ports[slot];
+        let packets = saturate(port.queue.depth_of(queue.into()));
+        locked.on(pipeline, |p| {
+            p.queue_changed(port.number, queue, packets, now);
+        });
     }
 
     /// Runs egress. The resulting frame, if any, is in `self.output`.
@@ -339,6 +365,11 @@ fn count_ingress(counters: &PortCounters, outcome: IngressOutcome) {
         IngressOutcome::ParserError => counters.parser_error.add(1),
         IngressOutcome::AssertionFailed => counters.assertion.add(1),
     }
+}
+
+/// Returns the queue of a packet among those of its port.
+fn queue_of(descriptor: &Descriptor) -> u8 {
+    descriptor.priority.min(PRIORITIES as u8 - 1)
 }
 
 fn saturate(n: u64) -> u32 {
