@@ -85,6 +85,60 @@ impl Access<'_, '_> {
         }
     }
 
+    /// Returns the scope of a table's entries, if it has entries and they differ between pipes.
+    fn scope(&self, table: &Table) -> Option<Scope> {
+        table_scope(self.state, scope_owner(self.program, table)?)
+    }
+
+    /// Returns the pipe by which handles tell the entries of different pipes apart: the first one of those with the same
+    /// entries. It is 0 if all pipes have the same entries.
+    pub fn holder(&self, table: &Table, pipe: u32) -> u32 {
+        let pipes = self.scope(table).map(|scope| same_entries(scope, pipe));
+        pipes.and_then(|pipes| pipes.iter().next()).unwrap_or(0)
+    }
+
+    /// Returns true if the entries of a table differ between pipes.
+    pub fn has_scope(&self, table: &Table) -> bool {
+        self.scope(table).is_some()
+    }
+
+    /// Returns the pipes of a read of one entry. Each pipe of the chip can be read with `from_hw`. Without it, the entries of
+    /// several pipes belong to their first pipe. `holder` is the pipe in the handle, if the request has one.
+    ///
+    /// # Errors
+    /// NOT_FOUND if the pipe does not have the entry; INVALID_ARGUMENT for a handle of another pipe with `from_hw`.
+    pub fn pipes_with_entry(
+        &self,
+        table: &Table,
+        (pipe, from_hw): (u32, bool),
+        holder: Option<u32>,
+    ) -> P4Result<PipeSet> {
+        let not_found = |e: P4Error| P4Error::not_found(e.message);
+        let error = format!("table {}: pipe {pipe} does not have the entry", table.name);
+        if !self.has_scope(table) {
+            if holder.is_some_and(|holder| holder > 0) {
+                return Err(P4Error::not_found(error));
+            }
+            return match self.pipes(table, pipe) {
+                Err(_) if from_hw && pipe < self.cx.pipeline.pipes() => Ok(PipeSet::one(pipe)),
+                found => found.map_err(not_found),
+            };
+        }
+        let pipes = match (holder, pipe) {
+            (Some(holder), ALL_PIPES) => return self.pipes(table, holder),
+            (Some(holder), _) => self.pipes(table, holder)?,
+            (None, _) => self.pipes(table, pipe).map_err(not_found)?,
+        };
+        let first = pipes.iter().next();
+        if pipes.contains(pipe) && (from_hw || first == Some(pipe)) {
+            return Ok(pipes);
+        }
+        Err(match from_hw {
+            true => P4Error::invalid(error),
+            false => P4Error::not_found(error),
+        })
+    }
+
     /// Returns the pipes of a read of all entries: the pipes of each set with the same entries.
     ///
     /// # Errors

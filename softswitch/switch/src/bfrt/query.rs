@@ -11,7 +11,7 @@ use super::link::Object;
 use super::program::Program;
 use super::schema::{Schema, Table, is_called};
 use super::tables::{Access, Ports, Query, Row, attributes};
-use super::target::{ALL_PIPES, whole_device};
+use super::target::whole_device;
 use crate::p4rt::error::{P4Error, P4Result};
 use crate::proto::bfrt::entity::Entity as Kind;
 use crate::proto::bfrt::object_id::table_object::Names;
@@ -22,6 +22,9 @@ use crate::proto::bfrt::{
 
 /// Number of requests answered under one lock, while packets wait.
 const REQUESTS_PER_LOCK: usize = 32;
+
+/// Position of the pipe in a handle.
+const HOLDER_SHIFT: u32 = 28;
 
 /// Answers requests for a target: the entities, and the result of each request. Returns `None` if the deadline passes.
 pub fn read(
@@ -97,6 +100,7 @@ fn answer(
             let key = Key::decode(table, key)?;
             let pipes = access.pipes(table, target.pipe_id)?;
             let handle = access.on_pipes(pipes, |access| access.handle(table, &key))?;
+            let handle = with_holder(handle, access.holder(table, target.pipe_id));
             Kind::Handle(HandleId {
                 table_id: table.id,
                 value: Some(handle_id::Value::HandleId(handle)),
@@ -108,6 +112,17 @@ fn answer(
     };
     out.push(wrap(answer));
     Ok(())
+}
+
+/// Returns a handle with the pipe that holds the entry.
+fn with_holder(handle: u32, pipe: u32) -> u32 {
+    handle | pipe << HOLDER_SHIFT
+}
+
+/// Splits the pipe that holds the entry off a handle.
+fn without_holder(handle: u32) -> (u32, u32) {
+    let pipe = handle >> HOLDER_SHIFT;
+    (handle & !(pipe << HOLDER_SHIFT), pipe)
 }
 
 #[allow(deprecated)]
@@ -122,6 +137,7 @@ fn read_entries(
         Some(table_entry::Value::HandleId(handle)) => (None, Some(*handle)),
         None => (None, None),
     };
+    let (handle, holder) = handle.map(without_holder).unzip();
     let flags = entry.table_flags.unwrap_or_default();
     let old_flags = entry.table_read_flag.unwrap_or_default();
     let query = Query {
@@ -134,28 +150,31 @@ fn read_entries(
     };
     let target = entry.entry_tgt.unwrap_or(target);
     let pipe = target.pipe_id;
-    let reads_all = query.key.is_none() && query.handle.is_none() && !query.is_default;
-    let found = match reads_all {
-        true => access.pipes_with_entries(table, pipe),
-        false => access.pipes(table, pipe).map(|pipes| vec![pipes]),
+    let is_one = query.key.is_some() || query.handle.is_some();
+    let found = match (is_one, query.is_default) {
+        (true, _) => {
+            let pipes = access.pipes_with_entry(table, (pipe, query.from_hw), holder)?;
+            Ok(vec![pipes])
+        }
+        (false, true) => access.pipes(table, pipe).map(|pipes| vec![pipes]),
+        (false, false) => access.pipes_with_entries(table, pipe),
     };
     let sets = match found {
-        Ok(sets) => sets,
-        // Each pipe of the chip can be read, and handles are the same in all pipes.
+        // Each pipe of the chip can be read.
         Err(_) if query.from_hw && pipe < access.cx.pipeline.pipes() => vec![PipeSet::one(pipe)],
-        Err(_) if query.handle.is_some() && pipe == ALL_PIPES => vec![PipeSet::ALL],
-        Err(e) if query.key.is_some() || query.handle.is_some() => {
-            return Err(P4Error::not_found(e.message));
-        }
-        Err(e) => return Err(e),
+        found => found?,
     };
     let keys_only = flags.key_only || old_flags.key_only;
     let mut rows = Vec::new();
     for pipes in sets {
         rows.extend(access.read_on_pipes(&query, pipes)?);
     }
-    let target = match access.program.object(table) {
-        Object::Match(_) => whole_device(),
+    let target = match (access.program.object(table), holder) {
+        (Object::Match(_), Some(pipe_id)) if access.has_scope(table) => TargetDevice {
+            pipe_id,
+            ..whole_device()
+        },
+        (Object::Match(_), _) => whole_device(),
         _ => target,
     };
     let target = entry.entry_tgt.or_else(|| keys_only.then_some(target));

@@ -207,6 +207,85 @@ async fn all_entries_of_single_pipes_are_read_at_once() {
     );
 }
 
+/// Returns the handle of the entry with the tag in a pipe.
+async fn handle(client: &mut Client, pipe_id: u32) -> u32 {
+    let entry = tag(client, 0);
+    let Some(proto::table_entry::Value::Key(key)) = entry.value else {
+        panic!("expected a key");
+    };
+    let entity = Kind::Handle(proto::HandleId {
+        table_id: entry.table_id,
+        value: Some(proto::handle_id::Value::Key(key)),
+    });
+    let request = proto::ReadRequest {
+        target: Some(proto::TargetDevice {
+            pipe_id,
+            ..target()
+        }),
+        entities: vec![proto::Entity {
+            entity: Some(entity),
+        }],
+        ..Default::default()
+    };
+    let mut stream = client.rpc.read(request).await.unwrap().into_inner();
+    let response = stream.message().await.unwrap().unwrap();
+    let Some(Kind::Handle(proto::HandleId {
+        value: Some(proto::handle_id::Value::HandleId(handle)),
+        ..
+    })) = response.entities[0].entity
+    else {
+        panic!("expected a handle");
+    };
+    handle
+}
+
+/// Reads the tag of the entry with a handle in a pipe.
+async fn tag_of(client: &mut Client, handle: u32, pipe: u32, from_hw: bool) -> Result<u64, Code> {
+    let mut entry = in_pipe(pipe, client.entry(TAGS, &[], "", vec![]));
+    entry.value = Some(proto::table_entry::Value::HandleId(handle));
+    entry.table_flags = Some(proto::TableFlags {
+        from_hw,
+        ..Default::default()
+    });
+    let rows = client.read(TAGS, entry).await?;
+    Ok(value(rows[0].get("tag")))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handles_tell_entries_of_different_pipes_apart() {
+    let (_switch, mut client) = connected().await;
+    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
+    for pipe in [0, 1] {
+        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
+        client.write(Type::Insert, entry).await.unwrap();
+    }
+    for (pipe, other) in [(0, 1), (1, 0)] {
+        let handle = handle(&mut client, pipe).await;
+        let tag = Ok(1 + u64::from(pipe));
+        for from_hw in [false, true] {
+            assert_eq!(tag_of(&mut client, handle, pipe, from_hw).await, tag);
+            assert_eq!(tag_of(&mut client, handle, 0xffff, from_hw).await, tag);
+        }
+        let known = tag_of(&mut client, handle, other, false).await;
+        assert_eq!(known, Err(Code::NotFound));
+        let in_hardware = tag_of(&mut client, handle, other, true).await;
+        assert_eq!(in_hardware, Err(Code::InvalidArgument));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_several_pipes_belong_to_the_first_one() {
+    let (_switch, mut client) = connected().await;
+    set_scope(&mut client, Scope::UserDefined(0b11)).await;
+    let both = in_pipe(0, tag(&client, 7));
+    client.write(Type::Insert, both).await.unwrap();
+    let handle = handle(&mut client, 0).await;
+    assert_eq!(tag_of(&mut client, handle, 0, false).await, Ok(7));
+    assert_eq!(tag_of(&mut client, handle, 1, true).await, Ok(7));
+    let known = tag_of(&mut client, handle, 1, false).await;
+    assert_eq!(known, Err(Code::NotFound));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn masks_of_keys_apply_to_all_pipes() {
     let (switch, mut client) = connected().await;
