@@ -195,13 +195,11 @@ impl Gen<'_, '_> {
             }
             Op::Resubmit(list) => self.request(list, a, offset_of!(Packet, resubmit))?,
             Op::Recirculate(list) => self.request(list, a, offset_of!(Packet, recirculate))?,
-            Op::Mirror(..) => {
-                let at = self.address(op);
-                let [args, count] = self.pass(a);
-                self.call(Callout::Mirror, &[at, args, count]);
-            }
+            Op::Mirror(session, fields) => self.mirror(op, session, *fields, a)?,
             Op::Nop => {}
-            op => self.step(op, a),
+            op => {
+                self.step(op, a);
+            }
         }
         Ok(())
     }
@@ -216,10 +214,10 @@ impl Gen<'_, '_> {
     }
 
     /// Leaves a step to the interpreter.
-    fn step(&mut self, op: &Op, a: Args) {
+    pub(super) fn step(&mut self, op: &Op, a: Args) -> Value {
         let (op, one) = (self.address(op), self.int(1));
         let [args, count] = self.pass(a);
-        self.call(Callout::Steps, &[op, one, args, count]);
+        self.call(Callout::Steps, &[op, one, args, count])
     }
 
     fn narrow(&self, register: u32) -> bool {

@@ -108,6 +108,11 @@ impl Pre {
             .map(|session| Arc::clone(&session.active))
     }
 
+    /// Returns true if there is a session with this id.
+    pub(crate) fn has_session(&self, id: u32) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
     /// Returns the replicas of a group as they were written.
     pub(crate) fn replicas(&self, id: u32) -> Option<&[Replica]> {
         self.groups.get(&id).map(|group| &group.replicas[..])

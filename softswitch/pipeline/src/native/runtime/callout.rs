@@ -7,7 +7,7 @@ use super::Context;
 use crate::interpreter::control::{choose, meter};
 use crate::interpreter::eval::Env;
 use crate::interpreter::machine::Machine;
-use crate::packet::Packet;
+use crate::packet::{Front, Packet};
 use crate::program::Compiled;
 use crate::program::expr::{Cond, Node};
 use crate::program::hash::HashState;
@@ -127,17 +127,13 @@ callout! {
 }
 
 callout! {
-    fn mirror(ctx, op: *const Op, args: *const u64, n: u64) {
+    fn mirror(ctx, session: u64, front: *const u8, n: u64) {
         // SAFETY: see `callout`.
-        let (op, args) = unsafe { (&*op, words(args, n)) };
-        let Op::Mirror(session, _) = op else { return 0 };
-        let session = session.eval(&ctx.machine().env(args)) as u32;
+        let front = unsafe { from_raw_parts(front, n as usize) };
+        let session = session as u32;
         let (state, _, pkt) = ctx.parts();
-        if state.pre.session(session).is_none() {
-            pkt.mirror = None;
-            return 0;
-        }
-        ctx.machine().step(op, args);
+        let exists = state.pre.has_session(session);
+        pkt.mirror = exists.then(|| (session, Front::from_slice(front)));
         0
     }
 }
