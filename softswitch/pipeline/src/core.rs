@@ -28,6 +28,8 @@ pub(crate) struct Core {
     /// The program's native code, if packets run in native code.
     native: Option<Arc<Native>>,
     pub(crate) pool: Pool,
+    /// A buffer for the headers that a deparser emits.
+    pub(crate) headers: Vec<u8>,
     /// The number of the program, if pipes have different ones.
     pub(crate) program: usize,
 }
@@ -39,6 +41,7 @@ impl Core {
             options,
             native,
             pool: Pool::default(),
+            headers: Vec::new(),
             program: 0,
         }
     }

@@ -76,13 +76,25 @@ impl Frame {
 
     /// Replaces the first `old` bytes by others.
     pub(crate) fn replace_front(&mut self, old: usize, new: &[u8]) {
+        self.resize_front(old, new.len()).copy_from_slice(new);
+    }
+
+    /// Puts zeros in front, and returns them.
+    pub(crate) fn extend_front(&mut self, bytes: usize) -> &mut [u8] {
+        let front = self.resize_front(0, bytes);
+        front.fill(0);
+        front
+    }
+
+    /// Replaces the first `old` bytes by `new` arbitrary ones, and returns these.
+    fn resize_front(&mut self, old: usize, new: usize) -> &mut [u8] {
         let free = self.room + old;
-        let Some(room) = free.checked_sub(new.len()) else {
-            self.grow(old, ROOM + new.len() - free);
-            return self.replace_front(old, new);
+        let Some(room) = free.checked_sub(new) else {
+            self.grow(old, ROOM + new - free);
+            return self.resize_front(old, new);
         };
-        self.buffer[room..free].copy_from_slice(new);
         self.room = room;
+        &mut self.buffer[room..free]
     }
 
     /// Adds room for `bytes` more bytes, and moves all behind the first `old` bytes.
@@ -111,6 +123,15 @@ mod tests {
             assert_eq!(frame[..2 * ROOM], [5; 2 * ROOM]);
             assert_eq!(frame[2 * ROOM..], [7, 8, 9, 2, 3]);
         }
+    }
+
+    #[test]
+    fn extended_front_is_zero() {
+        let mut frame = Frame::default();
+        frame.set(2, &[1, 2, 3]);
+        frame.replace_front(1, &[]);
+        assert_eq!(frame.extend_front(4), [0; 4]);
+        assert_eq!(*frame, [0, 0, 0, 0, 2, 3]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::phv::Field;
 use crate::program::layout::Header;
 use crate::program::pipelines::Pipelines;
 use crate::program::tna::{
-    Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGhost, TnaGress, TnaMetadata,
+    Bits, Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGhost, TnaGress, TnaMetadata,
 };
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -133,9 +133,10 @@ fn intrinsic(names: &Names, header: &str, default_bytes: usize) -> IntrinsicHead
     let mut fields = Vec::new();
     for (field, name) in header.fields.iter().zip(&header.names) {
         if let Some(known) = IntrinsicField::by_name(name)
-            && field.width <= 64
+            && (1..=u64::BITS).contains(&field.width)
         {
-            fields.push((known, Field::packed(first, field.width, false)));
+            let width = field.width;
+            fields.push((known, Bits { first, width }));
         }
         first += field.width;
     }

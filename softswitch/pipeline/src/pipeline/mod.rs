@@ -77,9 +77,8 @@ impl Pipeline {
         }
         self.select_program_of(port);
         let mut packet = self.core.pool.get();
-        let c = self.program.compiled();
-        packet.frame.set(c.architecture.room(), frame);
-        packet.begin(&c.layout.blank);
+        let room = self.program.compiled().architecture.room();
+        packet.frame.set(room, frame);
         self.receive(port, packet, now, out)
     }
 
@@ -97,11 +96,10 @@ impl Pipeline {
         self.select_program_of(port);
         let mut packet = self.core.pool.get();
         std::mem::swap(packet.frame.buffer(), frame);
-        packet.begin(&self.program.compiled().layout.blank);
         self.receive(port, packet, now, out)
     }
 
-    /// Runs ingress for an unparsed packet.
+    /// Runs ingress for a packet, of which only the frame counts.
     fn receive(
         &mut self,
         port: u32,
@@ -136,14 +134,12 @@ impl Pipeline {
     /// Overwrites `out.frame` and appends to `out.clones`.
     pub fn egress(
         &mut self,
-        mut d: Descriptor,
+        d: Descriptor,
         queue: QueueInfo,
         now: Nanos,
         out: &mut EgressOutput,
     ) -> EgressOutcome {
-        if self.select_program_of(d.egress_port) {
-            d.packet.blank(&self.program.compiled().layout.blank);
-        }
+        self.select_program_of(d.egress_port);
         let first = out.clones.len();
         let fate = self.program.compiled().architecture.egress_fate();
         if let Some(trace) = self.core.trace() {

@@ -108,13 +108,11 @@ impl Pipeline {
         self.programs.selected
     }
 
-    /// Selects the program of a port's pipe, and returns true if pipes have different programs.
+    /// Selects the program of a port's pipe.
     #[inline]
-    pub(super) fn select_program_of(&mut self, port: u32) -> bool {
-        if self.programs.others.is_empty() {
-            return false;
+    pub(super) fn select_program_of(&mut self, port: u32) {
+        if !self.programs.others.is_empty() {
+            self.select_program(self.programs.program_of(self.pipe_of(port)));
         }
-        self.select_program(self.programs.program_of(self.pipe_of(port)));
-        true
     }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
 
-use smallvec::{SmallVec, smallvec};
-
-use crate::phv::{Field, PADDING};
+use crate::phv::{Field, mask64};
 use crate::program::pipelines::Pipelines;
 
 /// The chip that a program was written for.
@@ -177,27 +175,51 @@ impl IntrinsicField {
     }
 }
 
-/// The bytes that the chip puts in front of a packet.
-pub(crate) type Prefix = SmallVec<[u8; 96]>;
+/// The position of a field of up to 64 bits in a header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bits {
+    /// The first bit.
+    pub(crate) first: u32,
+    pub(crate) width: u32,
+}
 
 /// The form of an intrinsic header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IntrinsicHeader {
     pub(crate) bytes: usize,
-    /// Each field with its position.
-    pub(crate) fields: Vec<(IntrinsicField, Field)>,
+    /// Each field with its position, in this order.
+    pub(crate) fields: Vec<(IntrinsicField, Bits)>,
 }
 
 impl IntrinsicHeader {
-    /// Makes the header, with `more` zero bytes behind it; `value` gives the fields, of which the low bits count.
-    pub(crate) fn in_front(&self, more: usize, value: impl Fn(IntrinsicField) -> u64) -> Prefix {
-        let length = self.bytes + more;
-        let mut out: Prefix = smallvec![0; length + PADDING];
-        for (field, place) in &self.fields {
-            place.set64(&mut out, value(*field));
+    /// Writes the header to the beginning of zeros; `value` gives the fields, of which the low bits count.
+    pub(crate) fn write(&self, to: &mut [u8], value: impl Fn(IntrinsicField) -> u64) {
+        // Each word is stored once, because a load of bytes that several stores have just written is slow.
+        let (mut word, mut number) = (0, 0);
+        for (field, bits) in &self.fields {
+            let value = value(*field) & mask64(bits.width);
+            let begin = bits.first / u64::BITS;
+            if begin != number {
+                store_word(to, number, word);
+                (word, number) = (0, begin);
+            }
+            let last = bits.first + bits.width - 1;
+            let (end, used) = (last / u64::BITS, last % u64::BITS + 1);
+            if begin != end {
+                store_word(to, begin, word | value >> used);
+                (word, number) = (0, end);
+            }
+            word |= value << (u64::BITS - used);
         }
-        out.truncate(length);
-        out
+        store_word(to, number, word);
+    }
+}
+
+/// Stores a word of a header, or its first bytes if the header ends within.
+fn store_word(header: &mut [u8], number: u32, word: u64) {
+    let first = number as usize * size_of::<u64>();
+    for (to, byte) in header.iter_mut().skip(first).zip(word.to_be_bytes()) {
+        *to = byte;
     }
 }
 
@@ -207,18 +229,25 @@ mod tests {
 
     #[test]
     fn intrinsic_header_has_low_bits_of_fields() {
+        let bits = |first, width| Bits { first, width };
         let header = IntrinsicHeader {
-            bytes: 4,
+            bytes: 17,
             fields: vec![
-                (IntrinsicField::EgressPort, Field::packed(7, 9, false)),
-                (IntrinsicField::EnqTstamp, Field::packed(20, 12, false)),
+                (IntrinsicField::EgressPort, bits(7, 9)),
+                (IntrinsicField::EnqTstamp, bits(20, 12)),
+                (IntrinsicField::DeqTimedelta, bits(88, 48)),
             ],
         };
-        let out = header.in_front(1, |field| match field {
+        let mut out = [0; 18];
+        header.write(&mut out, |field| match field {
             IntrinsicField::EgressPort => 0x1ff,
-            _ => 0xf_edcb,
+            IntrinsicField::EnqTstamp => 0xf_edcb,
+            _ => 0xff_0123_4567_89ab,
         });
-        assert_eq!(out[..], [0x01, 0xff, 0x0d, 0xcb, 0]);
+        let mut expected = [0; 18];
+        expected[..4].copy_from_slice(&[0x01, 0xff, 0x0d, 0xcb]);
+        expected[11..17].copy_from_slice(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab]);
+        assert_eq!(out, expected);
     }
 
     #[test]

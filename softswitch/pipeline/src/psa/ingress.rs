@@ -9,14 +9,15 @@ use crate::packet::{Descriptor, IngressOutcome, Packet, Recirculated};
 use crate::phv::Field;
 
 impl Psa<'_> {
-    /// Runs ingress for an unparsed packet from a port.
+    /// Runs ingress for a packet from a port, of which only the frame counts.
     pub(crate) fn receive(
         &mut self,
         port: u32,
-        pkt: Box<Packet>,
+        mut pkt: Box<Packet>,
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
+        pkt.begin(&self.c.layout.blank);
         self.traced_ingress((pkt, 0), (port, PacketPath::Normal), now, out)
     }
 

@@ -21,7 +21,7 @@ impl Tna<'_> {
             let generator = &mut self.core.state.generator;
             if let Some(generated) = generator.next_packet(now, pipe as u32, chip) {
                 let mut packet = self.core.pool.get();
-                packet.reset(&self.c.layout.blank, &generated.frame);
+                packet.frame.set(0, &generated.frame);
                 self.receive(generated.port, packet, now, out);
                 return true;
             }

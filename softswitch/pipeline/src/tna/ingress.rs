@@ -4,13 +4,10 @@
 use super::{DROP_MIRROR, DROP_PACKET, INGRESS, Tna};
 use crate::Nanos;
 use crate::packet::{Descriptor, Front, IngressOutcome, InstanceType, Packet, Recirculated};
-use crate::program::tna::{IntrinsicField, Prefix};
-
-/// The initial value of `ucast_egress_port`, which is not a port.
-pub(super) const NO_PORT: u64 = 0x1ff;
+use crate::program::tna::IntrinsicField;
 
 impl Tna<'_> {
-    /// Runs ingress for an unparsed packet from a port.
+    /// Runs ingress for a packet from a port, of which only the frame counts.
     pub(crate) fn receive(
         &mut self,
         port: u32,
@@ -67,31 +64,31 @@ impl Tna<'_> {
     ) -> IngressOutcome {
         self.select_pipe(port);
         let m = self.metadata;
-        let mut next = self.core.pool.get();
         let mut resubmitted: Option<Front> = None;
         loop {
-            let prefix = self.ingress_prefix(port, resubmitted.as_deref(), now);
-            m.for_tm.ucast_egress_port.set64(&mut pkt.mem, NO_PORT);
-            let error = self.parse(INGRESS, &mut pkt, &prefix, now);
+            let prefix = self.add_ingress_prefix(&mut pkt, port, resubmitted.as_deref(), now);
+            let error = self.parse(INGRESS, &mut pkt, prefix, now);
             if error != self.c.parser.errors.no_error && !m.handles_parser_errors {
-                return self.discard([pkt, next], IngressOutcome::ParserError);
+                return self.discard(pkt, IngressOutcome::ParserError);
             }
             let block = self.block(INGRESS);
             self.core.apply(self.c, block, &mut pkt, now);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
-                return self.discard([pkt, next], failure);
+                return self.discard(pkt, failure);
             }
             self.core.state.correct_counts(&mut pkt, None);
-            let bytes = self.emit(INGRESS, &mut pkt, now, next.frame.buffer());
+            let mut headers = std::mem::take(&mut self.core.headers);
+            let bytes = self.emit(INGRESS, &mut pkt, now, &mut headers);
+            self.core.headers = headers;
             if let Some(failure) = self.core.ingress_failure(&pkt) {
-                return self.discard([pkt, next], failure);
+                return self.discard(pkt, failure);
             }
             self.trigger_generator(&mut pkt, now);
             let drop = m.ingress.drop_ctl.get64(&pkt.mem);
             let mirror = pkt.mirror.take().filter(|_| drop & DROP_MIRROR == 0);
             let is_outgoing = self.mirrors_outgoing(INGRESS, &pkt);
             if let Some(mirror) = mirror.as_ref().filter(|_| !is_outgoing) {
-                let received = &pkt.frame[prefix.len()..];
+                let received = &pkt.frame[prefix..];
                 self.mirror(mirror, received, InstanceType::IngressClone, out);
             }
             let resubmit = pkt.resubmit_front.take();
@@ -101,35 +98,38 @@ impl Tna<'_> {
                 if let Some(trace) = self.core.trace() {
                     trace.resubmitted(None);
                 }
-                pkt.frame.replace_front(prefix.len(), &[]);
-                pkt.begin(&self.c.layout.blank);
+                pkt.frame.replace_front(prefix, &[]);
                 continue;
             }
-            let (c, headers) = (self.c, &next.frame[..bytes]);
-            self.core.replace_headers(c, block, &mut pkt, headers);
+            let headers = std::mem::take(&mut self.core.headers);
+            self.core
+                .replace_headers(self.c, block, &mut pkt, &headers[..bytes]);
+            self.core.headers = headers;
             if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
                 self.mirror(mirror, &pkt.frame, InstanceType::IngressClone, out);
             }
-            std::mem::swap(&mut next.frame, &mut pkt.frame);
-            next.begin(&c.layout.blank);
-            (next.number, next.copy) = (pkt.number, pkt.copy);
-            let outcome = self.enqueue(&pkt, next, drop, out);
-            self.core.pool.put(pkt);
-            return outcome;
+            return self.enqueue(pkt, drop, out);
         }
     }
 
-    fn discard(&mut self, packets: [Box<Packet>; 2], outcome: IngressOutcome) -> IngressOutcome {
-        for packet in packets {
-            self.core.pool.put(packet);
-        }
+    fn discard(&mut self, packet: Box<Packet>, outcome: IngressOutcome) -> IngressOutcome {
+        self.core.pool.put(packet);
         outcome
     }
 
-    /// Returns the intrinsic header, and the port metadata or the resubmitted data.
-    fn ingress_prefix(&self, port: u32, resubmitted: Option<&[u8]>, now: Nanos) -> Prefix {
+    /// Puts the intrinsic header, and the port metadata or the resubmitted data, in front of a packet. Returns their
+    /// length in bytes.
+    fn add_ingress_prefix(
+        &self,
+        pkt: &mut Packet,
+        port: u32,
+        resubmitted: Option<&[u8]>,
+        now: Nanos,
+    ) -> usize {
         let (chip, header) = (self.metadata.chip, &self.metadata.ingress.intrinsic);
-        let mut prefix = header.in_front(chip.port_metadata_bytes(), |field| match field {
+        let bytes = header.bytes + chip.port_metadata_bytes();
+        let prefix = pkt.frame.extend_front(bytes);
+        header.write(prefix, |field| match field {
             IntrinsicField::ResubmitFlag => resubmitted.is_some().into(),
             IntrinsicField::IngressPort => port.into(),
             IntrinsicField::IngressMacTstamp => now,
@@ -147,6 +147,6 @@ impl Tna<'_> {
         };
         let length = data.len().min(most);
         prefix[header.bytes..][..length].copy_from_slice(&data[..length]);
-        prefix
+        bytes
     }
 }

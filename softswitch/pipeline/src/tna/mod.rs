@@ -26,6 +26,9 @@ const GRESSES: usize = 2;
 /// Bytes of the frame check sequence, which the chip counts although the frame does not contain it.
 const FRAME_CHECK_BYTES: u32 = 4;
 
+/// The initial value of `ucast_egress_port`, which is not a port.
+const NO_PORT: u64 = 0x1ff;
+
 /// Bits of `drop_ctl`.
 const DROP_PACKET: u64 = 1;
 const DROP_COPY_TO_CPU: u64 = 1 << 1;
@@ -54,11 +57,16 @@ impl Tna<'_> {
         GRESSES * self.pipeline + gress
     }
 
-    /// Runs the parser of a gress for an unparsed packet behind `prefix`, and returns the error code.
-    fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: &[u8], now: Nanos) -> u64 {
+    /// Runs the parser of a gress for a packet behind `prefix` bytes of the chip, of which only the frame counts, and
+    /// returns the error code.
+    fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: usize, now: Nanos) -> u64 {
+        pkt.begin(&self.c.layout.blank);
+        if gress == INGRESS {
+            let port = self.metadata.for_tm.ucast_egress_port;
+            port.set64(&mut pkt.mem, NO_PORT);
+        }
         let m = metadata_of(self.metadata, gress);
-        pkt.ingress_len = pkt.frame.len() as u32 + FRAME_CHECK_BYTES;
-        pkt.frame.replace_front(0, prefix);
+        pkt.ingress_len = (pkt.frame.len() - prefix) as u32 + FRAME_CHECK_BYTES;
         set_if_present(m.global_tstamp, &mut pkt.mem, now);
         self.core.state.externs.sums.fill(0);
         let block = self.block(gress);
@@ -66,17 +74,17 @@ impl Tna<'_> {
         let flags = errors::flags(self.c, error);
         set_if_present(m.parser_err, &mut pkt.mem, flags);
         // The prefix never leaves the chip, even if the program does not parse it.
-        pkt.start = pkt.start.max(prefix.len());
+        pkt.start = pkt.start.max(prefix);
         error
     }
 
     /// Runs the deparser of a gress, except that the payload stays in the packet's frame. Returns the number of bytes that
-    /// it emitted to the beginning of `frame`.
-    fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, frame: &mut Vec<u8>) -> usize {
+    /// it emitted to the beginning of `to`.
+    fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, to: &mut Vec<u8>) -> usize {
         pkt.exit = false;
         self.core.state.externs.sums.fill(0);
         let block = self.block(gress);
-        let bytes = self.core.emit(self.c, block, pkt, now, frame);
+        let bytes = self.core.emit(self.c, block, pkt, now, to);
         self.core.digest(self.c, pkt);
         bytes
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The traffic manager: unicast, multicast, copies to the CPU, and mirrors.
 
-use super::ingress::NO_PORT;
-use super::{DROP_COPY_TO_CPU, DROP_PACKET, EGRESS, Tna, metadata_of};
+use super::{DROP_COPY_TO_CPU, DROP_PACKET, EGRESS, NO_PORT, Tna, metadata_of};
+use crate::frame::ROOM;
 use crate::packet::{Descriptor, Front, Handoff, IngressOutcome, InstanceType, Packet};
 use crate::phv::Field;
 use crate::program::tna::Chip;
@@ -14,32 +14,32 @@ fn get(field: Option<Field>, pkt: &Packet) -> u64 {
 }
 
 impl Tna<'_> {
-    /// Enqueues `next`, the bytes of the deparsed packet, and its copies as the metadata of `pkt` ask for.
+    /// Enqueues the deparsed packet and its copies as its metadata ask for.
     pub(super) fn enqueue(
         &mut self,
-        pkt: &Packet,
-        next: Box<Packet>,
+        mut pkt: Box<Packet>,
         drop: u64,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
         let tm = &self.metadata.for_tm;
+        pkt.len = pkt.frame.len() as u32;
         let handoff = Handoff {
-            qid: get(tm.qid, pkt) as u8,
-            class_of_service: get(tm.ingress_cos, pkt) as u8,
-            bypasses_egress: get(tm.bypass_egress, pkt) != 0,
+            qid: get(tm.qid, &pkt) as u8,
+            class_of_service: get(tm.ingress_cos, &pkt) as u8,
+            bypasses_egress: get(tm.bypass_egress, &pkt) != 0,
             ..Handoff::default()
         };
         let port = tm.ucast_egress_port.get64(&pkt.mem);
-        let groups = [tm.mcast_grp_a, tm.mcast_grp_b].map(|group| get(group, pkt) as u32);
-        let copies_to_cpu = get(tm.copy_to_cpu, pkt) != 0 && drop & DROP_COPY_TO_CPU == 0;
+        let groups = [tm.mcast_grp_a, tm.mcast_grp_b].map(|group| get(group, &pkt) as u32);
+        let copies_to_cpu = get(tm.copy_to_cpu, &pkt) != 0 && drop & DROP_COPY_TO_CPU == 0;
         if copies_to_cpu {
             let handoff = Handoff {
-                class_of_service: get(tm.icos_for_copy_to_cpu, pkt) as u8,
+                class_of_service: get(tm.icos_for_copy_to_cpu, &pkt) as u8,
                 ..handoff
             };
             let chip = self.metadata.chip;
             let port = self.core.options.cpu_port.unwrap_or(chip.cpu_port());
-            let copy = self.copy(&next, handoff);
+            let copy = self.copy(&pkt, handoff);
             out.push(descriptor(copy, port, InstanceType::Replication));
         }
         let mut outcome = match copies_to_cpu {
@@ -47,31 +47,30 @@ impl Tna<'_> {
             false => IngressOutcome::Dropped,
         };
         if drop & DROP_PACKET != 0 {
-            self.core.pool.put(next);
+            self.core.pool.put(pkt);
             return outcome;
         }
         if groups != [0, 0] {
-            let request = self.request(pkt);
+            let request = self.request(&pkt);
             let first = out.len();
             for group in groups.into_iter().filter(|&group| group != 0) {
-                let copy = self.copy(&next, handoff);
+                let copy = self.copy(&pkt, handoff);
                 self.multicast(copy, (group, &request), out);
             }
             outcome = IngressOutcome::Multicast(out.len() - first);
         }
         if port == NO_PORT {
-            self.core.pool.put(next);
+            self.core.pool.put(pkt);
             return outcome;
         }
-        let mut next = next;
-        next.handoff = handoff;
-        out.push(descriptor(next, port as u32, InstanceType::Normal));
+        pkt.handoff = handoff;
+        out.push(descriptor(pkt, port as u32, InstanceType::Normal));
         IngressOutcome::Unicast
     }
 
-    fn copy(&mut self, next: &Packet, handoff: Handoff) -> Box<Packet> {
+    fn copy(&mut self, pkt: &Packet, handoff: Handoff) -> Box<Packet> {
         let mut copy = self.core.pool.get();
-        copy.copy_from(next);
+        copy.copy_from(pkt);
         copy.handoff = handoff;
         copy
     }
@@ -130,14 +129,20 @@ impl Tna<'_> {
         let Some(session) = self.core.state.pre.session(*session) else {
             return;
         };
+        let most = match session.truncate_to {
+            0 => usize::MAX,
+            most => most as usize,
+        };
+        let rest = frame.len().min(most.saturating_sub(front.len()));
         let mut copy = self.core.pool.get();
-        copy.reset(&self.c.layout.blank, front);
-        copy.frame.extend(frame);
-        if session.truncate_to != 0 {
-            copy.frame.truncate(session.truncate_to as usize);
-        }
+        copy.frame.set(ROOM, front);
+        copy.frame.extend(&frame[..rest]);
+        copy.frame.truncate(most);
         copy.len = copy.frame.len() as u32;
-        copy.handoff.class_of_service = session.class_of_service;
+        copy.handoff = Handoff {
+            class_of_service: session.class_of_service,
+            ..Handoff::default()
+        };
         self.core
             .replicate(copy, &session.replicas, |mut copy, replica| {
                 copy.handoff.rid = replica.instance;

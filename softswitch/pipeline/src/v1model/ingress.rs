@@ -10,7 +10,7 @@ use crate::program::architecture::Standard;
 use crate::program::layout::set_if_present;
 
 impl V1Model<'_> {
-    /// Runs ingress for an unparsed packet.
+    /// Runs ingress for a packet, of which only the frame counts.
     pub(crate) fn receive(
         &mut self,
         port: u32,
@@ -18,6 +18,7 @@ impl V1Model<'_> {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
+        pkt.begin(&self.c.layout.blank);
         let length = pkt.frame.len();
         let s = self.standard;
         s.ingress_port.set64(&mut pkt.mem, u64::from(port));
