@@ -11,13 +11,22 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
     NewClient() new_client;
 
     bit<32> cell;
+    bit<16> limit;
+    bit<16> distance; // to the limit
 
     // Cell base + r counts region r, for r from 1 to regions - 1. Cell base counts all other clients.
     action set_counter_range(bit<32> base, bit<16> regions) {
         cell = base;
-        if (meta.region < regions) {
-            cell = base + (bit<32>)meta.region;
-        }
+        limit = regions;
+    }
+
+    // Some targets compare fields only with constants.
+    action compare_region() {
+        distance = limit |-| meta.region;
+    }
+
+    action add_region() {
+        cell = cell + (bit<32>)meta.region;
     }
 
     table service {
@@ -44,6 +53,10 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
 
         if (is_handshake == 1) {
             if (service.apply().hit) {
+                compare_region();
+                if (distance != 0) {
+                    add_region();
+                }
                 bit<1> is_duplicate;
                 recent.apply(meta.connection.index, fingerprint, meta.now, is_duplicate);
                 if (is_duplicate == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes more the IP header promises than the frame has, of which `capacity` are for the IP packet.
+// Bytes that the IP header promises beyond the `capacity` of the frame for the IP packet.
 control Excess(in headers_t hdr, in bit<16> capacity, out bit<16> excess) {
     bit<16> length;
 
