@@ -38,6 +38,7 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
 
     apply {
         cell = 0;
+        limit = 0;
         bit<32> fingerprint = meta.connection_hash;
         bit<1> is_handshake = 0;
         if (meta.is_first_flight == 1 && hdr.tcp.isValid()) {

@@ -75,7 +75,7 @@ control TransportLengths(in headers_t hdr, inout metadata_t meta, out length_fau
                 set_short_header_length();
             }
             compare_quic();
-        } else {
+        } else if (hdr.tcp.isValid()) {
             set_tcp_header_length();
             compare_segment();
         }

@@ -23,6 +23,7 @@ control Validation(in headers_t hdr, inout metadata_t meta, in bit<16> excess, i
     apply {
         compare_macs();
         is_other_mac = 0;
+        missing = 0;
         if (hdr.ethernet.dst[40:40] == 0) { // unicast
             if (other_mac[31:0] != 0) {
                 is_other_mac = 1;

@@ -184,9 +184,7 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.tcp.isValid() || hdr.udp.isValid()) {
-            lengths.apply(hdr, meta, length_faults);
-        }
+        lengths.apply(hdr, meta, length_faults);
         if (hdr.ipv4.isValid()) {
             if (hdr.tcp.isValid() || hdr.udp.isValid()) {
                 if (vip4.apply().miss) {
