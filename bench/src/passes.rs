@@ -85,7 +85,7 @@ impl Counter {
             match outcome {
                 EgressOutcome::Transmit { port } => left.push(port),
                 EgressOutcome::Recirculate(again) => {
-                    passes.recirculated(origin, out.frame.len() as u64);
+                    passes.recirculated(origin, again.length() as u64);
                     self.pipeline
                         .ingress_recirculated(again, self.now, &mut made);
                 }

@@ -32,12 +32,6 @@ def test_load_is_the_mean_of_a_packet() -> None:
     assert load.remaining == pytest.approx(1 / 9.6)
 
 
-def test_short_workers_need_less_of_the_port() -> None:
-    load = recirculation.load({"down": COUNTS}, 76)
-    assert load.recirculated_bytes == 150
-    assert load.remaining == pytest.approx(1 / 2.4)
-
-
 def test_pipe_limits_short_packets() -> None:
     load = recirculation.Load(wire_bytes=100, workers=0, second_passes=0, recirculated_bytes=1, resubmissions=1)
     assert load.remaining == pytest.approx(1.22e9 / (2e9 * 2))

@@ -21,8 +21,6 @@ PIPE_RATE = 1.22e9
 """Packets per second of a gress of a pipe: one packet in each cycle."""
 WIRE_BYTES = 24
 """Frame check sequence, preamble, and gap between frames."""
-SHORT_WORKER = 64
-"""Bytes of a worker packet if the mirror session truncates it to the shortest frame."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +53,14 @@ class Load:
         return min(1.0, 1 / max(1.0, self.port_share), PIPE_RATE / (self.line_rate * passes))
 
 
-def load(kinds: dict[str, dict[str, int]], worker_bytes: int | None = None) -> Load:
-    """Return the load of a workload's counts. Worker packets have these bytes, or the counted ones."""
+def load(kinds: dict[str, dict[str, int]]) -> Load:
+    """Return the load of a workload's counts."""
 
     def total(name: str) -> int:
         return sum(counts[name] for counts in kinds.values())
 
     packets, workers, second_passes = total("packets"), total("workers"), total("second_passes")
-    in_workers = total("worker_bytes") if worker_bytes is None else worker_bytes * workers
-    recirculated = in_workers + total("second_pass_bytes") + WIRE_BYTES * (workers + second_passes)
+    recirculated = total("worker_bytes") + total("second_pass_bytes") + WIRE_BYTES * (workers + second_passes)
     resubmissions = sum(counts["packets"] * counts["resubmissions"] / counts["traced"] for counts in kinds.values())
     return Load(
         wire_bytes=total("bytes") / packets + WIRE_BYTES,
@@ -77,14 +74,14 @@ def load(kinds: dict[str, dict[str, int]], worker_bytes: int | None = None) -> L
 def block(counted: list[dict[str, Any]]) -> list[str]:
     """Return the lines of the page."""
     header = ("workload", "profile", "pipes", "workers", "second passes", "resubmissions", "digests")
-    rates = ("port load", "line rate", "port load, short workers", "line rate, short workers")
+    rates = ("port load", "line rate")
     rows = []
     for entry in counted:
         kinds = entry["kinds"]
-        whole, short = load(kinds), load(kinds, SHORT_WORKER)
+        mean = load(kinds)
         digests = sum(counts["digests"] for counts in kinds.values()) / sum(counts["packets"] for counts in kinds.values())
-        per_packet = (f"{value:.3f}" for value in (whole.workers, whole.second_passes, whole.resubmissions, digests))
-        shares = (f"{100 * value:,.0f} %" for one in (whole, short) for value in (one.port_share, one.remaining))
+        per_packet = (f"{value:.3f}" for value in (mean.workers, mean.second_passes, mean.resubmissions, digests))
+        shares = (f"{100 * value:,.0f} %" for value in (mean.port_share, mean.remaining))
         rows.append((entry["workload"], f"`{entry['profile']}`", entry["pipes"], *per_packet, *shares))
     return page.table((*header, *rates), *rows)
 

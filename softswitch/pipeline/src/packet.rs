@@ -266,3 +266,10 @@ pub struct Recirculated {
     pub ingress_port: u32,
     pub(crate) packet: Box<Packet>,
 }
+
+impl Recirculated {
+    /// Returns the length of the packet, in bytes.
+    pub fn length(&self) -> usize {
+        self.packet.frame.len()
+    }
+}
