@@ -5,16 +5,13 @@ use std::collections::HashMap;
 
 use num_traits::ToPrimitive;
 
-use super::tna_parsers::PortParser;
+use super::tna_parsers::{GRESSES, PortParser};
 use super::tna_pipelines::{GressBlocks, Pipeline};
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
 use crate::ir::{Ex, PortMetadata};
 use crate::types::Type;
-
-/// Number of gresses of a pipeline.
-pub(super) const GRESSES: usize = 2;
 
 /// Type parameters of a pipeline: the headers and metadata of ingress, and those of egress.
 const PIPELINE_TYPES: usize = 4;

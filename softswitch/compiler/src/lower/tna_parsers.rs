@@ -7,10 +7,13 @@
 
 use num_traits::ToPrimitive;
 
+use super::Lower;
 use super::value::Val;
-use super::{Lower, tna};
 use crate::ast::{Annotation, AnnotationBody, Expr, ExprKind, NodeId};
 use crate::ir::{Ex, KeySet, Parser, ParserState, Scalar, StKind, StateCase, Target};
+
+/// Number of gresses of a pipeline.
+pub(super) const GRESSES: usize = 2;
 
 const PORTMAP: &str = "default_portmap";
 
@@ -78,7 +81,7 @@ impl<'a> Lower<'a> {
         let mut starts = Vec::new();
         for parser in parsers {
             let values = self.block_values(parser.block, first);
-            if self.pipeline.is_multiple_of(tna::GRESSES) {
+            if self.pipeline.is_multiple_of(GRESSES) {
                 self.describe_port_metadata(parser);
             }
             self.bind_top(parser.block, &values);

@@ -11,6 +11,7 @@ use crate::program::architecture::{
     Architecture, PsaHanded, PsaIngressOutput, PsaInput, PsaMetadata, PsaOutput, PsaParserInput,
     Standard,
 };
+use crate::program::pipelines::GHOST;
 use crate::program::tna::Chip;
 
 type Result<T> = std::result::Result<T, LoadError>;
@@ -39,9 +40,6 @@ pub(crate) struct BlockNames<'a> {
     /// True if pipelines may have a ghost thread. Its controls follow all others.
     has_ghost: bool,
 }
-
-/// The name of a ghost thread.
-pub(super) const GHOST: &str = "ghost";
 
 const V1MODEL: Names = Names {
     architecture: "v1model",

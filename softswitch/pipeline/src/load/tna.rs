@@ -3,13 +3,12 @@
 
 use serde_json::Value as Json;
 
-use super::architecture::GHOST;
 use super::cursor::Cursor;
 use super::headers::Names;
 use crate::error::LoadError;
 use crate::phv::Field;
 use crate::program::layout::Header;
-use crate::program::pipelines::Pipelines;
+use crate::program::pipelines::{GHOST, Pipelines};
 use crate::program::tna::{
     Bits, Chip, IntrinsicField, IntrinsicHeader, TnaForTm, TnaGhost, TnaGress, TnaMetadata,
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pipelines of a program for TNA. A single pipeline runs in all pipes, and otherwise each pipe has its own.
 
+/// The name of the control that is a pipeline's ghost thread.
+pub(crate) const GHOST: &str = "ghost";
+
 /// The pipelines of a program, and which pipe runs which one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pipelines {
