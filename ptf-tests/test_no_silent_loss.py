@@ -173,12 +173,14 @@ IPV4 = [
 IPV6 = [
     *[Case(f"{name} header", extended((name, 0)), COOKIE) for name in ("hop-by-hop", "routing", "destination")],
     *[
-        Case(f"destination header of {8 + 8 * n} bytes", extended(("destination", n)), COOKIE, 1, "VIP_EXTENSION")
+        Case(f"destination header of {8 + 8 * n} bytes", extended(("destination", n)), COOKIE, short_parser="VIP_EXTENSION")
         for n in range(1, 8)
     ],
     Case("two headers", extended(("hop-by-hop", 0), ("destination", 0)), COOKIE),
-    Case("all three headers", extended(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), COOKIE, 1, "VIP_EXTENSION"),
-    Case("eight headers", extended(*[("destination", 0)] * 8), COOKIE, 1, "VIP_EXTENSION"),
+    Case(
+        "all three headers", extended(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), COOKIE, short_parser="VIP_EXTENSION"
+    ),
+    Case("eight headers", extended(*[("destination", 0)] * 8), COOKIE, short_parser="VIP_EXTENSION"),
     Case("nine headers", extended(*[("destination", 0)] * 9), "VIP_EXTENSION"),
     Case("a header of 72 bytes", extended(("destination", 8)), "VIP_EXTENSION"),
     Case("too much in the third header", extended(("hop-by-hop", 0), ("routing", 2), ("destination", 5)), "VIP_EXTENSION"),
@@ -189,8 +191,7 @@ IPV6 = [
         "fragment behind long headers",
         extended(("hop-by-hop", 1), ("destination", 0), ("fragment", 0)),
         "VIP_FRAGMENT",
-        1,
-        "VIP_EXTENSION",
+        short_parser="VIP_EXTENSION",
     ),
     Case("no next header", lambda f: patched(data(f), 20, 59, valid=False), "VIP_NO_SERVICE"),
     Case("no next header behind a header", extended(("destination", 0), last=59), "VIP_NO_SERVICE"),
@@ -199,15 +200,13 @@ IPV6 = [
         "extension header beyond the packet",
         lambda f: patched(extended(("destination", 0))(f), 55, 6, valid=False),
         "TRUNCATED",
-        1,
-        "VIP_EXTENSION",
+        short_parser="VIP_EXTENSION",
     ),
     Case(
         "extension header beyond both",
         lambda f: patched(extended(("destination", 0))(f), 55, 255, valid=False),
         "TRUNCATED",
-        1,
-        "VIP_EXTENSION",
+        short_parser="VIP_EXTENSION",
     ),
     *sweep("version {}", (0, 4, 7, 15), lambda f, n: patched(data(f), 14, n << 4, valid=False), "IPV6_HEADER"),
     Case("payload length beyond the frame", lambda f: patched(data(f), 18, 0, len(data(f)) - 53, valid=False), "IPV6_HEADER"),

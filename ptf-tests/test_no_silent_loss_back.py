@@ -91,9 +91,9 @@ def behind(*headers: tuple[str, int]) -> Callable[[Flow], bytes]:
 
 IPV6 = [
     *[Case(f"{name} header", behind((name, 0)), MASKED) for name in ("hop-by-hop", "routing", "destination")],
-    Case("all three", behind(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), MASKED, 3, ROUTED),
+    Case("all three", behind(("hop-by-hop", 0), ("routing", 2), ("destination", 1)), MASKED, short_parser=ROUTED),
     Case("two headers", behind(*[("destination", 0)] * 2), MASKED),
-    Case("eight headers", behind(*[("destination", 0)] * 8), MASKED, 3, ROUTED),
+    Case("eight headers", behind(*[("destination", 0)] * 8), MASKED, short_parser=ROUTED),
     Case("nine headers", behind(*[("destination", 0)] * 9), ROUTED),
     Case("fragment header", lambda f: f.up("PA", b"", b"data", between=chain(("fragment", 0))[0], first=44, port=3), ROUTED),
 ]

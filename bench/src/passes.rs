@@ -9,12 +9,10 @@ use softswitch_pipeline::{
     Descriptor, EgressOutcome, EgressOutput, InstanceType, Pipeline, QueueInfo, Step,
 };
 
+use crate::pipeline::{NS_PER_PACKET, PAUSE_NS};
 use crate::site::Site;
 use crate::traffic::Packet;
 
-const NS_PER_PACKET: u64 = 1000;
-/// Pause between the two rounds of the packets, after which the switch has forgotten the handshakes of the first.
-const PAUSE_NS: u64 = 20_000_000_000;
 /// Number of packets of each kind of which resubmissions are counted, because traces show them, but slow the pipeline down
 /// a hundredfold.
 const TRACED: u64 = 20;

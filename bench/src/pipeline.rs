@@ -17,9 +17,9 @@ use crate::traffic::Packet;
 const RUNS: usize = 5;
 /// Core time of a run.
 const RUN: Duration = Duration::from_millis(400);
-const NS_PER_PACKET: u64 = 1000;
+pub const NS_PER_PACKET: u64 = 1000;
 /// Pause between two rounds of the packets, after which the switch has forgotten the handshakes of the previous round.
-const PAUSE_NS: u64 = 20_000_000_000;
+pub const PAUSE_NS: u64 = 20_000_000_000;
 
 /// Measures packets per second by kind; `all` is the site's mix.
 pub fn measure(site: &Site) -> Result<BTreeMap<&'static str, f64>> {

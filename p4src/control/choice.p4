@@ -33,10 +33,8 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         }
 
         meta.sid = meta.candidate_sid;
-        if (meta.outcome == OUTCOME_RETRIEVED_TABLE) {
-            meta.sid = meta.connection.sid;
-        } else if (meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
-            meta.sid = 0; // read below
+        if (meta.outcome == OUTCOME_RETRIEVED_TABLE || meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+            meta.sid = meta.connection.sid; // that of a handshake is read below
         } else if (meta.candidate_found == 1) {
             if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
                 tree_op = TREE_ADD;

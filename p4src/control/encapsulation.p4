@@ -109,7 +109,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
     }
 }
 
-// Where the packet is routed if it leaves by a tunnel.
+// Routes a packet that leaves by a tunnel by its outer header.
 control OuterDestination(in headers_t hdr, inout ipv4_t destination4, inout ipv6_t destination6, inout bit<1> by_ipv4) {
     apply {
         if (hdr.outer_ipv4.isValid()) {

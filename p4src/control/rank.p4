@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank in a packet's cookie: the remaining processing time of its flow, from the dynamic cookie (docs/cookie.md), as a code of
-// the IPv6 carrier. Codes sort like the values that they stand for. Every switch on the way can read the rank, but
-// only on ports of servers and real servers, because packets from outside could claim any rank. All other packets
-// have the default rank of their egress port.
+// Rank in a packet's dynamic cookie (docs/cookie.md): the remaining processing time of its flow, as a code of the IPv6
+// carrier. Codes sort like the values that they stand for. Every switch on the way can read the rank, but only on ports
+// of servers and real servers, because packets from outside could claim any rank. All other packets have the default
+// rank of their egress port.
 control Rank(in headers_t hdr, inout metadata_t meta) {
     WideCode() wide_code;
 

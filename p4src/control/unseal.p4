@@ -7,6 +7,8 @@ control Unseal(in headers_t hdr, inout metadata_t meta) {
     Cookie6Cipher() open;
     bit<32> left;
     bit<32> right;
+
+    // The difference begins as the interface id of the DIP (control/vip.p4).
     action compare_dip() {
         meta.dip_difference = meta.cookie_word ^ meta.dip_difference;
     }

@@ -4,9 +4,10 @@
 //
 // Some targets compare fields only with constants, and few bits at a time. So differences are computed first.
 control Validation(in headers_t hdr, inout metadata_t meta, in bit<16> excess, in bit<1> bad_checksum) {
-    mac_t other_mac;      // the destination XOR the port's address
+    mac_t other_mac;         // the destination XOR the port's address
     bit<1> is_other_mac;
-    bit<16> missing;      // bytes of the header beyond the total length
+    bit<1> has_local_source; // ::1
+    bit<16> missing;         // bytes of the header beyond the total length
 
     action compare_macs() {
         other_mac = hdr.ethernet.dst ^ meta.port_mac;
@@ -32,19 +33,17 @@ control Validation(in headers_t hdr, inout metadata_t meta, in bit<16> excess, i
             }
         }
         meta.has_no_source = 0;
-        meta.has_local_source = 0;
+        has_local_source = 0;
         if (hdr.ipv4.isValid()) {
             set_header_length();
             compare_lengths();
-        } else {
-            if (hdr.ipv6.src[127:96] == 0) {
-                if (hdr.ipv6.src[95:64] == 0) {
-                    if (hdr.ipv6.src[63:32] == 0) {
-                        if (hdr.ipv6.src[31:0] == 0) {
-                            meta.has_no_source = 1;
-                        } else if (hdr.ipv6.src[31:0] == 1) {
-                            meta.has_local_source = 1;
-                        }
+        } else if (hdr.ipv6.isValid() && hdr.ipv6.src[127:96] == 0) {
+            if (hdr.ipv6.src[95:64] == 0) {
+                if (hdr.ipv6.src[63:32] == 0) {
+                    if (hdr.ipv6.src[31:0] == 0) {
+                        meta.has_no_source = 1;
+                    } else if (hdr.ipv6.src[31:0] == 1) {
+                        has_local_source = 1;
                     }
                 }
             }
@@ -72,7 +71,7 @@ control Validation(in headers_t hdr, inout metadata_t meta, in bit<16> excess, i
         } else if (hdr.ipv6.isValid()) {
             if (hdr.ipv6.version != 6 || excess != 0) {
                 meta.HEADER_VERDICT = DROP_IPV6_HEADER;
-            } else if (hdr.ipv6.src[127:120] == 0xff || meta.has_local_source == 1
+            } else if (hdr.ipv6.src[127:120] == 0xff || has_local_source == 1
                 || (meta.has_no_source == 1 && !hdr.ndp.isValid())) {
                 meta.HEADER_VERDICT = DROP_MARTIAN_SOURCE;
             }

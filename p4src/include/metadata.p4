@@ -174,8 +174,8 @@ struct metadata_t {
     // control/validation.p4
     bit<16> ipv4_header_length;
     bit<1> has_no_source;    // the IPv6 source address is ::
-    bit<1> has_local_source; // the IPv6 source address is ::1
 
+    // control/transport.p4
     bit<1> may_hold_initial; // a long header of QUIC in a datagram that is large enough
 
     // tunnels (control/tunnel.p4): when a packet is resubmitted with these, the parser skips its outer headers
@@ -256,7 +256,7 @@ struct metadata_t {
     Discipline discipline;
     bit<8> rank;              // the flow's RPT, quantised as in the IPv6 carrier (docs/cookie.md)
     bit<1> has_cookie_rank;   // the cookie names the rank
-    bit<8> cookie_rank;
+    bit<8> cookie_rank;       // that rank
     aifo_t aifo;
     bit<1> has_priority;      // SP-PIFO: `priority` is final
     bit<3> priority;          // the larger, the more urgent

@@ -3,7 +3,7 @@
 // packet comes back and what crosses the traffic manager:
 //
 //     first pass of a tunnel's packet    resubmitted, with the outer headers' results instead of port metadata
-//     second pass for the tree           through the recirculation port, behind a header with the first pass's choice
+//     handshake whose server is gone     resubmitted, too, to remove its entry
 //     ingress to egress                  a header with what egress needs; it parses the packet only to rewrite it
 //     copies of first flights, workers   mirrored, behind a header
 #include "../include/drop.p4"

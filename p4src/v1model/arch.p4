@@ -5,6 +5,7 @@
 #ifndef FRONTAGE_V1MODEL_ARCH_P4
 #define FRONTAGE_V1MODEL_ARCH_P4
 
+// Before a block of an action: where it matters, the hash unit computes the assignments (tna/arch.p4).
 #define IN_HASH
 
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;

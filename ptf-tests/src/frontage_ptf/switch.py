@@ -23,8 +23,9 @@ from frontage_ptf.site import COOKIE_PREFIXES, IID, Server, Site, Vip, port_of
 
 KEY = Key(4, bytes(range(16)))
 WORKER_SESSION = 1
-WORKER_BYTES = 64  # of a worker packet of a program for Tofino
 """The clone session of worker packets."""
+WORKER_BYTES = 64
+"""Bytes to which it truncates worker packets of a program for Tofino."""
 RECIRCULATION_PORTS = {"tofino1": 68, "tofino2": 6}
 """The recirculation ports of profiles for Tofino."""
 LATE_REASONS = ("IPV4_HEADER", "IPV6_HEADER")

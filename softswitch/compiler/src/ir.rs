@@ -140,8 +140,8 @@ pub struct RegisterAction {
     pub object: usize,
     /// Variables that hold the results, one for each field.
     pub outputs: Vec<Ex>,
-    /// True if the action uses something for which the language has no operator: predicate(), min8() and the like, a queue,
-    /// or an enumeration.
+    /// True if the action uses a function of the ALU for which P4 has no operator, such as `predicate`, `min8`, queues and
+    /// sweeps.
     pub has_special_units: bool,
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use num_traits::ToPrimitive;
 
 use super::tna_parsers::{GRESSES, PortParser};
-use super::tna_pipelines::{GressBlocks, Pipeline};
+use super::tna_pipelines::{BLOCKS, GressBlocks, Pipeline, qualified};
 use super::value::Val;
 use super::{Lower, Place};
 use crate::ast::{Annotation, CompositeKind, Decl, DeclKind, NodeId};
@@ -120,13 +120,10 @@ impl<'a> Lower<'a> {
     /// Returns the storage of both gresses of a pipeline. Only bytes pass from one gress to another, so all can share what
     /// has the same type.
     fn gresses(&mut self, types: &[Type], prefix: &str) -> [Gress; 2] {
-        let dot = |name: &str| match prefix {
-            "" => name.to_owned(),
-            _ => format!("{prefix}.{name}"),
-        };
+        let name = |name| qualified(prefix, name);
         let names = [
-            (prefix.to_owned(), dot("userMetadata")),
-            (dot("egress"), dot("egressMetadata")),
+            (prefix.to_owned(), name("userMetadata")),
+            (name("egress"), name("egressMetadata")),
         ];
         let mut gress = |types: &[Type], (headers, metadata): &(String, String)| Gress {
             headers: self.shared_storage(0, &types[0], |s, ty| s.gress_headers(ty, headers)),
@@ -179,14 +176,7 @@ impl<'a> Lower<'a> {
     }
 
     fn tofino_gress(&mut self, number: usize, prefix: &str, blocks: &GressBlocks, gress: &Gress) {
-        let names = match number % GRESSES {
-            0 => ["ingress_parser", "ingress", "ingress_deparser"],
-            _ => ["egress_parser", "egress", "egress_deparser"],
-        };
-        let names = names.map(|name| match prefix {
-            "" => name.to_owned(),
-            _ => format!("{prefix}.{name}"),
-        });
+        let names = BLOCKS[number % GRESSES].map(|name| qualified(prefix, name));
         self.pipeline = number;
         let Gress { headers, metadata } = gress;
         let with_packet = [Val::Unit, headers.clone(), metadata.clone()];
@@ -202,10 +192,7 @@ impl<'a> Lower<'a> {
 
     /// Lowers the control of a pipeline's ghost thread. These controls follow those of all gresses.
     fn ghost(&mut self, prefix: &str, control: usize) {
-        let name = match prefix {
-            "" => "ghost".to_owned(),
-            _ => format!("{prefix}.ghost"),
-        };
+        let name = qualified(prefix, "ghost");
         self.pipeline = self.ir.pipelines.len();
         let values = self.block_values(control, &[]);
         let block = self.block(&name, control, &values, Place::Control);

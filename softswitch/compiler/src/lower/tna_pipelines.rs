@@ -3,14 +3,14 @@
 
 use super::Lower;
 use super::frame::Frame;
-use super::tna_parsers::PortParser;
+use super::tna_parsers::{GRESSES, PortParser};
 use super::value::Val;
 use crate::ast::{Arg, Decl, DeclKind, Expr, ExprKind};
 use crate::types::CallInfo;
 use std::rc::Rc;
 
 /// Parameters of `Pipeline` for each gress: parser, control and deparser.
-const BLOCKS: [[&str; 3]; 2] = [
+pub(super) const BLOCKS: [[&str; 3]; GRESSES] = [
     ["ingress_parser", "ingress", "ingress_deparser"],
     ["egress_parser", "egress", "egress_deparser"],
 ];
@@ -39,7 +39,7 @@ pub(super) struct Pipeline {
     pub prefix: String,
     /// Its position among the parameters of the package.
     pub position: usize,
-    pub gresses: [GressBlocks; 2],
+    pub gresses: [GressBlocks; GRESSES],
     /// The control of the ghost thread.
     pub ghost: Option<usize>,
 }
@@ -49,8 +49,8 @@ fn is_parsers(package: &Decl) -> bool {
     matches!(&*package.name.name, "IngressParsers" | "EgressParsers")
 }
 
-/// Returns the name of something in a pipeline, which may have no name.
-fn join(pipeline: &str, name: &str) -> String {
+/// Puts the name of a pipeline in front of a name, unless the pipeline has no name.
+pub(super) fn qualified(pipeline: &str, name: &str) -> String {
     match pipeline {
         "" => name.to_owned(),
         _ => format!("{pipeline}.{name}"),
@@ -96,7 +96,7 @@ impl<'a> Lower<'a> {
                 continue;
             };
             let prefix = match is_parsers(package) {
-                true => join(&pipeline, &format!("{}.prsr{i}", d.name.name)),
+                true => qualified(&pipeline, &format!("{}.prsr{i}", d.name.name)),
                 false => pipeline.clone(),
             };
             let frame = Frame {
@@ -176,7 +176,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Returns the blocks of a pipeline; `None` after an error.
-    fn pipeline_blocks(&self, main: &'a Decl, pipeline: &[Val]) -> Option<[GressBlocks; 2]> {
+    fn pipeline_blocks(&self, main: &'a Decl, pipeline: &[Val]) -> Option<[GressBlocks; GRESSES]> {
         let mut gresses = pipeline.chunks(BLOCKS[0].len());
         let [ingress, egress] = BLOCKS.map(|names| {
             let values = gresses.next().unwrap_or_default();

@@ -82,9 +82,14 @@ impl<'a> BlockNames<'a> {
         }
     }
 
+    /// Returns the number of pipelines.
+    fn pipelines(&self) -> usize {
+        self.pipelines.len().max(1)
+    }
+
     /// Returns the number of blocks of a kind.
     pub(crate) fn count(&self, kind: BlockKind) -> usize {
-        let pipelines = self.pipelines.len().max(1);
+        let pipelines = self.pipelines();
         let ghosts = match kind {
             BlockKind::Control if self.has_ghost => pipelines,
             _ => 0,
@@ -108,7 +113,7 @@ impl<'a> BlockNames<'a> {
         let position = known.iter().position(|k| *k == local);
         let position = position.map(|position| pipeline * known.len() + position);
         let is_ghost = matches!(kind, BlockKind::Control) && self.has_ghost && local == GHOST;
-        let ghost = known.len() * self.pipelines.len().max(1) + pipeline;
+        let ghost = known.len() * self.pipelines() + pipeline;
         position.or(is_ghost.then_some(ghost)).ok_or_else(|| {
             let what = match kind {
                 BlockKind::Parser => "parser",

@@ -143,6 +143,15 @@ async fn set_attribute(client: &mut Client, attribute: proto::TableAttribute) {
     client.rpc.write(request).await.unwrap();
 }
 
+/// Gives each pipe an entry of its own, with the number of the pipe plus one as its tag.
+async fn insert_in_each_pipe(client: &mut Client) {
+    set_scope(client, Scope::Predef(PredefinedMode::Single.into())).await;
+    for pipe in [0, 1] {
+        let entry = in_pipe(pipe, tag(client, 1 + u64::from(pipe)));
+        client.write(Type::Insert, entry).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn registers_have_a_value_in_each_pipe() {
     let (switch, mut client) = connected().await;
@@ -189,11 +198,7 @@ async fn entries_of_a_pipe_need_a_scope() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_entries_of_single_pipes_are_read_at_once() {
     let (_switch, mut client) = connected().await;
-    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
-    for pipe in [0, 1] {
-        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
-        client.write(Type::Insert, entry).await.unwrap();
-    }
+    insert_in_each_pipe(&mut client).await;
     let all = client.entry(TAGS, &[], "", vec![]);
     let rows = client.read(TAGS, all).await.unwrap();
     let tags: Vec<_> = rows.iter().map(|row| value(row.get("tag"))).collect();
@@ -254,11 +259,7 @@ async fn tag_of(client: &mut Client, handle: u32, pipe: u32, from_hw: bool) -> R
 #[tokio::test(flavor = "multi_thread")]
 async fn handles_tell_entries_of_different_pipes_apart() {
     let (_switch, mut client) = connected().await;
-    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
-    for pipe in [0, 1] {
-        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
-        client.write(Type::Insert, entry).await.unwrap();
-    }
+    insert_in_each_pipe(&mut client).await;
     for (pipe, other) in [(0, 1), (1, 0)] {
         let handle = handle(&mut client, pipe).await;
         let tag = Ok(1 + u64::from(pipe));
@@ -345,11 +346,7 @@ async fn hits_in_all_pipes_make_an_entry_active() {
 #[tokio::test(flavor = "multi_thread")]
 async fn batch_is_undone_in_its_pipe() {
     let (switch, mut client) = connected().await;
-    set_scope(&mut client, Scope::Predef(PredefinedMode::Single.into())).await;
-    for pipe in [0, 1] {
-        let entry = in_pipe(pipe, tag(&client, 1 + u64::from(pipe)));
-        client.write(Type::Insert, entry).await.unwrap();
-    }
+    insert_in_each_pipe(&mut client).await;
     let updates = vec![
         (Type::Modify, in_pipe(1, tag(&client, 9))),
         (Type::Delete, in_pipe(0, tag(&client, 0))),
