@@ -70,6 +70,15 @@ class Switch:
                 return False
             return True
 
+    def pause(self) -> None:
+        """Let the switch neither respond nor end its connections."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
@@ -84,14 +93,19 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-@pytest.fixture
-def switch(folder: Path) -> Iterator[Switch]:
+def new_switch(folder: Path) -> Switch:
+    """Return a switch, which does not run yet, with its files in ``folder``. Skip the test if there is none."""
     binary = _binary()
     if binary is None:
         pytest.skip("no switch: build softswitch, or install BMv2 and set TARGET=bmv2")
     if not (PROGRAM / "frontage.json").exists():
         pytest.skip(f"no compiled program in {PROGRAM}: compile p4src/v1model/frontage.p4")
-    switch = Switch(binary, folder)
+    return Switch(binary, folder)
+
+
+@pytest.fixture
+def switch(folder: Path) -> Iterator[Switch]:
+    switch = new_switch(folder)
     switch.start()
     yield switch
     switch.stop()

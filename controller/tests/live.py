@@ -22,18 +22,18 @@ LIMIT = 60.0
 @asynccontextmanager
 async def running(config: Config, election_id: int | None = None) -> AsyncIterator[Controller]:
     controller = Controller(config, election_id=election_id)
-    async with _beside(controller.run()):
+    async with beside(controller.run()):
         yield controller
 
 
 @asynccontextmanager
 async def serving(service: Service) -> AsyncIterator[Service]:
-    async with _beside(service.run()):
+    async with beside(service.run()):
         yield service
 
 
 @asynccontextmanager
-async def _beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
+async def beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
     """Run a coroutine in the background and cancel it at the end."""
     task = asyncio.create_task(run)
     try:
@@ -48,6 +48,12 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(LIMIT):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+def only(service: Service) -> Controller:
+    """Return the controller of a service that has one switch."""
+    (controller,) = service.fleet.controllers.values()
+    return controller
 
 
 def connected(controller: Controller) -> tuple[Session, Pipeline]:

@@ -24,7 +24,7 @@ from frontage.p4.p4info import Schema
 from frontage.service.daemon import Service
 from frontage.service.health import Phase
 from frontage.state.blocks import demand
-from live import LIMIT, connected, serving, until
+from live import LIMIT, connected, only, serving, until
 from test_mapping_switch import CLIENT, sites_for, with_mapping
 
 EPOCH = 0.4
@@ -48,7 +48,7 @@ async def add(service: Service, counts: Mapping[int, int], primary: int | None =
 
     ``primary``: the election id of another controller that is primary.
     """
-    controller = service.controller
+    controller = only(service)
     session, pipeline = connected(controller)
     counter_id = pipeline.schema.counter(demand.HANDSHAKES)
     base = demand.cells(controller.config)["films"].base
@@ -105,7 +105,7 @@ def counted(service: Service) -> int:
 def reading(service: Service) -> bool:
     """Return whether the counters have been read once, so that deltas are known."""
     measurer = service.end_users.measurer
-    return measurer is not None and measurer._read_at is not None
+    return measurer is not None and measurer.read_at is not None
 
 
 async def test_counters_lead_to_reports_and_reports_to_placement(folder: Path, switch: Switch) -> None:
@@ -115,8 +115,8 @@ async def test_counters_lead_to_reports_and_reports_to_placement(folder: Path, s
         file = placed(folder, switch, sites)
         service = Service(file)
         async with serving(service), asyncio.timeout(LIMIT):
-            await until(lambda: len(set(service.controller.mapping.regions.values())) == 2)
-            regions = {str(prefix): region for prefix, region in service.controller.mapping.regions.items()}
+            await until(lambda: len(set(only(service).mapping.regions.values())) == 2)
+            regions = {str(prefix): region for prefix, region in only(service).mapping.regions.items()}
             await until(lambda: reading(service))
             # Too few handshakes give no report.
             await add(service, {regions[CLIENT]: 9})
@@ -126,16 +126,16 @@ async def test_counters_lead_to_reports_and_reports_to_placement(folder: Path, s
             await until(lambda: reported(service)[1].requests == 200 if reported(service) else False)
             assert reported(service)[1].regions.keys() == {0, regions[CLIENT]}
             await until(lambda: active(service) == {1})
-            await until(lambda: sites_for(service.controller.mapping, 0) == (1,))
+            await until(lambda: sites_for(only(service).mapping, 0) == (1,))
             # The switch restarts, and its counters with it.
             switch.stop()
             switch.start()
-            await until(lambda: service.controller.health.pipelines_set == 2 and service.controller.primary)
-            await service.controller.installed()
+            await until(lambda: only(service).health.pipelines_set == 2 and only(service).primary)
+            await only(service).installed()
             await add(service, {regions[FAR]: 150})
             await until(lambda: reported(service)[1].requests == 350)
             await until(lambda: active(service) == {2})
-            await until(lambda: sites_for(service.controller.mapping, 0) == (2,))
+            await until(lambda: sites_for(only(service).mapping, 0) == (2,))
             status = await service._status()
             assert status["demand"] == {"films": {regions[FAR]: 150}}
             console = Console(record=True, width=200)
@@ -148,7 +148,7 @@ async def test_counters_lead_to_reports_and_reports_to_placement(folder: Path, s
             assert "frontage_placement_reconfigurations_total 2.0" in page
             # Without the section the service runs wherever it has replicas.
             file.write_text(file.read_text(encoding="utf-8").replace(SECTION, ""), encoding="utf-8")
-            await until(lambda: sites_for(service.controller.mapping, 0) == (1,) and service.end_users.measurer is None)
+            await until(lambda: sites_for(only(service).mapping, 0) == (1,) and service.end_users.measurer is None)
 
 
 async def test_counts_before_the_store_opens_are_reported_later(folder: Path, switch: Switch) -> None:
@@ -170,8 +170,8 @@ async def test_counts_before_the_store_opens_are_reported_later(folder: Path, sw
             assert reported(service)[1].requests == 60
             await until(lambda: service.end_users.measurer.counters.error is None)  # type: ignore[union-attr]
             # The clients' regions are known now, and the service runs near them.
-            await until(lambda: len(set(service.controller.mapping.regions.values())) == 1)
-            await add(service, {next(iter(service.controller.mapping.regions.values())): 100})
+            await until(lambda: len(set(only(service).mapping.regions.values())) == 1)
+            await add(service, {next(iter(only(service).mapping.regions.values())): 100})
             await until(lambda: reported(service)[1].requests == 160)
             await until(lambda: active(service) == {1})
 
@@ -187,8 +187,8 @@ async def test_standby_that_takes_over_reports_nothing_twice(folder: Path, switc
             async with asyncio.timeout(LIMIT):
                 await until(lambda: len(store.present_sites().get("films.example", ())) == 2)
                 async with serving(Service(file, election_id=3)) as standby:
-                    await until(lambda: standby.controller.health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
-                    session, pipeline = connected(standby.controller)
+                    await until(lambda: only(standby).health.phase is Phase.STANDBY and standby.end_users.measurer is not None)
+                    session, pipeline = connected(only(standby))
                     while await session.installed_pipeline() != pipeline.cookie:
                         await asyncio.sleep(EPOCH)
                     # The primary's first reading is the basis: earlier handshakes are not reported.
@@ -205,7 +205,7 @@ async def test_standby_that_takes_over_reports_nothing_twice(folder: Path, switc
                     assert (reading(standby), counted(standby)) == (False, 0)
                     primary.kill()
                     await primary.wait()
-                    await until(lambda: standby.controller.primary and reading(standby))
+                    await until(lambda: only(standby).primary and reading(standby))
                     # Handshakes reported by the other controller are not reported again; new ones are.
                     assert counted(standby) == 0
                     await add(standby, {0: 70})

@@ -15,7 +15,7 @@ from frontage.service.daemon import Service
 from frontage.state.blocks import region, steering
 from frontage.state.reconcile import plan
 from frontage.state.steering import EndUserMapping
-from live import LIMIT, connected, serving, until
+from live import LIMIT, connected, only, serving, until
 
 CLIENT = "2001:db8:c1::/48"
 
@@ -40,12 +40,12 @@ def with_mapping(folder: Path, switch: Switch, sites: list[FakeDispatcher]) -> P
 
 async def installed(service: Service) -> State:
     """Return the mapping in the switch once everything is written."""
-    await service.controller.installed()
-    session, pipeline = connected(service.controller)
+    await only(service).installed()
+    session, pipeline = connected(only(service))
     # The controller has a change before the switch does.
     async with asyncio.timeout(LIMIT):
         while True:
-            found = await plan(session, pipeline.schema, service.controller.config, service.controller.mapping)
+            found = await plan(session, pipeline.schema, only(service).config, only(service).mapping)
             if len(found.difference) == 0:
                 break
     return {key: action for key, action in found.installed.items() if key.table in steering.MAPPED}
@@ -56,7 +56,7 @@ async def test_switch_follows_measurements_and_site_failure(folder: Path, switch
         for one in sites:
             one.replica(one.site, "films.example")
         service = Service(with_mapping(folder, switch, sites))
-        mapping = service.controller.mapping
+        mapping = only(service).mapping
         async with serving(service), asyncio.timeout(LIMIT):
             await until(lambda: sites_for(mapping, 0) == (1, 2))
             sites[0].measure(CLIENT, 30_000)
@@ -83,7 +83,7 @@ async def test_changed_section_restarts_the_mapping(folder: Path, switch: Switch
             one.replica(one.site, "films.example")
         file = with_mapping(folder, switch, sites)
         service = Service(file)
-        mapping = service.controller.mapping
+        mapping = only(service).mapping
         async with serving(service), asyncio.timeout(LIMIT):
             await until(lambda: sites_for(mapping, 0) == (1, 2))
             first = service.end_users.mapper

@@ -276,9 +276,9 @@ async def test_status_and_metrics_show_real_servers(qdsr_file: Path) -> None:
             "down": {"packets": 0, "bytes": 0},
         }
         counters = await read_counters(session, pipeline.schema, controller.config)
-        families = {family.name: family for family in _counter_metrics(controller.config, counters)}
+        families = {family.name: family for family in _counter_metrics({"switch": (controller.config, counters)})}
         labels = [sample.labels for sample in families["frontage_real_server_packets"].samples]
-        assert {"port": "rack4", "server": "film2"} in labels
+        assert {"device": "switch", "port": "rack4", "server": "film2"} in labels
         assert len(labels) == 5
     status["controller"] = {"phase": "installed", "role": None, "error": None, "config_error": None}
     console = Console(width=200)

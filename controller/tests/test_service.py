@@ -101,7 +101,7 @@ def test_commands_edit_the_file_without_a_controller(tmp_path: Path) -> None:
     file.write_text(EXAMPLE.read_text())
     assert "server web2 is draining: written to" in command("drain", "web2", "-c", str(file))
     said = command("set-policy", "shop", "hash", "-c", str(file), "--json")
-    assert json.loads(said) == {"ok": True, "changed": "policy of shop is hash", "installed": False}
+    assert json.loads(said) == {"ok": True, "changed": "policy of shop is hash", "installed": False, "missing": []}
     assert 'unknown server "web9"' in command("remove-server", "web9", "-c", str(file), code=1)
 
 
@@ -167,20 +167,20 @@ def test_metrics_are_served(config_file: Path) -> None:
             nonlocal text
             with urllib.request.urlopen(url, timeout=LIMIT) as answer:
                 text = answer.read().decode()
-            return 'frontage_phase{phase="installed"} 1.0' in text
+            return 'frontage_phase{device="switch",phase="installed"} 1.0' in text
 
         until(scraped)
     for wanted in (
-        "frontage_primary 1.0",
-        'frontage_server_packets_total{direction="up",server="web1",vip="shop"} 0.0',
-        'frontage_vip_bytes_total{direction="down",vip="shop"} 0.0',
-        'frontage_dropped_packets_total{reason="no-route"} 0.0',
-        'frontage_aifo_dropped_packets_total{min_rpt_us="64"} 0.0',
-        'frontage_steering_packets_total{outcome="retrieved-cookie"} 0.0',
-        'frontage_connection_table_inserts_total{result="taken"} 0.0',
-        'frontage_handshake_table_inserts_total{result="refused"} 0.0',
-        'frontage_reconcile_duration_seconds_bucket{le="+Inf"}',
-        'frontage_server_active{server="web4",vip="shop"} 0.0',
+        'frontage_primary{device="switch"} 1.0',
+        'frontage_server_packets_total{device="switch",direction="up",server="web1",vip="shop"} 0.0',
+        'frontage_vip_bytes_total{device="switch",direction="down",vip="shop"} 0.0',
+        'frontage_dropped_packets_total{device="switch",reason="no-route"} 0.0',
+        'frontage_aifo_dropped_packets_total{device="switch",min_rpt_us="64"} 0.0',
+        'frontage_steering_packets_total{device="switch",outcome="retrieved-cookie"} 0.0',
+        'frontage_connection_table_inserts_total{device="switch",result="taken"} 0.0',
+        'frontage_handshake_table_inserts_total{device="switch",result="refused"} 0.0',
+        'frontage_reconcile_duration_seconds_bucket{device="switch",le="+Inf"}',
+        'frontage_server_active{device="switch",server="web4",vip="shop"} 0.0',
     ):
         assert wanted in text, text
 

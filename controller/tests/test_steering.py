@@ -23,7 +23,7 @@ from frontage.state.blocks import copies, encapsulation, neighbor, region, steer
 from frontage.state.desired import desired
 from frontage.state.reconcile import plan
 from frontage.state.steering import Change, EndUserMapping, MappingEntries, MappingError
-from live import LIMIT, connected, running, serving, until
+from live import LIMIT, connected, only, running, serving, until
 from texts import problems, replaced
 
 ARTEMIS = EXAMPLE.with_name("artemis.yaml")
@@ -282,22 +282,22 @@ async def test_controller_follows_the_mapping_file(folder: Path, switch: Switch)
     mapping.write_text(ARTEMIS.with_name(mapping.name).read_text())
     service = Service(file)
     async with serving(service), asyncio.timeout(LIMIT):
-        await service.controller.installed()
-        assert service.controller.mapping.choices[7, 5] == (2, 1)
+        await only(service).installed()
+        assert only(service).mapping.choices[7, 5] == (2, 1)
         changed = json.loads(mapping.read_text())
         changed["mapping"][1]["sites"] = [1]
         mapping.write_text(json.dumps(changed))
-        await until(lambda: service.controller.mapping.choices[7, 5] == (1,))
-        await service.controller.installed()
-        session, pipeline = connected(service.controller)
+        await until(lambda: only(service).mapping.choices[7, 5] == (1,))
+        await only(service).installed()
+        session, pipeline = connected(only(service))
         state = await session.read_tables(pipeline.schema, [pipeline.schema.table(steering.MAPPING)])
         assert state[Key(steering.MAPPING, (7, 5))] == Action("keep_local", (0,))
         # A service that now has a dedicated address is read from the same file.
         changed["services"].append({"id": 4, "deployment": 8})
         changed["mapping"].append({"deployment": 8, "sites": [2], "regions": [0]})
         mapping.write_text(json.dumps(changed))
-        await until(lambda: service._others == _other_stamps(service.controller.config))
-        assert service.controller.mapping.deployments == {3: 7}
+        await until(lambda: service._others == _other_stamps(only(service).config))
+        assert only(service).mapping.deployments == {3: 7}
         file.write_text(file.read_text().replace("id: 4, dedicated_address: false", "id: 4, dedicated_address: true"))
-        await until(lambda: service.controller.mapping.deployments == {3: 7, 4: 8})
-        assert service.controller.mapping.choices[8, 0] == (2,)
+        await until(lambda: only(service).mapping.deployments == {3: 7, 4: 8})
+        assert only(service).mapping.choices[8, 0] == (2,)

@@ -240,16 +240,18 @@ def _change(config: Path, change: edit.Edit, done: str, *, as_json: bool) -> Non
         found = edit.change_file(config, change)
     except (ConfigError, edit.EditError) as error:
         fail(f"nothing has been changed: {error}", as_json=as_json)
-    installed = False
+    installed, missing = False, []
     try:
         path = socket_path(found, config)
         if is_listening(path):
-            ask(path, {"command": "apply"}, REQUEST_TIMEOUT)
+            missing = ask(path, {"command": "apply"}, REQUEST_TIMEOUT)["missing"]
             installed = True
     except ControlError as error:
         fail(f"{config}: changed ({done}), but not installed: {error}", as_json=as_json, code=2)
     if as_json:
-        out.print_json(json.dumps({"ok": True, "changed": done, "installed": installed}))
+        out.print_json(json.dumps({"ok": True, "changed": done, "installed": installed, "missing": missing}))
+    elif missing:
+        out.print(f"{done}: installed, except in {', '.join(missing)}, which will get it when reachable", highlight=False)
     elif installed:
         out.print(f"{done}: installed", highlight=False)
     else:

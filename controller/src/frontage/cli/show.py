@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Session
 from frontage.service.controller import CONNECT_TIMEOUT
-from frontage.service.status import describe_config, read_status
+from frontage.service.status import describe_config, merge, read_status
 from frontage.state.reconcile import ReconcileError
 
 _REGIONS = 5
@@ -21,7 +22,15 @@ _REGIONS = 5
 
 
 async def read_directly(config: Config) -> dict[str, Any]:
-    """Return the status without a running controller: everything but the controller's own state."""
+    """Return the status without a running controller: everything but the controllers' own state."""
+    switches = config.switches
+    found = await asyncio.gather(*(_read_switch(own) for own in switches))
+    status = merge(config, {own.device.name: status for own, status in zip(switches, found, strict=True)})
+    status["controller"]["config_error"] = None
+    return status
+
+
+async def _read_switch(config: Config) -> dict[str, Any]:
     error = None
     status = describe_config(config)
     device = config.device
@@ -36,8 +45,7 @@ async def read_directly(config: Config) -> dict[str, Any]:
                 error = "the switch has no pipeline" if cookie is None else "the switch runs another program"
     except (SwitchError, PipelineError, ReconcileError) as problem:
         error = str(problem)
-    status["controller"] = {"phase": "not running", "role": None, "error": error, "config_error": None}
-    return status
+    return status | {"controller": {"phase": "not running", "role": None, "error": error}}
 
 
 def render(console: Console, status: dict[str, Any]) -> None:
@@ -60,15 +68,34 @@ def render(console: Console, status: dict[str, Any]) -> None:
 
 
 def _render_controller(console: Console, status: dict[str, Any]) -> None:
-    controller, device = status["controller"], status["device"]
+    controller, devices = status["controller"], status["devices"]
+    if len(devices) == 1:
+        (device,) = devices
+        console.print(f"switch      {device['address']}, device {device['device_id']}", highlight=False)
+    else:
+        _render_devices(console, devices)
     role = f", {controller['role']}" if controller["role"] else ""
-    console.print(f"switch      {device['address']}, device {device['device_id']}", highlight=False)
     console.print(f"controller  {controller['phase']}{role}", highlight=False)
     for name in ("error", "config_error"):
         if controller[name]:
             console.print(f"            {controller[name]}", style="red", markup=False, highlight=False, soft_wrap=True)
     keys = [f"{key['id']} (epoch {key['epoch']}{', seals' if key['seals'] else ''})" for key in status["keys"]]
     console.print(f"keys        {', '.join(keys)}", highlight=False)
+
+
+def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
+    table = Table("switch", "address", "controller", "entries", "differences", "drops", box=None)
+    for device in devices:
+        controller, difference = device["controller"], device.get("difference")
+        role = f", {controller['role']}" if controller["role"] else ""
+        entries, differences = "-", "-"
+        if difference is not None:
+            entries = str(difference["entries"])
+            differences = str(difference["missing"] + difference["different"] + difference["unexpected"])
+        drops = sum(count["packets"] for count in device["drops"].values()) if "drops" in device else "-"
+        where = f"{device['address']}, device {device['device_id']}"
+        table.add_row(device["name"], where, f"{controller['phase']}{role}", entries, differences, str(drops))
+    console.print(table)
 
 
 def _render_difference(console: Console, status: dict[str, Any]) -> None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from frontage.config import records
 from frontage.config.checks import check
+from frontage.config.devices import Device
 from frontage.config.document import Document, DocumentError, Problem, parse
 from frontage.config.document import Path as FieldPath
 from frontage.config.errors import ConfigError
@@ -85,11 +86,12 @@ def _read_keys(config: ConfigFile, folder: Path, document: Document) -> tuple[tu
 
 def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
     """Return the fields that hold paths, with the paths made absolute: in the file they are relative to its folder."""
-    pipeline = config.device.pipeline
-    pipeline = pipeline.model_copy(
-        update={"p4info": (folder / pipeline.p4info).absolute(), "json_file": (folder / pipeline.json_file).absolute()}
-    )
-    update: dict[str, Any] = {"device": config.device.model_copy(update={"pipeline": pipeline})}
+    update: dict[str, Any] = {}
+    if config.device is not None:
+        update["device"] = _with_absolute_paths(config.device, folder)
+    if config.devices:
+        update["devices"] = tuple(_with_absolute_paths(device, folder) for device in config.devices)
+        update["device"] = update["devices"][0].device
     update["keys"] = tuple(
         key if key.secret_file is None else key.model_copy(update={"secret_file": folder / key.secret_file}) for key in config.keys
     )
@@ -102,3 +104,10 @@ def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
     return update
+
+
+D = TypeVar("D", bound=Device)
+
+
+def _with_absolute_paths(device: D, folder: Path) -> D:
+    return device.model_copy(update={"pipeline": device.pipeline.in_folder(folder)})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
+from frontage.config.devices import Device, FleetDevice
 from frontage.config.network import Neighbor, Port, Route
 from frontage.config.real_servers import RealServer
 from frontage.config.records import Records
@@ -17,31 +18,7 @@ from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server, Vip
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.fields import Listen, Model, SecretField
-from frontage.limits import MAX_PORT_ID
 from frontage.mapping.settings import EndUsers, Placement
-
-
-class Pipeline(Model):
-    p4info: Path = Field(
-        description="the path of the P4Info file of the compiled P4 program, in text form", examples=["frontage.p4info.txtpb"]
-    )
-    # ``json`` in the file; BaseModel has a method of that name.
-    json_file: Path = Field(
-        alias="json", description="the path of the BMv2 JSON file of the compiled P4 program", examples=["frontage.json"]
-    )
-
-
-class Device(Model):
-    address: str = Field(
-        description="host:port of the switch's P4Runtime server, or unix:PATH", examples=["127.0.0.1:9559"], min_length=1
-    )
-    device_id: int = Field(1, ge=1, lt=1 << 64, description="the P4Runtime device id", examples=[1])
-    election_id: int = Field(
-        100, ge=1, lt=1 << 64, description="the first election id; a standby controller takes a lower one", examples=[100]
-    )
-    cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
-    pipes: int = Field(1, ge=1, le=4, description="the number of pipes of a Tofino chip", examples=[2])
-    pipeline: Pipeline = Field(description="the compiled P4 program")
 
 
 class Key(Model):
@@ -82,8 +59,9 @@ class Handshake(Model):
 class ConfigFile(Model):
     """The content of a configuration file."""
 
-    device: Device = Field(description="the switch")
-    ports: tuple[Port, ...] = Field(min_length=1, description="the switch's ports")
+    device: Device | None = Field(None, description="the switch")
+    devices: tuple[FleetDevice, ...] = Field((), description="the switches of a fleet, instead of `device`")
+    ports: tuple[Port, ...] = Field((), description="the switch's ports, or those of all switches without ports of their own")
     routes: tuple[Route, ...] = Field((), description="the routes: prefixes and their next hops")
     neighbors: tuple[Neighbor, ...] = Field((), description="the hosts on the switch's own links")
     vips: tuple[Vip, ...] = Field((), description="the virtual IP addresses (VIPs) of the services")
@@ -108,12 +86,33 @@ class ConfigFile(Model):
         None, description="the path of the Unix socket for commands to the running controller; next to this file if absent"
     )
 
+    @model_validator(mode="after")
+    def _one_kind_of_device(self) -> ConfigFile:
+        if (self.device is None) != bool(self.devices):
+            raise ValueError("needs either `device` (one switch) or `devices` (a fleet)")
+        return self
+
 
 class Config(ConfigFile):
-    """A loaded configuration: paths are absolute, and the secrets of the keys are read."""
+    """A loaded configuration: paths are absolute, and the secrets of the keys are read.
 
+    With ``devices``, the sections about the network are those of the file, and `switches` has those of each switch.
+    """
+
+    device: Device
+    """The switch; the first one of several."""
     cookie_keys: tuple[CookieKey, ...]
-    """Oldest first; the last one seals."""
+    """The last one seals. In a file, that is the newest one."""
+
+    @property
+    def switches(self) -> tuple[Config, ...]:
+        """The configuration of each switch, with its own sections about the network."""
+        return tuple(self._of(device) for device in self.devices) or (self,)
+
+    def _of(self, device: FleetDevice) -> Config:
+        own = {name: getattr(device, name) for name in FleetDevice.OWN_SECTIONS}
+        sections = {name: section for name, section in own.items() if section is not None}
+        return self.model_copy(update={"device": device.device, "devices": (), **sections})
 
     @property
     def on_link_hosts(self) -> tuple[Neighbor, ...]:

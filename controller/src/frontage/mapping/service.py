@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end-user mapping beside one running controller.
+"""The end-user mapping beside the controllers of a fleet.
 
-`MappingService` starts and stops the mapping as the configuration asks for it, and steers the controller's switch by what is
-computed. The libraries of the extra ``mapping`` are imported only once the configuration has a section ``end_users``.
+`MappingService` starts and stops the mapping as the configuration asks for it, and steers the switches by what is computed. The
+libraries of the extra ``mapping`` are imported only once the configuration has a section ``end_users``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from frontage.fields import IPAddress
 from frontage.mapping.errors import StoreError
 from frontage.mapping.services import Service, services_of, sites_of
 from frontage.mapping.settings import EndUsers, Placement
-from frontage.service.controller import Controller
+from frontage.service.fleet import Fleet
 from frontage.state.steering import EndUserMapping, MappingError
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ class _Setup:
 class MappingService:
     """Runs a `Mapper`, and a `Measurer` where services are placed by demand, while the configuration asks for them."""
 
-    def __init__(self, controller: Controller):
+    def __init__(self, fleet: Fleet):
         self.mapper: Mapper | None = None
         self.measurer: Measurer | None = None
-        self._controller = controller
+        self._fleet = fleet
         self._setup: _Setup | None = None
         self._mapper_task: asyncio.Task[None] | None = None
         self._measurer_task: asyncio.Task[None] | None = None
@@ -77,8 +77,8 @@ class MappingService:
         self._error: str | None = None
 
     async def follow(self) -> None:
-        """Start, restart or stop the mapping as the controller's configuration says. Call this periodically."""
-        setup = _Setup.from_config(self._controller.config)
+        """Start, restart or stop the mapping as the configuration says. Call this periodically."""
+        setup = _Setup.from_config(self._fleet.config)
         if setup == self._setup and (setup is None or self._is_running()):
             return
         # If only the mapper has ended, the measurer goes on counting.
@@ -86,15 +86,15 @@ class MappingService:
         self._setup = setup
         if setup is not None:
             await self._start(setup)
-        elif self._controller.config.mapping is None:
-            await self._controller.steer(self._controller.mapping.change_to(EndUserMapping()))
+        elif self._fleet.config.mapping is None:
+            await self._fleet.steer(self._fleet.mapping.change_to(EndUserMapping()))
 
     async def _start(self, setup: _Setup) -> None:
         from frontage.mapping.control.mapper import Mapper
         from frontage.mapping.control.measurer import Measurer
 
         if setup.placement is not None and self.measurer is None:
-            self.measurer = Measurer(self._controller, setup.placement, setup.settings, setup.site)
+            self.measurer = Measurer(self._fleet, setup.placement, setup.settings, setup.site)
             self._measurer_task = asyncio.create_task(self.measurer.run())
 
         def start() -> Mapper:
@@ -151,18 +151,18 @@ class MappingService:
         """
         from frontage.mapping.control import switch
 
-        setup, controller = self._setup, self._controller
-        if setup is None or controller.config.site is None:
+        setup, fleet = self._setup, self._fleet
+        if setup is None or fleet.config.site is None:
             return
-        site = controller.config.site.id
+        site = fleet.config.site.id
         if self._installed is None:
             mapping = await asyncio.to_thread(switch.whole, tables, site, setup.decided)
-            change = controller.mapping.change_to(mapping)
+            change = fleet.mapping.change_to(mapping)
         else:
             change = await asyncio.to_thread(switch.change, self._installed, tables, site, setup.decided)
         try:
             if change:
-                await controller.steer(change)
+                await fleet.steer(change)
         except MappingError as error:
             self._installed = None
             self._log_once(f"the switch keeps its mapping: {error}")

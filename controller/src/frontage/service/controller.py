@@ -17,7 +17,7 @@ import logging
 import time
 
 from frontage.config import Config
-from frontage.config.schema import Device
+from frontage.config.devices import Device
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
 from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Role, Session

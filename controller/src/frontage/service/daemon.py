@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``frontage up``: a controller that follows its configuration file, serves commands and exports metrics."""
+"""``frontage up``: controllers that follow a configuration file, and the service that takes commands and exports metrics."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from frontage.mapping.service import MappingService, missing_libraries
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError
 from frontage.service.control import Answer, ControlServer, Request, socket_path
-from frontage.service.controller import Controller
+from frontage.service.fleet import Fleet
 from frontage.service.metrics import Endpoint
-from frontage.service.status import describe_config, describe_health, read_status
+from frontage.service.status import fleet_status
 from frontage.state import steering_file
 from frontage.state.reconcile import ReconcileError, plan
 from frontage.state.steering import Change
@@ -32,7 +32,7 @@ APPLY_TIMEOUT = 60.0
 
 
 class Service:
-    """The controller and its services for one configuration file."""
+    """The controllers of the switches, and their services, for one configuration file."""
 
     def __init__(self, file: Path, *, election_id: int | None = None):
         """Load the configuration. Raises ConfigError and ControlError."""
@@ -40,10 +40,12 @@ class Service:
         self.config_error: str | None = None
         self._stamp = _stamp(file)
         config = _load(file)
-        self.controller = Controller(config, election_id=election_id, mapping=steering_file.for_config(config))
+        self.fleet = Fleet(config, election_id=election_id, mapping=steering_file.for_config(config))
+        self._read = config
+        """The content of the file when it was last valid."""
         self._others = _other_stamps(config)
-        self.control = ControlServer(socket_path(self.controller.config, file), self._handle)
-        self.end_users = MappingService(self.controller)
+        self.control = ControlServer(socket_path(config, file), self._handle)
+        self.end_users = MappingService(self.fleet)
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
@@ -54,7 +56,7 @@ class Service:
         await self._serve_metrics()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.controller.run())
+                tasks.create_task(self.fleet.run())
                 tasks.create_task(self._watch())
         finally:
             await self.end_users.close()
@@ -65,23 +67,23 @@ class Service:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL)
-            await self.control.start(take_over=self.controller.primary)
+            await self.control.start(take_over=self.fleet.primary)
             await self._serve_metrics()
             await self.end_users.follow()
-            if _stamp(self.file) != self._stamp or _other_stamps(self.controller.config) != self._others:
+            if _stamp(self.file) != self._stamp or _other_stamps(self._read) != self._others:
                 with contextlib.suppress(ConfigError):
                     await self.reload()
 
     async def _serve_metrics(self) -> None:
         """Serve metrics at the configured address, or try again later if it is in use, for example by the primary."""
-        wanted = self.controller.config.metrics
+        wanted = self.fleet.config.metrics
         if self.endpoint is not None and self.endpoint.metrics != wanted:
             await asyncio.to_thread(self.endpoint.close)
             self.endpoint = None
         if self.endpoint is not None or wanted is None:
             return
         try:
-            self.endpoint = Endpoint(wanted, self.controller, asyncio.get_running_loop(), self.end_users.metrics)
+            self.endpoint = Endpoint(wanted, self.fleet, asyncio.get_running_loop(), self.end_users.metrics)
         except OSError as error:
             if self._metrics_error != str(error):
                 log.warning("cannot serve metrics at %s: %s", wanted.address, error)
@@ -101,17 +103,18 @@ class Service:
                 log.error("invalid configuration, keeping the previous one:\n%s", error)
                 raise
             self._stamp, self.config_error = stamp, None
-            before = self.controller.config
+            before = self._read
+            self._read = config
             followed = _other_stamps(config) != self._others or config.mapping != before.mapping
             followed |= config.mapping is not None and config.dedicated_services != before.dedicated_services
             self._others = _other_stamps(config)
-            change = self.controller.mapping.change_to(mapping) if followed else Change()
+            change = self.fleet.mapping.change_to(mapping) if followed else Change()
             if config != before:
                 log.info("%s has changed", self.file)
-                await self.controller.change(config, change)
+                await self.fleet.change(config, change)
             elif change:
                 log.info("%s has changed", config.mapping)
-                await self.controller.steer(change)
+                await self.fleet.steer(change)
 
     async def _handle(self, request: Request) -> Answer:
         try:
@@ -124,43 +127,42 @@ class Service:
                 case other:
                     return {"ok": False, "error": f'unknown command "{other}": use apply or status'}
         except TimeoutError:
-            health = self.controller.health
-            why = f": {health.error}" if health.error else ""
-            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s: the controller is {health.phase}{why}"}
+            return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s: {self._why_not_installed()}"}
         except (ConfigError, ReconcileError, SwitchError, PipelineError) as error:
             return {"ok": False, "error": str(error)}
 
+    def _why_not_installed(self) -> str:
+        """Return the state of the switches that do not have the configuration."""
+        parts = []
+        for name in self.fleet.missing:
+            health = self.fleet.controllers[name].health
+            parts.append(f"{name}: the controller is {health.phase}" + (f": {health.error}" if health.error else ""))
+        return "; ".join(parts)
+
     async def _apply(self) -> Answer:
         await self.reload()
-        controller = self.controller
         while True:
-            if controller.primary or controller.session is None:
-                await controller.installed()
-                return {"ok": True, "role": "primary"}
-            # The primary follows the same file; this standby can see when the installation is complete.
-            if controller.pipeline is not None:
-                found = await plan(controller.session, controller.pipeline.schema, controller.config, controller.mapping)
-                if not len(found.difference):
-                    return {"ok": True, "role": "standby"}
+            if self.fleet.primary or not any(controller.session for controller in self.fleet.controllers.values()):
+                await self.fleet.installed()
+                return {"ok": True, "role": "primary", "missing": self.fleet.missing}
+            # The primary follows the same file; a standby can see when the installation is complete.
+            if await self._is_installed_by_primary():
+                return {"ok": True, "role": "standby", "missing": []}
             await asyncio.sleep(POLL_INTERVAL)
 
+    async def _is_installed_by_primary(self) -> bool:
+        """Return whether all switches have the configuration. Raises SwitchError and ReconcileError."""
+        for controller in self.fleet.controllers.values():
+            if controller.session is None or controller.pipeline is None:
+                return False
+            found = await plan(controller.session, controller.pipeline.schema, controller.config, controller.mapping)
+            if len(found.difference):
+                return False
+        return True
+
     async def _status(self) -> dict[str, Any]:
-        controller = self.controller
-        session, pipeline = controller.session, controller.pipeline
-        status = describe_config(controller.config)
-        problem = controller.health.error
-        if session is not None and pipeline is not None:
-            try:
-                status = await read_status(session, pipeline.schema, controller.config, controller.mapping)
-            except (ReconcileError, SwitchError, PipelineError) as error:
-                problem = str(error)
-        status["controller"] = {
-            **describe_health(controller.health),
-            "error": problem,
-            "role": "primary" if controller.primary else "standby",
-            "config": str(self.file),
-            "config_error": self.config_error,
-        }
+        status = await fleet_status(self.fleet)
+        status["controller"] |= {"config": str(self.file), "config_error": self.config_error}
         return status
 
 

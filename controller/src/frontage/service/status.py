@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status of a switch: its counters, and its state compared with the configuration."""
+"""The status of a fleet: the counters of its switches, and their state compared with the configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,13 +14,16 @@ from frontage.config.vips import Server
 from frontage.p4 import reasons
 from frontage.p4.entities import Count
 from frontage.p4.entries import Key
-from frontage.p4.p4info import Schema
+from frontage.p4.errors import SwitchError
+from frontage.p4.p4info import PipelineError, Schema
 from frontage.p4.session import Session
-from frontage.service.health import Health
+from frontage.service.controller import Controller
+from frontage.service.fleet import Fleet
+from frontage.service.health import Health, Phase
 from frontage.state.blocks import demand, real_servers
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
-from frontage.state.reconcile import Outcome, plan
+from frontage.state.reconcile import Outcome, ReconcileError, plan
 from frontage.state.steering import EndUserMapping
 
 _CLAIMS = "fallback.claims"
@@ -101,7 +105,7 @@ async def read_demand(session: Session, schema: Schema, config: Config, regions:
 
 
 def describe_health(health: Health) -> dict[str, Any]:
-    """Return the controller's part of a status."""
+    """Return the state of a controller."""
     return {
         "phase": str(health.phase),
         "error": health.error,
@@ -121,7 +125,6 @@ def describe_config(config: Config) -> dict[str, Any]:
     """Return the part of a status that needs no switch."""
     newest = config.cookie_keys[-1].id
     return {
-        "device": {"address": config.device.address, "device_id": config.device.device_id},
         "vips": [
             {
                 "name": vip.name,
@@ -164,7 +167,7 @@ def describe_config(config: Config) -> dict[str, Any]:
 
 
 async def read_status(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> dict[str, Any]:
-    """Return the whole status. Raises SwitchError and ReconcileError."""
+    """Return the status of one switch. Raises SwitchError and ReconcileError."""
     status = describe_config(config)
     found = await plan(session, schema, config, mapping)
     counters = await read_counters(session, schema, config)
@@ -197,3 +200,87 @@ async def read_status(session: Session, schema: Schema, config: Config, mapping:
     for part in ("drops", "outcomes", "claims", "handshakes", "refusals"):
         status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
     return status
+
+
+_COUNTS = ("drops", "outcomes", "claims", "handshakes", "refusals")
+_SEVERITY = (Phase.INSTALLED, Phase.STANDBY, Phase.INSTALLING, Phase.CONNECTING, Phase.FAILED)
+"""Phases, the worst last."""
+
+
+def merge(config: Config, statuses: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the status of a fleet: the sums over its switches, and ``devices`` with what concerns one switch each.
+
+    ``statuses`` are those of `read_status`, or of `describe_config` for a switch that cannot be read, each with ``controller``.
+    """
+    result = describe_config(config)
+    states = [status["controller"] for status in statuses.values()]
+    worst = max(states, key=lambda state: _SEVERITY.index(state["phase"]) if state["phase"] in list(_SEVERITY) else 0)
+    roles = [state["role"] for state in states]
+    result["controller"] = {"phase": worst["phase"], "error": worst["error"], "role": "primary" if "primary" in roles else roles[0]}
+    result["devices"] = [
+        {
+            "name": own.device.name,
+            "address": own.device.address,
+            "device_id": own.device.device_id,
+            "controller": status["controller"],
+            **{part: status[part] for part in ("difference", *_COUNTS) if part in status},
+        }
+        for own, status in ((own, statuses[own.device.name]) for own in config.switches)
+    ]
+    for status in statuses.values():
+        _add(result, status)
+    return result
+
+
+def _add(total: dict[str, Any], status: Mapping[str, Any]) -> None:
+    """Add the counts of one switch."""
+    for part in ("vips", "servers", "real_servers"):
+        # In the middle of a rollout, switches have different servers.
+        counted = {item["name"]: item for item in status[part]}
+        for sums in total[part]:
+            item = counted.get(sums["name"], {})
+            _add_counts(sums, {name: item[name] for name in ("up", "down") if name in item})
+    for part in _COUNTS:
+        if part in status:
+            _add_counts(total.setdefault(part, {}), status[part])
+    for vip, regions in status.get("demand", {}).items():
+        counts = total.setdefault("demand", {}).setdefault(vip, {})
+        for region, handshakes in regions.items():
+            counts[region] = counts.get(region, 0) + handshakes
+    if "difference" in status:
+        _add_difference(total.setdefault("difference", {"entries": 0, "tables": {}}), status["difference"])
+
+
+def _add_counts(sums: dict[str, Any], counts: Mapping[str, Mapping[str, int]]) -> None:
+    for name, count in counts.items():
+        before = sums.get(name, {})
+        sums[name] = {unit: before.get(unit, 0) + value for unit, value in count.items()}
+
+
+def _add_difference(sums: dict[str, Any], difference: Mapping[str, Any]) -> None:
+    for name, value in difference.items():
+        if name != "tables":
+            sums[name] = sums.get(name, 0) + value
+    _add_counts(sums["tables"], difference["tables"])
+
+
+async def fleet_status(fleet: Fleet) -> dict[str, Any]:
+    """Return the status of all switches of a running fleet."""
+    found = await asyncio.gather(*(_controller_status(controller) for controller in fleet.controllers.values()))
+    status = merge(fleet.config, dict(zip(fleet.controllers, found, strict=True)))
+    if fleet.error is not None:
+        status["controller"]["error"] = fleet.error
+    return status
+
+
+async def _controller_status(controller: Controller) -> dict[str, Any]:
+    session, pipeline = controller.session, controller.pipeline
+    status = describe_config(controller.config)
+    problem = controller.health.error
+    if session is not None and pipeline is not None:
+        try:
+            status = await read_status(session, pipeline.schema, controller.config, controller.mapping)
+        except (ReconcileError, SwitchError, PipelineError) as error:
+            problem = str(error)
+    role = "primary" if controller.primary else "standby"
+    return status | {"controller": {**describe_health(controller.health), "error": problem, "role": role}}

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from frontage.config.schema import Config, Device
+from frontage.config.devices import Device
+from frontage.config.schema import Config
 from frontage.limits import WORKER_SESSION
 from frontage.p4 import replication
 from frontage.p4.entries import State

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demand that one switch sees: load reports from its counters, and the prefixes of clients that are in no region."""
+"""The demand that the switches of a site see: load reports from their counters, and the prefixes of clients that are in no region."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from frontage.mapping.compute.prefixes import Prefix
@@ -15,10 +16,11 @@ from frontage.mapping.demand.reports import Reporter
 from frontage.mapping.errors import StoreError
 from frontage.mapping.settings import EndUsers, Placement
 from frontage.mapping.store.store import Store
-from frontage.p4.digests import DigestMessages
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError
+from frontage.p4.session import Session
 from frontage.service.controller import Controller
+from frontage.service.fleet import Fleet
 from frontage.service.health import Phase
 from frontage.state.blocks import demand
 
@@ -48,27 +50,36 @@ class Counters:
     """Why the last reading could not be reported. The next report includes it."""
 
 
-class Measurer:
-    """Measures demand beside one running controller. `run` ends only by cancellation."""
+@dataclass(slots=True)
+class _Switch:
+    """What is known of the counters of one switch."""
 
-    def __init__(self, controller: Controller, settings: Placement, end_users: EndUsers, site: int):
+    deltas: CounterDeltas = field(default_factory=CounterDeltas)
+    regions: set[int] = field(default_factory=set)
+
+
+class Measurer:
+    """Measures demand beside the controllers of a fleet. `run` ends only by cancellation."""
+
+    def __init__(self, fleet: Fleet, settings: Placement, end_users: EndUsers, site: int):
         self.counters = Counters()
         self.store: Store | None = None
         """The store for reports. Without one, the measurer only counts."""
-        self._controller = controller
+        self._fleet = fleet
+        self._switches: dict[str, _Switch] = {}
+        """By name, as `Fleet.controllers`."""
         self._settings = settings
         self._end_users = end_users
         self._site = site
-        self._deltas = CounterDeltas()
         self._reporter = Reporter(policy_of(settings))
-        self._regions: set[int] = set()
         self._learned: set[Prefix] = set()
-        self._read_at: float | None = None
+        self.read_at: float | None = None
+        """The time of the last reading, on the monotonic clock."""
 
     async def run(self) -> None:
         """Read the switch's counters for ever."""
         while True:
-            await asyncio.sleep(_POLL_INTERVAL if self._read_at is None else self._settings.epoch / _READINGS_PER_EPOCH)
+            await asyncio.sleep(_POLL_INTERVAL if self.read_at is None else self._settings.epoch / _READINGS_PER_EPOCH)
             try:
                 await self.step(time.monotonic(), time.time())
             except (StoreError, SwitchError, PipelineError) as error:
@@ -80,28 +91,47 @@ class Measurer:
 
     async def step(self, started: float, now: float) -> None:
         """Take one reading at ``started`` of the monotonic clock and Unix time ``now``. Raises StoreError, SwitchError."""
-        controller = self._controller
+        controllers = self._fleet.controllers
+        self._switches = {name: self._switches.get(name) or _Switch() for name in controllers}
+        handshakes: dict[str, Counter[int]] = {}
+        has_read = False
+        for name, controller in controllers.items():
+            counts = await self._read(self._switches[name], controller)
+            has_read |= counts is not None
+            for service, by_region in (counts or {}).items():
+                handshakes.setdefault(service, Counter()).update(by_region)
+        if not has_read:
+            return
+        if self.read_at is not None:
+            for service, by_region in handshakes.items():
+                self._count(service, by_region, started - self.read_at)
+        self.read_at = started
+        await asyncio.to_thread(self._report, now)
+        for controller in controllers.values():
+            if controller.session is not None:
+                await self._store_new_clients(controller.session, now)
+        self.counters.error = None
+
+    async def _read(self, switch: _Switch, controller: Controller) -> dict[str, dict[int, int]] | None:
+        """Return the handshakes of one switch since its last reading, by service and region; none if this is its first one.
+
+        Return None if the switch cannot be read now. Raises SwitchError.
+        """
         session, pipeline = controller.session, controller.pipeline
         if controller.health.phase is Phase.STANDBY:
             # The primary reports what is counted now.
-            self._deltas.skip()
+            switch.deltas.skip()
         if session is None or pipeline is None or not controller.primary or controller.health.phase is not Phase.INSTALLED:
-            return
+            return None
         cells, generation = demand.cells(controller.config), controller.health.pipelines_set
         regions = set(controller.mapping.regions.values())
-        wanted = demand.cell_indices(cells, regions | self._regions)
+        wanted = demand.cell_indices(cells, regions | switch.regions)
         counter_id = pipeline.schema.counter(demand.HANDSHAKES)
         values = {cell: count.packets for cell, count in (await session.read_cells(counter_id, wanted)).items()}
-        self._regions = regions
-        deltas = self._deltas.update(cells, generation, values)
-        if deltas is not None and self._read_at is not None:
-            services = {vip.name: vip.artemis.service for vip in controller.config.vips if vip.artemis is not None}
-            for vip, counts in deltas.items():
-                self._count(services[vip], counts, started - self._read_at)
-        self._read_at = started
-        await asyncio.to_thread(self._report, now)
-        await self._store_new_clients(session.take_digests(), now)
-        self.counters.error = None
+        switch.regions = regions
+        deltas = switch.deltas.update(cells, generation, values)
+        services = {vip.name: vip.artemis.service for vip in controller.config.vips if vip.artemis is not None}
+        return {services[vip]: counts for vip, counts in (deltas or {}).items()}
 
     def _count(self, service: str, counts: dict[int, int], seconds: float) -> None:
         self._reporter.count(service, counts, seconds)
@@ -123,12 +153,12 @@ class Measurer:
             raise StoreError("the store is not open yet: counts are kept until it is")
         return self.store
 
-    async def _store_new_clients(self, learned: DigestMessages, now: float) -> None:
+    async def _store_new_clients(self, session: Session, now: float) -> None:
         """Store the prefixes from the switch's digests, and acknowledge the digests.
 
         The switch sends a digest again for a client that is still in no region.
         """
-        session = self._controller.session
+        learned = session.take_digests()
         for digest, fields in learned.messages:
             if digest == demand.NEW_CLIENT:
                 version, bits = fields
@@ -141,8 +171,7 @@ class Measurer:
             self.counters.learned += len(self._learned)
             self.counters.left_out += left_out
             self._learned = set()
-        if session is not None:
-            await session.acknowledge(learned)
+        await session.acknowledge(learned)
 
     def _prefix(self, version: int, bits: int) -> Prefix:
         length = 24 if version == 4 else 48

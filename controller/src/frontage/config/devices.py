@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections of the configuration about the switches: one ``device``, or a fleet of ``devices``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from frontage.config.network import Neighbor, Port, Route
+from frontage.fields import Model, Name
+from frontage.limits import MAX_PORT_ID
+
+ONLY_DEVICE = "switch"
+"""The name of the switch if the file has one ``device`` without a name."""
+
+
+class Pipeline(Model):
+    p4info: Path = Field(
+        description="the path of the P4Info file of the compiled P4 program, in text form", examples=["frontage.p4info.txtpb"]
+    )
+    # ``json`` in the file; BaseModel has a method of that name.
+    json_file: Path = Field(
+        alias="json", description="the path of the BMv2 JSON file of the compiled P4 program", examples=["frontage.json"]
+    )
+
+    def in_folder(self, folder: Path) -> Pipeline:
+        """Return the pipeline with absolute paths, for paths relative to ``folder``."""
+        return self.model_copy(
+            update={"p4info": (folder / self.p4info).absolute(), "json_file": (folder / self.json_file).absolute()}
+        )
+
+
+class Device(Model):
+    name: Name = Field(ONLY_DEVICE, description="a name of letters, digits, '.', '_', '-'", examples=["edge1"])
+    address: str = Field(
+        description="host:port of the switch's P4Runtime server, or unix:PATH", examples=["127.0.0.1:9559"], min_length=1
+    )
+    device_id: int = Field(1, ge=1, lt=1 << 64, description="the P4Runtime device id", examples=[1])
+    election_id: int = Field(
+        100, ge=1, lt=1 << 64, description="the first election id; a standby controller takes a lower one", examples=[100]
+    )
+    cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
+    pipes: int = Field(1, ge=1, le=4, description="the number of pipes of a Tofino chip", examples=[2])
+    pipeline: Pipeline = Field(description="the compiled P4 program")
+
+
+class FleetDevice(Device):
+    """One switch of several. Its sections replace those of the same name at the top of the file."""
+
+    name: Name = Field(description="a name of letters, digits, '.', '_', '-', unique in the file", examples=["edge1"])
+    ports: tuple[Port, ...] | None = Field(None, min_length=1, description="this switch's ports, instead of `ports`")
+    routes: tuple[Route, ...] | None = Field(None, description="this switch's routes, instead of `routes`")
+    neighbors: tuple[Neighbor, ...] | None = Field(None, description="the hosts on this switch's own links, instead of `neighbors`")
+
+    OWN_SECTIONS: ClassVar[tuple[str, ...]] = ("ports", "routes", "neighbors")
+
+    @property
+    def device(self) -> Device:
+        """The switch itself, without its sections."""
+        return Device.model_construct(**{name: getattr(self, name) for name in Device.model_fields})

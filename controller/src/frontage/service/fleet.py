@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The switches of one configuration. Each has a `Controller` of its own.
+
+A change of the configuration is rolled out switch by switch (``state/rollout.py``). A rollout stops at the first switch that fails,
+and then restores the previous configuration of those before it. A switch that is unreachable when the rollout reaches it does not
+stop the rollout: it gets the configuration when it is back. The configuration of a single switch is not rolled back, but tried
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Iterable
+
+from frontage.config import Config
+from frontage.service.controller import Controller
+from frontage.service.health import Phase
+from frontage.state.reconcile import ReconcileError
+from frontage.state.rollout import preparation
+from frontage.state.steering import Change, EndUserMapping
+
+log = logging.getLogger(__name__)
+
+SWITCH_TIMEOUT = 60.0
+"""Seconds that a rollout waits for the installation in one switch."""
+
+
+class Fleet:
+    """Controls all switches of a configuration. `change` and `steer` change what they hold; `run` does the work."""
+
+    def __init__(self, config: Config, *, election_id: int | None = None, mapping: EndUserMapping | None = None):
+        self.config = config
+        """The configuration that the switches have, or get."""
+        self.controllers: dict[str, Controller] = {}
+        """By name of the switch, in the order of the file."""
+        self._complete = config
+        """The last configuration that a rollout has installed in all switches, or the first one."""
+        self.error: str | None = None
+        """Why the last rollout stopped; None if it did not."""
+        self._election_id = election_id
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._rollout: asyncio.Task[None] | None = None
+        self._switches_changed = asyncio.Event()
+        for own in config.switches:
+            self._add(own, mapping or EndUserMapping())
+
+    @property
+    def mapping(self) -> EndUserMapping:
+        """The end-user mapping, which is the same on all switches."""
+        return next(iter(self.controllers.values())).mapping
+
+    @property
+    def primary(self) -> bool:
+        """Whether this process is the primary of a switch."""
+        return any(controller.primary for controller in self.controllers.values())
+
+    @property
+    def missing(self) -> list[str]:
+        """The names of the switches that do not have the configuration yet."""
+        return [name for name, controller in self.controllers.items() if not controller.health.ok]
+
+    async def run(self) -> None:
+        """Run the controllers until cancelled. Raises what ends one of them."""
+        try:
+            while True:
+                self._switches_changed.clear()
+                for name, controller in self.controllers.items():
+                    if name not in self._tasks:
+                        self._tasks[name] = asyncio.create_task(controller.run(), name=name)
+                changed = asyncio.create_task(self._switches_changed.wait())
+                done, _ = await asyncio.wait({changed, *self._tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                for task in done & set(self._tasks.values()):
+                    task.result()
+        finally:
+            await _cancel((*self._tasks.values(), *([self._rollout] if self._rollout else [])))
+
+    async def change(self, config: Config, mapping: Change | None = None) -> None:
+        """Begin to replace the configuration, and the end-user mapping with it. `installed` waits for the end.
+
+        This ends a rollout that is not complete; the switches that it has changed go on from there.
+        """
+        if self._rollout is not None:
+            await _cancel((self._rollout,))
+        self.error = None
+        self.config = config
+        await self._keep_only(config)
+        change = mapping or Change()
+        if len(self.controllers) == 1:
+            self._rollout = None
+            self._complete = config
+            (controller,), (own,) = self.controllers.values(), config.switches
+            await controller.change(own, change)
+        else:
+            self._rollout = asyncio.create_task(self._roll_out(config, change))
+
+    async def steer(self, change: Change) -> None:
+        """Change the end-user mapping of all switches. Raises MappingError, and then changes nothing."""
+        for controller in self.controllers.values():
+            await controller.steer(change)
+
+    async def installed(self) -> None:
+        """Wait for the end of the rollout, or else until all switches have the configuration.
+
+        `missing` then names the switches that were unreachable. Raises ReconcileError if the rollout stopped, or a switch fails.
+        """
+        if self._rollout is not None:
+            await asyncio.wait({self._rollout})
+            if self.error is not None:
+                raise ReconcileError(self.error)
+            return
+        for controller in self.controllers.values():
+            await controller.installed()
+
+    def _add(self, config: Config, mapping: EndUserMapping) -> None:
+        name = config.device.name
+        self.controllers[name] = Controller(config, election_id=self._election_id, mapping=copy.deepcopy(mapping))
+
+    async def _keep_only(self, config: Config) -> None:
+        """Stop to control the switches that ``config`` does not name, and begin to control new ones."""
+        mapping = self.mapping
+        wanted = {own.device.name: own for own in config.switches}
+        gone = self.controllers.keys() - wanted.keys()
+        await _cancel([self._tasks.pop(name) for name in gone if name in self._tasks])
+        for name, own in wanted.items():
+            if name not in self.controllers:
+                self._add(own, mapping)
+        self.controllers = {name: self.controllers[name] for name in wanted}
+        self._switches_changed.set()
+
+    async def _roll_out(self, wanted: Config, change: Change) -> None:
+        """Install ``wanted`` in all switches, or restore the previous configuration."""
+        mapping = copy.deepcopy(self.mapping)
+        first = preparation([controller.config for controller in self.controllers.values()], wanted)
+        try:
+            if first is not wanted:
+                await self._round(first, Change())
+            await self._round(wanted, change)
+        except _SwitchError as error:
+            self.error = f"{error}: all switches keep the previous configuration"
+            log.error("%s", self.error)
+            await self._restore(mapping)
+        else:
+            self._complete = wanted
+
+    async def _restore(self, mapping: EndUserMapping) -> None:
+        """Return to the last complete configuration. If a switch already seals with a newer key, all switches go on with it.
+
+        An older key would turn back the clock of the clients (docs/cookie.md, PAWS).
+        """
+        keys = max((controller.config.cookie_keys for controller in self.controllers.values()), key=lambda keys: keys[-1].id)
+        if keys[-1].id > self._complete.cookie_keys[-1].id:
+            self._complete = self._complete.model_copy(update={"cookie_keys": keys})
+        self.config = self._complete
+        for own in self._complete.switches:
+            controller = self.controllers.get(own.device.name)
+            if controller is not None and (controller.config != own or controller.mapping != mapping):
+                await controller.change(own, controller.mapping.change_to(mapping))
+
+    async def _round(self, config: Config, change: Change) -> None:
+        """Install ``config`` in one switch after the other. Raises _SwitchError."""
+        for own in config.switches:
+            name = own.device.name
+            controller = self.controllers[name]
+            is_waited_for = controller.health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
+            await controller.change(own, change)
+            if not is_waited_for:
+                log.warning("%s: %s: it gets the configuration later", name, controller.health.error or controller.health.phase)
+                continue
+            try:
+                async with asyncio.timeout(SWITCH_TIMEOUT):
+                    await controller.installed()
+            except ReconcileError as error:
+                raise _SwitchError(f"{name}: {error}") from None
+            except TimeoutError:
+                why = controller.health.error or controller.health.phase
+                raise _SwitchError(f"{name}: not installed after {SWITCH_TIMEOUT:g} s: {why}") from None
+
+
+class _SwitchError(Exception):
+    """A switch does not install its configuration."""
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
+    tasks = [task for task in tasks if not task.done()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

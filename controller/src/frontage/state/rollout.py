@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The intermediate configuration of a change of several switches.
+
+Switches change one after the other. Meanwhile, any packet of a connection may pass through a switch that has changed or one that
+has not, and the packets of a server may pass through another switch than those of its clients. So each change is rolled out in two
+rounds: first, every switch learns what the others may use after the change; then they use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from frontage.config import Config
+from frontage.config.vips import Server, ServerState
+
+
+def preparation(current: Sequence[Config], wanted: Config) -> Config:
+    """Return the configuration for the first round, which is ``wanted`` if one round is enough.
+
+    ``current`` are the configurations of the switches. Servers that a switch does not know yet get no new connections, and servers
+    that are to be removed stay without new connections. The key that seals now seals until all switches have its successor.
+    """
+    updates: dict[str, object] = {}
+    servers = _servers(current, wanted)
+    if servers != wanted.servers:
+        updates["servers"] = servers
+    sealing = {config.cookie_keys[-1] for config in current}
+    if len(sealing) == 1 and (key := sealing.pop()) in wanted.cookie_keys and key != wanted.cookie_keys[-1]:
+        updates["cookie_keys"] = (*(other for other in wanted.cookie_keys if other != key), key)
+    return wanted.model_copy(update=updates) if updates else wanted
+
+
+def _servers(current: Sequence[Config], wanted: Config) -> tuple[Server, ...]:
+    vips = {vip.name for vip in wanted.vips}
+    known = [{_identity(server) for server in config.servers} for config in current]
+    kept = {_identity(server) for server in wanted.servers}
+    sids = {server.sid for server in wanted.servers}
+    servers = [server if all(_identity(server) in one for one in known) else _draining(server) for server in wanted.servers]
+    for config in current:
+        for server in config.servers:
+            if _identity(server) not in kept and server.sid not in sids and server.vip in vips:
+                kept.add(_identity(server))
+                sids.add(server.sid)
+                servers.append(_draining(server))
+    return tuple(servers)
+
+
+def _identity(server: Server) -> tuple[object, ...]:
+    """Return what a cookie of the server depends on."""
+    return server.vip, server.sid, server.address, server.port
+
+
+def _draining(server: Server) -> Server:
+    return server.model_copy(update={"state": ServerState.DRAINING})
