@@ -94,7 +94,7 @@ def folder() -> Iterator[Path]:
 
 
 def new_switch(folder: Path) -> Switch:
-    """Return a switch, which does not run yet, with its files in ``folder``. Skip the test if there is none."""
+    """Return a switch, which does not run yet, with its files in ``folder``. Skip the test if the program is missing."""
     binary = _binary()
     if binary is None:
         pytest.skip("no switch: build softswitch, or install BMv2 and set TARGET=bmv2")

@@ -53,7 +53,7 @@ class Fleet:
 
     @property
     def primary(self) -> bool:
-        """Whether this process is the primary of a switch."""
+        """True if this process is the primary of a switch."""
         return any(controller.primary for controller in self.controllers.values())
 
     @property

@@ -52,7 +52,7 @@ class Counters:
 
 @dataclass(slots=True)
 class _Switch:
-    """What is known of the counters of one switch."""
+    """The state of the readings of one switch."""
 
     deltas: CounterDeltas = field(default_factory=CounterDeltas)
     regions: set[int] = field(default_factory=set)
