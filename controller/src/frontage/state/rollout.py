@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The intermediate configuration of a change of several switches.
 
-Switches change one after the other. During that time, any packet of a connection may pass through a switch that has changed or one
-that has not, and the packets of a server may pass through a switch that those of its clients do not pass. So each change is rolled
-out in two rounds: first, every switch learns what the others may use after the change; then they use it.
+Switches change one after the other. During that time, a packet may pass through a switch that has changed or one that has not.
+The packets of a server may also pass through a switch that those of its clients do not pass. So each change is rolled out in two
+rounds: first, every switch learns what the others may use after the change; then they use it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .servers import NGINX
 from .services import FILMS, WEB, Service
 from .settings import Settings
 from .switchcommand import Bmv2, Softswitch, SwitchCommand
-from .testbed import Testbed
+from .testbed import Agents, Testbed
 
 W = TypeVar("W", bound=QdsrTestbed)
 
@@ -81,6 +81,10 @@ class Deployment:
             in_service=in_service,
         )
 
+    def agents(self, settings: Settings, box: Sandbox, *, cookies: bool = True) -> Agents:
+        """Return the agents of TCP servers, not yet attached. Without `cookies`, the servers have none."""
+        return Cclb7Agents(self.agent, self.module, box.bpf, settings.server_rate) if cookies else NoAgents()
+
     def testbed(
         self,
         settings: Settings,
@@ -90,7 +94,7 @@ class Deployment:
         in_service: Sequence[ServerAddresses] | None = None,
     ) -> Testbed:
         """Return a TCP testbed, not yet up. Without `cookies`, its servers have no agents."""
-        agents = Cclb7Agents(self.agent, self.module, box.bpf, settings.server_rate) if cookies else NoAgents()
+        agents = self.agents(settings, box, cookies=cookies)
         return Testbed(settings, box.scratch, self.edge(settings, box, in_service), agents)
 
     def quic_testbed(self, settings: Settings, box: Sandbox) -> QuicTestbed:

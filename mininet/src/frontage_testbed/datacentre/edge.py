@@ -80,6 +80,11 @@ class EdgeSwitch:
         self._switch: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
 
+    @property
+    def switches(self) -> int:
+        """Number of switches that the controller programs."""
+        return 1
+
     def start(self) -> None:
         """Start the switch, and the controller, which connects to it."""
         self._switch_command.prepare()
@@ -175,7 +180,7 @@ class EdgeSwitch:
         except OSError:
             return False
         return (
-            metrics.total("frontage_phase", phase="installed") == 1
+            metrics.total("frontage_phase", phase="installed") == self.switches
             and metrics.total("frontage_switch_connections_total") >= connections
         )
 

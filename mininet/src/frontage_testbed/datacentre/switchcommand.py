@@ -35,9 +35,11 @@ class SwitchCommand(Protocol):
 class Softswitch:
     """softswitch, which has its own link rates, queues and delays."""
 
-    def __init__(self, binary: Path, settings: Settings) -> None:
+    def __init__(self, binary: Path, settings: Settings, *, grpc: str = GRPC, metrics: str = METRICS) -> None:
         self._binary = binary
         self._settings = settings
+        self._grpc = grpc
+        self._metrics = metrics
 
     def prepare(self) -> None:
         """Do nothing: links are part of the command line."""
@@ -57,12 +59,12 @@ class Softswitch:
                 command += ["--link", f"{port}:rate={settings.bottleneck_rate}bit,{queue},{delay}"]
             else:
                 command += ["--link", f"{port}:{delay}"]
-        options = ["--grpc-server-addr", GRPC, "--cpu-port", str(CPU_PORT), "--metrics-addr", METRICS]
+        options = ["--grpc-server-addr", self._grpc, "--cpu-port", str(CPU_PORT), "--metrics-addr", self._metrics]
         return [*command, "--", *options]
 
     def drops(self) -> dict[str, int]:
         """Return all drops except the P4 program's, which have their own counters."""
-        causes = scrape(METRICS).by("cause", "softswitch_port_drops_total")
+        causes = scrape(self._metrics).by("cause", "softswitch_port_drops_total")
         return {cause.replace("_", "-"): n for cause, n in causes.items() if cause not in ("ingress", "egress")}
 
 

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 from ..load.objects import write_objects
 from ..load.outcome import Outcome
 from ..load.workload import Arrival
-from ..nodes import Namespace, Network, NodeError
+from ..nodes import Namespace, Network, NodeError, Topo
 from .addresses import HTTP_PORT, VIP4, VIP6, ClientAddresses, ServerAddresses
 from .clients import Generator, over_tcp
 from .edge import EdgeSwitch
@@ -55,7 +55,7 @@ class Testbed:
 
     def __enter__(self) -> Self:
         began = time.monotonic()
-        self.network = Network(DataCentre(settings=self.settings))
+        self.network = Network(self.topology())
         self.network.start()
         self.edge.start()
         self.agents.attach(self.servers)
@@ -70,6 +70,10 @@ class Testbed:
         self.agents.stop()
         for server in self._servers:
             server.stop()
+
+    def topology(self) -> Topo:
+        """Return the network, not yet up."""
+        return DataCentre(settings=self.settings)
 
     def _start_servers(self) -> None:
         for server in self.server_addresses:

@@ -65,7 +65,7 @@ class DataCentre(Topo):  # type: ignore[misc]
             addr2=INTERNET_MAC,
         )
         for client in clients:
-            self.addHost(client.name, setup=_client_setup(client))
+            self.addHost(client.name, setup=client_setup(client))
             self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
         for index in range(settings.servers):
             server = ServerAddresses(index)
@@ -97,7 +97,8 @@ def _router_setup(clients: list[ClientAddresses]) -> list[str]:
     return lines
 
 
-def _client_setup(client: ClientAddresses) -> list[str]:
+def client_setup(client: ClientAddresses) -> list[str]:
+    """Return the set-up script of a client host."""
     return [
         f"ip addr add {client.address4}/24 dev eth0",
         f"ip addr add {client.address6}/64 dev eth0 nodad",

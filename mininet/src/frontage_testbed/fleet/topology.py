@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topology of a fleet.
+
+    c1 ..... cN           client hosts
+        |
+     internet             a router; spreads packets to VIPs over the edge switches (ECMP) by addresses and ports
+     /  |   \\
+    e1  e2  e3            edge switches
+     \\  |   /
+       rack               a bridge
+      /   \\
+    s1 ... sM             servers; spread packets to clients over the edge switches by addresses and ports
+
+The two directions of a connection usually pass through different switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..datacentre.addresses import COOKIE_PREFIX, EDGE_CLIENT_PORT, QUIC_VIP4, VIP4, VIP6, ClientAddresses, ServerAddresses
+from ..datacentre.settings import Settings
+from ..datacentre.topology import SERVER_QUEUE, client_setup
+from ..nodes import CONGESTION_CONTROL, Namespace, Topo
+from .addresses import RACK4, RACK6, RACK_PORT, EdgeAddresses
+
+INTERNET = "internet"
+RACK = "rack"
+SERVICES4 = f"{VIP4.rsplit('.', 1)[0]}.0/24"
+SERVICES6 = f"{VIP6.rsplit('::', 1)[0]}::/64"
+"""Prefixes with all VIPs."""
+assert QUIC_VIP4.rsplit(".", 1)[0] == VIP4.rsplit(".", 1)[0]
+
+MULTIPATH = [f"echo 1 > /proc/sys/net/{ip}/fib_multipath_hash_policy" for ip in ("ipv4", "ipv6")]
+"""Lets the kernel choose the next hop by addresses and ports."""
+
+
+class FleetNetwork(Topo):  # type: ignore[misc]
+    """Clients, router, edge switches, rack and servers."""
+
+    def build(self, settings: Settings, edges: Sequence[EdgeAddresses]) -> None:
+        """Add hosts and links; mininet calls this with the constructor's arguments."""
+        clients = [ClientAddresses(i) for i in range(settings.clients)]
+        servers = [ServerAddresses(i) for i in range(settings.servers)]
+        self.addHost(INTERNET, setup=_router_setup(clients, edges))
+        self.addHost(RACK, setup=_rack_setup([*(s.name for s in servers), *(e.name for e in edges)]))
+        for client in clients:
+            self.addHost(client.name, setup=client_setup(client))
+            self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
+        for edge in edges:
+            self.addSwitch(edge.name, dpid=f"{edge.index + 1:x}", inNamespace=False)
+            self.addLink(
+                edge.name,
+                INTERNET,
+                port1=EDGE_CLIENT_PORT,
+                intfName1=edge.interface(EDGE_CLIENT_PORT),
+                intfName2=edge.name,
+                addr1=edge.uplink_mac,
+                addr2=edge.router_mac,
+            )
+            self.addLink(
+                edge.name,
+                RACK,
+                port1=RACK_PORT,
+                intfName1=edge.interface(RACK_PORT),
+                intfName2=edge.name,
+                addr1=edge.rack_mac,
+            )
+        for server in servers:
+            self.addHost(server.name, setup=_server_setup(server, settings.server_rate, edges))
+            self.addLink(RACK, server.name, intfName1=server.name, intfName2="eth0", addr2=server.mac)
+
+
+def spread_to_services(router: Namespace, edges: Sequence[EdgeAddresses]) -> None:
+    """Let the router send packets to VIPs through these edge switches only."""
+    _run(router, _routes_to_services(edges))
+
+
+def spread_to_clients(servers: Sequence[Namespace], edges: Sequence[EdgeAddresses]) -> None:
+    """Let the servers send packets to clients through these edge switches only."""
+    for server in servers:
+        _run(server, _routes_to_clients(edges))
+
+
+def _run(host: Namespace, lines: Sequence[str]) -> None:
+    host.run(["sh", "-euc", "\n".join(lines)])
+
+
+def _next_hops(addresses: Sequence[str]) -> str:
+    return " ".join(f"nexthop via {address}" for address in addresses)
+
+
+def _routes_to_services(edges: Sequence[EdgeAddresses]) -> list[str]:
+    hops4, hops6 = _next_hops([e.uplink4 for e in edges]), _next_hops([e.uplink6 for e in edges])
+    return [
+        f"ip route replace {SERVICES4} {hops4}",
+        *(f"ip -6 route replace {prefix} {hops6}" for prefix in (SERVICES6, COOKIE_PREFIX)),
+    ]
+
+
+def _routes_to_clients(edges: Sequence[EdgeAddresses]) -> list[str]:
+    return [
+        f"ip route replace default {CONGESTION_CONTROL} {_next_hops([e.rack4 for e in edges])}",
+        f"ip -6 route replace default {CONGESTION_CONTROL} {_next_hops([e.rack6 for e in edges])}",
+    ]
+
+
+def _router_setup(clients: Sequence[ClientAddresses], edges: Sequence[EdgeAddresses]) -> list[str]:
+    lines = ["echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding", *MULTIPATH]
+    for edge in edges:
+        lines.append(f"ip addr add {edge.router4}/30 dev {edge.name}")
+        lines.append(f"ip addr add {edge.router6}/64 dev {edge.name} nodad")
+    for client in clients:
+        lines.append(f"ip addr add {client.gateway4}/24 dev {client.name}")
+        lines.append(f"ip addr add {client.gateway6}/64 dev {client.name} nodad")
+    return [*lines, *_routes_to_services(edges)]
+
+
+def _rack_setup(interfaces: Sequence[str]) -> list[str]:
+    return [
+        f"ip link add name {RACK} type bridge",
+        *(f"ip link set {i} master {RACK}" for i in interfaces),
+        f"ip link set {RACK} up",
+    ]
+
+
+def _server_setup(server: ServerAddresses, rate: int, edges: Sequence[EdgeAddresses]) -> list[str]:
+    return [
+        *MULTIPATH,
+        f"ip addr add {server.address4}/{RACK4} dev eth0",
+        f"ip addr add {server.address6}/{RACK6} dev eth0 nodad",
+        *_routes_to_clients(edges),
+        f"tc qdisc replace dev eth0 root tbf rate {rate}bit burst 6056 limit {SERVER_QUEUE}",
+    ]
