@@ -16,6 +16,7 @@ import typer
 
 from frontage.cli.common import DEFAULT_CONFIG, ConfigArgument, ConfigOption, JsonOption, err, example, fail, load_config, out
 from frontage.config import ConfigError, edit, load
+from frontage.config.devices import DeviceState
 from frontage.config.key_file import OWNER_ONLY, key_file, replace
 from frontage.config.vips import Policy, ServerState
 from frontage.mapping.cli import mapping as mapping_cli
@@ -174,6 +175,32 @@ def drain(
     """Stop new connections to a server. Established connections continue."""
     state = ServerState.ACTIVE if undo else ServerState.DRAINING
     _change(config, lambda text: edit.set_server_state(text, name, state), f"server {name} is {state}", as_json=as_json)
+
+
+@app.command("drain-switch", epilog=example("frontage drain-switch edge2 --wait 60"))
+def drain_switch(
+    name: Annotated[str, typer.Argument(help="The name of one of `devices`.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Announce VIPs through the switch again.")] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until no packets to VIPs pass through the switch.")] = 60.0,
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Withdraw the routes through a switch, and wait until its traffic is gone. Connections continue through other switches."""
+    from frontage.cli.drain import wait_until_idle
+
+    state = DeviceState.ACTIVE if undo else DeviceState.DRAINING
+    _change(config, lambda text: edit.set_device_state(text, name, state), f"switch {name} is {state}", as_json=as_json)
+    if undo or wait == 0:
+        return
+    try:
+        path = socket_path(load_config(config, as_json=as_json), config)
+        is_idle = is_listening(path) and wait_until_idle(path, name, wait)
+    except ControlError as error:
+        fail(error, as_json=as_json, code=2)
+    if not is_idle:
+        fail(f"packets to VIPs still pass through {name} after {wait:g} s: see `frontage status`", as_json=as_json, code=2)
+    if not as_json:
+        out.print(f"no packets to VIPs pass through {name}", highlight=False)
 
 
 @app.command("remove-server", epilog=example("frontage remove-server web2"))

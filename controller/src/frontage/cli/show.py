@@ -52,6 +52,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     """Print a status."""
     _render_controller(console, status)
     _render_difference(console, status)
+    _render_bgp(console, status.get("bgp"))
     _render_vips(console, status)
     _render_servers(console, status)
     _render_real_servers(console, status)
@@ -84,7 +85,7 @@ def _render_controller(console: Console, status: dict[str, Any]) -> None:
 
 
 def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
-    table = Table("switch", "address", "controller", "entries", "differences", "drops", box=None)
+    table = Table("switch", "address", "state", "controller", "entries", "differences", "drops", box=None)
     for device in devices:
         controller, difference = device["controller"], device.get("difference")
         role = f", {controller['role']}" if controller["role"] else ""
@@ -94,7 +95,7 @@ def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
             differences = str(difference["missing"] + difference["different"] + difference["unexpected"])
         drops = sum(count["packets"] for count in device["drops"].values()) if "drops" in device else "-"
         where = f"{device['address']}, device {device['device_id']}"
-        table.add_row(device["name"], where, f"{controller['phase']}{role}", entries, differences, str(drops))
+        table.add_row(device["name"], where, device["state"], f"{controller['phase']}{role}", entries, differences, str(drops))
     console.print(table)
 
 
@@ -110,6 +111,20 @@ def _render_difference(console: Console, status: dict[str, Any]) -> None:
     )
     for name, counts in difference["tables"].items():
         table.add_row(name, str(counts["missing"]), str(counts["different"]), str(counts["unexpected"]))
+    console.print(table)
+
+
+def _render_bgp(console: Console, bgp: dict[str, Any] | None) -> None:
+    if bgp is None:
+        return
+    console.print(f"announced   {', '.join(bgp['prefixes']) or 'nothing'}", highlight=False)
+    if bgp["error"]:
+        console.print(f"            {bgp['error']}", style="red", markup=False, highlight=False, soft_wrap=True)
+    table = _table("BGP", "router", "AS", "switch", "session", "prefixes", "routes are")
+    for neighbor in bgp["neighbors"]:
+        export = bgp["exports"].get(neighbor["device"], "-")
+        row = (neighbor["address"], str(neighbor["asn"]), neighbor["device"], neighbor["state"], str(neighbor["sent"]), export)
+        table.add_row(*row)
     console.print(table)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,14 @@ from pydantic import Field
 from frontage.config.network import Neighbor, Port, Route
 from frontage.fields import Model, Name
 from frontage.limits import MAX_PORT_ID
+
+
+class DeviceState(StrEnum):
+    """The state of a switch with regard to routers."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+
 
 ONLY_DEVICE = "switch"
 """The name of the switch if the file has one ``device`` without a name."""
@@ -53,6 +62,12 @@ class FleetDevice(Device):
     ports: tuple[Port, ...] | None = Field(None, min_length=1, description="this switch's ports, instead of `ports`")
     routes: tuple[Route, ...] | None = Field(None, description="this switch's routes, instead of `routes`")
     neighbors: tuple[Neighbor, ...] | None = Field(None, description="the hosts on this switch's own links, instead of `neighbors`")
+
+    state: DeviceState = Field(
+        DeviceState.ACTIVE,
+        description="'active', or 'draining': VIPs are not announced through this switch",
+        examples=["active"],
+    )
 
     OWN_SECTIONS: ClassVar[tuple[str, ...]] = ("ports", "routes", "neighbors")
 

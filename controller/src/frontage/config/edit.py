@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from frontage.config.devices import DeviceState
 from frontage.config.document import Document, Plain, parse
 from frontage.config.key_file import replace
 from frontage.config.load import load, loads
@@ -82,6 +83,13 @@ def set_server_state(text: str, name: str, state: ServerState) -> str:
     document = parse(text)
     index = _require(document, "servers", name, "server")
     return set_field(text, document, ("servers", index), "state", str(state))
+
+
+def set_device_state(text: str, name: str, state: DeviceState) -> str:
+    """Set the state of one switch of a fleet."""
+    document = parse(text)
+    index = _require(document, "devices", name, "device")
+    return set_field(text, document, ("devices", index), "state", str(state))
 
 
 def remove_server(text: str, name: str) -> str:

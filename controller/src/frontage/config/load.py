@@ -99,6 +99,8 @@ def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
         update["mapping"] = (folder / config.mapping).absolute()
     if config.end_users is not None:
         update["end_users"] = in_folder(config.end_users, folder)
+    if config.bgp is not None:
+        update["bgp"] = config.bgp.in_folder(folder)
     if config.records is not None:
         update["records"] = records.in_folder(config.records, folder)
     if config.control_socket is not None:

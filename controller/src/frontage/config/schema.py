@@ -10,14 +10,15 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from frontage.config.devices import Device, FleetDevice
+from frontage.config.bgp import Bgp, BgpNeighbor
+from frontage.config.devices import Device, DeviceState, FleetDevice
 from frontage.config.network import Neighbor, Port, Route
 from frontage.config.real_servers import RealServer
 from frontage.config.records import Records
 from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server, Vip
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
-from frontage.fields import Listen, Model, SecretField
+from frontage.fields import IPAddress, Listen, Model, SecretField
 from frontage.mapping.settings import EndUsers, Placement
 
 
@@ -74,6 +75,7 @@ class ConfigFile(Model):
         None, description="the path of a JSON file with the end-user mapping; optional", examples=["mapping.json"]
     )
     keys: tuple[Key, ...] = Field(min_length=1, max_length=2, description="one or two cookie keys with consecutive ids")
+    bgp: Bgp | None = Field(None, description="the announcement of VIPs by BGP; disabled if absent")
     metrics: Metrics | None = Field(None, description="the Prometheus endpoint; disabled if absent")
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table, for connections without a cookie")
     handshake: Handshake = Field(default_factory=Handshake, description="the QUIC handshake table")
@@ -108,6 +110,19 @@ class Config(ConfigFile):
     def switches(self) -> tuple[Config, ...]:
         """The configuration of each switch, with its own sections about the network."""
         return tuple(self._of(device) for device in self.devices) or (self,)
+
+    @property
+    def draining_switches(self) -> frozenset[str]:
+        """The names of the switches through which VIPs are not announced."""
+        return frozenset(device.name for device in self.devices if device.state is DeviceState.DRAINING)
+
+    def bgp_next_hop(self, neighbor: BgpNeighbor) -> IPAddress | None:
+        """Return the next hop of the routes that a router learns, or None if it has to be configured."""
+        if neighbor.next_hop is not None:
+            return neighbor.next_hop
+        own = next(own for own in self.switches if neighbor.device in (None, own.device.name))
+        gateways = (gateway for port in own.ports for gateway in port.gateways)
+        return next((gateway.ip for gateway in gateways if neighbor.address in gateway.network), None)
 
     def _of(self, device: FleetDevice) -> Config:
         own = {name: getattr(device, name) for name in FleetDevice.OWN_SECTIONS}

@@ -6,9 +6,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.core import Metric
+
+from frontage.bgp.metrics import speaker_metrics
+from frontage.bgp.speaker import Speaker
 from frontage.config import Config, ConfigError, load
 from frontage.config.document import Problem
 from frontage.mapping.service import MappingService, missing_libraries
@@ -46,6 +51,7 @@ class Service:
         self._others = _other_stamps(config)
         self.control = ControlServer(socket_path(config, file), self._handle)
         self.end_users = MappingService(self.fleet)
+        self.speaker = Speaker(self.fleet)
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
@@ -57,6 +63,7 @@ class Service:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.fleet.run())
+                tasks.create_task(self.speaker.run())
                 tasks.create_task(self._watch())
         finally:
             await self.end_users.close()
@@ -83,13 +90,17 @@ class Service:
         if self.endpoint is not None or wanted is None:
             return
         try:
-            self.endpoint = Endpoint(wanted, self.fleet, asyncio.get_running_loop(), self.end_users.metrics)
+            self.endpoint = Endpoint(wanted, self.fleet, asyncio.get_running_loop(), self._other_metrics)
         except OSError as error:
             if self._metrics_error != str(error):
                 log.warning("cannot serve metrics at %s: %s", wanted.address, error)
             self._metrics_error = str(error)
         else:
             log.info("serving metrics at http://%s:%d/metrics", *self.endpoint.address)
+
+    def _other_metrics(self) -> Iterable[Metric]:
+        yield from self.end_users.metrics()
+        yield from speaker_metrics(self.speaker)
 
     async def reload(self) -> None:
         """Read the file again. Raises ConfigError, and then keeps the installed configuration."""
@@ -162,6 +173,7 @@ class Service:
 
     async def _status(self) -> dict[str, Any]:
         status = await fleet_status(self.fleet)
+        status["bgp"] = self.speaker.describe()
         status["controller"] |= {"config": str(self.file), "config_error": self.config_error}
         return status
 

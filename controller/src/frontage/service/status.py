@@ -222,11 +222,15 @@ def merge(config: Config, statuses: Mapping[str, dict[str, Any]]) -> dict[str, A
             "name": own.device.name,
             "address": own.device.address,
             "device_id": own.device.device_id,
+            "state": "draining" if own.device.name in config.draining_switches else "active",
             "controller": status["controller"],
             **{part: status[part] for part in ("difference", *_COUNTS) if part in status},
         }
         for own, status in ((own, statuses[own.device.name]) for own in config.switches)
     ]
+    for device in result["devices"]:
+        counted = [vip["up"]["packets"] for vip in statuses[device["name"]]["vips"] if "up" in vip]
+        device["packets_to_vips"] = sum(counted) if counted else None
     for status in statuses.values():
         _add(result, status)
     return result

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The announcement of VIPs and cookie prefixes by BGP, through FRR."""

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for the traffic of a switch to end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from frontage.cli.common import err
+from frontage.service.control import ask
+
+POLL_INTERVAL = 1.0
+"""Seconds between looks at the counters of the switch."""
+IDLE_POLLS = 2
+"""Looks without a new packet after which a switch counts as idle."""
+STATUS_TIMEOUT = 15.0
+
+
+def wait_until_idle(path: Path, name: str, seconds: float) -> bool:
+    """Return whether the switch was idle within ``seconds``. Raises ControlError."""
+    deadline = time.monotonic() + seconds
+    last, unchanged = None, 0
+    with err.status(f"waiting for the traffic of {name} to end") as line:
+        while unchanged < IDLE_POLLS:
+            if time.monotonic() > deadline:
+                return False
+            devices = ask(path, {"command": "status"}, STATUS_TIMEOUT)["status"]["devices"]
+            packets = next((device["packets_to_vips"] for device in devices if device["name"] == name), None)
+            # A switch that cannot be read has no counters, and no routes lead to it.
+            unchanged = unchanged + 1 if packets == last else 0
+            if last is not None and packets is not None:
+                line.update(f"waiting for the traffic of {name} to end: {(packets - last) / POLL_INTERVAL:.0f} packets/s")
+            last = packets
+            time.sleep(POLL_INTERVAL)
+    return True
