@@ -47,7 +47,7 @@ def exports(states: dict[str, SwitchState], last: Announcement | None = None) ->
     return dict(found.exports)
 
 
-# What is announced
+# The announced routes
 
 
 def test_vip_is_announced_while_it_has_enough_active_servers() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is announced to whom: a pure function of the configuration and the state of the switches."""
+"""The announced routes, as a pure function of the configuration and the state of the switches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from frontage.fields import IPNetwork
 
 
 class Export(StrEnum):
-    """What the routers of one switch learn."""
+    """The treatment of the routes towards the routers of one switch."""
 
     ANNOUNCED = "announced"
     SHUTTING_DOWN = "shutting down"
@@ -24,7 +24,7 @@ class Export(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SwitchState:
-    """What the announcement depends on, for one switch."""
+    """The state of one switch, as far as its announcement depends on it."""
 
     is_in_sync: bool
     """The switch has the configuration, or this controller is a standby."""

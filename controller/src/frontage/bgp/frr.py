@@ -26,6 +26,8 @@ BFD_TIMERS = "3 100 100"
 TIMERS = "3 9"
 """Keepalive and hold time of sessions in seconds."""
 CONNECT_RETRY = 1
+POLICY_DELAY = 1
+"""Seconds after which a changed route map takes effect. With zero, it never would by itself."""
 MAX_HOPS = 4
 """Hops to a router: the session passes through the switch."""
 NO_IMPORT = "frontage-in"
@@ -139,7 +141,7 @@ def parse_summary(summary: Mapping[str, Mapping[str, Mapping[str, Mapping[str, o
 
 def setup_lines(bgp: Bgp, passwords: Mapping[IPAddress, str], present: Originated) -> Iterator[str]:
     """Yield the lines that set up the instance and its neighbors. They change nothing if they have been run before."""
-    yield "bgp route-map delay-timer 0"
+    yield f"bgp route-map delay-timer {POLICY_DELAY}"
     yield from (f"route-map {NO_IMPORT} deny 10", "exit")
     yield f"router bgp {bgp.asn}"
     yield f" bgp router-id {bgp.router_id}"

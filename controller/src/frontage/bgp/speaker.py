@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,10 @@ POLL_INTERVAL = 2.0
 """Seconds between looks at the sessions, and between attempts after an error."""
 
 
+PASSWORD = r"[!-~]{1,80}"
+"""Passwords that FRR accepts."""
+
+
 class Speaker:
     """Announces the VIPs of a fleet. Only the primary of a switch announces; a standby leaves FRR as it is."""
 
@@ -33,7 +38,7 @@ class Speaker:
         self.error: str | None = None
         self._fleet = fleet
         self._setup: object = None
-        """What the instance in FRR was set up for."""
+        """The part of the configuration for which the instance in FRR was set up."""
         self._present = Originated()
         self._draining_since: dict[str, float] = {}
 
@@ -125,7 +130,10 @@ def _passwords(bgp: Bgp) -> dict[IPAddress, str]:
         if neighbor.password_file is None:
             continue
         try:
-            result[neighbor.address] = neighbor.password_file.read_text(encoding="ascii").strip()
+            password = neighbor.password_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise FrrError(f"{neighbor.password_file}: cannot be read: {error}: write the password there") from None
+        if not re.fullmatch(PASSWORD, password):
+            raise FrrError(f"{neighbor.password_file}: invalid password: write 1 to 80 printable ASCII characters without spaces")
+        result[neighbor.address] = password
     return result

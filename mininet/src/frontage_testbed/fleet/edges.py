@@ -60,10 +60,14 @@ class Edges(EdgeSwitch):
         device = next(device for device in document["devices"] if device["name"] == edge.name)
         device["pipeline"] = {"p4info": str(p4info), "json": str(json_file)}
         connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
-        new = self.config.with_suffix(".new")
-        new.write_text(yaml.safe_dump(document, sort_keys=False))
-        new.replace(self.config)
+        self.write_configuration(yaml.safe_dump(document, sort_keys=False))
         self.wait_until_installed(connections + 1)
+
+    def write_configuration(self, text: str) -> None:
+        """Replace the configuration file, which the controller follows."""
+        new = self.config.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.config)
 
     def stop_switch(self) -> None:
         """Stop all switches."""

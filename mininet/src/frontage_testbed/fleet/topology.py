@@ -7,7 +7,7 @@
      /  |   \\
     e1  e2  e3            edge switches
      \\  |   /
-       rack               a bridge
+       rack ---- speaker  a bridge; a host for BGP (routing.py)
       /   \\
     s1 ... sM             servers; spread packets to clients over the edge switches by addresses and ports
 
@@ -23,6 +23,7 @@ from ..datacentre.settings import Settings
 from ..datacentre.topology import SERVER_QUEUE, client_setup
 from ..nodes import CONGESTION_CONTROL, Namespace, Topo
 from .addresses import RACK4, RACK6, RACK_PORT, EdgeAddresses
+from .routing import SPEAKER, SPEAKER_MAC, routes_to_speaker, speaker_setup
 
 INTERNET = "internet"
 RACK = "rack"
@@ -43,7 +44,7 @@ class FleetNetwork(Topo):  # type: ignore[misc]
         clients = [ClientAddresses(i) for i in range(settings.clients)]
         servers = [ServerAddresses(i) for i in range(settings.servers)]
         self.addHost(INTERNET, setup=_router_setup(clients, edges))
-        self.addHost(RACK, setup=_rack_setup([*(s.name for s in servers), *(e.name for e in edges)]))
+        self.addHost(RACK, setup=_rack_setup([*(s.name for s in servers), *(e.name for e in edges), SPEAKER]))
         for client in clients:
             self.addHost(client.name, setup=client_setup(client))
             self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
@@ -66,6 +67,8 @@ class FleetNetwork(Topo):  # type: ignore[misc]
                 intfName2=edge.name,
                 addr1=edge.rack_mac,
             )
+        self.addHost(SPEAKER, setup=speaker_setup(edges))
+        self.addLink(RACK, SPEAKER, intfName1=SPEAKER, intfName2="eth0", addr2=SPEAKER_MAC)
         for server in servers:
             self.addHost(server.name, setup=_server_setup(server, settings.server_rate, edges))
             self.addLink(RACK, server.name, intfName1=server.name, intfName2="eth0", addr2=server.mac)
@@ -74,6 +77,14 @@ class FleetNetwork(Topo):  # type: ignore[misc]
 def spread_to_services(router: Namespace, edges: Sequence[EdgeAddresses]) -> None:
     """Let the router send packets to VIPs through these edge switches only."""
     _run(router, _routes_to_services(edges))
+
+
+def forget_services(router: Namespace) -> None:
+    """Remove the router's static routes to VIPs, so that only routing protocols add some."""
+    _run(
+        router,
+        [f"ip route del {SERVICES4}", *(f"ip -6 route del {prefix}" for prefix in (SERVICES6, COOKIE_PREFIX))],
+    )
 
 
 def spread_to_clients(servers: Sequence[Namespace], edges: Sequence[EdgeAddresses]) -> None:
@@ -113,7 +124,7 @@ def _router_setup(clients: Sequence[ClientAddresses], edges: Sequence[EdgeAddres
     for client in clients:
         lines.append(f"ip addr add {client.gateway4}/24 dev {client.name}")
         lines.append(f"ip addr add {client.gateway6}/64 dev {client.name} nodad")
-    return [*lines, *_routes_to_services(edges)]
+    return [*lines, *routes_to_speaker(edges), *_routes_to_services(edges)]
 
 
 def _rack_setup(interfaces: Sequence[str]) -> list[str]:
