@@ -53,6 +53,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_controller(console, status)
     _render_difference(console, status)
     _render_bgp(console, status.get("bgp"))
+    _render_discovery(console, status.get("discovery", []))
     _render_vips(console, status)
     _render_servers(console, status)
     _render_real_servers(console, status)
@@ -124,6 +125,16 @@ def _render_bgp(console: Console, bgp: dict[str, Any] | None) -> None:
     for neighbor in bgp["neighbors"]:
         export = bgp["exports"].get(neighbor["device"], "-")
         row = (neighbor["address"], str(neighbor["asn"]), neighbor["device"], neighbor["state"], str(neighbor["sent"]), export)
+        table.add_row(*row)
+    console.print(table)
+
+
+def _render_discovery(console: Console, sources: list[dict[str, Any]]) -> None:
+    if not sources:
+        return
+    table = _table("discovery", "VIP", "source", "servers", "gone", "error")
+    for source in sources:
+        row = (source["vip"], source["kind"], str(source["servers"]), str(source["gone"]), source["error"] or "")
         table.add_row(*row)
     console.print(table)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from frontage.config import records
+from frontage.config import discovery, records
 from frontage.config.checks import check
 from frontage.config.devices import Device
 from frontage.config.document import Document, DocumentError, Problem, parse
@@ -99,6 +99,10 @@ def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
         update["mapping"] = (folder / config.mapping).absolute()
     if config.end_users is not None:
         update["end_users"] = in_folder(config.end_users, folder)
+    update["vips"] = tuple(
+        vip if vip.discovery is None else vip.model_copy(update={"discovery": discovery.in_folder(vip.discovery, folder)})
+        for vip in config.vips
+    )
     if config.bgp is not None:
         update["bgp"] = config.bgp.in_folder(folder)
     if config.records is not None:

@@ -15,7 +15,10 @@ from prometheus_client.core import Metric
 from frontage.bgp.metrics import speaker_metrics
 from frontage.bgp.speaker import Speaker
 from frontage.config import Config, ConfigError, load
+from frontage.config.discovery import DnsSource
 from frontage.config.document import Problem
+from frontage.discovery import sources
+from frontage.discovery.service import Discovery, with_discovered
 from frontage.mapping.service import MappingService, missing_libraries
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError
@@ -45,7 +48,8 @@ class Service:
         self.config_error: str | None = None
         self._stamp = _stamp(file)
         config = _load(file)
-        self.fleet = Fleet(config, election_id=election_id, mapping=steering_file.for_config(config))
+        self.discovery = Discovery(file, self._servers_changed)
+        self.fleet = Fleet(self._complete(config), election_id=election_id, mapping=steering_file.for_config(config))
         self._read = config
         """The content of the file when it was last valid."""
         self._others = _other_stamps(config)
@@ -66,10 +70,19 @@ class Service:
                 tasks.create_task(self.speaker.run())
                 tasks.create_task(self._watch())
         finally:
+            await self.discovery.close()
             await self.end_users.close()
             await self.control.close()
             if self.endpoint is not None:
                 await asyncio.to_thread(self.endpoint.close)
+
+    def _complete(self, config: Config) -> Config:
+        """Return the configuration for the switches: the file's, with the discovered servers."""
+        return with_discovered(config, self.discovery.rosters)
+
+    async def _servers_changed(self) -> None:
+        async with self._loading:
+            await self.fleet.change(self._complete(self._read))
 
     async def _watch(self) -> None:
         while True:
@@ -77,6 +90,7 @@ class Service:
             await self.control.start(take_over=self.fleet.primary)
             await self._serve_metrics()
             await self.end_users.follow()
+            self.discovery.follow(self._read)
             if _stamp(self.file) != self._stamp or _other_stamps(self._read) != self._others:
                 with contextlib.suppress(ConfigError):
                     await self.reload()
@@ -101,6 +115,7 @@ class Service:
     def _other_metrics(self) -> Iterable[Metric]:
         yield from self.end_users.metrics()
         yield from speaker_metrics(self.speaker)
+        yield from self.discovery.metrics()
 
     async def reload(self) -> None:
         """Read the file again. Raises ConfigError, and then keeps the installed configuration."""
@@ -122,7 +137,7 @@ class Service:
             change = self.fleet.mapping.change_to(mapping) if followed else Change()
             if config != before:
                 log.info("%s has changed", self.file)
-                await self.fleet.change(config, change)
+                await self.fleet.change(self._complete(config), change)
             elif change:
                 log.info("%s has changed", config.mapping)
                 await self.fleet.steer(change)
@@ -174,6 +189,7 @@ class Service:
     async def _status(self) -> dict[str, Any]:
         status = await fleet_status(self.fleet)
         status["bgp"] = self.speaker.describe()
+        status["discovery"] = self.discovery.describe()
         status["controller"] |= {"config": str(self.file), "config_error": self.config_error}
         return status
 
@@ -184,6 +200,10 @@ def _load(file: Path) -> Config:
     if config.end_users is not None and (missing := missing_libraries()):
         what = f"the end-user mapping needs Python packages that are not installed: {', '.join(missing)}"
         raise ConfigError(file, [Problem(("end_users",), what, "run `pip install 'frontage[mapping]'`")])
+    uses_dns = any(isinstance(vip.discovery, DnsSource) for vip in config.vips)
+    if uses_dns and (missing := sources.missing_libraries()):
+        what = f"discovery by DNS needs a Python package that is not installed: {', '.join(missing)}"
+        raise ConfigError(file, [Problem(("vips",), what, "run `pip install 'frontage[discovery]'`")])
     return config
 
 

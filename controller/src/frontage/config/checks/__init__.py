@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frontage.config.checks import bgp, devices, network, real_servers, records, services, sites, sizes
+from frontage.config.checks import bgp, devices, discovery, network, real_servers, records, services, sites, sizes
 from frontage.config.checks.findings import Finding
 from frontage.config.schema import Config
 from frontage.mapping import checks as mapping_checks
@@ -13,7 +13,7 @@ from frontage.mapping import checks as mapping_checks
 
 def check(config: Config) -> list[Finding]:
     """Return every contradiction in ``config``; none if it can be installed."""
-    return [*devices.check(config), *devices.check_each(config, _check_switch), *bgp.check(config)]
+    return [*devices.check(config), *devices.check_each(config, _check_switch), *bgp.check(config), *discovery.check(config)]
 
 
 def _check_switch(config: Config) -> list[Finding]:

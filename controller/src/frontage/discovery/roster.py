@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of one VIP from discovery: a pure state machine.
+
+A server keeps its SID as long as the source names it, and while it drains afterwards, because clients echo the SID. The SID
+of a new server depends on its address and port, so that controllers that know the same servers agree on the SIDs.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+
+from frontage.config.discovery import Source
+from frontage.config.vips import Server, ServerState
+from frontage.discovery.targets import SourceError, Target
+from frontage.fields import IPAddress
+
+Endpoint = tuple[IPAddress, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A server with its SID."""
+
+    sid: int
+    weight: int = 1
+    gone_at: float | None = None
+    """Unix time at which the source stopped to name the server; None while it names it."""
+
+
+@dataclass(slots=True)
+class Roster:
+    """The servers of a VIP by address and port."""
+
+    entries: dict[Endpoint, Entry] = field(default_factory=dict)
+
+    def update(self, targets: Collection[Target], source: Source, now: float) -> None:
+        """Take over a result of the source. Raises SourceError, and then changes nothing."""
+        if len(targets) < source.min_servers:
+            raise SourceError(f"{len(targets)} servers are less than min_servers, {source.min_servers}")
+        first, last = source.sids
+        if len(targets) > last - first + 1:
+            raise SourceError(f"{len(targets)} servers, but `sids` has room for {last - first + 1}")
+        named = {(target.address, target.port): target for target in targets}
+        entries = {
+            endpoint: Entry(
+                entry.sid, entry.weight, None if endpoint in named else entry.gone_at if entry.gone_at is not None else now
+            )
+            for endpoint, entry in self.entries.items()
+            if first <= entry.sid <= last
+        }
+        for endpoint, target in sorted(named.items(), key=lambda item: (int(item[0][0]), item[0][1])):
+            known = entries.get(endpoint)
+            sid = known.sid if known is not None else _free_sid(endpoint, range(first, last + 1), entries)
+            entries[endpoint] = Entry(sid, target.weight)
+        self.entries = entries
+
+    def expire(self, source: Source, now: float) -> bool:
+        """Remove servers that have drained. Return whether there were any."""
+        kept = {end: entry for end, entry in self.entries.items() if entry.gone_at is None or now < entry.gone_at + source.drain}
+        changed = len(kept) < len(self.entries)
+        self.entries = kept
+        return changed
+
+    def servers(self, vip: str) -> tuple[Server, ...]:
+        """Return the servers as the configuration has them, in the order of their SIDs."""
+        return tuple(
+            Server(
+                name=f"{vip}.{entry.sid}",
+                vip=vip,
+                address=address,
+                port=port,
+                sid=entry.sid,
+                weight=entry.weight,
+                state=ServerState.ACTIVE if entry.gone_at is None else ServerState.DRAINING,
+            )
+            for (address, port), entry in sorted(self.entries.items(), key=lambda item: item[1].sid)
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the roster for a file."""
+        return [
+            {"address": str(address), "port": port, "sid": entry.sid, "weight": entry.weight, "gone_at": entry.gone_at}
+            for (address, port), entry in self.entries.items()
+        ]
+
+    @classmethod
+    def from_json(cls, data: Iterable[dict[str, Any]]) -> Roster:
+        """Return the roster of a file. Raises ValueError, KeyError or TypeError."""
+        return cls(
+            {
+                (ip_address(one["address"]), int(one["port"])): Entry(
+                    int(one["sid"]), int(one["weight"]), None if one["gone_at"] is None else float(one["gone_at"])
+                )
+                for one in data
+            }
+        )
+
+
+def _free_sid(endpoint: Endpoint, sids: range, entries: dict[Endpoint, Entry]) -> int:
+    """Return a free SID, the first one from a hash on. If all are in use, end the drain of the server that is gone the longest."""
+    used = {entry.sid for entry in entries.values()}
+    if len(used) == len(sids):
+        gone, entry = min(
+            ((end, one) for end, one in entries.items() if one.gone_at is not None), key=lambda item: item[1].gone_at or 0
+        )
+        del entries[gone]
+        return entry.sid
+    address, port = endpoint
+    start = zlib.crc32(f"{address} {port}".encode()) % len(sids)
+    return next(sid for sid in (sids[(start + step) % len(sids)] for step in range(len(sids))) if sid not in used)
