@@ -77,7 +77,8 @@ class OtherArpIsDropped(NeighborTest):
         for name, arp in cases.items():
             with self.subTest(name):
                 arp.hwsrc, arp.psrc = NEIGHBOR_MAC[1], arp.psrc if name == "announcement" else NODE[1]
-                self.drops(1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / arp), "NEIGHBOR_NOT_LOCAL")
+                reason = "NEIGHBOR_ANSWER" if name == "an answer" else "NEIGHBOR_NOT_LOCAL"
+                self.drops(1, bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / arp), reason)
         request = ARP(op=1, hwsrc=NEIGHBOR_MAC[1], psrc=NODE[1], pdst=gateway)
         right = bytes(Ether(src=NEIGHBOR_MAC[1], dst="ff:ff:ff:ff:ff:ff") / request)
         for name, at, value in (("other hardware", 15, 6), ("other protocol", 17, 6)):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies to ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the switch's own addresses: gateways,
-// VIPs and tunnel endpoints. A reply leaves by the port on which the request arrived.
+// VIPs and tunnel endpoints. A reply leaves by the port on which the request arrived. ARP replies and neighbor
+// advertisements, which answer requests of the controller, end here (learning.p4).
 control Neighbor(inout headers_t hdr, inout metadata_t meta) {
     action reply() {
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -10,6 +11,10 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
 
     action not_local() {
         meta.NEIGHBOR_VERDICT = DROP_NEIGHBOR_NOT_LOCAL;
+    }
+
+    action answer() {
+        meta.NEIGHBOR_VERDICT = DROP_NEIGHBOR_ANSWER;
     }
 
     action arp_reply(mac_t mac) {
@@ -97,18 +102,24 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         if (hdr.arp.isValid()) {
-            if (hdr.arp.operation != 1 || hdr.arp.hardware_type != 1) {
+            if (hdr.arp.protocol_type != ETHERTYPE_IPV4 || hdr.arp.hardware_type != 1) {
                 not_local();
-            } else if (hdr.arp.protocol_type != ETHERTYPE_IPV4) {
-                not_local();
-            } else {
+            } else if (hdr.arp.operation == 1) {
                 arp.apply();
+            } else if (hdr.arp.operation == 2) {
+                answer();
+            } else {
+                not_local();
             }
         } else if (hdr.ndp.isValid()) {
             // Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
             if (hdr.ipv6.hop_limit == 255 && hdr.icmp.icmp_code == 0 && hdr.ipv6.next_header == PROTO_ICMPV6
                 && meta.parse_failure == DROP_NONE) {
-                ndp.apply();
+                if (hdr.icmp.icmp_type == NDP_ADVERTISEMENT) {
+                    answer();
+                } else {
+                    ndp.apply();
+                }
             } else {
                 not_local();
             }

@@ -177,7 +177,8 @@ header connection_id_t {
 const bit<3> CID_PLAIN = 2;
 const bit<8> CID_LENGTH = 12;
 
-// An operation of the controller on one leaf of a VIP's tournament tree (control/tree.p4).
+// An operation of the controller on one leaf of a VIP's tournament tree (control/tree.p4), or PACKET_OUT_SEND: the payload
+// is a frame that leaves by the port `slot`.
 @controller_header("packet_out")
 header packet_out_t {
     bit<8> op;

@@ -43,6 +43,26 @@ const bit<8> TREE_SEED = 4;  // activate the server: score zero, unless it has o
 const bit<8> TREE_CLEAR = 5; // deactivate the server: it gets no new connections
 const bit<8> TREE_READ = 6;  // read the best server of the VIP
 
+// The operation of a packet-out whose payload is a frame to send, not an operation on a tree.
+const bit<8> PACKET_OUT_SEND = 7;
+
+// Kinds of packets that say something about a neighbor (control/learning.p4).
+const bit<8> NEIGHBOR_NONE = 0;
+const bit<8> NEIGHBOR_ARP_REQUEST = 1;       // for an address of the switch
+const bit<8> NEIGHBOR_ARP_REPLY = 2;
+const bit<8> NEIGHBOR_ARP_ANNOUNCEMENT = 3;  // a request for the sender's own address (RFC 5227, 3)
+const bit<8> NEIGHBOR_NDP_SOLICITATION = 4;  // for an address of the switch
+const bit<8> NEIGHBOR_NDP_ADVERTISEMENT = 5; // in reply to a solicitation
+const bit<8> NEIGHBOR_NDP_UNSOLICITED = 6;
+
+// The sender of an ARP or neighbor discovery packet, as the packet names it.
+struct sender_t {
+    bit<8> kind;
+    ipv6_t address; // an IPv4 address has 96 leading zeros
+    mac_t mac;      // zero: an advertisement without the option that has it (RFC 4861, 4.4)
+    mac_t source;   // of the frame
+}
+
 // A server's last report: whether it is active (1) | its headroom or one less (16). ADD, SUB and SEED make it unknown.
 const bit<32> REPORT_INACTIVE = 0;
 const bit<32> REPORT_UNKNOWN = 0x20000;
@@ -202,6 +222,9 @@ struct metadata_t {
 
     // control/neighbor.p4
     bit<1> is_advertisement; // a neighbor advertisement: the deparser has to compute its checksum
+
+    // control/learning.p4
+    sender_t sender;
 
     // VIP and its policy
     Direction direction;

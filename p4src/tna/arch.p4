@@ -148,6 +148,7 @@ struct resubmitted_t {
     bit<8> early_verdict; \
     bit<8> new_client_version; \
     bit<48> new_client_prefix; \
-    bit<1> has_new_client;
+    bit<1> has_new_client; \
+    bit<1> has_new_neighbor;
 
 #endif

@@ -43,6 +43,12 @@
 #include "../control/cclb4.p4"
 #include "../control/masking.p4"
 
+#ifdef WITHOUT_LEARNING
+#include "without_learning.p4"
+#else
+#include "../control/learning.p4"
+#endif
+
 #ifdef WITHOUT_STEERING
 #include "without_steering.p4"
 #else
@@ -92,6 +98,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     InnerExcess() inner_excess;
     Validation() validation;
     Neighbor() neighbor;
+    NeighborMessage() neighbor_message;
+    Learning() learning;
     Verdict() verdict;
     Tunnel() tunnel;
     Vip() vip;
@@ -118,7 +126,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     apply {
         arrival.apply(hdr, meta, ig_intr_md);
 
-        if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER) {
+        if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER
+            && meta.verdict == VERDICT_CONTINUE) {
             // Check the packet. The checks do not wait for one another.
             ports.apply(meta);
             parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
@@ -155,7 +164,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
 
             // Reply if it is a request to the switch itself. The reply overwrites headers that others match.
             if (meta.from_tunnel == 0) {
+                neighbor_message.apply(hdr, meta);
                 neighbor.apply(hdr, meta);
+                learning.apply(meta);
             }
             verdict.apply(meta);
             meta.early_verdict = meta.verdict;
@@ -211,6 +222,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         bound_report.apply(meta, ig_dprsr_md.mirror_type);
         if (meta.has_new_client == 1) {
             ig_dprsr_md.digest_type = DIGEST_NEW_CLIENT;
+        } else if (meta.has_new_neighbor == 1 && meta.port_verdict == VERDICT_CONTINUE
+            && meta.header_verdict == VERDICT_CONTINUE) {
+            ig_dprsr_md.digest_type = DIGEST_NEW_NEIGHBOR;
         }
         if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
             ig_tm_md.ucast_egress_port = meta.egress_port;
@@ -241,6 +255,9 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
     AdvertisementChecksum() advertisement_checksum;
     OuterChecksum() outer_checksum;
     @name("new_client_t") Digest<new_client_t>() new_client;
+#ifndef WITHOUT_LEARNING
+    @name("new_neighbor_t") Digest<new_neighbor_t>() new_neighbor;
+#endif
     Mirror() worker_mirror;
     Mirror() copy_mirror;
     Resubmit() resubmit;
@@ -253,6 +270,11 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         if (ig_dprsr_md.digest_type == DIGEST_NEW_CLIENT) {
             new_client.pack({ meta.new_client_version, meta.new_client_prefix });
         }
+#ifndef WITHOUT_LEARNING
+        if (ig_dprsr_md.digest_type == DIGEST_NEW_NEIGHBOR) {
+            new_neighbor.pack({ meta.sender.kind, meta.ingress_port, meta.sender.address, meta.sender.mac, meta.sender.source });
+        }
+#endif
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { meta.mirror_kind, 0, meta.has_queue, 0, meta.ingress_port, 0, meta.egress_port, 0, 0,

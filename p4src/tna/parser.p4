@@ -281,6 +281,9 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
             NDP_SOLICITATION: ndp_with_option;
+#ifndef WITHOUT_LEARNING
+            NDP_ADVERTISEMENT: ndp_with_option;
+#endif
             default: accept;
         }
     }
@@ -291,11 +294,14 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition accept;
     }
 
-    // A solicitation without an option is duplicate address detection.
+    // A solicitation without an option is duplicate address detection. An advertisement without one confirms an address.
     state icmpv6_without_option {
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
             NDP_SOLICITATION: ndp;
+#ifndef WITHOUT_LEARNING
+            NDP_ADVERTISEMENT: ndp;
+#endif
             default: accept;
         }
     }

@@ -13,6 +13,7 @@
 #define MIRROR_WORKER 1
 #define MIRROR_COPY 2
 #define DIGEST_NEW_CLIENT 1
+#define DIGEST_NEW_NEIGHBOR 2
 #define RESUBMIT 1
 
 // Makes a worker of a mirror of the packet.

@@ -31,4 +31,19 @@ control NewClient(inout metadata_t meta, in bit<8> version, in bit<48> prefix) {
     }
 }
 
+// Digest of a packet that says something about a neighbor.
+struct new_neighbor_t {
+    bit<8> kind;    // NEIGHBOR_*
+    port_t port;    // on which it arrived
+    ipv6_t address; // an IPv4 address has 96 leading zeros
+    mac_t mac;      // zero: the packet does not have it
+    mac_t source;   // of the frame
+}
+
+control NewNeighbor(inout metadata_t meta) {
+    apply {
+        digest<new_neighbor_t>(2, { meta.sender.kind, meta.ingress_port, meta.sender.address, meta.sender.mac, meta.sender.source });
+    }
+}
+
 #endif

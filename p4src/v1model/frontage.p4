@@ -41,6 +41,7 @@
 #include "../control/excess.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
+#include "../control/learning.p4"
 #include "../control/tunnel.p4"
 #include "../control/encapsulation.p4"
 #include "../control/copies.p4"
@@ -122,6 +123,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Validation() validation;
     ChecksumResidue() checksum_residue;
     Neighbor() neighbor;
+    NeighborMessage() neighbor_message;
+    Learning() learning;
     Tunnel() tunnel;
     Vip() vip;
     RealServers() real_servers;
@@ -145,7 +148,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             meta.now = standard_metadata.ingress_global_timestamp[35:20];
         }
 
-        if (hdr.packet_out.isValid()) {
+        if (hdr.packet_out.isValid() && hdr.packet_out.op == PACKET_OUT_SEND) {
+            // A frame of the controller leaves as it is.
+            meta.egress_port = (port_t)hdr.packet_out.slot;
+            meta.verdict = VERDICT_REPLY;
+        } else if (hdr.packet_out.isValid()) {
             meta.direction = Direction.CONTROLLER;
         } else if (standard_metadata.instance_type == INSTANCE_RECIRCULATED) {
             meta.direction = Direction.WORKER;
@@ -164,7 +171,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
             checksum_residue.apply(hdr, meta);
             if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
+                neighbor_message.apply(hdr, meta);
                 neighbor.apply(hdr, meta);
+                learning.apply(meta);
             }
 
             // Find the VIP and the direction.

@@ -170,6 +170,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
             NDP_SOLICITATION: ndp;
+            NDP_ADVERTISEMENT: ndp;
             default: accept;
         }
     }
