@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from finsy.proto import p4i, p4r
+from finsy.proto import p4r
 from rich.console import Console
 
 from conftest import Switch
@@ -19,8 +19,7 @@ from frontage.cli.show import render
 from frontage.mapping.demand.moves import Stage
 from frontage.mapping.demand.reports import SiteReports
 from frontage.mapping.store.store import Store
-from frontage.p4.digests import MAX_MESSAGES, DigestMessages
-from frontage.p4.p4info import Schema
+from frontage.p4.digests import MAX_MESSAGES, MAX_SIGNALLED_MESSAGES, DigestMessages
 from frontage.service.daemon import Service
 from frontage.service.health import Phase
 from frontage.state.blocks import demand
@@ -219,20 +218,29 @@ async def test_standby_that_takes_over_reports_nothing_twice(folder: Path, switc
 
 
 def test_digests_are_stored_up_to_limit() -> None:
-    info = p4i.P4Info()
-    info.digests.add().preamble.id, info.digests[0].preamble.name = 7, "new_client_t"
-    schema, learned = Schema(info), DigestMessages()
+    learned = DigestMessages()
 
-    def learned_of(count: int, list_id: int, digest_id: int = 7) -> p4r.DigestList:
-        found = p4r.DigestList(digest_id=digest_id, list_id=list_id)
+    def learned_of(count: int, list_id: int) -> p4r.DigestList:
+        found = p4r.DigestList(digest_id=7, list_id=list_id)
         for _ in range(count):
             members = found.data.add().struct.members
             members.add().bitstring, members.add().bitstring = b"\x06", b"\x20\x01\x0d\xb8\x00\x77"
         return found
 
-    learned.add(schema, learned_of(2, 1))
-    learned.add(schema, learned_of(1, 2, digest_id=9))
-    learned.add(schema, learned_of(MAX_MESSAGES, 3))
-    assert learned.messages == [("new_client_t", (6, 0x20010DB80077))] * 2
+    learned.add(learned_of(2, 1))
+    learned.add(learned_of(0, 2))
+    learned.add(learned_of(MAX_MESSAGES, 3))
+    assert learned.messages == [(6, 0x20010DB80077)] * 2
     # Digests that were not stored are not acknowledged.
-    assert learned.lists == [(7, 1)]
+    assert learned.lists == [(7, 1), (7, 2)]
+
+
+def test_signalled_digests_beyond_the_limit_are_acknowledged() -> None:
+    learned = DigestMessages()
+    for list_id in range(2):
+        found = p4r.DigestList(digest_id=8, list_id=list_id)
+        for _ in range(MAX_SIGNALLED_MESSAGES):
+            found.data.add().struct.members.add().bitstring = b"\x01"
+        learned.add(found, is_signalled=True)
+    assert len(learned.messages) == MAX_SIGNALLED_MESSAGES
+    assert learned.lists == [(8, 0), (8, 1)]

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 
-from frontage.p4.p4info import Schema
-
 MAX_MESSAGES = 65536
 """Messages kept until they are taken. Further lists are dropped; the switch resends them, as they are not acknowledged."""
+MAX_SIGNALLED_MESSAGES = 4096
+"""The same for digests whose arrival is signalled. Lists beyond that are dropped, but acknowledged: a flood must not make the
+switch hold back later messages, which may be equal to dropped ones."""
 _LIST_SIZE = 1000
-_MAX_DELAY_NS = 100_000_000
+_MAX_DELAY_NS = 10_000_000
 """Time for which a switch may hold a message back to send it with others."""
 _ACK_TIMEOUT_NS = 600 * 10**9
 """Time after which the switch resends messages without an acknowledgment."""
@@ -20,22 +21,23 @@ _ACK_TIMEOUT_NS = 600 * 10**9
 
 @dataclass(slots=True)
 class DigestMessages:
-    """Received messages, and the lists that contained them."""
+    """Received messages of one digest, and the lists that contained them."""
 
-    messages: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    """(name of the digest, its fields)."""
+    messages: list[tuple[int, ...]] = field(default_factory=list)
+    """The fields of each message."""
     lists: list[tuple[int, int]] = field(default_factory=list)
     """(digest id, list id)."""
 
-    def add(self, schema: Schema, found: p4r.DigestList) -> None:
-        """Add the messages of a list."""
-        name = schema.digests_by_id.get(found.digest_id)
-        if name is None or len(self.messages) + len(found.data) > MAX_MESSAGES:
+    def add(self, found: p4r.DigestList, *, is_signalled: bool = False) -> None:
+        """Add the messages of a list, or drop them if there are too many."""
+        is_full = len(self.messages) + len(found.data) > (MAX_SIGNALLED_MESSAGES if is_signalled else MAX_MESSAGES)
+        if is_signalled or not is_full:
+            self.lists.append((found.digest_id, found.list_id))
+        if is_full:
             return
-        self.lists.append((found.digest_id, found.list_id))
         for data in found.data:
             fields = (member.bitstring for member in data.struct.members)
-            self.messages.append((name, tuple(int.from_bytes(field, "big") for field in fields)))
+            self.messages.append(tuple(int.from_bytes(field, "big") for field in fields))
 
 
 def entry(digest_id: int) -> p4r.DigestEntry:

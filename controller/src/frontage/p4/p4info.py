@@ -193,6 +193,20 @@ class Schema:
 
         return decode
 
+    def packet_out_of(self, payload: bytes, **fields: int) -> p4r.PacketOut:
+        """Return a packet-out. Raises PipelineError if the program's header does not have these ``fields``."""
+        ids = {name: field_id for field_id, name, _ in self.packet_out}
+        missing = fields.keys() - ids.keys()
+        if missing:
+            raise PipelineError(
+                f"the packet_out header of the P4Info has no field {', '.join(sorted(missing))}: "
+                "use a controller and a P4 program of the same version"
+            )
+        packet = p4r.PacketOut(payload=payload)
+        for name, value in fields.items():
+            packet.metadata.add(metadata_id=ids[name], value=to_bytes(value))
+        return packet
+
     def entry_counts(self, keys: Iterable[Key]) -> dict[str, int]:
         """Return the number of entries by table."""
         counts: dict[str, int] = {}

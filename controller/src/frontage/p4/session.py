@@ -64,9 +64,13 @@ class Session(Entities):
         self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         super().__init__(address, device_id, p4r_grpc.P4RuntimeStub(self.channel))
         self._stream: Any = None
+        self._sending = asyncio.Lock()
+        """A stream sends one message at a time, and several tasks have messages to send."""
         self._schema: Schema | None = None
         """The schema of the program whose digests are enabled."""
-        self._digests = DigestMessages()
+        self._digests: dict[str, DigestMessages] = {}
+        """By the name of the digest."""
+        self._digest_events: dict[str, asyncio.Event] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,7 +121,7 @@ class Session(Entities):
             if kind == "arbitration":
                 yield _arbitration(message.arbitration)
             elif kind == "digest" and self._schema is not None:
-                self._digests.add(self._schema, message.digest)
+                self._add_digest(self._schema, message.digest)
             elif kind == "error":
                 log.warning("error from the switch: %s", message.error.message or message.error)
 
@@ -140,10 +144,20 @@ class Session(Entities):
                 if not details or any(one.canonical_code.value != rpc_code.ALREADY_EXISTS for one in details):
                     raise failed("enabling a digest", error) from None
 
-    def take_digests(self) -> DigestMessages:
-        """Return the messages received since the last call."""
-        found, self._digests = self._digests, DigestMessages()
-        return found
+    def _add_digest(self, schema: Schema, found: p4r.DigestList) -> None:
+        if (name := schema.digests_by_id.get(found.digest_id)) is not None:
+            event = self._digest_events.get(name)
+            self._digests.setdefault(name, DigestMessages()).add(found, is_signalled=event is not None)
+            if event is not None:
+                event.set()
+
+    def take_digests(self, name: str) -> DigestMessages:
+        """Return the messages of the digest with this name that were received since the last call for it."""
+        return self._digests.pop(name, DigestMessages())
+
+    def signal_digests(self, name: str, event: asyncio.Event) -> None:
+        """Set ``event`` whenever messages of the digest with this name arrive."""
+        self._digest_events[name] = event
 
     async def acknowledge(self, messages: DigestMessages) -> None:
         """Acknowledge messages; the switch may then send equal ones again. Raises UnreachableError."""
@@ -154,7 +168,8 @@ class Session(Entities):
     async def _send(self, request: p4r.StreamMessageRequest) -> None:
         with self._open():
             try:
-                await self._stream.write(request)
+                async with self._sending:
+                    await self._stream.write(request)
             except grpc.RpcError as error:
                 raise stream_failed(self.address, self.election_id, error) from None
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from finsy.proto import p4r
 
-from frontage.p4.p4info import PipelineError, Schema, to_bytes
+from frontage.p4.p4info import Schema
 from frontage.state.allocation import Installed
 from frontage.state.resolved import ResolvedVip
 from frontage.state.tree_slots import Block
@@ -91,16 +91,6 @@ def _abandoned(old_slots: dict[int, dict[int, int]], taken: Sequence[Block], ins
 
 def packets(schema: Schema, ops: Iterable[LeafOp]) -> Iterator[p4r.PacketOut]:
     """Yield the packets that carry the operations."""
-    ids = {name: field_id for field_id, name, _ in schema.packet_out}
-    missing = {"op", "depth", "slot", "sid", "score"} - ids.keys()
-    if missing:
-        raise PipelineError(
-            f"the packet_out header of the P4Info has no field {', '.join(sorted(missing))}: "
-            "use a controller and a P4 program of the same version"
-        )
     for op in ops:
         # Some targets require a payload.
-        packet = p4r.PacketOut(payload=b"\0")
-        for name, value in (("op", op.op), ("depth", op.depth), ("slot", op.slot), ("sid", op.sid), ("score", 0)):
-            packet.metadata.add(metadata_id=ids[name], value=to_bytes(value))
-        yield packet
+        yield schema.packet_out_of(b"\0", op=op.op, depth=op.depth, slot=op.slot, sid=op.sid, score=0)

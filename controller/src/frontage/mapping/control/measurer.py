@@ -158,11 +158,9 @@ class Measurer:
 
         The switch sends a digest again for a client that is still in no region.
         """
-        learned = session.take_digests()
-        for digest, fields in learned.messages:
-            if digest == demand.NEW_CLIENT:
-                version, bits = fields
-                self._learned.add(self._prefix(version, bits))
+        learned = session.take_digests(demand.NEW_CLIENT)
+        for version, bits in learned.messages:
+            self._learned.add(self._prefix(version, bits))
         if self._learned:
             store, limit = self._require_store(), self._end_users.max_regions
             left_out = await asyncio.to_thread(store.add_client_prefixes, self._learned, now, limit)
