@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 import texts
 from conftest import EXAMPLE
 from frontage.config import ConfigError, load, loads
+from frontage.config.links import Resolved
+from frontage.config.network import Neighbor
 from frontage.config.vips import Policy
 from frontage.fields import Mac
 from frontage.limits import MAX_SERVERS
@@ -42,41 +45,41 @@ def test_example_is_valid() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
-        (edited("sid: 3", "sid: 5000"), "70:10: servers[2].sid", '"5000" is above the maximum of 4095: give the server id'),
-        (edited("sid: 3", "sid: 2"), "70:10: servers[2].sid", "duplicate sid 2: use a free one"),
-        (edited("sid: 3", "sid: three"), "70:10: servers[2].sid", 'invalid integer "three": give'),
-        (edited("weight: 2", "wieght: 2"), "71:5: servers[2].wieght", 'unknown key "wieght": remove it or use one of: name, vip'),
+        (edited("sid: 3", "sid: 5000"), "65:10: servers[2].sid", '"5000" is above the maximum of 4095: give the server id'),
+        (edited("sid: 3", "sid: 2"), "65:10: servers[2].sid", "duplicate sid 2: use a free one"),
+        (edited("sid: 3", "sid: three"), "65:10: servers[2].sid", 'invalid integer "three": give'),
+        (edited("weight: 2", "wieght: 2"), "66:5: servers[2].wieght", 'unknown key "wieght": remove it or use one of: name, vip'),
         (edited("  cpu_port: 510 ", "  "), "5:3: device.cpu_port", "missing: add the number of the switch's CPU port"),
         (
             edited("role: client", "role: inside"),
             "16:11: ports[0].role",
             "unknown role \"inside\": use 'client' (to the clients)",
         ),
-        (edited("vip: shop6", "vip: shop7"), "79:10: servers[4].vip", 'unknown VIP "shop7": use one of `vips`: shop, shop6'),
+        (edited("vip: shop6", "vip: shop7"), "74:10: servers[4].vip", 'unknown VIP "shop7": use one of `vips`: shop, shop6'),
         (
             edited("vip: shop6", "vip: shop"),
-            "80:14: servers[4].address",
+            "75:14: servers[4].address",
             "2001:db8:2::b is IPv6, but VIP shop (203.0.113.10) is IPv4: use an IPv4 address",
         ),
         (
             edited("10.0.0.14\n", "10.0.0.13\n"),
-            "74:14: servers[3].address",
+            "69:14: servers[3].address",
             "duplicate server address 10.0.0.13 port 8080: give each",
         ),
         (
             edited("10.0.0.14\n", "10.9.0.14\n"),
-            "74:14: servers[3].address",
+            "69:14: servers[3].address",
             "no route to 10.9.0.14: add the address to `neighbors`",
         ),
         (
             edited("policy: cclb4 ", "policy: fastest "),
-            "47:13: vips[0].policy",
+            "42:13: vips[0].policy",
             'unknown policy "fastest": use one of hash, cheetah-rr',
         ),
-        (edited("alpha: 0.5", "alpha: 1.5"), "48:12: vips[0].alpha", '"1.5" is above the maximum of 1'),
+        (edited("alpha: 0.5", "alpha: 1.5"), "43:12: vips[0].alpha", '"1.5" is above the maximum of 1'),
         (
             edited("203.0.113.10", "203.0.113"),
-            "45:14: vips[0].address",
+            "40:14: vips[0].address",
             'invalid IP address "203.0.113": give the address',
         ),
         (
@@ -85,12 +88,12 @@ def test_example_is_valid() -> None:
             'invalid prefix "198.51.100.1/24": host bits are set: give an IP prefix',
         ),
         (
-            edited("02:00:00:00:02:fe", "02:00:00:00:02"),
+            edited("next_hop: 192.0.2.254", "mac: 02:00:00:00:02"),
             "29:10: routes[0].mac",
             'invalid Ethernet address "02:00:00:00:02": give the next hop',
         ),
         (
-            edited("02:00:00:00:02:fe", "03:00:00:00:02:fe"),
+            edited("next_hop: 192.0.2.254", "mac: 03:00:00:00:02:fe"),
             "29:10: routes[0].mac",
             'invalid Ethernet address "03:00:00:00:02:fe": not unicast',
         ),
@@ -99,11 +102,44 @@ def test_example_is_valid() -> None:
             "28:11: routes[0].port",
             'unknown port "upLink": use one of `ports`: rack, uplink',
         ),
+        (
+            edited("next_hop: 192.0.2.254", "next_hop: 192.0.3.254"),
+            "29:15: routes[0].next_hop",
+            "192.0.3.254 is not on a link of port uplink, which has 192.0.2.0/24, 2001:db8:1::/64: use an address there, add a gateway",
+        ),
+        (
+            edited("next_hop: 192.0.2.254", "next_hop: 192.0.2.1"),
+            "29:15: routes[0].next_hop",
+            "192.0.2.1 is an address of the switch itself: use the address of the other host",
+        ),
+        (
+            edited("next_hop: 192.0.2.254", 'next_hop: 192.0.2.254\n    mac: "02:00:00:00:02:fe"'),
+            "27:5: routes[0]",
+            "needs either next_hop or mac",
+        ),
+        (edited("    next_hop: 192.0.2.254\n", ""), "27:5: routes[0]", "needs either next_hop or mac"),
+        (
+            edited("{ address: 192.0.2.11, port: uplink }", "{ address: 192.0.3.11, port: uplink }"),
+            "36:16: neighbors[0].address",
+            "192.0.3.11 is not on a link of port uplink",
+        ),
+        (
+            edited("{ address: 192.0.2.11, port: uplink }", "{ address: 10.0.0.1, port: rack }"),
+            "36:16: neighbors[0].address",
+            "10.0.0.1 is an address of the switch itself",
+        ),
+        (
+            edited("gateways: [10.0.0.1/24", "gateways: [192.0.2.2/24, 10.0.0.1/24").replace(
+                "2.11, port: uplink", "2.254, port: rack"
+            ),
+            "29:15: routes[0].next_hop",
+            "192.0.2.254 is also behind port rack: use one port for the address",
+        ),
         (edited("  - id: 2\n", "  - id: 510\n"), "19:9: ports[1].id", "port 510 is the CPU port"),
         (edited("  - id: 2\n", "  - id: 1\n"), "19:9: ports[1].id", "duplicate port id 1"),
-        (edited("secret: 0001", "secret: 00zz"), "87:13: keys[0].secret", "invalid secret: not hexadecimal: give 16 to 32 bytes"),
-        (edited("idle_timeout: 120", "idle_timeout: 0"), "93:17: fallback.idle_timeout", '"0" is below the minimum of 1'),
-        (edited("name: web1-v6", "name: web1"), "78:11: servers[4].name", 'duplicate server name "web1"'),
+        (edited("secret: 0001", "secret: 00zz"), "82:13: keys[0].secret", "invalid secret: not hexadecimal: give 16 to 32 bytes"),
+        (edited("idle_timeout: 120", "idle_timeout: 0"), "88:17: fallback.idle_timeout", '"0" is below the minimum of 1'),
+        (edited("name: web1-v6", "name: web1"), "73:11: servers[4].name", 'duplicate server name "web1"'),
         (
             edited("[192.0.2.1/24,", "[192.0.2.1/33,"),
             "18:16: ports[0].gateways[0]",
@@ -123,11 +159,11 @@ def test_error_has_position_field_problem_and_fix(text: str, where: str, says: s
     [
         (
             edited("    sid: 3\n", '    sid: 3\n    tunnel: "10.0.0.13"\n'),
-            'demo.yaml:71:5: servers[2].tunnel: unknown key "tunnel": renamed to "tunnel_address"',
+            'demo.yaml:66:5: servers[2].tunnel: unknown key "tunnel": renamed to "tunnel_address"',
         ),
         (
             edited("    policy: cclb4 ", "    artemis: { name: shop.example, id: 3, decided: true }\n    policy: cclb4 "),
-            'demo.yaml:47:43: vips[0].artemis.decided: unknown key "decided": renamed to "dedicated_address"',
+            'demo.yaml:42:43: vips[0].artemis.decided: unknown key "decided": renamed to "dedicated_address"',
         ),
     ],
 )
@@ -232,3 +268,51 @@ def test_configuration_loads_without_optional_libraries() -> None:
         f"import frontage.cli, frontage.service.daemon; from frontage.config import load; load({str(EXAMPLE)!r})"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_hosts_without_mac_are_wanted() -> None:
+    wanted = loads(TEXT, FILE).wanted
+    links = {str(address): [(link.port.name, str(link.gateway)) for link in host.links] for address, host in wanted.items()}
+    servers = {f"10.0.0.{n}": [("rack", "10.0.0.1")] for n in (11, 12, 13, 14)} | {"2001:db8:2::b": [("rack", "2001:db8:2::1")]}
+    hops = {"192.0.2.254": [("uplink", "192.0.2.1")], "2001:db8:1::fe": [("uplink", "2001:db8:1::1")]}
+    assert links == servers | hops | {"192.0.2.11": [("uplink", "192.0.2.1")]}
+
+
+def test_static_neighbors_are_not_wanted() -> None:
+    static = '{ address: 192.0.2.11, port: uplink }\n  - { address: 10.0.0.11, port: rack, mac: "02:00:00:00:03:0b" }\n'
+    static += '  - { address: 192.0.2.254, port: uplink, mac: "02:00:00:00:02:fe" }'
+    config = loads(edited("{ address: 192.0.2.11, port: uplink }", static), FILE)
+    assert not {ip_address("10.0.0.11"), ip_address("192.0.2.254")} & config.wanted.keys()
+    completed = config.complete({})
+    assert (completed.routes[0].mac, completed.routes[0].next_hop) == (Mac(0x0200000002FE), None)
+    assert completed.routes[1].mac is None
+
+
+def test_next_hop_is_a_host_of_its_own() -> None:
+    hosts = {str(host.address): host.port for host in loads(TEXT, FILE).on_link_hosts}
+    assert hosts["192.0.2.254"] == hosts["2001:db8:1::fe"] == "uplink"
+
+
+def test_servers_behind_a_longer_route_are_not_wanted() -> None:
+    text = edited("routes:\n", "routes:\n  - prefix: 10.0.0.12/31\n    port: rack\n    next_hop: 10.0.0.11\n")
+    assert [str(a) for a in loads(text, FILE).wanted if str(a).startswith("10.")] == ["10.0.0.11", "10.0.0.14"]
+
+
+def test_host_on_the_link_of_two_ports_is_wanted_on_both() -> None:
+    config = loads(edited("gateways: [192.0.2.1/24", "gateways: [10.0.0.2/24, 192.0.2.1/24"), FILE)
+    assert [link.port.name for link in config.wanted[ip_address("10.0.0.11")].links] == ["uplink", "rack"]
+    found = {ip_address("10.0.0.11"): Resolved("rack", Mac(5))}
+    assert Neighbor(address=ip_address("10.0.0.11"), port="rack", mac=Mac(5)) in config.complete(found).on_link_hosts
+
+
+def test_complete_configuration_has_no_wanted_hosts() -> None:
+    config = loads(TEXT, FILE)
+    macs = {
+        address: Resolved(host.links[0].port.name, Mac(0x020000000000 + n))
+        for n, (address, host) in enumerate(config.wanted.items())
+    }
+    completed = config.complete(macs)
+    assert completed.wanted == {}
+    assert {str(host.address): host.mac for host in completed.on_link_hosts} == {str(a): found.mac for a, found in macs.items()}
+    assert completed.complete({}) == completed
+    assert config.complete({}) == config

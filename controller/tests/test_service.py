@@ -87,9 +87,9 @@ def test_check_accepts_a_valid_file() -> None:
 def test_check_lists_problems_of_an_invalid_file(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(EXAMPLE.read_text().replace("sid: 3", "sid: 2"))
-    assert f"{file}:70:10: servers[2].sid: duplicate sid 2" in command("check", str(file), code=1)
+    assert f"{file}:65:10: servers[2].sid: duplicate sid 2" in command("check", str(file), code=1)
     problem = json.loads(command("check", str(file), "--json", code=1))["problems"][0]
-    assert (problem["line"], problem["column"], problem["path"]) == (70, 10, ["servers", 2, "sid"])
+    assert (problem["line"], problem["column"], problem["path"]) == (65, 10, ["servers", 2, "sid"])
 
 
 def test_up_rejects_an_invalid_file(tmp_path: Path) -> None:

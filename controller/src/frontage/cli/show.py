@@ -57,6 +57,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_vips(console, status)
     _render_servers(console, status)
     _render_real_servers(console, status)
+    _render_neighbors(console, status)
     _render_demand(console, status)
     parts = {
         "outcomes": "steering",
@@ -177,6 +178,24 @@ def _render_real_servers(console: Console, status: dict[str, Any]) -> None:
         listed = (", ".join(real_server[field]) for field in ("addresses", "for"))
         table.add_row(real_server["name"], real_server["port"], *listed, _count(real_server, "down"))
     console.print(table)
+
+
+def _render_neighbors(console: Console, status: dict[str, Any]) -> None:
+    if not status["neighbors"]:
+        return
+    table = _table("neighbors")
+    for name in ("switch", "address", "port", "MAC", "state", "age", "conflicts"):
+        table.add_column(name, no_wrap=name in ("address", "MAC"))
+    for neighbor in status["neighbors"]:
+        age = neighbor.get("age")
+        what = (neighbor["device"], neighbor["address"], neighbor["port"], neighbor["mac"] or "-", neighbor["state"])
+        table.add_row(*what, "-" if age is None else f"{age:.0f} s", str(neighbor.get("conflicts", "-")))
+    console.print(table)
+    for neighbor in status["neighbors"]:
+        if claimant := neighbor.get("claimant"):
+            console.print(f"{neighbor['address']} is also claimed by {claimant}", style="red", highlight=False)
+        if rejected := neighbor.get("rejected"):
+            console.print(f"{neighbor['address']}: {rejected} rejected messages", style="red", highlight=False)
 
 
 def _render_demand(console: Console, status: dict[str, Any]) -> None:

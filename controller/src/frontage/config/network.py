@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from frontage.fields import AddressField, InterfaceField, MacField, Model, Name, NetworkField
 from frontage.limits import AIFO_WINDOW, MAX_DEPTH, MAX_PORT_ID, MAX_RANK_US
@@ -86,10 +86,27 @@ class Port(Model):
 class Route(Model):
     prefix: NetworkField = Field(description="an IP prefix without host bits", examples=["198.51.100.0/24"])
     port: Name = Field(description="the name of one of `ports`", examples=["uplink"])
-    mac: MacField = Field(description="the next hop's unicast Ethernet address", examples=["02:00:00:00:02:01"])
+    next_hop: AddressField | None = Field(
+        None, description="the IP address of the next hop, on a link of the port", examples=["192.0.2.254"]
+    )
+    mac: MacField | None = Field(
+        None,
+        description="the next hop's unicast Ethernet address, instead of `next_hop`: then it is not resolved",
+        examples=["02:00:00:00:02:01"],
+    )
+
+    @model_validator(mode="after")
+    def _one_next_hop(self) -> Route:
+        if (self.next_hop is None) == (self.mac is None):
+            raise ValueError("needs either next_hop or mac")
+        return self
 
 
 class Neighbor(Model):
     address: AddressField = Field(description="the IP address of a host on the switch's own links", examples=["10.0.1.11"])
     port: Name = Field(description="the name of one of `ports`", examples=["rack1"])
-    mac: MacField = Field(description="the unicast Ethernet address of the host", examples=["02:00:00:00:03:01"])
+    mac: MacField | None = Field(
+        None,
+        description="the unicast Ethernet address of the host; the controller resolves the address if absent",
+        examples=["02:00:00:00:03:01"],
+    )

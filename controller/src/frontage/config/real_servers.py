@@ -19,8 +19,11 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(as_list)]
 class RealServer(Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["real1"])
     port: Name = Field(description="the name of one of `ports`, of role 'real-server'", examples=["rack3"])
-    mac: MacField = Field(
-        description="the unicast Ethernet address of the real server, or of its next hop", examples=["02:00:00:00:04:01"]
+    mac: MacField | None = Field(
+        None,
+        description="the unicast Ethernet address of the real server, or of its next hop; "
+        "the controller resolves the addresses if absent",
+        examples=["02:00:00:00:04:01"],
     )
     addresses: Addresses = Field(
         min_length=1,

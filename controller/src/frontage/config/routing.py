@@ -12,10 +12,10 @@ from frontage.fields import IPAddress, Mac
 
 
 class NextHop(NamedTuple):
-    """Where the switch sends a packet: the name of a port, and the next hop's Ethernet address."""
+    """Where the switch sends a packet: the name of a port, and the next hop's Ethernet address, or None if it is unknown."""
 
     port: str
-    mac: Mac
+    mac: Mac | None
 
 
 class RoutingTable:

@@ -6,12 +6,14 @@ Every field has a description, which error messages show; ``controller/README.md
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import Field, model_validator
 
 from frontage.config.bgp import Bgp, BgpNeighbor
 from frontage.config.devices import Device, DeviceState, FleetDevice
+from frontage.config.links import Resolved, Wanted, implied_hosts, wanted_hosts
 from frontage.config.network import Neighbor, Port, Route
 from frontage.config.real_servers import RealServer
 from frontage.config.records import Records
@@ -131,11 +133,55 @@ class Config(ConfigFile):
 
     @property
     def on_link_hosts(self) -> tuple[Neighbor, ...]:
-        """Hosts on the switch's own links: neighbors, and every address of every real server."""
-        return (
-            *self.neighbors,
-            *(Neighbor(address=address, port=r.port, mac=r.mac) for r in self.real_servers for address in r.addresses),
-        )
+        """Hosts on the switch's own links: neighbors, real servers, next hops with an IP address, and other hosts with one there.
+
+        Those whose Ethernet address is unknown have none.
+        """
+        hosts = {host.address: host for host in self._named_hosts}
+        implied = implied_hosts(self.ports, self.routes, hosts, self._addresses)
+        return (*hosts.values(), *implied)
+
+    @property
+    def _named_hosts(self) -> Iterator[Neighbor]:
+        """Hosts that the file names together with a port. `complete` adds neighbors that are real servers, too."""
+        known = {neighbor.address for neighbor in self.neighbors}
+        yield from self.neighbors
+        for r in self.real_servers:
+            yield from (Neighbor(address=a, port=r.port, mac=r.mac) for a in r.addresses if r.mac is not None or a not in known)
+        known.update(address for r in self.real_servers for address in r.addresses)
+        hops = {route.next_hop: route.port for route in self.routes if route.next_hop is not None}
+        yield from (Neighbor(address=address, port=port) for address, port in hops.items() if address not in known)
+
+    @property
+    def _addresses(self) -> Iterator[IPAddress]:
+        """Addresses to which the switch itself sends packets."""
+        yield from (server.address for server in self.servers)
+        yield from (server.tunnel_address for server in self.servers if server.tunnel_address is not None)
+        yield from (dispatcher.address for dispatcher in self.dispatchers)
+        yield from (site.vtep for site in self.other_sites)
+
+    @property
+    def wanted(self) -> dict[IPAddress, Wanted]:
+        """The hosts on the switch's own links whose Ethernet addresses are unknown, by address."""
+        named = (host.address for host in self._named_hosts)
+        return wanted_hosts(self.ports, self.on_link_hosts, named)
+
+    def complete(self, resolved: Mapping[IPAddress, Resolved]) -> Config:
+        """Return this configuration with the Ethernet addresses of ``resolved``. Other hosts keep having none."""
+        resolved = dict(resolved)
+        hosts = {host.address: host for host in self.neighbors}
+        for host in self.on_link_hosts:
+            if host.mac is not None:
+                resolved[host.address] = Resolved(host.port, host.mac)
+            elif (found := resolved.get(host.address)) is not None:
+                hosts[host.address] = Neighbor(address=host.address, port=found.port, mac=found.mac)
+        routes = [
+            route.model_copy(update={"mac": found.mac, "next_hop": None})
+            if route.next_hop is not None and (found := resolved.get(route.next_hop)) is not None and found.port == route.port
+            else route
+            for route in self.routes
+        ]
+        return self.model_copy(update={"neighbors": tuple(hosts.values()), "routes": tuple(routes)})
 
     @property
     def other_sites(self) -> tuple[Site, ...]:

@@ -18,11 +18,14 @@ import time
 
 from frontage.config import Config
 from frontage.config.devices import Device
+from frontage.neighbors.resolver import Resolver
+from frontage.p4.entries import State
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
 from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Role, Session
 from frontage.service.health import Health, Phase
-from frontage.state.reconcile import Outcome, ReconcileError, push, reconcile
+from frontage.state.reconcile import Outcome, ReconcileError, push, push_neighbors, reconcile
+from frontage.state.recovery import Known
 from frontage.state.steering import Change, EndUserMapping, MappingEntries
 
 log = logging.getLogger(__name__)
@@ -53,6 +56,11 @@ class Controller:
         """Changes of the mapping that are not yet written."""
         self._mapped: tuple[Config, MappingEntries] | None = None
         """The installed entries of the mapping, and their configuration; None if they are unknown."""
+        self.neighbors = Resolver(config)
+        self._installed: tuple[Config, State] | None = None
+        """The installed state and its configuration, if nothing else has been written since; None if it is unknown."""
+        self._installed_neighbors = -1
+        """The version of the neighbors in the installed state."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
@@ -60,6 +68,8 @@ class Controller:
         self._election_id = election_id or config.device.election_id
         self._role = Role.BACKUP
         self._resync = True
+        self._resolves = False
+        """Whether everything has been installed over this connection, so that answers of neighbors arrive."""
         self._wake = asyncio.Event()
         # Changes are numbered, so that a waiter knows whether its change has been processed.
         self._wanted = 1
@@ -94,6 +104,7 @@ class Controller:
         """Replace the configuration and change the end-user mapping with it, without waiting for the installation."""
         async with self._condition:
             self.config = config
+            self.neighbors.follow(config)
             if mapping is not None:
                 self.mapping.apply(mapping)
             self._wanted += 1
@@ -133,6 +144,15 @@ class Controller:
     def primary(self) -> bool:
         return self.session is not None and self._role is Role.PRIMARY
 
+    @property
+    def known_neighbors(self) -> Known:
+        """The Ethernet addresses of neighbors, as `reconcile` and `plan` need them.
+
+        Before the first installation over a connection, those that the switch has are newer: another controller may have been primary.
+        """
+        known = self.neighbors.known
+        return Known(current=known) if self._resolves else Known(old=known)
+
     async def _run_session(self) -> None:
         """Run one connection from beginning to end."""
         device = self.config.device
@@ -140,22 +160,27 @@ class Controller:
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
-            self._role, self._resync, self._mapped = Role.BACKUP, True, None
+            self._role, self._resync, self._mapped, self._installed = Role.BACKUP, True, None, None
+            self._resolves = False
             self.health.election_id = 0  # not a standby until the switch has responded
             self.health.connections += 1
             await session.arbitrate(self._election_id)
             self.session = session
             listen = asyncio.create_task(self._listen(session))
             work = asyncio.create_task(self._work(session, pipeline, device))
+            resolve = asyncio.create_task(
+                self.neighbors.run(session, pipeline.schema, lambda: self._resolves and self.primary, self._wake.set)
+            )
+            tasks = (listen, work, resolve)
             try:
-                done, _ = await asyncio.wait({listen, work}, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self.session = None
-                for task in (listen, work):
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(listen, work, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
             # Prefer the error of the stream: it tells why the connection ended, better than a failed request does.
-            for task in sorted(done, key=lambda task: task is work):
+            for task in sorted(done, key=lambda task: task is not listen):
                 task.result()
 
     async def _listen(self, session: Session) -> None:
@@ -163,6 +188,9 @@ class Controller:
         async for arbitration in session.arbitrations():
             log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
             self._role = arbitration.role
+            self._installed = None
+            if arbitration.role is not Role.PRIMARY:
+                self._resolves = False
             self.health.election_id = session.election_id
             if arbitration.role is Role.NO_PRIMARY:
                 # The next primary needs an election id above all earlier ones (P4Runtime, section 5.3).
@@ -211,29 +239,42 @@ class Controller:
         return True
 
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
-        """Write pending changes of the mapping only, or reconcile if anything else changed."""
+        """Write pending changes of the mapping or of neighbors only, or reconcile if anything else changed."""
         if self.health.phase is not Phase.INSTALLED:
             await self._report(Phase.INSTALLING)
         config, changes = self.config, self._changes
         self._changes = []
         mapped, self._mapped = self._mapped, None  # unknown until the write is complete
-        if changes and mapped is not None and mapped[0] is config and not self._resync:
+        installed, self._installed = self._installed, None
+        version, known = self.neighbors.version, self.known_neighbors
+        has_neighbors = version == self._installed_neighbors
+        if changes and mapped is not None and mapped[0] is config and has_neighbors and not self._resync:
             for change in changes:
                 entries = self.health.last.entries if self.health.last else 0
                 outcome = await push(session, pipeline.schema, mapped[1], mapped[1].change(change), entries)
                 await self._count(outcome, wanted)
             self._mapped = mapped
             return
+        others = has_neighbors or changes or self._resync or config.other_sites
+        if mapped is not None and installed is not None and mapped[0] is installed[0] is config and not others:
+            outcome = await push_neighbors(session, pipeline.schema, config, known, installed[1], mapped[1])
+            self._mapped, self._installed, self._installed_neighbors = mapped, (config, outcome.state or {}), version
+            await self._count(outcome, wanted)
+            return
         if await session.installed_pipeline() != pipeline.cookie:
             log.info("installing the pipeline")
             await session.set_pipeline(pipeline)
             self.health.pipelines_set += 1
             self._resync = True
-        outcome = await reconcile(session, pipeline.schema, config, self.mapping, resync=self._resync)
+        outcome = await reconcile(session, pipeline.schema, config, self.mapping, known, resync=self._resync)
         if self._resync:
             await session.enable_digests(pipeline.schema)
+        if config is self.neighbors.config:
+            self.neighbors.adopt(outcome.recovered, replace=not self._resolves)
         self._resync = False
-        self._mapped = config, outcome.mapped
+        self._resolves = True
+        self._mapped, self._installed = (config, outcome.mapped), (config, outcome.state or {})
+        self._installed_neighbors = version
         await self._count(outcome, wanted)
 
     async def _count(self, outcome: Outcome, wanted: int) -> None:

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from frontage.config import Config
 from frontage.config.schema import Metrics
+from frontage.neighbors.metrics import neighbor_metrics
 from frontage.p4.entities import Count
 from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError
@@ -40,6 +41,7 @@ class FrontageCollector(Collector):
         """Yield all metrics. Runs on the endpoint's thread."""
         controllers = dict(self._fleet.controllers)
         yield from _controller_metrics(controllers)
+        yield from neighbor_metrics({name: controller.neighbors for name, controller in controllers.items()})
         if self._extra is not None:
             yield from self._extra()
         yield from _counter_metrics(self._read_counters(controllers))

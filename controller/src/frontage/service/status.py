@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from frontage.config import Config
@@ -24,6 +25,7 @@ from frontage.state.blocks import demand, real_servers
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
 from frontage.state.reconcile import Outcome, ReconcileError, plan
+from frontage.state.recovery import Known
 from frontage.state.steering import EndUserMapping
 
 _CLAIMS = "fallback.claims"
@@ -156,20 +158,37 @@ def describe_config(config: Config) -> dict[str, Any]:
             {
                 "name": real_server.name,
                 "port": real_server.port,
-                "mac": str(real_server.mac),
+                "mac": None if real_server.mac is None else str(real_server.mac),
                 "addresses": [str(address) for address in real_server.addresses],
                 "for": [server.name for server in servers],
             }
             for real_server, servers in balancers(config.real_servers, config.servers)
         ],
+        "neighbors": [
+            {"address": str(address), "port": ", ".join(link.port.name for link in host.links), "mac": None, "state": "unknown"}
+            for address, host in config.wanted.items()
+        ],
         "keys": [{"id": key.id, "epoch": key.epoch, "seals": key.id == newest} for key in config.cookie_keys],
     }
 
 
-async def read_status(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> dict[str, Any]:
-    """Return the status of one switch. Raises SwitchError and ReconcileError."""
+async def read_status(
+    session: Session,
+    schema: Schema,
+    config: Config,
+    mapping: EndUserMapping | None = None,
+    neighbors: Known | None = None,
+) -> dict[str, Any]:
+    """Return the status of one switch. Without ``neighbors``, their Ethernet addresses are those in the switch.
+
+    Raises SwitchError and ReconcileError.
+    """
     status = describe_config(config)
-    found = await plan(session, schema, config, mapping)
+    found = await plan(session, schema, config, mapping, neighbors)
+    for neighbor in status["neighbors"]:
+        resolved = found.recovered.get(ip_address(neighbor["address"]))
+        if resolved is not None:
+            neighbor |= {"port": resolved.port, "mac": str(resolved.mac), "state": "installed"}
     counters = await read_counters(session, schema, config)
     regions = set(mapping.regions.values()) if mapping is not None else set()
     status["demand"] = await read_demand(session, schema, config, regions)
@@ -231,6 +250,7 @@ def merge(config: Config, statuses: Mapping[str, dict[str, Any]]) -> dict[str, A
     for device in result["devices"]:
         counted = [vip["up"]["packets"] for vip in statuses[device["name"]]["vips"] if "up" in vip]
         device["packets_to_vips"] = sum(counted) if counted else None
+    result["neighbors"] = [{"device": name, **neighbor} for name, status in statuses.items() for neighbor in status["neighbors"]]
     for status in statuses.values():
         _add(result, status)
     return result
@@ -283,8 +303,10 @@ async def _controller_status(controller: Controller) -> dict[str, Any]:
     problem = controller.health.error
     if session is not None and pipeline is not None:
         try:
-            status = await read_status(session, pipeline.schema, controller.config, controller.mapping)
+            status = await read_status(session, pipeline.schema, controller.config, controller.mapping, controller.known_neighbors)
         except (ReconcileError, SwitchError, PipelineError) as error:
             problem = str(error)
+    if controller.primary:
+        status["neighbors"] = controller.neighbors.describe()
     role = "primary" if controller.primary else "standby"
     return status | {"controller": {**describe_health(controller.health), "error": problem, "role": role}}

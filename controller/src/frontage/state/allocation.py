@@ -44,13 +44,14 @@ class Allocation:
 
 
 def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
-    """Return every next hop, by port name and Ethernet address of the next hop."""
+    """Return every resolved next hop, by port name and Ethernet address of the next hop."""
     ports = {port.name: port for port in config.ports}
     result: dict[tuple[str, Mac], Hop] = {}
     destinations: list[Route | Neighbor] = [*config.routes, *config.on_link_hosts]
     for destination in destinations:
         port = ports[destination.port]
-        result[destination.port, destination.mac] = Hop(port.id, port.mac, destination.mac)
+        if destination.mac is not None:
+            result[destination.port, destination.mac] = Hop(port.id, port.mac, destination.mac)
     return result
 
 
@@ -102,8 +103,13 @@ def allocate(config: Config, old: Installed) -> Allocation:
     _allocate_trees(config, old, result)
     wanted = list(dict.fromkeys(server_scores(config.vips, config.servers).values()))
     result.classes = _number(wanted, old.classes, limits.MAX_CLASSES, "score classes")
-    result.next_hops = _number(list(dict.fromkeys(hops(config).values())), old.next_hops, limits.MAX_NEXT_HOPS, "next hops")
+    result.next_hops = allocate_next_hops(config, old)
     return result
+
+
+def allocate_next_hops(config: Config, old: Installed) -> dict[Hop, int]:
+    """Return the ids of the resolved next hops, and keep those in use where possible. Raises AllocationError."""
+    return _number(list(dict.fromkeys(hops(config).values())), old.next_hops, limits.MAX_NEXT_HOPS, "next hops")
 
 
 def _row(by_code: Mapping[int, int]) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from frontage.state.tree import leaf_ops, packets
 
 def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
     """Return every entry in the order of installation, and the packets that the controller sends after them."""
+    config = config.complete({})
     nothing = Installed({})
     allocation = allocate(config, nothing)
     wanted = without_constants(desired(config, allocation), schema)

@@ -10,20 +10,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 
 from frontage.config import Config
+from frontage.config.links import Resolved
+from frontage.fields import IPAddress
 from frontage.limits import WORKER_SESSION
 from frontage.p4.entries import Action, Difference, Key, State, difference, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
 from frontage.p4.session import Session
 from frontage.state import worker
-from frontage.state.allocation import Allocation, Installed, allocate
-from frontage.state.blocks import masking, steering
+from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, hops
+from frontage.state.blocks import forwarding, masking, steering
 from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, without_constants
+from frontage.state.recovery import Known, merge
 from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
 from frontage.state.tree import leaf_ops, packets
@@ -45,6 +48,10 @@ class Plan:
     difference: Difference
     mapped: MappingEntries | None
     """The mapping's part of the desired state, for later changes. None if the mapping is unknown."""
+    config: Config
+    """The configuration with the Ethernet addresses of its neighbors."""
+    recovered: Mapping[IPAddress, Resolved]
+    """The neighbors whose Ethernet addresses come from the installed state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +66,34 @@ class Outcome:
     seconds: float
     mapped: MappingEntries
     """The mapping's part of the installed state, for later changes."""
+    state: State | None = None
+    """The installed state; None if it was not computed."""
+    recovered: Mapping[IPAddress, Resolved] = field(default_factory=dict)
+    """The neighbors whose Ethernet addresses come from the state that was installed before."""
 
     @property
     def writes(self) -> int:
         return self.inserted + self.modified + self.deleted
 
 
-async def plan(session: Session, schema: Schema, config: Config, mapping: EndUserMapping | None = None) -> Plan:
+async def plan(
+    session: Session,
+    schema: Schema,
+    config: Config,
+    mapping: EndUserMapping | None = None,
+    neighbors: Known | None = None,
+) -> Plan:
     """Read the installed state and compute the difference, without writing.
 
-    Without ``mapping``, the mapping's tables are ignored. Raises ReconcileError.
+    Without ``mapping``, the mapping's tables are ignored. Ethernet addresses that are not in ``neighbors`` come from the installed
+    state. Raises ReconcileError.
     """
     unknown = () if mapping is not None else steering.MAPPED
     installed = await session.read_tables(schema, schema.present(name for name in TABLES if name not in unknown))
     sessions = await session.read_clone_sessions()
     if mapping is None:
         sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
+    config, recovered = merge(config, neighbors or Known(), installed)
     numbers = Installed(installed)
     try:
         allocation = allocate(config, numbers)
@@ -93,18 +112,26 @@ async def plan(session: Session, schema: Schema, config: Config, mapping: EndUse
     _check_tables(schema, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
-    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped)
+    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped, config, recovered)
 
 
-async def reconcile(session: Session, schema: Schema, config: Config, mapping: EndUserMapping, *, resync: bool) -> Outcome:
-    """Install ``config`` and ``mapping``.
+async def reconcile(
+    session: Session,
+    schema: Schema,
+    config: Config,
+    mapping: EndUserMapping,
+    neighbors: Known | None = None,
+    *,
+    resync: bool,
+) -> Outcome:
+    """Install ``config`` and ``mapping``, with the Ethernet addresses of ``neighbors``, as `plan` says.
 
     ``resync`` also sends the state of the tournament trees, which cannot be read back. It is needed on every new connection.
     Raises ReconcileError and SwitchError.
     """
     started = time.monotonic()
-    todo = await plan(session, schema, config, mapping)
-    ops = leaf_ops(resolve(config, todo.allocation), todo.numbers, resync=resync)
+    todo = await plan(session, schema, config, mapping, neighbors)
+    ops = leaf_ops(resolve(todo.config, todo.allocation), todo.numbers, resync=resync)
     changes = todo.difference
     writes = _Writes(session, schema, changes, Counter(key.table for key in todo.installed))
 
@@ -129,6 +156,8 @@ async def reconcile(session: Session, schema: Schema, config: Config, mapping: E
         leaf_ops=len(ops.before) + len(ops.after),
         seconds=time.monotonic() - started,
         mapped=todo.mapped or MappingEntries(config, mapping),
+        state=todo.wanted,
+        recovered=todo.recovered,
     )
 
 
@@ -148,6 +177,42 @@ async def push(session: Session, schema: Schema, mapped: MappingEntries, changes
         await writes.remove(table)
     held = entries + writes.inserted - writes.deleted
     return Outcome(held, writes.inserted, writes.modified, writes.deleted, 0, time.monotonic() - started, mapped)
+
+
+async def push_neighbors(
+    session: Session, schema: Schema, config: Config, neighbors: Known, installed: State, mapped: MappingEntries
+) -> Outcome:
+    """Write the difference that a change of ``neighbors`` makes, without reading.
+
+    ``installed`` is the state after the last change. The configuration may not have other sites, whose copies depend on their next
+    hops, too. Raises SwitchError and ReconcileError.
+    """
+    started = time.monotonic()
+    config, recovered = merge(config, neighbors, installed)
+    old = {key: action for key, action in installed.items() if key.table in forwarding.TABLES}
+    try:
+        ids = allocate_next_hops(config, Installed(old))
+    except AllocationError as error:
+        raise ReconcileError(str(error)) from None
+    new = forwarding.entries(config.routes, config.on_link_hosts, hops(config), ids)
+    counts = Counter(key.table for key in old)
+    writes = _Writes(session, schema, difference(new, old), counts)
+    for table in forwarding.TABLES:
+        await writes.put(table)
+    for table in reversed(forwarding.TABLES):
+        await writes.remove(table)
+    state = {key: action for key, action in installed.items() if key not in old} | new
+    return Outcome(
+        entries=len(state),
+        inserted=writes.inserted,
+        modified=writes.modified,
+        deleted=writes.deleted,
+        leaf_ops=0,
+        seconds=time.monotonic() - started,
+        mapped=mapped,
+        state=state,
+        recovered=recovered,
+    )
 
 
 class _Writes:

@@ -9,7 +9,9 @@ from ipaddress import ip_network
 
 from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.document import Path
+from frontage.config.links import Links
 from frontage.config.schema import Config
+from frontage.fields import IPAddress
 
 
 def check(config: Config) -> Iterator[Finding]:
@@ -67,6 +69,7 @@ def _forwarding(config: Config) -> Iterator[Finding]:
     for i, neighbor in enumerate(config.neighbors):
         if neighbor.port not in ports:
             yield unknown_name(("neighbors", i, "port"), "port", neighbor.port, ports, "`ports`")
+    yield from _links(config)
     prefixes: list[tuple[Path, Hashable]] = [(("routes", i, "prefix"), r.prefix) for i, r in enumerate(config.routes)]
     prefixes += [(("neighbors", i, "address"), ip_network(n.address)) for i, n in enumerate(config.neighbors)]
     prefixes += [
@@ -75,3 +78,31 @@ def _forwarding(config: Config) -> Iterator[Finding]:
         for j, address in enumerate(r.addresses)
     ]
     yield from duplicates(prefixes, "two next hops for {}", "keep one of them")
+
+
+def _links(config: Config) -> Iterator[Finding]:
+    """Check that every host that the controller has to resolve is on a link of its port, and behind one port only."""
+    links = Links(config.ports)
+    ports = {port.name: port for port in config.ports}
+    hosts: list[tuple[Path, IPAddress, str]] = []
+    hosts += [(("routes", i, "next_hop"), r.next_hop, r.port) for i, r in enumerate(config.routes) if r.next_hop is not None]
+    hosts += [(("neighbors", i, "address"), n.address, n.port) for i, n in enumerate(config.neighbors) if n.mac is None]
+    hosts += [
+        (("real_servers", i, "addresses", j), address, r.port)
+        for i, r in enumerate(config.real_servers)
+        if r.mac is None
+        for j, address in enumerate(r.addresses)
+    ]
+    behind: dict[IPAddress, str] = {host.address: host.port for host in config.neighbors}
+    for path, address, name in hosts:
+        port = ports.get(name)
+        if port is None:
+            continue  # another finding
+        if address in links.own:
+            yield Finding(path, f"{address} is an address of the switch itself", "use the address of the other host")
+        elif not links.of(address, name):
+            prefixes = ", ".join(str(gateway.network) for gateway in port.gateways)
+            what = f"{address} is not on a link of port {name}" + (f", which has {prefixes}" if prefixes else "")
+            yield Finding(path, what, "use an address there, add a gateway to the port, or give `mac`")
+        elif behind.setdefault(address, name) != name:
+            yield Finding(path, f"{address} is also behind port {behind[address]}", "use one port for the address")

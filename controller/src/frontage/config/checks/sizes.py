@@ -20,7 +20,7 @@ def check(config: Config) -> Iterator[Finding]:
 
     yield from limit("vips", len(config.vips), limits.MAX_VIPS, "VIPs")
     yield from limit("servers", len(config.servers), limits.MAX_SERVERS, "servers")
-    hops = {(r.port, r.mac) for r in config.routes} | {(h.port, h.mac) for h in config.on_link_hosts}
+    hops = {(r.port, r.mac or r.next_hop) for r in config.routes} | {(h.port, h.mac or h.address) for h in config.on_link_hosts}
     yield from limit("neighbors", len(hops), limits.MAX_NEXT_HOPS, "next hops")
     for version in (4, 6):
         routes = sum(r.prefix.version == version for r in config.routes)

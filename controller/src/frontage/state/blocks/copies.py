@@ -21,6 +21,6 @@ def entries(own: OwnSite, other_sites: Sequence[Site], ports: Sequence[Port], ro
     macs = {port.name: port.mac for port in ports}
     for site in other_sites:
         hop = routing.lookup(site.vtep)
-        if hop is not None:
+        if hop is not None and hop.mac is not None:
             state[Key(NEXT_HOP, (site.id,))] = Action("rewrite_macs", (macs[hop.port], hop.mac))
     return state

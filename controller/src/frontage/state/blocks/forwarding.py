@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``forwarding.p4``: longest-prefix match and next hops. A neighbor, or a real server, is a route to a single address."""
+"""``forwarding.p4``: longest-prefix match and next hops. A host on a link of the switch is a route to a single address."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from frontage.config.network import Neighbor, Route
-from frontage.fields import Mac
+from frontage.fields import IPAddress, Mac
 from frontage.p4.entries import Action, Key, State
 from frontage.state.allocation import Hop
 
@@ -16,17 +16,45 @@ NEXT_HOP = "forwarding.next_hop"
 TABLES = (NEXT_HOP, IPV4_LPM, IPV6_LPM)
 
 
+UNRESOLVED = 0xFFFF
+"""The id of a next hop that is never installed. Packets to unresolved hosts drop there, instead of by a shorter prefix."""
+
+
 def entries(
     routes: Iterable[Route], on_link: Iterable[Neighbor], hops: Mapping[tuple[str, Mac], Hop], ids: Mapping[Hop, int]
 ) -> State:
     """Return the entries. ``hops`` are by port name and Ethernet address, ``ids`` the ids of the next hops."""
+
+    def to(port: str, mac: Mac | None) -> Action:
+        return Action("set_next_hop", (UNRESOLVED if mac is None else ids[hops[port, mac]],))
+
     state: State = {Key(NEXT_HOP, (number,)): Action("forward", (hop.port, hop.src, hop.dst)) for hop, number in ids.items()}
     for route in routes:
-        table = IPV4_LPM if route.prefix.version == 4 else IPV6_LPM
-        match = (int(route.prefix.network_address), route.prefix.prefixlen)
-        state[Key(table, (match,))] = Action("set_next_hop", (ids[hops[route.port, route.mac]],))
+        state[route_key(route)] = to(route.port, route.mac)
     for neighbor in on_link:
-        table = IPV4_LPM if neighbor.address.version == 4 else IPV6_LPM
-        match = (int(neighbor.address), neighbor.address.max_prefixlen)
-        state[Key(table, (match,))] = Action("set_next_hop", (ids[hops[neighbor.port, neighbor.mac]],))
+        state[host_key(neighbor.address)] = to(neighbor.port, neighbor.mac)
     return state
+
+
+def installed_hops(state: Mapping[Key, Action]) -> dict[Key, tuple[int, Mac]]:
+    """Return the port and the Ethernet address of the next hop of every installed route."""
+    forward = {key.match[0]: action.params for key, action in state.items() if key.table == NEXT_HOP and action.name == "forward"}
+    found: dict[Key, tuple[int, Mac]] = {}
+    for key, action in state.items():
+        if key.table in (IPV4_LPM, IPV6_LPM) and action.name == "set_next_hop" and (hop := forward.get(action.params[0])):
+            found[key] = hop[0], Mac(hop[2])
+    return found
+
+
+def host_key(address: IPAddress) -> Key:
+    """Return the key of the route to a single address."""
+    return Key(_table(address.version), ((int(address), address.max_prefixlen),))
+
+
+def route_key(route: Route) -> Key:
+    """Return the key of a route."""
+    return Key(_table(route.prefix.version), ((int(route.prefix.network_address), route.prefix.prefixlen),))
+
+
+def _table(version: int) -> str:
+    return IPV4_LPM if version == 4 else IPV6_LPM
