@@ -18,7 +18,7 @@ from frontage.config.routing import RoutingTable
 from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, State
 from frontage.service.metrics import _counter_metrics
-from frontage.service.status import read_counters, read_status
+from frontage.service.status import merge, read_counters, read_status
 from frontage.state.allocation import Hop, Installed, allocate
 from frontage.state.blocks import forwarding, ports, real_servers
 from frontage.state.desired import STAGES, desired
@@ -280,7 +280,9 @@ async def test_status_and_metrics_show_real_servers(qdsr_file: Path) -> None:
         labels = [sample.labels for sample in families["frontage_real_server_packets"].samples]
         assert {"device": "switch", "port": "rack4", "server": "film2"} in labels
         assert len(labels) == 5
-    status["controller"] = {"phase": "installed", "role": None, "error": None, "config_error": None}
+        described = {"controller": {"phase": "installed", "role": None, "error": None}}
+        status = merge(controller.config, {"switch": status | described})
+    status["controller"]["config_error"] = None
     console = Console(width=200)
     with console.capture() as captured:
         render(console, status)

@@ -16,7 +16,8 @@ from .addresses import (
     EDGE_CLIENT6,
     EDGE_CLIENT_MAC,
     EDGE_CLIENT_PORT,
-    INTERNET_MAC,
+    INTERNET4,
+    INTERNET6,
     ServerAddresses,
 )
 from .services import Service
@@ -52,11 +53,8 @@ def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], servic
     for port in document["ports"]:
         if port["name"] in names:
             port["role"] = "real-server"
-    for section in ("routes", "neighbors"):
-        document[section] = [entry for entry in document[section] if entry["port"] not in names]
-    document["real_servers"] = [
-        {"name": r.name, "port": r.name, "mac": r.mac, "addresses": r.address6, "for": service} for r in real_servers
-    ]
+    document["routes"] = [entry for entry in document["routes"] if entry["port"] not in names]
+    document["real_servers"] = [{"name": r.name, "port": r.name, "addresses": r.address6, "for": service} for r in real_servers]
     changed: str = yaml.safe_dump(document, sort_keys=False)
     return changed
 
@@ -76,26 +74,27 @@ def configuration(
     control_socket: Path,
     metrics: str,
 ) -> str:
-    """Return the YAML text. It has ports for all `servers`; the VIPs start with those `in_service`."""
+    """Return the YAML text. It has ports for all `servers`; the VIPs start with those `in_service`.
+
+    The controller resolves the Ethernet addresses of all hosts.
+    """
     uplink = {"id": EDGE_CLIENT_PORT, "name": "internet", "role": "client", "mac": EDGE_CLIENT_MAC}
     uplink["gateways"] = [f"{EDGE_CLIENT4}/30", f"{EDGE_CLIENT6}/64"]
     ports = [uplink]
-    neighbors = []
-    for server in servers:
-        ports.append(
-            {
-                "id": server.edge_port(pipes),
-                "name": server.name,
-                "role": "server",
-                "mac": server.gateway_mac,
-                "gateways": [f"{server.gateway4}/24", f"{server.gateway6}/64"],
-            }
-        )
-        for address in (server.address4, server.address6):
-            neighbors.append({"address": address, "port": server.name, "mac": server.mac})
-    routes = [{"prefix": p, "port": "internet", "mac": INTERNET_MAC} for p in (CLIENTS4, CLIENTS6)]
+    ports += [
+        {
+            "id": server.edge_port(pipes),
+            "name": server.name,
+            "role": "server",
+            "mac": server.gateway_mac,
+            "gateways": [f"{server.gateway4}/24", f"{server.gateway6}/64"],
+        }
+        for server in servers
+    ]
+    hops = {CLIENTS4: INTERNET4, CLIENTS6: INTERNET6}
+    routes = [{"prefix": prefix, "port": "internet", "next_hop": hop} for prefix, hop in hops.items()]
     if any(service.cookie_prefix for service in services):
-        routes += [{"prefix": s.quic_prefix, "port": s.name, "mac": s.mac} for s in servers]
+        routes += [{"prefix": s.quic_prefix, "port": s.name, "next_hop": s.address6} for s in servers]
     endpoints = [
         {
             "name": service.server_name(s),
@@ -124,7 +123,6 @@ def configuration(
         },
         "ports": ports,
         "routes": routes,
-        "neighbors": neighbors,
         "vips": vips,
         "servers": endpoints,
         # A fixed key: packets never leave the namespaces, and runs must be repeatable.

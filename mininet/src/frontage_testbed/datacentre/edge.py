@@ -167,7 +167,10 @@ class EdgeSwitch:
         return done.stdout
 
     def wait_until_installed(self, connections: int = 1, timeout: float = COMMAND_TIMEOUT) -> None:
-        """Wait until the controller has installed everything in at least its `connections`-th connection to a switch."""
+        """Wait until the controller has installed everything in at least its `connections`-th connection to a switch.
+
+        The controller also has the Ethernet addresses of all hosts then.
+        """
         deadline = time.monotonic() + timeout
         while not self._installed(connections):
             if time.monotonic() > deadline:
@@ -181,6 +184,7 @@ class EdgeSwitch:
             return False
         return (
             metrics.total("frontage_phase", phase="installed") == self.switches
+            and not any(metrics.total("frontage_neighbors", state=state) for state in ("incomplete", "failed"))
             and metrics.total("frontage_switch_connections_total") >= connections
         )
 

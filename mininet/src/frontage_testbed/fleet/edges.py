@@ -83,7 +83,7 @@ def _with_devices(text: str, edges: Sequence[EdgeAddresses], servers: Sequence[S
     """Return a configuration for one switch as that of a fleet."""
     document = yaml.safe_load(text)
     device = document.pop("device")
-    for section in ("ports", "routes", "neighbors"):
+    for section in ("ports", "routes"):
         document.pop(section)
     # Copies, because YAML would write a shared value once and refer to it.
     document["devices"] = [copy.deepcopy(device) | {"name": e.name, "address": e.grpc} | _network(e, servers) for e in edges]
@@ -101,8 +101,8 @@ def _network(edge: EdgeAddresses, servers: Sequence[ServerAddresses]) -> dict[st
             rack | {"gateways": [f"{edge.rack4}/{RACK4}", f"{edge.rack6}/{RACK6}"]},
         ],
         "routes": [
-            *({"prefix": p, "port": "internet", "mac": edge.router_mac} for p in (CLIENTS4, CLIENTS6)),
-            *({"prefix": s.quic_prefix, "port": "rack", "mac": s.mac} for s in servers),
+            {"prefix": CLIENTS4, "port": "internet", "next_hop": edge.router4},
+            {"prefix": CLIENTS6, "port": "internet", "next_hop": edge.router6},
+            *({"prefix": s.quic_prefix, "port": "rack", "next_hop": s.address6} for s in servers),
         ],
-        "neighbors": [{"address": a, "port": "rack", "mac": s.mac} for s in servers for a in (s.address4, s.address6)],
     }

@@ -14,7 +14,6 @@ from ..frr import Frr
 from .addresses import RACK4, RACK6, EdgeAddresses
 
 SPEAKER = "speaker"
-SPEAKER_MAC = "02:00:00:00:08:01"
 ASN = 64512
 ROUTER_ASN = 64513
 
@@ -76,8 +75,7 @@ def with_bgp(text: str, edges: Sequence[EdgeAddresses], speaker: Frr, password_f
     """Return a fleet's configuration with the section `bgp`, and with the speaker as a neighbor of each switch."""
     document = yaml.safe_load(text)
     for device, edge in zip(document["devices"], edges, strict=True):
-        for address in (speaker4(edge), speaker6(edge)):
-            device["neighbors"].append({"address": address, "port": "rack", "mac": SPEAKER_MAC})
+        device["neighbors"] = [{"address": address, "port": "rack"} for address in (speaker4(edge), speaker6(edge))]
     document["bgp"] = {
         "asn": ASN,
         "router_id": speaker4(edges[0]),

@@ -23,7 +23,7 @@ from ..datacentre.settings import Settings
 from ..datacentre.topology import SERVER_QUEUE, client_setup
 from ..nodes import CONGESTION_CONTROL, Namespace, Topo
 from .addresses import RACK4, RACK6, RACK_PORT, EdgeAddresses
-from .routing import SPEAKER, SPEAKER_MAC, routes_to_speaker, speaker_setup
+from .routing import SPEAKER, routes_to_speaker, speaker_setup
 
 INTERNET = "internet"
 RACK = "rack"
@@ -68,7 +68,7 @@ class FleetNetwork(Topo):  # type: ignore[misc]
                 addr1=edge.rack_mac,
             )
         self.addHost(SPEAKER, setup=speaker_setup(edges))
-        self.addLink(RACK, SPEAKER, intfName1=SPEAKER, intfName2="eth0", addr2=SPEAKER_MAC)
+        self.addLink(RACK, SPEAKER, intfName1=SPEAKER, intfName2="eth0")
         for server in servers:
             self.addHost(server.name, setup=_server_setup(server, settings.server_rate, edges))
             self.addLink(RACK, server.name, intfName1=server.name, intfName2="eth0", addr2=server.mac)
