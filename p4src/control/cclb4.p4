@@ -63,17 +63,17 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         // Look up the connection.
         bit<1> has_handshake = 0;
         if (hdr.tcp.isValid()) {
-            if (meta.second_pass == 0) {
+            if (!IS_CHECK && meta.second_pass == 0) {
                 fallback.apply(hdr, meta);
             }
-        } else if (hdr.udp.isValid() && meta.direction == Direction.UP && meta.at_cookie_address == 0
+        } else if (!IS_CHECK && hdr.udp.isValid() && meta.direction == Direction.UP && meta.at_cookie_address == 0
             && (meta.second_pass == 0 || meta.releases_handshake == 1)) {
             has_handshake = 1;
             handshake.apply(hdr, meta);
         }
 
         // Update or read the tree.
-        if (meta.direction == Direction.UP && meta.second_pass == 0
+        if (!IS_CHECK && meta.direction == Direction.UP && meta.second_pass == 0
             && (meta.is_new_connection == 1 || hdr.quic_long.isValid()) && meta.can_carry_cookie == 1
             && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
             read_root();

@@ -38,10 +38,12 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         } else if (meta.candidate_found == 1) {
             if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
                 tree_op = TREE_ADD;
-            } else if (meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
+            } else if (!IS_CHECK && meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
                 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {
                 tree_op = TREE_SUB;
             }
+        } else if (IS_CHECK) {
+            meta.verdict = DROP_CHECK_NO_SERVER;
         } else if (meta.outcome == OUTCOME_HASHED_HANDSHAKE) {
             meta.sid = meta.hash_sid;
         } else if (hdr.udp.isValid() && meta.is_new_connection == 0) {

@@ -7,7 +7,7 @@ control Reading(in headers_t hdr, inout metadata_t meta) {
     Maglev() maglev;
 
     apply {
-        if (hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
+        if (!IS_CHECK && hdr.tcp.isValid() && (hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
             meta.is_new_connection = 1;
         }
         if (hdr.tcp_timestamp.isValid() || hdr.udp.isValid()) {
@@ -16,7 +16,7 @@ control Reading(in headers_t hdr, inout metadata_t meta) {
         if (meta.second_pass == 0) {
             if (meta.direction == Direction.DOWN) {
                 insight.apply(hdr, meta);
-            } else if (meta.is_new_connection == 0) {
+            } else if (!IS_CHECK && meta.is_new_connection == 0) {
                 retrieve.apply(hdr, meta);
             }
         }

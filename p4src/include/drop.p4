@@ -46,6 +46,7 @@
 #define DROP_REAL_SERVER_SOURCE 38 // from a real server's port, with a source that is neither its own nor a server it may send for
 #define DROP_REAL_SERVER_EXTERNAL 39 // to a real server's own address, from outside the site
 #define DROP_NEIGHBOR_ANSWER 40 // ARP reply or neighbor advertisement: the controller reads it (docs/neighbors.md), and it ends here
+#define DROP_CHECK_NO_SERVER 41 // health check whose source port names no server of the VIP
 #define DROP_REASONS 64
 
 #endif

@@ -169,6 +169,15 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 // Fields that a copy of a first flight brings to egress (control/copies.p4).
 #define COPY_FIELDS 3
 
+// True for a health check and its answer (control/checker.p4).
+#ifdef WITHOUT_CHECKER
+#define IS_CHECK false
+#define CHECKER_METADATA
+#else
+#define IS_CHECK (meta.is_check == 1)
+#define CHECKER_METADATA bit<1> is_check;
+#endif
+
 struct metadata_t {
     ARCHITECTURE_METADATA
 
@@ -242,6 +251,7 @@ struct metadata_t {
     bit<1> active;
     bit<8> score_class;
     bit<1> from_real_server; // sent on the server's behalf, so its loads may be out of date
+    CHECKER_METADATA
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     @field_list(COPY_FIELDS)

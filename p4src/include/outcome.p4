@@ -28,6 +28,7 @@
 #define OUTCOME_RESPONSE_CLIENT 20 // response from a tunnel, to its client
 #define OUTCOME_RESPONSE_SITE 21 // response of a local replica, to the site where its client enters
 #define OUTCOME_REAL_SERVER 22 // from a real server in a server's name: its loads are ignored
+#define OUTCOME_CHECK 23 // health check, to the server that its source port names
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).

@@ -74,6 +74,9 @@
 #define REAL_SERVERS 4096
 #define REAL_SERVER_SENDERS 16384
 
+// Health checks (control/checker.p4): addresses of checkers, of each IP version.
+#define CHECKERS 16
+
 #define NEIGHBORS 1024
 #define IPV4_ROUTES 16384
 #define IPV6_ROUTES 16384

@@ -82,6 +82,12 @@
 #include "../control/ecn.p4"
 #endif
 
+#ifdef WITHOUT_CHECKER
+#include "without_checker.p4"
+#else
+#include "../control/checker.p4"
+#endif
+
 #include "crossing.p4"
 
 control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
@@ -103,6 +109,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Verdict() verdict;
     Tunnel() tunnel;
     Vip() vip;
+    Checker() checker;
     RealServers() real_servers;
     Unseal() unseal;
     ConnectionHash() connection_hash;
@@ -145,6 +152,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             // Find the VIP and the direction.
             if (meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
+                checker.apply(hdr, meta);
             }
             if (meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);
@@ -173,7 +181,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
 
             // Choose the site.
             if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)
-                && meta.second_pass == 0) {
+                && meta.second_pass == 0 && !IS_CHECK) {
                 region.apply(hdr, meta);
                 demand.apply(hdr, meta);
                 steering.apply(hdr, meta);

@@ -6,7 +6,7 @@
 //      ^  ^     | validation      drop malformed packets         |          | departures  queue depth   |
 //      |  |     | neighbor        reply to ARP, NDP, ping        |          | masking     dynamic to    |
 //      |  |     | tunnel          accept, remove outer headers   |          |             static cookie |
-//      |  |     | vip             which VIP, which direction     | -> queue | copies      of first      | -> deparser
+//      |  |     | vip, checker    which VIP, direction; a check? | -> queue | copies      of first      | -> deparser
 //      |  |     | real_servers    may it send as this server?    |          |             flights to    |
 //      |  |     | unseal          read the QUIC cookie           |          |             more sites    |
 //      |  |     | region, demand  locate client, count handshake |          +------------+--------------+
@@ -47,6 +47,7 @@
 #include "../control/copies.p4"
 #include "../control/transport.p4"
 #include "../control/vip.p4"
+#include "../control/checker.p4"
 #include "../control/real_servers.p4"
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
@@ -127,6 +128,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Learning() learning;
     Tunnel() tunnel;
     Vip() vip;
+    Checker() checker;
     RealServers() real_servers;
     Unseal() unseal;
     ConnectionHash() connection_hash;
@@ -182,6 +184,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
+                checker.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);
@@ -194,7 +197,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             // Choose the site.
             if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)) {
                 connection_hash.apply(hdr, meta);
-                if (meta.second_pass == 0) {
+                if (meta.second_pass == 0 && !IS_CHECK) {
                     region.apply(hdr, meta);
                     demand.apply(hdr, meta);
                     steering.apply(hdr, meta);

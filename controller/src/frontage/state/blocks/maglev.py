@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from frontage import maglev
 from frontage.config.vips import Server
@@ -15,6 +16,10 @@ TABLES = (MAGLEV,)
 
 _SLOTS_PER_SERVER = 16
 _SLOTS_MIN = 2 * _SLOTS_PER_SERVER
+
+
+_table = lru_cache(maxsize=16)(maglev.table)
+"""Tables of the last VIPs, because the state of a server changes more often than the set of servers."""
 
 
 def slots(servers: int) -> int:
@@ -29,14 +34,14 @@ def entries(vips: Iterable[ResolvedVip]) -> State:
     return {
         Key(MAGLEV, (vip.id, slot)): Action("select_server", (sid,))
         for vip in vips
-        for slot, sid in enumerate(_slot_sids([server.config for server in vip.servers]))
+        for slot, sid in enumerate(slot_sids([server.config for server in vip.servers]))
     }
 
 
-def _slot_sids(servers: Sequence[Server]) -> list[int]:
+def slot_sids(servers: Sequence[Server]) -> list[int]:
     """Return the SID of each slot; none without active servers. Draining moves only the slots of the draining server."""
     if not any(server.active for server in servers):
         return []
-    backends = [maglev.Backend(f"[{server.address}]:{server.port}", server.sid, server.weight) for server in servers]
+    backends = tuple(maglev.Backend(f"[{server.address}]:{server.port}", server.sid, server.weight) for server in servers)
     draining = {server.sid for server in servers if not server.active}
-    return maglev.without(maglev.table(backends, slots(len(servers))), draining)
+    return maglev.without(_table(backends, slots(len(servers))), draining)

@@ -45,7 +45,7 @@ def entries(vips: Iterable[ResolvedVip], vteps: Iterable[IPAddress]) -> State:
     for vip in vips:
         state |= _vip_entries(vip)
         for server in vip.servers:
-            key, action = _server_entry(vip, server)
+            key, action = server_entry(vip, server)
             state[key] = action
     return state
 
@@ -61,17 +61,23 @@ def _vip_entries(vip: ResolvedVip) -> State:
         prefix = _prefix(config)
         state[Key(COOKIE_ADDRESS, (prefix, config.port))] = Action("set_cookie_address", (vip.id,))
         state[Key(COOKIE_PREFIX, (prefix,))] = Action("no_service")
-    pool_size = len(pool([server.config for server in vip.servers]))
-    maglev_mask = slots(len(vip.servers)) - 1
-    policy = (_POLICIES[config.policy], FLOW_UNIT, vip.tree.base, vip.tree.depth, pool_size, maglev_mask)
-    state[Key(POLICY, (vip.id,))] = Action("set_policy", policy)
+    key, action = policy_entry(vip, len(pool([server.config for server in vip.servers])))
+    state[key] = action
     return state
+
+
+def policy_entry(vip: ResolvedVip, pool_size: int) -> tuple[Key, Action]:
+    """Return the entry of the VIP's policy, for a pool of ``pool_size`` entries."""
+    maglev_mask = slots(len(vip.servers)) - 1
+    params = (_POLICIES[vip.config.policy], FLOW_UNIT, vip.tree.base, vip.tree.depth, pool_size, maglev_mask)
+    return Key(POLICY, (vip.id,)), Action("set_policy", params)
 
 
 _FROM_SERVER = {DIP4: "from_server4", DIP6: "from_server6", QUIC_DIP6: "from_quic_server6"}
 
 
-def _server_entry(vip: ResolvedVip, server: ResolvedServer) -> tuple[Key, Action]:
+def server_entry(vip: ResolvedVip, server: ResolvedServer) -> tuple[Key, Action]:
+    """Return the entry that matches packets from ``server``."""
     key = dip(server.config, vip.config)
     params: tuple[int, ...] = (
         server.config.sid,
