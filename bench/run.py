@@ -47,6 +47,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "tables": _python("tables.py"),
     "table-writes": _python("table_writes.py"),
     "mapping": _python("mapping.py"),
+    "health": PRIVATE_NETWORK + _python("health.py"),
     "placement": _python("placement.py"),
     "records": _python("records.py"),
     "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "ebpf": [os.environ.get("FRONTAGE_BENCH", str(ROOT / "target" / "release" / "frontage-bench")), "ebpf"],
 }
 NEED_ROOT = {
+    "health",
     "veth-frontage",
     "veth-quic",
     "veth-router",

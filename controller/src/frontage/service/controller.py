@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 
 from frontage.config import Config
 from frontage.config.devices import Device
@@ -24,7 +25,8 @@ from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableErr
 from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Role, Session
 from frontage.service.health import Health, Phase
-from frontage.state.reconcile import Outcome, ReconcileError, push, push_neighbors, reconcile
+from frontage.state.activation import is_activation
+from frontage.state.reconcile import Outcome, Plan, ReconcileError, Written, activate, install, plan, push, push_neighbors
 from frontage.state.recovery import Known
 from frontage.state.steering import Change, EndUserMapping, MappingEntries
 
@@ -61,15 +63,20 @@ class Controller:
         """The installed state and its configuration, if nothing else has been written since; None if it is unknown."""
         self._installed_neighbors = -1
         """The version of the neighbors in the installed state."""
+        self._written: Written | None = None
+        """The other installed entries; None if they are unknown."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
         """The current connection, which can read in every role."""
+        self.before_install: Callable[[Session, Pipeline], Awaitable[None]] | None = None
+        """Called on each new connection before this controller writes. May change the configuration."""
         self._election_id = election_id or config.device.election_id
         self._role = Role.BACKUP
         self._resync = True
         self._resolves = False
         """Whether everything has been installed over this connection, so that answers of neighbors arrive."""
+        self._audit = False
         self._wake = asyncio.Event()
         # Changes are numbered, so that a waiter knows whether its change has been processed.
         self._wanted = 1
@@ -160,7 +167,8 @@ class Controller:
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
-            self._role, self._resync, self._mapped, self._installed = Role.BACKUP, True, None, None
+            self._role, self._resync, self._mapped = Role.BACKUP, True, None
+            self._written, self._installed = None, None
             self._resolves = False
             self.health.election_id = 0  # not a standby until the switch has responded
             self.health.connections += 1
@@ -188,7 +196,7 @@ class Controller:
         async for arbitration in session.arbitrations():
             log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
             self._role = arbitration.role
-            self._installed = None
+            self._installed, self._written = None, None
             if arbitration.role is not Role.PRIMARY:
                 self._resolves = False
             self.health.election_id = session.election_id
@@ -205,6 +213,8 @@ class Controller:
         while self.config.device == device:
             delay = PROBE_INTERVAL
             if self._role is Role.PRIMARY:
+                if self._resync and self.before_install is not None:
+                    await self.before_install(session, pipeline)
                 wanted = self._wanted
                 try:
                     await self._install(session, pipeline, wanted)
@@ -222,10 +232,10 @@ class Controller:
                 if self._role is Role.PRIMARY and (cookie != pipeline.cookie or self.health.phase is Phase.FAILED):
                     break
                 if time.monotonic() - audited > AUDIT_INTERVAL:
-                    # Leaf operations are not acknowledged: send them again.
-                    self._resync = True
+                    self._audit = True
+                if self._audit:
                     break
-            audited = time.monotonic() if self._resync else audited
+            audited = time.monotonic() if self._audit else audited
 
     async def _woken(self, seconds: float) -> bool:
         """Wait for a change and return True, or return False after ``seconds``."""
@@ -239,26 +249,37 @@ class Controller:
         return True
 
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
-        """Write pending changes of the mapping or of neighbors only, or reconcile if anything else changed."""
+        """Write pending changes of servers' states, of the mapping or of neighbors only, or reconcile if anything else changed."""
         if self.health.phase is not Phase.INSTALLED:
             await self._report(Phase.INSTALLING)
         config, changes = self.config, self._changes
         self._changes = []
-        mapped, self._mapped = self._mapped, None  # unknown until the write is complete
+        # All of these are unknown until the write is complete.
+        mapped, self._mapped = self._mapped, None
+        written, self._written = self._written, None
         installed, self._installed = self._installed, None
-        version, known = self.neighbors.version, self.known_neighbors
+        version, neighbors = self.neighbors.version, self.known_neighbors
         has_neighbors = version == self._installed_neighbors
+        is_known = mapped is not None and written is not None and not self._resync
+        if mapped and written and is_known and written.config is not config and is_activation(written.config, config):
+            outcome = await activate(session, pipeline.schema, written, config, mapped[1])
+            written, mapped, installed = outcome.written, (config, mapped[1]), None
+            await self._count(outcome, wanted)
+            if not changes and has_neighbors:
+                self._mapped, self._written = mapped, written
+                return
         if changes and mapped is not None and mapped[0] is config and has_neighbors and not self._resync:
             for change in changes:
                 entries = self.health.last.entries if self.health.last else 0
                 outcome = await push(session, pipeline.schema, mapped[1], mapped[1].change(change), entries)
                 await self._count(outcome, wanted)
-            self._mapped = mapped
+            self._mapped, self._written = mapped, written
             return
         others = has_neighbors or changes or self._resync or config.other_sites
         if mapped is not None and installed is not None and mapped[0] is installed[0] is config and not others:
-            outcome = await push_neighbors(session, pipeline.schema, config, known, installed[1], mapped[1])
-            self._mapped, self._installed, self._installed_neighbors = mapped, (config, outcome.state or {}), version
+            outcome = await push_neighbors(session, pipeline.schema, config, neighbors, installed[1], mapped[1])
+            self._mapped, self._written, self._installed = mapped, written, (config, outcome.state or {})
+            self._installed_neighbors = version
             await self._count(outcome, wanted)
             return
         if await session.installed_pipeline() != pipeline.cookie:
@@ -266,16 +287,38 @@ class Controller:
             await session.set_pipeline(pipeline)
             self.health.pipelines_set += 1
             self._resync = True
-        outcome = await reconcile(session, pipeline.schema, config, self.mapping, known, resync=self._resync)
+        started = time.monotonic()
+        is_audit = not self._resync and written is not None and written.config is config and has_neighbors
+        todo = await self._plan(session, pipeline, config, neighbors, interruptible=is_audit)
+        if todo is None:
+            self._mapped, self._written, self._installed = mapped, written, installed
+            return
+        # Leaf operations are not acknowledged: an audit sends them again.
+        resync = self._resync or self._audit
+        outcome = await install(session, pipeline.schema, config, self.mapping, todo, started, resync=resync)
         if self._resync:
             await session.enable_digests(pipeline.schema)
         if config is self.neighbors.config:
             self.neighbors.adopt(outcome.recovered, replace=not self._resolves)
-        self._resync = False
+        self._resync = self._audit = False
         self._resolves = True
-        self._mapped, self._installed = (config, outcome.mapped), (config, outcome.state or {})
+        self._mapped, self._written, self._installed = (config, outcome.mapped), outcome.written, (config, outcome.state or {})
         self._installed_neighbors = version
         await self._count(outcome, wanted)
+
+    async def _plan(
+        self, session: Session, pipeline: Pipeline, config: Config, neighbors: Known, *, interruptible: bool
+    ) -> Plan | None:
+        """Return the plan, or None if a change interrupts an audit, which can take longer than the change may wait."""
+        planning = asyncio.create_task(plan(session, pipeline.schema, config, self.mapping, neighbors))
+        waking = asyncio.create_task(self._wake.wait())
+        try:
+            await asyncio.wait({planning, waking} if interruptible else {planning}, return_when=asyncio.FIRST_COMPLETED)
+            return planning.result() if planning.done() else None
+        finally:
+            for task in (planning, waking):
+                task.cancel()
+            await asyncio.gather(planning, waking, return_exceptions=True)
 
     async def _count(self, outcome: Outcome, wanted: int) -> None:
         if outcome.writes or outcome.leaf_ops:

@@ -139,13 +139,14 @@ def _free_first(limit: int, kept: Container[int], old: Container[int]) -> Iterat
     yield from (number for number in range(limit) if number not in kept and number in old)
 
 
-def _vip_key(vip: Vip) -> tuple[int, int, int, int]:
+def vip_key(vip: Vip) -> tuple[int, int, int, int]:
+    """Return the key of a VIP in `Installed.vips`."""
     return vip.address.version, int(vip.address), vip.protocol.number, vip.port
 
 
 def _allocate_vips(config: Config, old: Installed, result: Allocation) -> None:
-    by_key = _number([_vip_key(vip) for vip in config.vips], old.vips, limits.MAX_VIPS, "VIPs")
-    result.vip_ids = {vip.name: by_key[_vip_key(vip)] for vip in config.vips}
+    by_key = _number([vip_key(vip) for vip in config.vips], old.vips, limits.MAX_VIPS, "VIPs")
+    result.vip_ids = {vip.name: by_key[vip_key(vip)] for vip in config.vips}
 
 
 def _depth(servers: int) -> int:

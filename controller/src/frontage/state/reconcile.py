@@ -7,6 +7,7 @@ them. So a change moves no established connection, and an interrupted reconcilia
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -23,13 +24,14 @@ from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
 from frontage.p4.session import Session
 from frontage.state import worker
+from frontage.state.activation import activation
 from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, hops
 from frontage.state.blocks import forwarding, masking, steering
 from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, without_constants
 from frontage.state.recovery import Known, merge
 from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
-from frontage.state.tree import leaf_ops, packets
+from frontage.state.tree import LeafOps, leaf_ops, packets
 from frontage.state.tree_slots import AllocationError
 
 
@@ -55,6 +57,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """The configuration that a reconciliation installed, with its numbers."""
+
+    config: Config
+    allocation: Allocation
+    counts: Counter[str]
+    """Entries by table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a reconciliation."""
 
@@ -70,6 +82,8 @@ class Outcome:
     """The installed state; None if it was not computed."""
     recovered: Mapping[IPAddress, Resolved] = field(default_factory=dict)
     """The neighbors whose Ethernet addresses come from the state that was installed before."""
+    written: Written | None = None
+    """The rest of it, for later changes of servers' states. None if it did not change."""
 
     @property
     def writes(self) -> int:
@@ -94,13 +108,15 @@ async def plan(
     if mapping is None:
         sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
     config, recovered = merge(config, neighbors or Known(), installed)
-    numbers = Installed(installed)
+    # Other tasks continue while this computes: several seconds at the largest size.
+    numbers = await asyncio.to_thread(Installed, installed)
     try:
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
     _check_trees(schema, allocation)
-    wanted = desired(config, allocation) | worker.session(schema.architecture, config)
+    wanted = await asyncio.to_thread(desired, config, allocation)
+    wanted |= worker.session(schema.architecture, config)
     mapped = None
     if mapping is not None:
         try:
@@ -112,39 +128,25 @@ async def plan(
     _check_tables(schema, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
-    return Plan(installed, numbers, allocation, wanted, difference(wanted, installed), mapped, config, recovered)
+    changes = await asyncio.to_thread(difference, wanted, installed)
+    return Plan(installed, numbers, allocation, wanted, changes, mapped, config, recovered)
 
 
-async def reconcile(
-    session: Session,
-    schema: Schema,
-    config: Config,
-    mapping: EndUserMapping,
-    neighbors: Known | None = None,
-    *,
-    resync: bool,
+async def install(
+    session: Session, schema: Schema, config: Config, mapping: EndUserMapping, todo: Plan, started: float, *, resync: bool
 ) -> Outcome:
-    """Install ``config`` and ``mapping``, with the Ethernet addresses of ``neighbors``, as `plan` says.
+    """Write the difference of a plan, which began at the monotonic time ``started``.
 
     ``resync`` also sends the state of the tournament trees, which cannot be read back. It is needed on every new connection.
     Raises ReconcileError and SwitchError.
     """
-    started = time.monotonic()
-    todo = await plan(session, schema, config, mapping, neighbors)
     ops = leaf_ops(resolve(todo.config, todo.allocation), todo.numbers, resync=resync)
     changes = todo.difference
     writes = _Writes(session, schema, changes, Counter(key.table for key in todo.installed))
 
     # Entries may lead to sessions, and sessions lead to no entry.
     await writes.put(CLONE_SESSION)
-    for stage, tables in enumerate(STAGES):
-        if stage == TREE_STAGE:
-            await session.packet_out(packets(schema, ops.before))
-        for table in tables:
-            await writes.put(table)
-    for tables in reversed(STAGES):
-        for table in reversed(tables):
-            await writes.remove(table)
+    await _write_stages(session, schema, writes, ops)
     await writes.remove(CLONE_SESSION)
     await session.packet_out(packets(schema, ops.after))
 
@@ -158,7 +160,46 @@ async def reconcile(
         mapped=todo.mapped or MappingEntries(config, mapping),
         state=todo.wanted,
         recovered=todo.recovered,
+        written=Written(config, todo.allocation, Counter(key.table for key in todo.wanted)),
     )
+
+
+async def activate(session: Session, schema: Schema, written: Written, config: Config, mapped: MappingEntries) -> Outcome:
+    """Write the difference that changes of servers' states make, without reading.
+
+    ``config`` must be an activation of ``written.config`` (`frontage.state.activation`). Raises SwitchError and ReconcileError.
+    """
+    started = time.monotonic()
+    todo = await asyncio.to_thread(activation, written.config, config, written.allocation)
+    changes = todo.entries
+    counts = written.counts + Counter(key.table for key in changes.missing)
+    counts -= Counter(key.table for key in changes.unexpected)
+    _check_tables(schema, counts)
+    writes = _Writes(session, schema, changes, written.counts)
+    await _write_stages(session, schema, writes, todo.leaves)
+    await session.packet_out(packets(schema, todo.leaves.after))
+    return Outcome(
+        entries=counts.total(),
+        inserted=writes.inserted,
+        modified=writes.modified,
+        deleted=writes.deleted,
+        leaf_ops=len(todo.leaves.before) + len(todo.leaves.after),
+        seconds=time.monotonic() - started,
+        mapped=mapped,
+        written=Written(config, written.allocation, counts),
+    )
+
+
+async def _write_stages(session: Session, schema: Schema, writes: _Writes, ops: LeafOps) -> None:
+    """Write a difference in make-before-break order, with the operations on leaves that go before policies."""
+    for stage, tables in enumerate(STAGES):
+        if stage == TREE_STAGE:
+            await session.packet_out(packets(schema, ops.before))
+        for table in tables:
+            await writes.put(table)
+    for tables in reversed(STAGES):
+        for table in reversed(tables):
+            await writes.remove(table)
 
 
 async def push(session: Session, schema: Schema, mapped: MappingEntries, changes: Difference, entries: int) -> Outcome:
