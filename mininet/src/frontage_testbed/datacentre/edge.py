@@ -77,6 +77,8 @@ class EdgeSwitch:
                 metrics=METRICS,
             )
         )
+        self.more_ports: dict[int, str] = {}
+        """Further ports of the switch, by number: their interfaces in the testbed's root namespace."""
         self._switch: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
 
@@ -95,7 +97,7 @@ class EdgeSwitch:
         """Start the switch, without a program."""
         ports = {EDGE_CLIENT_PORT: edge_interface(EDGE_CLIENT_PORT)}
         numbers = [server.edge_port(self._pipes) for server in self._servers]
-        ports |= {number: edge_interface(number) for number in numbers}
+        ports |= {number: edge_interface(number) for number in numbers} | self.more_ports
         with (self._directory / "switch.log").open("ab") as log:
             self._switch = spawn(self._switch_command.command(ports), log)
 

@@ -38,11 +38,12 @@ http {{
     server {{
         listen {port};
         listen [::]:{port};
-        add_header X-Server {name};
+        add_header X-Server {name} always;
         location {objects}/ {{ root {root}; }}
         # The same objects at a limited rate: for connections that must last, in a number that does not depend on the links.
         location {paced}/ {{ alias {root}{objects}/; limit_rate {pace}; }}
-        location = /health {{ return 204; }}
+        # For health checks: the file `down` makes the server say that it is unavailable.
+        location = /health {{ if (-f {directory}/down) {{ return 503; }} return 204; }}
     }}
 }}
 """

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health checks in a whole data centre: faults of servers, and of the checker itself.
+
+``ROUNDS=5`` repeats the faults and prints the times to detect them; docs/health.md has them.
+"""
+
+import os
+import re
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from frontage_testbed.datacentre import checker
+from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4, VIP6
+from frontage_testbed.datacentre.edge import METRICS
+from frontage_testbed.datacentre.servers import WebServer
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.datacentre.testbed import Testbed
+from frontage_testbed.metricsclient import scrape
+from frontage_testbed.nodes import Namespace
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, deployment, needs_root
+
+pytest.importorskip("h11")
+pytestmark = [needs_root, pytest.mark.slow(seconds=90)]
+
+SETTINGS = Settings(servers=4, clients=1, policies=("cheetah-rr",), queue_delay=0.1)
+CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "rise": 2, "fall": 3}
+OBJECT = 1000
+QUIC_CHECK = {**CHECK, "kind": "http3", "path": f"/{OBJECT}", "host": "films", "verify": False}
+ROUNDS = int(os.environ.get("ROUNDS", "1"))
+LIMIT = 60.0
+"""Seconds that a test waits for anything. The checks need a few."""
+OUTAGE = 3 * 3 + 3
+"""Seconds of the checker's own outage: longer than three failed checks take."""
+
+GET = """
+import http.client, sys
+for vip in sys.argv[2:]:
+    for _ in range(int(sys.argv[1])):
+        connection = http.client.HTTPConnection(vip, {port}, timeout=20)
+        connection.request("GET", "/health")
+        print(connection.getresponse().headers["X-Server"])
+        connection.close()
+"""
+KNOCK = """
+import socket, sys
+while True:
+    for vip in sys.argv[1:]:
+        try:
+            socket.create_connection((vip, {port}), timeout=0.05).close()
+        except OSError:
+            pass
+"""
+HOLD = """
+import http.client, pathlib, sys, time
+connection = http.client.HTTPConnection(sys.argv[1], {port}, timeout=20)
+for turn in range(2):
+    connection.request("GET", "/health")
+    response = connection.getresponse()
+    response.read()
+    print(response.headers["X-Server"], flush=True)
+    while not turn and not pathlib.Path(sys.argv[2]).exists():
+        time.sleep(0.05)
+"""
+
+
+@dataclass
+class Bed:
+    """A testbed whose controller checks its servers."""
+
+    testbed: Testbed
+    scratch: Path
+
+    @property
+    def client(self) -> Namespace:
+        return self.testbed.clients[0]
+
+    def server(self, index: int) -> WebServer:
+        return self.testbed._servers[index]
+
+    def assigned(self) -> set[str]:
+        """Return the servers of a dozen new connections to each VIP."""
+        script = GET.format(port=HTTP_PORT)
+        return set(self.client.run([sys.executable, "-c", script, "12", VIP4, VIP6], timeout=LIMIT).stdout.split())
+
+    def healths(self) -> dict[str, set[str]]:
+        """Return the health of each host's servers, for both VIPs."""
+        result: dict[str, set[str]] = {}
+        for sample in scrape(METRICS).samples:
+            if sample.name == "frontage_server_health" and sample.value:
+                result.setdefault(sample.labels["server"].partition("-")[0], set()).add(sample.labels["health"])
+        return result
+
+    def wait_for(self, name: str, health: str) -> None:
+        wait(lambda: self.healths().get(name) == {health}, f"{name} is not {health}: {self.healths()}")
+
+    def wait_for_effect(self, name: str, health: str, began: float) -> tuple[float, float]:
+        """Wait until the switch knows of a change of health of the host's servers for both VIPs.
+
+        Return the seconds after ``began`` until it was detected and until it was written, from the controller's log.
+        """
+        self.wait_for(name, health)
+        says = {"failed": "has failed: ", "healthy": "has recovered "}[health]
+        times: list[float] = []
+
+        def is_written() -> bool:
+            text = self.log()
+            changes = seconds_until(text, rf"server {name}-\S+ of VIP \S+ {says}", began)
+            writes = seconds_until(text, r"\d+ entries: ", began)
+            times[:] = [max(changes, default=0), *(seconds for seconds in writes if seconds >= max(changes, default=0))]
+            return bool(changes) and len(times) > 1
+
+        wait(is_written, f"the switch does not know that {name} is {health}")
+        return times[0], times[1]
+
+    def passed(self) -> int:
+        """Return the number of passed checks."""
+        return scrape(METRICS).by("result", "frontage_health_checks_total").get("passed", 0)
+
+    def log(self) -> str:
+        return (self.testbed.edge.config.parent / "controller.log").read_text()
+
+
+def wait(condition: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
+
+
+@contextmanager
+def bed(box: Sandbox) -> Iterator[Bed]:
+    """Yield a running testbed in which all servers are healthy."""
+    parts = deployment(SETTINGS)
+    testbed = parts.testbed(SETTINGS, box)
+    checker.attach(testbed.edge, CHECK)
+    with testbed:
+        testbed.wait_until_ready()
+        found = Bed(testbed, box.scratch)
+        names = {server.name for server in testbed.server_addresses}
+        wait(lambda: found.healths() == {name: {"healthy"} for name in names}, f"not healthy: {found.healths()}")
+        yield found
+
+
+@contextmanager
+def killed(server: WebServer) -> Iterator[None]:
+    """A server whose process was killed, and is started again."""
+    command = server.process.args
+    assert isinstance(command, list)
+    for pid in (server.process.pid, *children(server.process.pid)):
+        os.kill(pid, signal.SIGKILL)
+    server.process.wait()
+    yield
+    words = [str(word) for word in command]
+    server.process = server.host.spawn(words[words.index("/usr/sbin/nginx") :])
+
+
+@contextmanager
+def stopped(server: WebServer) -> Iterator[None]:
+    """A server that accepts connections, in its kernel, but never responds."""
+    pids = children(server.process.pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    yield
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def unavailable(server: WebServer, directory: Path) -> Iterator[None]:
+    """A server that responds with 503."""
+    (directory / server.addresses.name / "down").touch()
+    yield
+    (directory / server.addresses.name / "down").unlink()
+
+
+@contextmanager
+def cut_off(server: WebServer) -> Iterator[None]:
+    """A server whose host lost its link."""
+    interface = f"edge-{server.addresses.edge_port(SETTINGS.pipes)}"
+    checker.run_script(interface, [f"ip link set {interface} down"])
+    yield
+    checker.run_script(interface, [f"ip link set {interface} up"])
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+FAULTS = ("killed", "stopped", "unavailable", "cut off")
+
+
+def fault(name: str, server: WebServer, directory: Path) -> AbstractContextManager[None]:
+    if name == "unavailable":
+        return unavailable(server, directory)
+    return {"killed": killed, "stopped": stopped, "cut off": cut_off}[name](server)
+
+
+def seconds_until(text: str, pattern: str, began: float) -> list[float]:
+    """Return the times of the log lines that match, in seconds after ``began``."""
+    stamps = re.findall(rf"^(\S+ \S+) \w+ {pattern}", text, re.MULTILINE)
+    times = [datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp() - began for stamp in stamps]
+    return [seconds for seconds in times if seconds >= 0]
+
+
+def test_failed_server_gets_no_new_connections_and_recovers(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        result: dict[str, list[dict[str, object]]] = {name: [] for name in FAULTS}
+        with bed(box) as found:
+            every = {server.name for server in found.testbed.server_addresses}
+            assert found.assigned() == every
+            for turn in range(ROUNDS):
+                for number, name in enumerate(FAULTS):
+                    # Each fault of a round has a server of its own, so that no server flaps.
+                    server = found.server((turn + number) % len(every))
+                    victim = server.addresses.name
+                    began = time.time()
+                    with fault(name, server, box.scratch):
+                        detected, written = found.wait_for_effect(victim, "failed", began)
+                        assigned = sorted(found.assigned())
+                    mended = time.time()
+                    recovered, _ = found.wait_for_effect(victim, "healthy", mended)
+                    back = sorted(found.assigned())
+                    times = {"detected": detected, "written": written - detected, "recovered": recovered}
+                    result[name].append({"victim": victim, "assigned": assigned, "back": back, **times})
+            return {"faults": result, "every": sorted(every), "log": found.log()}
+
+    result = Sandboxed(body, tmp_path).result()
+    every = set(result["every"])
+    for name, rounds in result["faults"].items():
+        for one in rounds:
+            assert set(one["assigned"]) == every - {one["victim"]}, name
+            assert set(one["back"]) == every, name
+        for what in ("detected", "written", "recovered"):
+            times = [one[what] for one in rounds]
+            print(f"{name:12} {what:9} median {statistics.median(times):6.3f} s, worst {max(times):6.3f} s of {len(times)}")
+
+
+def test_connection_of_a_failed_server_continues(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            go = box.scratch / "go"
+            outputs = [box.scratch / f"held{i}" for i in range(8)]
+            held = []
+            for output in outputs:
+                with output.open("wb") as out:
+                    words = [sys.executable, "-c", HOLD.format(port=HTTP_PORT), VIP4, str(go)]
+                    held.append(found.client.spawn(words, stdout=out, stderr=out))
+            wait(lambda: all(output.read_text() for output in outputs), "the connections did not begin")
+            with unavailable(found.server(0), box.scratch):
+                found.wait_for("s1", "failed")
+                go.touch()
+                for process in held:
+                    process.wait(LIMIT)
+            return [output.read_text().split() for output in outputs]
+
+    servers = Sandboxed(body, tmp_path).result()
+    assert ["s1", "s1"] in servers
+    assert all(first == second for first, second in servers), servers
+
+
+def test_outage_of_the_checker_removes_no_server(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            before = scrape(METRICS).by("result", "frontage_health_checks_total")
+            checker.cut(up=False)
+            wait(lambda: scrape(METRICS).total("frontage_health_frozen") == 2, "the health is not frozen")
+            time.sleep(OUTAGE)
+            during = found.healths()
+            status = found.testbed.edge.frontage("status")
+            checker.cut(up=True)
+            wait(lambda: scrape(METRICS).total("frontage_health_frozen") == 0, "the health stays frozen")
+            # Checks pass again.
+            passed = found.passed()
+            wait(lambda: found.passed() > passed + 16, "no checks pass")
+            after = scrape(METRICS).by("result", "frontage_health_checks_total")
+            return {
+                "during": [sorted(states) for states in during.values()],
+                "status": status,
+                "failed": [counts.get("failed", 0) for counts in (before, after)],
+                "unknown": [counts.get("unknown", 0) for counts in (before, after)],
+                "log": found.log(),
+                "assigned": sorted(found.assigned()),
+            }
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["during"] == [["healthy"]] * SETTINGS.servers
+    assert result["failed"][0] == result["failed"][1], "no failure counts"
+    assert result["unknown"][1] > result["unknown"][0]
+    assert "are frozen: " in result["status"]
+    assert "has failed" not in result["log"]
+    assert f"health checks from {checker.ADDRESS4} are frozen" in result["log"]
+    assert f"health checks from {checker.ADDRESS4} continue" in result["log"]
+    assert len(result["assigned"]) == SETTINGS.servers
+
+
+def test_restart_of_the_switch_keeps_failed_servers_out(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found, unavailable(found.server(0), box.scratch):
+            edge = found.testbed.edge
+            found.wait_for("s1", "failed")
+            connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
+            edge.stop_switch()
+            wait(lambda: scrape(METRICS).total("frontage_health_frozen") == 2, "the health is not frozen")
+            edge.start_switch()
+            edge.wait_until_installed(connections + 1)
+            return {"assigned": sorted(found.assigned()), "log": found.log()}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["assigned"] == ["s2", "s3", "s4"]
+    assert "has recovered" not in result["log"].partition("are frozen")[2]
+
+
+def test_restart_of_the_controller_keeps_failed_servers_out(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            edge = found.testbed.edge
+            with unavailable(found.server(0), box.scratch):
+                found.wait_for_effect("s1", "failed", time.time() - LIMIT)
+                edge.stop_controller()
+                before = len(found.log())
+                edge.start_controller()
+                edge.wait_until_installed()
+                assigned = sorted(found.assigned())
+                log = found.log()[before:]
+            found.wait_for("s1", "healthy")
+            return {"assigned": assigned, "log": log, "back": sorted(found.assigned())}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["assigned"] == ["s2", "s3", "s4"]
+    # It only seeds the leaves of the trees, which it cannot read.
+    written = re.findall(r"entries: (.*?), \d+ leaf operations", result["log"].partition("has recovered")[0])
+    assert set(written) <= {"0 inserted, 0 modified, 0 deleted"}
+    assert result["back"] == ["s1", "s2", "s3", "s4"]
+
+
+def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+    # The next active checks come too late to be the reason.
+    check = {**CHECK, "interval": 600.0, "passive": True, "passive_packets": 5, "passive_window": 1.0}
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            checker.change(found.testbed.edge, check)
+            wait(lambda: "frontage.yaml has changed" in found.log(), "the controller does not follow the file")
+            passed = found.passed()
+            wait(lambda: found.passed() >= passed + 2 * SETTINGS.servers, "no checks pass")
+            knocking = [
+                found.client.spawn([sys.executable, "-c", KNOCK.format(port=HTTP_PORT), vip])
+                for vip in (VIP4, VIP6)
+                for _ in range(8)
+            ]
+            with cut_off(found.server(0)):
+                found.wait_for("s1", "failed")
+                healths = {name: sorted(states) for name, states in found.healths().items()}
+            for process in knocking:
+                process.kill()
+            return {"healths": healths, "log": found.log()}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["healths"] == {"s1": ["failed"], "s2": ["healthy"], "s3": ["healthy"], "s4": ["healthy"]}
+    assert re.search(r"server s1-web of VIP web has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
+    assert re.search(r"server s1-web6 of VIP web6 has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
+
+
+def test_failed_quic_server_is_detected_and_recovers(tmp_path: Path) -> None:
+    pytest.importorskip("aioquic")
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        testbed = deployment(SETTINGS).quic_testbed(SETTINGS, box)
+        checker.attach(testbed.edge, QUIC_CHECK)
+        with testbed:
+            testbed.offer_objects([OBJECT])
+            testbed.wait_until_ready()
+            found = Bed(testbed, box.scratch)
+            for server in testbed.server_addresses:
+                found.wait_for(server.name, "healthy")
+            pid = testbed.server_pids[0]
+            os.kill(pid, signal.SIGSTOP)
+            began = time.time()
+            found.wait_for_effect("s1", "failed", began)
+            during = {name: sorted(states) for name, states in found.healths().items()}
+            outcomes = testbed.edge.counters().steering
+            os.kill(pid, signal.SIGCONT)
+            found.wait_for_effect("s1", "healthy", began)
+            return {"during": during, "outcomes": outcomes, "answers": testbed.answers()}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["during"] == {"s1": ["failed"], "s2": ["healthy"], "s3": ["healthy"], "s4": ["healthy"]}
+    assert result["outcomes"].get("check", 0) > 0
+    # Only checks have sent packets.
+    assert not [
+        name for name, count in result["outcomes"].items() if count and name.startswith(("assigned", "retrieved", "hashed"))
+    ]
+    assert all(result["answers"].values())
