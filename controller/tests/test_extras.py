@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller without the libraries of its extra `mapping`, and without the record store."""
+"""The controller without the libraries of its extras `mapping` and `health`, and without the record store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import sys
 BLOCK = """
 import sys
 
+MISSING = ("aiohttp", "aioquic", "dnslib", "frontage_records", "h11", "h2", "nats", "numpy", "psycopg", "sqlalchemy")
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("aiohttp", "dnslib", "frontage_records", "nats", "numpy", "psycopg", "sqlalchemy"):
+        if name.partition(".")[0] in MISSING:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())

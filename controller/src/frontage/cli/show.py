@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from frontage.config import Config
@@ -82,6 +83,11 @@ def _render_controller(console: Console, status: dict[str, Any]) -> None:
     for name in ("error", "config_error"):
         if controller[name]:
             console.print(f"            {controller[name]}", style="red", markup=False, highlight=False, soft_wrap=True)
+    for source, why in status.get("checker", {}).get("frozen", {}).items():
+        if why:
+            console.print(
+                f"checks      from {source} are frozen: {why}", style="red", markup=False, highlight=False, soft_wrap=True
+            )
     keys = [f"{key['id']} (epoch {key['epoch']}{', seals' if key['seals'] else ''})" for key in status["keys"]]
     console.print(f"keys        {', '.join(keys)}", highlight=False)
 
@@ -162,12 +168,23 @@ def _render_vips(console: Console, status: dict[str, Any]) -> None:
 
 
 def _render_servers(console: Console, status: dict[str, Any]) -> None:
-    table = _table("servers", "name", "VIP", "address", "SID", "weight", "state", "up pkts / bytes", "down pkts / bytes")
+    table = _table("servers", "name", "VIP", "address", "SID", "weight", "state", "health", "up pkts / bytes", "down pkts / bytes")
     for server in status["servers"]:
         where = f"{server['address']} port {server['port']}"
         row = (server["name"], server["vip"], where, str(server["sid"]), str(server["weight"]), server["state"])
-        table.add_row(*row, *_traffic(server))
+        table.add_row(*row, _health(server), *_traffic(server))
     console.print(table)
+
+
+def _health(server: dict[str, Any]) -> str:
+    """Return the health of a server, since when it has it, and the last error."""
+    health = server.get("health")
+    if health is None:
+        return "-"
+    since = f" for {health['seconds']:.0f} s" if health["state"] != "unknown" else ""
+    used = ", but used" if health["state"] == "failed" and health["used"] and server["state"] == "active" else ""
+    error = f": {escape(health['error'])}" if health["error"] else ""
+    return f"{health['state']}{since}{used}{error}"
 
 
 def _render_real_servers(console: Console, status: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from frontage.config.bgp import Bgp, BgpNeighbor
 from frontage.config.devices import Device, DeviceState, FleetDevice
+from frontage.config.health import Checker
 from frontage.config.links import Resolved, Wanted, implied_hosts, wanted_hosts
 from frontage.config.network import Neighbor, Port, Route
 from frontage.config.real_servers import RealServer
@@ -81,6 +82,7 @@ class ConfigFile(Model):
     metrics: Metrics | None = Field(None, description="the Prometheus endpoint; disabled if absent")
     fallback: Fallback = Field(default_factory=Fallback, description="the connection table, for connections without a cookie")
     handshake: Handshake = Field(default_factory=Handshake, description="the QUIC handshake table")
+    health: Checker | None = Field(None, description="the checker of servers, for `vips[].health`; none if absent")
     end_users: EndUsers | None = Field(None, description="the computation of the end-user mapping; disabled if absent")
     placement: Placement | None = Field(
         None, description="the services that are placed by demand; if absent, services run wherever they have replicas"

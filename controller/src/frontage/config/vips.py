@@ -10,6 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from frontage.config.discovery import Source
+from frontage.config.health import HealthCheck
 from frontage.config.sites import Artemis
 from frontage.fields import AddressField, IPAddress, L4Port, Model, Name, PrefixField
 from frontage.limits import MAX_SID, MAX_WEIGHT
@@ -60,6 +61,7 @@ class Vip(Model):
         examples=["2001:db8:c00c:1e::/64"],
     )
     artemis: Artemis | None = Field(None, description="the Artemis service whose service address this is; none if absent")
+    health: HealthCheck | None = Field(None, description="the health check of the VIP's servers; none if absent")
 
     discovery: Source | None = Field(
         None, discriminator="kind", description="where more servers of this VIP come from; only those of `servers` if absent"

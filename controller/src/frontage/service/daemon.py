@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from prometheus_client.core import Metric
 
 from frontage.bgp.metrics import speaker_metrics
 from frontage.bgp.speaker import Speaker
+from frontage.checks import service as checks
+from frontage.checks.passive import Packets, read_packets
+from frontage.checks.recovery import read_inactive
+from frontage.checks.service import HealthChecks
 from frontage.config import Config, ConfigError, load
 from frontage.config.discovery import DnsSource
 from frontage.config.document import Problem
@@ -21,9 +25,11 @@ from frontage.discovery import sources
 from frontage.discovery.service import Discovery, with_discovered
 from frontage.mapping.service import MappingService, missing_libraries
 from frontage.p4.errors import SwitchError
-from frontage.p4.p4info import PipelineError
+from frontage.p4.p4info import Pipeline, PipelineError
+from frontage.p4.session import Session
 from frontage.service.control import Answer, ControlServer, Request, socket_path
 from frontage.service.fleet import Fleet
+from frontage.service.health import Phase
 from frontage.service.metrics import Endpoint
 from frontage.service.status import fleet_status
 from frontage.state import steering_file
@@ -49,13 +55,20 @@ class Service:
         self._stamp = _stamp(file)
         config = _load(file)
         self.discovery = Discovery(file, self._servers_changed)
-        self.fleet = Fleet(self._complete(config), election_id=election_id, mapping=steering_file.for_config(config))
+        self.checks = HealthChecks(with_discovered(config, self.discovery.rosters))
+        self.fleet = Fleet(
+            self.checks.effective,
+            election_id=election_id,
+            mapping=steering_file.for_config(config),
+            before_install=self._recover_health,
+        )
         self._read = config
         """The content of the file when it was last valid."""
         self._others = _other_stamps(config)
         self.control = ControlServer(socket_path(config, file), self._handle)
         self.end_users = MappingService(self.fleet)
         self.speaker = Speaker(self.fleet)
+        self._was_primary = False
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
         self._loading = asyncio.Lock()
@@ -69,6 +82,8 @@ class Service:
                 tasks.create_task(self.fleet.run())
                 tasks.create_task(self.speaker.run())
                 tasks.create_task(self._watch())
+                tasks.create_task(self.checks.run(self._on_health, self._may_check))
+                tasks.create_task(self.checks.watch(self._read_packets, self._on_health))
         finally:
             await self.discovery.close()
             await self.end_users.close()
@@ -77,8 +92,8 @@ class Service:
                 await asyncio.to_thread(self.endpoint.close)
 
     def _complete(self, config: Config) -> Config:
-        """Return the configuration for the switches: the file's, with the discovered servers."""
-        return with_discovered(config, self.discovery.rosters)
+        """Return the configuration for the switches: the file's, with the discovered servers and without failed ones."""
+        return self.checks.follow(with_discovered(config, self.discovery.rosters))
 
     async def _servers_changed(self) -> None:
         async with self._loading:
@@ -116,6 +131,42 @@ class Service:
         yield from self.end_users.metrics()
         yield from speaker_metrics(self.speaker)
         yield from self.discovery.metrics()
+        yield from self.checks.metrics()
+
+    def _may_check(self) -> bool:
+        """Return whether this controller is the primary, or was when the connection to the switch ended."""
+        if any(controller.session is not None and controller.health.election_id for controller in self.fleet.controllers.values()):
+            self._was_primary = self.fleet.primary
+        return self._was_primary
+
+    async def _recover_health(self, session: Session, pipeline: Pipeline) -> None:
+        """Keep the servers out that an earlier controller found failed."""
+        if await session.installed_pipeline() == pipeline.cookie:
+            inactive = await read_inactive(session, pipeline.schema, self.checks.config)
+            if self.checks.recover(inactive):
+                await self._on_health()
+
+    async def _on_health(self) -> None:
+        """Install the effect of a change of health."""
+        async with self._loading:
+            await self.fleet.change(self.checks.effective)
+
+    async def _read_packets(self, config: Config) -> Mapping[str, Packets]:
+        """Return the packets of servers for their passive checks; none unless this controller is the primary of all switches."""
+        totals: dict[str, Packets] = {}
+        for controller in self.fleet.controllers.values():
+            session, pipeline = controller.session, controller.pipeline
+            if session is None or pipeline is None or not controller.primary or controller.health.phase is not Phase.INSTALLED:
+                return {}
+            try:
+                found = await read_packets(session, pipeline.schema, config)
+            except (SwitchError, PipelineError) as error:
+                log.warning("cannot read counters for passive checks: %s", error)
+                return {}
+            for name, packets in found.items():
+                before = totals.get(name, Packets(0, 0))
+                totals[name] = Packets(before.up + packets.up, before.down + packets.down)
+        return totals
 
     async def reload(self) -> None:
         """Read the file again. Raises ConfigError, and then keeps the installed configuration."""
@@ -190,6 +241,7 @@ class Service:
         status = await fleet_status(self.fleet)
         status["bgp"] = self.speaker.describe()
         status["discovery"] = self.discovery.describe()
+        self.checks.describe(status)
         status["controller"] |= {"config": str(self.file), "config_error": self.config_error}
         return status
 
@@ -204,6 +256,9 @@ def _load(file: Path) -> Config:
     if uses_dns and (missing := sources.missing_libraries()):
         what = f"discovery by DNS needs a Python package that is not installed: {', '.join(missing)}"
         raise ConfigError(file, [Problem(("vips",), what, "run `pip install 'frontage[discovery]'`")])
+    if absent := checks.missing_libraries(config):
+        what = f"health checks need Python packages that are not installed: {', '.join(absent)}"
+        raise ConfigError(file, [Problem(("health",), what, "run `pip install 'frontage[health]'`")])
     return config
 
 

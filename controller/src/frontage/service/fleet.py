@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from frontage.config import Config
+from frontage.p4.p4info import Pipeline
+from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.health import Phase
 from frontage.state.reconcile import ReconcileError
@@ -30,7 +32,16 @@ SWITCH_TIMEOUT = 60.0
 class Fleet:
     """Controls all switches of a configuration. `change` and `steer` change what they hold; `run` does the work."""
 
-    def __init__(self, config: Config, *, election_id: int | None = None, mapping: EndUserMapping | None = None):
+    def __init__(
+        self,
+        config: Config,
+        *,
+        election_id: int | None = None,
+        mapping: EndUserMapping | None = None,
+        before_install: Callable[[Session, Pipeline], Awaitable[None]] | None = None,
+    ):
+        """``before_install`` runs before the first installation over each connection (`Controller.before_install`)."""
+        self._before_install = before_install
         self.config = config
         """The configuration that the switches have, or get."""
         self.controllers: dict[str, Controller] = {}
@@ -116,7 +127,8 @@ class Fleet:
 
     def _add(self, config: Config, mapping: EndUserMapping) -> None:
         name = config.device.name
-        self.controllers[name] = Controller(config, election_id=self._election_id, mapping=copy.deepcopy(mapping))
+        self.controllers[name] = controller = Controller(config, election_id=self._election_id, mapping=copy.deepcopy(mapping))
+        controller.before_install = self._before_install
 
     async def _keep_only(self, config: Config) -> None:
         """Stop to control the switches that ``config`` does not name, and begin to control new ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frontage.config.checks import bgp, devices, discovery, network, real_servers, records, services, sites, sizes
+from frontage.config.checks import bgp, devices, discovery, health, network, real_servers, records, services, sites, sizes
 from frontage.config.checks.findings import Finding
 from frontage.config.schema import Config
 from frontage.mapping import checks as mapping_checks
@@ -23,6 +23,7 @@ def _check_switch(config: Config) -> list[Finding]:
         *services.check(config),
         *sites.check(config),
         *real_servers.check(config),
+        *health.check(config),
         *_keys(config),
         *sizes.check(config),
         *mapping_checks.check_end_users(config),

@@ -17,6 +17,11 @@ def check(config: Config) -> Iterator[Finding]:
     yield from duplicates(names, 'duplicate device name "{}"', "rename one of the devices")
     addresses = ((("devices", i, "address"), (device.address, device.device_id)) for i, device in enumerate(devices))
     yield from duplicates(addresses, "duplicate address and device id {}", "give each device its own")
+    if len(devices) > 1:
+        for j, vip in enumerate(config.vips):
+            if vip.health is not None:
+                what = "the checker cannot tell yet which of several switches its packets pass through"
+                yield Finding(("vips", j, "health"), what, "remove it, or use one switch", at_key=True)
     if not devices and not config.ports:
         yield Finding(("ports",), "missing", "add the switch's ports")
     for i, device in enumerate(devices):
