@@ -143,6 +143,7 @@ def test_status_shows_health(capsys: pytest.CaptureFixture[str]) -> None:
     assert (vip["active"], vip["draining"], vip["failed"]) == (3, 0, 1)
     assert status["checker"]["frozen"] == {SOURCE: "no prober runs"}
     status["controller"] = {"phase": "installed", "role": "primary", "error": None, "config_error": None}
+    status["devices"] = [{"address": "127.0.0.1:9559", "device_id": 1}]
     render(Console(width=300, force_terminal=False), status)
     shown = capsys.readouterr().out
     assert ": status 503 [no" in shown

@@ -20,7 +20,7 @@ from frontage.service.health import Phase
 from frontage.service.status import read_status
 from frontage.state.blocks import forwarding
 from frontage.state.reconcile import plan
-from live import LIMIT, connected, installed, running, serving, until
+from live import LIMIT, connected, installed, only, running, serving, until
 
 WEB1, ROUTER, ROUTER6 = ip_address("10.0.0.11"), ip_address("192.0.2.254"), ip_address("2001:db8:1::fe")
 PORTS = {"uplink": 1, "rack": 2}
@@ -187,7 +187,7 @@ async def test_changed_configuration_asks_for_new_hosts(config_file: Path) -> No
 async def test_status_lists_neighbors(config_file: Path) -> None:
     service = Service(config_file)
     async with serving(service):
-        controller = service.controller
+        controller = only(service)
         await installed(controller)
         await resolve_all(controller)
         say(controller, str(ROUTER), mac_of(77))
@@ -203,6 +203,7 @@ async def test_status_lists_neighbors(config_file: Path) -> None:
         assert found.pop("age") < LIMIT
         mac = str(mac_of(list(controller.config.wanted).index(ROUTER)))
         assert found == {
+            "device": "switch",
             "address": str(ROUTER),
             "port": "uplink",
             "mac": mac,
@@ -219,10 +220,10 @@ async def test_status_lists_neighbors(config_file: Path) -> None:
         assert found == {"address": str(ROUTER), "port": "uplink", "mac": mac, "state": "installed"}
         values = {
             (sample.name, *sample.labels.values()): sample.value
-            for metric in neighbor_metrics(controller.neighbors)
+            for metric in neighbor_metrics({"switch": controller.neighbors})
             for sample in metric.samples
         }
-        assert values["frontage_neighbors", "reachable"] == len(controller.config.wanted)
-        assert values["frontage_neighbor_conflicts_total",] == 1
-        assert values["frontage_neighbor_rejected_total", "port"] == 1
-        assert values["frontage_neighbor_requests_total", "multicast"] > 0
+        assert values["frontage_neighbors", "switch", "reachable"] == len(controller.config.wanted)
+        assert values["frontage_neighbor_conflicts_total", "switch"] == 1
+        assert values["frontage_neighbor_rejected_total", "switch", "port"] == 1
+        assert values["frontage_neighbor_requests_total", "switch", "multicast"] > 0
