@@ -127,6 +127,8 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
 	$(say) 'Two pipes of Tofino'
 	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_pcc.py -k pipes
+	$(say) 'Three switches'
+	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_fleet.py
 	$(say) 'Tests that wait'
 	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'

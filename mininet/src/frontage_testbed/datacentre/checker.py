@@ -41,7 +41,7 @@ def attach(edge: EdgeSwitch, check: Mapping[str, object]) -> None:
     document = yaml.safe_load(edge.config.read_text())
     gateways = [f"{GATEWAY4}/24", f"{GATEWAY6}/64"]
     document["ports"].append({"id": PORT, "name": INTERFACE, "role": "client", "mac": PORT_MAC, "gateways": gateways})
-    document["neighbors"] += [{"address": address, "port": INTERFACE, "mac": MAC} for address in (ADDRESS4, ADDRESS6)]
+    document["neighbors"] = [{"address": address, "port": INTERFACE, "mac": MAC} for address in (ADDRESS4, ADDRESS6)]
     document["health"] = {"port": INTERFACE, "addresses": [ADDRESS4, ADDRESS6]}
     edge.config.write_text(yaml.safe_dump(document, sort_keys=False))
     change(edge, check)
