@@ -230,13 +230,13 @@ docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
 lock: $(STAMPS)/venv ## renew the requirements.lock files
-	@$(LOCK) --extra mapping --extra health --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
+	@$(LOCK) --extra mapping --extra health --extra discovery --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 	@$(LOCK) --output-file environments/requirements.lock environments/requirements.in
 	@$(LOCK) --constraint requirements.lock --output-file conformance/tna/requirements.lock conformance/tna/requirements.in
 	@$(LOCK) --output-file packaging/wheel/requirements.lock packaging/wheel/requirements.in
-	@$(LOCK) --extra mapping --extra health --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
+	@$(LOCK) --extra mapping --extra health --extra discovery --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
 
 clean: ## remove all build output
 	@rm -rf $(BUILD) target
