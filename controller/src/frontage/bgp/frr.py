@@ -180,9 +180,8 @@ def map_name(neighbor: BgpNeighbor) -> str:
 
 def export_lines(config: Config, bgp: Bgp, exports: Mapping[str, Export]) -> Iterator[str]:
     """Yield the route maps of the routers of these switches."""
-    only = config.switches[0].device.name
     for neighbor in bgp.neighbors:
-        export = exports.get(neighbor.device or only)
+        export = exports.get(config.bgp_device(neighbor))
         if export is None:
             continue
         yield f"route-map {map_name(neighbor)} {'deny' if export is Export.WITHDRAWN else 'permit'} 10"

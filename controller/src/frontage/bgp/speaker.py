@@ -103,7 +103,6 @@ class Speaker:
         config = self._fleet.config
         if config.bgp is None:
             return None
-        only = config.switches[0].device.name
         unknown = SessionState("unknown")
         return {
             "error": self.error,
@@ -113,7 +112,7 @@ class Speaker:
                 {
                     "address": str(neighbor.address),
                     "asn": neighbor.asn,
-                    "device": neighbor.device or only,
+                    "device": config.bgp_device(neighbor),
                     "state": (session := self.sessions.get(neighbor.address, unknown)).state,
                     "sent": session.sent,
                     "drops": session.drops,

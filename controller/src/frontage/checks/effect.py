@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 
 from frontage.config import Config
 from frontage.config.health import FailMode
-from frontage.config.vips import ServerState
 
 
 def effective(config: Config, failed: AbstractSet[str]) -> Config:
@@ -20,10 +19,7 @@ def effective(config: Config, failed: AbstractSet[str]) -> Config:
     healthy = {server.vip for server in config.servers if server.active and server.name not in marked}
     kept_open = {vip for vip, mode in modes.items() if mode is FailMode.OPEN and vip not in healthy}
     servers = tuple(
-        server.model_copy(update={"state": ServerState.DRAINING})
-        if server.name in marked and server.vip not in kept_open
-        else server
-        for server in config.servers
+        server.draining() if server.name in marked and server.vip not in kept_open else server for server in config.servers
     )
     if all(a is b for a, b in zip(servers, config.servers, strict=True)):
         return config

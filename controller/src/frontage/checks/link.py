@@ -2,7 +2,7 @@
 """The checker's own connectivity, from pings of the switch. Nothing here reads a clock: time is an argument, in seconds.
 
 A failed check proves something about a server only if the checker was connected to the switch while it lasted. So the switch must
-have answered every ping from the begin of the check on, and one that was sent after its end.
+have answered every ping since the check began, and one that was sent after its end.
 """
 
 from __future__ import annotations

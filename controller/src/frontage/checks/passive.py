@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from frontage.config import Config
 from frontage.config.health import HealthCheck
-from frontage.config.vips import Server
 from frontage.p4.entities import Count
 from frontage.p4.entries import Key
 from frontage.p4.p4info import Schema
@@ -66,11 +65,7 @@ async def read_packets(session: Session, schema: Schema, config: Config) -> dict
     """Return the packets of the servers with passive checks, by server name. Raises SwitchError."""
     vips = {vip.name: vip for vip in config.vips if vip.name in passive_checks(config)}
     servers = [server for server in config.servers if server.vip in vips]
-    keys = {server.name: (_up(server), vip_block.dip(server, vips[server.vip])) for server in servers}
+    keys = {server.name: (server_block.key(server), vip_block.dip(server, vips[server.vip])) for server in servers}
     names = {key.table for pair in keys.values() for key in pair}
     counts: Mapping[Key, Count] = await session.read_direct_counters(schema, schema.present(sorted(names)))
     return {name: Packets(*(counts.get(key, Count()).packets for key in pair)) for name, pair in keys.items()}
-
-
-def _up(server: Server) -> Key:
-    return Key(server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6, (server.sid,))

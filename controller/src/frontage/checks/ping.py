@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from frontage.checks.link import Link
 from frontage.checks.messages import Ping
+from frontage.checksum import internet_checksum
 
 INTERVAL = 0.25
 """Seconds between pings. A failed check causes another one at once."""
@@ -73,7 +74,7 @@ class Pinger:
                 self._socket = self._open()
             message = struct.pack(">BBHHH", self._request, 0, 0, os.getpid() & 0xFFFF, self._sequence)
             if self._family == socket.AF_INET:
-                message = message[:2] + struct.pack(">H", _checksum(message)) + message[4:]
+                message = message[:2] + struct.pack(">H", internet_checksum(message)) + message[4:]
             self._socket.sendto(message, (self.ping.gateway, 0))
         except PermissionError:
             self._fail(at, "pings need the capability CAP_NET_RAW, or the group of the process in net.ipv4.ping_group_range")
@@ -131,11 +132,3 @@ class Pinger:
             return
         self.link.answered(at)
         self._report("the switch does not answer pings")
-
-
-def _checksum(message: bytes) -> int:
-    """Return the Internet checksum (RFC 1071) of an even number of bytes."""
-    total: int = sum(struct.unpack(f">{len(message) // 2}H", message))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF

@@ -26,7 +26,7 @@ def wait_until_idle(path: Path, name: str, seconds: float) -> bool:
                 return False
             devices = ask(path, {"command": "status"}, STATUS_TIMEOUT)["status"]["devices"]
             packets = next((device["packets_to_vips"] for device in devices if device["name"] == name), None)
-            # A switch that cannot be read has no counters, and no routes lead to it.
+            # None while the switch cannot be read. Such a switch gets no traffic either, because its routes are withdrawn.
             unchanged = unchanged + 1 if packets == last else 0
             if last is not None and packets is not None:
                 line.update(f"waiting for the traffic of {name} to end: {(packets - last) / POLL_INTERVAL:.0f} packets/s")

@@ -120,6 +120,10 @@ class Config(ConfigFile):
         """The names of the switches through which VIPs are not announced."""
         return frozenset(device.name for device in self.devices if device.state is DeviceState.DRAINING)
 
+    def bgp_device(self, neighbor: BgpNeighbor) -> str:
+        """Return the name of the switch whose routes a router learns: the only one, unless the neighbor names one."""
+        return neighbor.device or self.switches[0].device.name
+
     def bgp_next_hop(self, neighbor: BgpNeighbor) -> IPAddress | None:
         """Return the next hop of the routes that a router learns, or None if it has to be configured."""
         if neighbor.next_hop is not None:

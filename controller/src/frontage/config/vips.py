@@ -107,3 +107,7 @@ class Server(Model):
     @property
     def active(self) -> bool:
         return self.state is ServerState.ACTIVE
+
+    def draining(self) -> Server:
+        """Return a copy that keeps its connections and gets no new ones."""
+        return self.model_copy(update={"state": ServerState.DRAINING})

@@ -28,7 +28,7 @@ class Entry:
     sid: int
     weight: int = 1
     gone_at: float | None = None
-    """Unix time at which the source stopped to name the server; None while it names it."""
+    """Unix time at which the source stopped naming the server; None while it names it."""
 
 
 @dataclass(slots=True)
@@ -36,6 +36,11 @@ class Roster:
     """The servers of a VIP by address and port."""
 
     entries: dict[Endpoint, Entry] = field(default_factory=dict)
+
+    @property
+    def active(self) -> int:
+        """The number of servers that the source names."""
+        return sum(entry.gone_at is None for entry in self.entries.values())
 
     def update(self, targets: Collection[Target], source: Source, now: float) -> None:
         """Take over a result of the source. Raises SourceError, and then changes nothing."""

@@ -133,7 +133,7 @@ class Discovery:
             state.error, state.succeeded_at = None, now
         roster.expire(state.source, now)
         if roster.entries != before:
-            log.info("discovery of %s: %d servers", name, sum(entry.gone_at is None for entry in roster.entries.values()))
+            log.info("discovery of %s: %d servers", name, roster.active)
             await asyncio.to_thread(_store, self._file, self.rosters)
             await self._changed()
 
@@ -143,7 +143,7 @@ class Discovery:
             {
                 "vip": name,
                 "kind": state.source.kind,
-                "servers": sum(entry.gone_at is None for entry in self.rosters[name].entries.values()),
+                "servers": self.rosters[name].active,
                 "gone": sum(entry.gone_at is not None for entry in self.rosters[name].entries.values()),
                 "error": state.error,
                 "succeeded_at": state.succeeded_at,

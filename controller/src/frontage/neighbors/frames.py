@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from ipaddress import IPv4Address, IPv6Address
 
+from frontage.checksum import internet_checksum
 from frontage.fields import IPAddress, Mac
 
 BROADCAST = Mac((1 << 48) - 1)
@@ -48,7 +49,7 @@ def _solicitation(source: IPv6Address, source_mac: Mac, target: IPv6Address, tar
     message = struct.pack("!BBHI", _SOLICITATION, 0, 0, 0) + target.packed
     message += struct.pack("!BB", _SOURCE_OPTION, 1) + _bytes(source_mac)
     pseudo_header = source.packed + destination.packed + struct.pack("!II", len(message), _ICMPV6)
-    checksum = _checksum(pseudo_header + message)
+    checksum = internet_checksum(pseudo_header + message)
     message = message[:2] + struct.pack("!H", checksum) + message[4:]
     # Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
     header = struct.pack("!IHBB", 6 << 28, len(message), _ICMPV6, 255) + source.packed + destination.packed
@@ -61,11 +62,3 @@ def _ethernet(destination: Mac, source: Mac, ether_type: int) -> bytes:
 
 def _bytes(mac: Mac) -> bytes:
     return mac.to_bytes(6, "big")
-
-
-def _checksum(data: bytes) -> int:
-    """Return the Internet checksum of an even number of bytes (RFC 1071)."""
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF

@@ -34,6 +34,8 @@ _REFUSALS = "aifo.refusals"
 _DROPS = "drops"
 _EGRESS_DROPS = "egress_drops"
 _OUTCOMES = "outcomes"
+_COUNTS = ("drops", "outcomes", "claims", "handshakes", "refusals")
+"""Parts of a status, and fields of :class:`Counters`, that are sums over all VIPs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         return direct.get(vip_block.dip(server, vips[server.vip]), Count())
 
     def up(server: Server) -> Count:
-        table = server_block.SERVER4 if server.address.version == 4 else server_block.SERVER6
-        return direct.get(Key(table, (server.sid,)), Count())
+        return direct.get(server_block.key(server), Count())
 
     dropped_copies = by_reason(_EGRESS_DROPS, reasons.drops())
     return Counters(
@@ -216,12 +217,11 @@ async def read_status(
         status["real_servers"], balancers(config.real_servers, config.servers), strict=True
     ):
         described["down"] = asdict(sum((counters.senders[real_server.port, server.sid] for server in servers), Count()))
-    for part in ("drops", "outcomes", "claims", "handshakes", "refusals"):
+    for part in _COUNTS:
         status[part] = {name: asdict(count) for name, count in getattr(counters, part).items()}
     return status
 
 
-_COUNTS = ("drops", "outcomes", "claims", "handshakes", "refusals")
 _SEVERITY = (Phase.INSTALLED, Phase.STANDBY, Phase.INSTALLING, Phase.CONNECTING, Phase.FAILED)
 """Phases, the worst last."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from frontage.config import Config
-from frontage.config.vips import Server, ServerState
+from frontage.config.vips import Server
 
 
 def preparation(current: Sequence[Config], wanted: Config) -> Config:
@@ -35,20 +35,16 @@ def _servers(current: Sequence[Config], wanted: Config) -> tuple[Server, ...]:
     known = [{_identity(server) for server in config.servers} for config in current]
     kept = {_identity(server) for server in wanted.servers}
     sids = {server.sid for server in wanted.servers}
-    servers = [server if all(_identity(server) in one for one in known) else _draining(server) for server in wanted.servers]
+    servers = [server if all(_identity(server) in one for one in known) else server.draining() for server in wanted.servers]
     for config in current:
         for server in config.servers:
             if _identity(server) not in kept and server.sid not in sids and server.vip in vips:
                 kept.add(_identity(server))
                 sids.add(server.sid)
-                servers.append(_draining(server))
+                servers.append(server.draining())
     return tuple(servers)
 
 
 def _identity(server: Server) -> tuple[object, ...]:
     """Return what a cookie of the server depends on."""
     return server.vip, server.sid, server.address, server.port
-
-
-def _draining(server: Server) -> Server:
-    return server.model_copy(update={"state": ServerState.DRAINING})

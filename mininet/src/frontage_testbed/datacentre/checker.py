@@ -52,9 +52,7 @@ def change(edge: EdgeSwitch, check: Mapping[str, object]) -> None:
     document = yaml.safe_load(edge.config.read_text())
     for vip in document["vips"]:
         vip["health"] = dict(check)
-    new = edge.config.with_suffix(".new")
-    new.write_text(yaml.safe_dump(document, sort_keys=False))
-    new.replace(edge.config)
+    edge.write_configuration(yaml.safe_dump(document, sort_keys=False))
 
 
 def cut(*, up: bool) -> None:

@@ -114,13 +114,17 @@ class EdgeSwitch:
         """Stop the controller; the switch keeps forwarding."""
         end(self._controller)
 
+    def write_configuration(self, text: str) -> None:
+        """Replace the configuration file, which the controller follows."""
+        new = self.config.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.config)
+
     def apply(self, treatment: Treatment) -> None:
         """Restart the switch with a policy and a scheduler, so that no run inherits another one's counters."""
         # A controller that has just started does not report its connections yet.
         self.wait_until_installed()
-        new = self.config.with_suffix(".new")
-        new.write_text(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
-        new.replace(self.config)
+        self.write_configuration(with_scheduler(self.config.read_text(), treatment.scheduler, self._packets))
         self.change_policy(treatment.policy)  # the controller reads the whole file
         connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
         self.stop_switch()

@@ -63,12 +63,6 @@ class Edges(EdgeSwitch):
         self.write_configuration(yaml.safe_dump(document, sort_keys=False))
         self.wait_until_installed(connections + 1)
 
-    def write_configuration(self, text: str) -> None:
-        """Replace the configuration file, which the controller follows."""
-        new = self.config.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self.config)
-
     def stop_switch(self) -> None:
         """Stop all switches."""
         for process in self._running.values():

@@ -16,6 +16,11 @@ TABLES = (SERVER4, SERVER6)
 def entries(servers: Iterable[Server]) -> State:
     state: State = {}
     for server in servers:
-        table, action = (SERVER4, "to_server4") if server.address.version == 4 else (SERVER6, "to_server6")
-        state[Key(table, (server.sid,))] = Action(action, (int(server.address), server.port))
+        action = "to_server4" if server.address.version == 4 else "to_server6"
+        state[key(server)] = Action(action, (int(server.address), server.port))
     return state
+
+
+def key(server: Server) -> Key:
+    """Return the key of the server's entry, whose direct counter counts the packets to the server."""
+    return Key(SERVER4 if server.address.version == 4 else SERVER6, (server.sid,))
