@@ -10,7 +10,8 @@
 //! A client that is offline acknowledges neither. When it comes back, it may acknowledge the balancer's next packet although
 //! it has not received the real server's last probe. Therefore the client must acknowledge a PING before a probe of the real
 //! server, and another PING after the probe. A PING that it does not acknowledge before the next report shows that it is
-//! offline, and the detection starts again.
+//! offline, and the detection starts again. It then takes two lost probes: probes are rare after an outage, and other
+//! senders resume in bursts, so that a single loss is weak evidence.
 //!
 //! Some of the client's acknowledgments may not have reached the real server yet, so the report includes what the real server
 //! has received. No timer is involved: the balancer reads the client's packets in order, so it reads the response to a probe
@@ -52,6 +53,8 @@ struct Ping {
 pub(super) struct ReachabilityMonitor {
     evidence: Evidence,
     ping: Option<Ping>,
+    /// True if the client has missed a PING, and no probe has been lost since it came back.
+    was_offline: bool,
 }
 
 impl ReachabilityMonitor {
@@ -69,7 +72,7 @@ impl ReachabilityMonitor {
             // The client has not acknowledged it.
             Some(Ping {
                 packet: Some(_), ..
-            }) => self.evidence = Evidence::None,
+            }) => (self.evidence, self.was_offline) = (Evidence::None, true),
             Some(unsent) => {
                 ping.has_probed |= unsent.has_probed;
                 ping.is_final |= unsent.is_final;
@@ -95,6 +98,7 @@ impl ReachabilityMonitor {
             self.evidence = match self.evidence {
                 Evidence::None => Evidence::Online,
                 Evidence::Online if !ping.has_probed => Evidence::Online,
+                Evidence::Online if std::mem::take(&mut self.was_offline) => Evidence::Online,
                 _ if ping.is_final => Evidence::Unreachable,
                 _ => Evidence::ProbeLost,
             };
@@ -189,14 +193,15 @@ mod tests {
 
     /// The client comes back between a probe and the balancer's PING.
     #[test]
-    fn one_lost_probe_before_the_first_acknowledged_ping_proves_nothing() {
+    fn lost_probe_before_the_first_acknowledged_ping_proves_nothing() {
         let mut client = Client::default();
         client.report(120, true);
         assert!(!client.answer(400, true));
         assert!(!client.answer(800, false));
         assert!(!client.answer(900, false));
-        // A probe was sent after the first acknowledged PING.
-        assert!(client.answer(1700, true));
+        // Two probes were sent after the first acknowledged PING.
+        assert!(!client.answer(1700, true));
+        assert!(client.answer(2600, true));
     }
 
     #[test]
@@ -208,7 +213,10 @@ mod tests {
         let ping = client.report(900, true);
         assert!(!client.ack(lost));
         assert!(!client.ack(ping));
-        assert!(client.answer(1700, true));
+        // The first loss after an outage is not enough.
+        assert!(!client.answer(1700, true));
+        assert!(!client.answer(2000, false));
+        assert!(client.answer(3300, true));
     }
 
     /// A busy balancer gets two reports before noq sends a packet.
