@@ -2,10 +2,11 @@
 // The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds. A round is one lookup in a secret
 // table and one XOR. The rounds in reverse order unseal the cookie, so sealing and unsealing share this control: the
 // controller decides which table is in which round. The caller sets the halves and the index of each round: b (rounds 0
-// and 2) or a (rounds 1 and 3) XOR a byte of the tweak. `keyed` is 0 if no key is installed for the epoch; then nothing
-// is sealed.
-control CookieCipher(inout cookie_halves_t halves, in bit<1> epoch, out bit<1> keyed) {
+// and 2) or a (rounds 1 and 3) XOR a byte of the tweak. `keyed`, which the caller clears, remains 0 if no key is installed
+// for the epoch; then nothing is sealed.
+control CookieCipher(inout cookie_halves_t halves, in bit<1> epoch, inout bit<1> keyed) {
     action xor_a(bit<8> value) {
+        keyed = 1;
         halves.a = halves.a ^ value;
         halves.index1 = halves.index1 ^ value;
         halves.index3 = halves.index3 ^ value;
@@ -45,10 +46,7 @@ control CookieCipher(inout cookie_halves_t halves, in bit<1> epoch, out bit<1> k
     }
 
     apply {
-        keyed = 0;
-        if (round0.apply().hit) {
-            keyed = 1;
-        }
+        round0.apply();
         round1.apply();
         round2.apply();
         round3.apply();

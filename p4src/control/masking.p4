@@ -74,7 +74,7 @@ control Masking(inout headers_t hdr, inout metadata_t meta, in sid_t sid) {
             hdr.tcp.ck = 0;
             if (hdr.tcp_timestamp.isValid()) {
                 active_key.apply();
-                bit<1> keyed;
+                bit<1> keyed = 0;
                 split_sid();
                 compute_indices();
                 seal.apply(meta.sealed, sealing_epoch, keyed);

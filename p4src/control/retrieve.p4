@@ -29,7 +29,7 @@ control Retrieve(in headers_t hdr, inout metadata_t meta) {
 
     apply {
         if (hdr.tcp_timestamp.isValid()) {
-            bit<1> keyed;
+            bit<1> keyed = 0;
             split_code();
             compute_indices();
             open.apply(meta.opened, epoch, keyed);

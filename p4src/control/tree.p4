@@ -17,7 +17,7 @@
 // After a restart of the switch every leaf is zero. A VIP then has no best server until servers report or the
 // controller seeds the leaves; until then, consistent hashing serves it. Levels above `depth` join different VIPs and
 // are not used. The number of levels limits the number of servers of a VIP.
-control Tournament(inout tree_t tree) {
+control Tournament(inout tournament_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;
     TreeLevel(2, TREE_SLOTS >> 2) level2;

@@ -78,8 +78,10 @@
 #define CHECKERS 16
 
 #define NEIGHBORS 1024
+#ifndef IPV4_ROUTES
 #define IPV4_ROUTES 16384
 #define IPV6_ROUTES 16384
+#endif
 #define NEXT_HOPS 8192
 
 #endif

@@ -41,6 +41,16 @@ const bit<8> INTERNAL_WORKER = 2;
 const bit<8> INTERNAL_COPY = 3;
 
 // From ingress to egress, in front of a packet that leaves.
+#ifdef COMPACT
+header bridge_t {
+    bit<8> kind;
+    bit<8> length_reason; // why the packet is dropped if it is shorter than `length`
+    bit<16> length;       // from the IP header
+    bit<16> other_bytes;  // the headers before that length, this header, and the frame check sequence
+}
+
+const bit<16> BRIDGE_BYTES = 6;
+#else
 header bridge_t {
     bit<8> kind;
     bit<8> discipline;
@@ -54,11 +64,13 @@ header bridge_t {
 }
 
 const bit<16> BRIDGE_BYTES = 12;
+#endif
 const bit<16> FRAME_CHECK_BYTES = 4;
 
 // Through a mirror session and a recirculation port, instead of a packet (worker.p4).
 header worker_t {
     bit<8> kind;
+#ifndef COMPACT
     bit<7> reserved;
     bit<1> has_queue;       // the queue of egress_port changed
     bit<7> reserved2;
@@ -68,15 +80,14 @@ header worker_t {
     bit<13> reserved4;
     bit<19> depth_after;
     bit<8> bound_decrement;
-    bit<8> tree_op;
-    bit<8> tree_depth;
-    bit<4> reserved5;
-    bit<4> tie_break;
+#endif
+    bit<8> op;              // on the tree: op to score as in tree_t (include/metadata.p4)
+    bit<8> depth;
     bit<16> slot;
     bit<16> sid;
     bit<16> score;
     bit<16> root; // the first slot of the tree
-    bit<32> best; // of the tree, once egress has changed it
+    bit<32> best; // as in tree_t: of the leaf without its headroom; of the tree, once egress has changed it
 }
 
 // Through a mirror session, in front of a copy of a first flight (control/copies.p4).
@@ -126,6 +137,10 @@ struct resubmitted_t {
 #define REAL_SERVER_VERDICT real_server_verdict
 #define COOKIE_VERDICT cookie_verdict
 
+#ifndef PROFILE_METADATA
+#define PROFILE_METADATA
+#endif
+
 // For the deparsers: checksums (checksum.p4), the mirror session, and the digest. Of workers: worker.p4.
 #define ARCHITECTURE_METADATA \
     bit<1> bad_ipv4_checksum; \
@@ -149,6 +164,8 @@ struct resubmitted_t {
     bit<8> new_client_version; \
     bit<48> new_client_prefix; \
     bit<1> has_new_client; \
-    bit<1> has_new_neighbor;
+    bit<1> has_new_neighbor; \
+    bit<32> worker_best; \
+    PROFILE_METADATA
 
 #endif

@@ -25,11 +25,11 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         meta.has_queue = hdr.worker.has_queue;
         meta.egress_port = hdr.worker.egress_port;
         meta.depth_after = hdr.worker.depth_after;
-        meta.tree.op = hdr.worker.tree_op;
+        meta.tree.op = hdr.worker.op;
         meta.tree.slot = hdr.worker.slot;
         meta.tree.score = hdr.worker.score;
         meta.tree.best = hdr.worker.best;
-        meta.tree_depth = hdr.worker.tree_depth;
+        meta.tree_depth = hdr.worker.depth;
         meta.tree_base = hdr.worker.root;
     }
 
@@ -62,7 +62,7 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             }
         } else if (hdr.worker.isValid()) {
             worker();
-            if (hdr.worker.tree_op != TREE_NONE) {
+            if (hdr.worker.op != TREE_NONE) {
                 meta.writes_root = 1;
             }
             if (hdr.worker.origin_port[8:7] == ig_intr_md.ingress_port[8:7]) {

@@ -136,7 +136,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER
             && meta.verdict == VERDICT_CONTINUE) {
             // Check the packet. The checks do not wait for one another.
-            ports.apply(meta);
+            ports.apply(meta, meta.ingress_port);
             parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
             bit<16> excess; // of other packets, egress compares the length, because ingress does not know that of the frame
             inner_excess.apply(hdr, meta, excess);
@@ -173,7 +173,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             // Reply if it is a request to the switch itself. The reply overwrites headers that others match.
             if (meta.from_tunnel == 0) {
                 neighbor_message.apply(hdr, meta);
-                neighbor.apply(hdr, meta);
+                neighbor.apply(hdr, meta, meta.ingress_port, meta.egress_port);
                 learning.apply(meta);
             }
             verdict.apply(meta);
@@ -210,7 +210,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             encapsulation.apply(hdr, meta, remote, remote_id); // after a server is chosen, no stage drops
         }
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
-            forwarding.apply(hdr, meta);
+            forwarding.apply(hdr, meta, meta.egress_port);
         }
         cookie_address.apply(hdr, meta);
         if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
@@ -286,8 +286,8 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { meta.mirror_kind, 0, meta.has_queue, 0, meta.ingress_port, 0, meta.egress_port, 0, 0,
-                                           meta.bound_decrement, meta.tree.op, meta.tree.depth, 0, meta.tree.tie_break,
-                                           meta.tree.slot, meta.tree.sid, meta.tree.score, 0, 0 });
+                                           meta.bound_decrement, meta.tree.op, meta.tree.depth,
+                                           meta.tree.slot, meta.tree.sid, meta.tree.score, 0, meta.worker_best });
         }
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
             copy_mirror.emit<copy_t>((MirrorId_t)meta.mirror_session,
@@ -359,7 +359,7 @@ control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metada
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { meta.mirror_kind, 0, meta.has_queue, 0, meta.egress_port, 0, meta.egress_port, 0,
-                                           meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0, 0, 0 });
+                                           meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0 });
         }
 #endif
         packet.emit(hdr);

@@ -59,7 +59,11 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         }
     }
 
-#ifdef WITHOUT_STEERING
+#ifdef WITHOUT_QUIC
+    state second_pass {
+        transition reject;
+    }
+#elif defined(WITHOUT_STEERING)
     state second_pass {
         packet.extract(hdr.second_pass);
         transition ethernet;
@@ -311,6 +315,13 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition accept;
     }
 
+#ifdef WITHOUT_QUIC
+    state udp {
+        packet.extract(hdr.ports);
+        packet.extract(hdr.udp);
+        transition accept;
+    }
+#else
     // Only the version-independent part of QUIC is parsed (RFC 8999). Any datagram can be read as that.
     state udp {
         packet.extract(hdr.ports);
@@ -342,6 +353,7 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         meta.cookie_word = hdr.connection_id.word;
         transition accept;
     }
+#endif
 
     // Masking rewrites the word of data_offset to flags, and TSval.
     state tcp {
@@ -362,6 +374,58 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition accept;
     }
 
+#ifdef COMPACT
+    // The layouts of the operating systems in use: timestamps come first, after the MSS, or after the MSS and the window scale.
+    // Any other layout ends the walk, and the connection is served without a cookie (control/fallback.p4). A loop would need more
+    // match registers than the parser has.
+    state tcp_option {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            0x02040000 &&& 0xffff0000: tcp_option1;
+            default: tcp_end;
+        }
+    }
+
+    state tcp_option1 {
+        packet.extract(hdr.tcp_options[0]);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_option2;
+        }
+    }
+
+    state tcp_option2 {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            0x01030300 &&& 0xffffff00: tcp_option3;
+            default: tcp_end;
+        }
+    }
+
+    state tcp_option3 {
+        packet.extract(hdr.tcp_options[1]);
+        counter.decrement(1);
+        transition select(counter.is_zero()) {
+            true: tcp_end;
+            false: tcp_option4;
+        }
+    }
+
+    state tcp_option4 {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            default: tcp_end;
+        }
+    }
+
+#else
     // The parser walks options one 32-bit word at a time, because every TCP in use aligns them: it recognises an option at
     // the start of a word or after two NOPs. Any other layout ends the walk, and the connection is served without a cookie
     // (control/fallback.p4).
@@ -507,6 +571,8 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
             false: tcp_skip_rest;
         }
     }
+
+#endif
 
     state tcp_timestamp {
         counter.decrement(3);

@@ -8,10 +8,13 @@ struct leaf_t {
     bit<16> sid;
 }
 
-// The leaves of all tournament trees (control/tree.p4). With SET and CLEAR, tree.score is the headroom less one (tree.p4).
-control TreeLeaf(inout tree_t tree) {
+// Egress: a worker is the operation on the tree (control/tree.p4).
+typedef worker_t tournament_t;
+
+// The leaves of all tournament trees. With SET and CLEAR, tree.score is the headroom less one (tree.p4). The worker brings
+// the lower half of tree.best.
+control TreeLeaf(inout tournament_t tree) {
     Register<leaf_t, bit<16>>(TREE_SLOTS) leaves;
-    bit<16> headroom;
 
     RegisterAction<leaf_t, bit<16>, bit<16>>(leaves) write = {
         void apply(inout leaf_t leaf, out bit<16> result) {
@@ -53,17 +56,38 @@ control TreeLeaf(inout tree_t tree) {
         }
     };
 
-    apply {
-        if (tree.op == TREE_ADD) {
-            headroom = add.execute(tree.slot);
-        } else if (tree.op == TREE_SUB) {
-            headroom = subtract.execute(tree.slot);
-        } else if (tree.op == TREE_SEED) {
-            headroom = seed.execute(tree.slot);
-        } else {
-            headroom = write.execute(tree.slot);
+    action write_leaf() {
+        tree.best[31:16] = write.execute(tree.slot);
+    }
+
+    action add_flow() {
+        tree.best[31:16] = add.execute(tree.slot);
+    }
+
+    action subtract_flow() {
+        tree.best[31:16] = subtract.execute(tree.slot);
+    }
+
+    action seed_leaf() {
+        tree.best[31:16] = seed.execute(tree.slot);
+    }
+
+    // One table of the chip, after the first stage, which ingress needs.
+    @hidden @stage(1) table leaf {
+        key = { tree.op: ternary; }
+        actions = { write_leaf; add_flow; subtract_flow; seed_leaf; @defaultonly NoAction; }
+        const entries = {
+            TREE_ADD: add_flow();
+            TREE_SUB: subtract_flow();
+            TREE_SEED: seed_leaf();
+            _: write_leaf(); // the default action cannot access a register on the chip
         }
-        tree.best = headroom ++ tree.tie_break ++ tree.sid[11:0];
+        const default_action = NoAction();
+        size = 4;
+    }
+
+    apply {
+        leaf.apply();
     }
 }
 
@@ -71,7 +95,7 @@ control TreeLeaf(inout tree_t tree) {
 // `child` is 1 if the leaf is in its right half. An update writes its half of the node, and compares it with the other
 // half. The halves are in two registers, because a stateful ALU can compare a register with a value of the packet, but
 // not with another register. Returns the better half in tree.best.
-control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
+control TreeLevel(inout tournament_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
     Register<bit<32>, bit<16>>(nodes) left;
     Register<bit<32>, bit<16>>(nodes) right;
 
@@ -100,14 +124,12 @@ control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> 
     };
 
     apply {
-        if (tree.depth >= level) {
-            if (child == 0) {
-                set_left.execute(number);
-                tree.best = compare_right.execute(number);
-            } else {
-                set_right.execute(number);
-                tree.best = compare_left.execute(number);
-            }
+        if (tree.depth >= level && child == 0) {
+            set_left.execute(number);
+            tree.best = compare_right.execute(number);
+        } else if (tree.depth >= level) {
+            set_right.execute(number);
+            tree.best = compare_left.execute(number);
         }
     }
 }

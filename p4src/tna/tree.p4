@@ -131,15 +131,14 @@ control Resume(inout metadata_t meta) {
 // Egress: a worker changes the tree, and takes the best server with it.
 control TreeWorker(inout worker_t worker) {
     Tournament() tournament;
-    tree_t tree;
 
     // The first slot of a tree is a multiple of its size.
     action set_root_mask(bit<16> mask) {
         worker.root = worker.slot & mask;
     }
 
-    @hidden table root {
-        key = { worker.tree_depth: exact; }
+    @hidden @stage(3) table root {
+        key = { worker.depth: exact; }
         actions = { set_root_mask; }
         const entries = {
             0: set_root_mask(0xffff);
@@ -161,15 +160,7 @@ control TreeWorker(inout worker_t worker) {
     }
 
     apply {
-        tree.op = worker.tree_op;
-        tree.depth = worker.tree_depth;
-        tree.slot = worker.slot;
-        tree.sid = worker.sid;
-        tree.score = worker.score;
-        tree.tie_break = worker.tie_break;
-        tree.best = 0;
-        tournament.apply(tree);
-        worker.best = tree.best;
+        tournament.apply(worker);
         root.apply();
     }
 }

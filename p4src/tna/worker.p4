@@ -16,6 +16,17 @@
 #define DIGEST_NEW_NEIGHBOR 2
 #define RESUBMIT 1
 
+// What a leaf sends up, but for its headroom (control/tree.p4).
+control WorkerBest(inout metadata_t meta) {
+    action read_best() {
+        IN_HASH { meta.worker_best = 16w0 ++ meta.tree.tie_break ++ meta.tree.sid[11:0]; }
+    }
+
+    apply {
+        read_best();
+    }
+}
+
 // Makes a worker of a mirror of the packet.
 control WorkerMirror(inout metadata_t meta, inout MirrorType_t mirror_type) {
     apply {
@@ -28,6 +39,7 @@ control WorkerMirror(inout metadata_t meta, inout MirrorType_t mirror_type) {
 // Chooses the copies of a packet in ingress, of which the chip makes one kind: copies for further sites, or a worker.
 control Copying(inout metadata_t meta, inout MirrorType_t mirror_type) {
     WorkerMirror() worker_mirror;
+    WorkerBest() worker_best;
 
     action copy() {
         mirror_type = MIRROR_COPY;
@@ -40,6 +52,7 @@ control Copying(inout metadata_t meta, inout MirrorType_t mirror_type) {
             copy();
         } else if (meta.direction != Direction.WORKER && meta.tree.op != TREE_NONE
             && meta.early_verdict == VERDICT_CONTINUE) {
+            worker_best.apply(meta);
             worker_mirror.apply(meta, mirror_type);
         }
     }

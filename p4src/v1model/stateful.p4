@@ -3,6 +3,8 @@
 #ifndef FRONTAGE_V1MODEL_STATEFUL_P4
 #define FRONTAGE_V1MODEL_STATEFUL_P4
 
+typedef tree_t tournament_t;
+
 // The leaves of all tournament trees (control/tree.p4). An entry: headroom (16) | SID (16) | last report (32)
 control TreeLeaf(inout tree_t tree) {
     register<bit<64>>(TREE_SLOTS) leaves;

@@ -74,6 +74,8 @@ def cookie_address(vip: Vip, interface_id: int) -> Endpoint:
 class QuicTest(BalancerTest):
     """QUIC services over IPv4 and IPv6, whose servers are found by address, connection id and handshake."""
 
+    control = "unseal"
+
     def _begin(self) -> None:
         super()._begin()
         self.used_indices: set[int] = set()

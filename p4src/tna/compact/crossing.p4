@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The traffic manager and the recirculation port pass on headers only (tna/crossing.p4).
+#ifndef FRONTAGE_TNA_COMPACT_CROSSING_P4
+#define FRONTAGE_TNA_COMPACT_CROSSING_P4
+
+// Ingress: a packet leaves for egress.
+control Departure(inout headers_t hdr) {
+    action leave4() {
+        hdr.bridge.setValid();
+        hdr.bridge.kind = INTERNAL_BRIDGE;
+        hdr.bridge.length_reason = DROP_IPV4_HEADER;
+        hdr.bridge.length = hdr.ipv4.total_length;
+        hdr.bridge.other_bytes = 14 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
+    }
+
+    action leave6() {
+        hdr.bridge.setValid();
+        hdr.bridge.kind = INTERNAL_BRIDGE;
+        hdr.bridge.length_reason = DROP_IPV6_HEADER;
+        hdr.bridge.length = hdr.ipv6.payload_length;
+        hdr.bridge.other_bytes = 54 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
+    }
+
+    action leave() {
+        hdr.bridge.setValid();
+        hdr.bridge.kind = INTERNAL_BRIDGE;
+        hdr.bridge.length_reason = DROP_NONE;
+        hdr.bridge.length = 0;
+        hdr.bridge.other_bytes = 0;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            leave4();
+        } else if (hdr.ipv6.isValid()) {
+            leave6();
+        } else {
+            leave();
+        }
+    }
+}
+
+// Egress: the bytes that the IP header promises, but the frame does not have. Ingress does not know the frame's length. The
+// lengths are subtracted, because the condition of a branch cannot compare two fields.
+control FrameLength(in headers_t hdr, in bit<16> packet_length, out bit<16> missing) {
+    bit<16> length;
+
+    action add_other_bytes() {
+        length = hdr.bridge.length |+| hdr.bridge.other_bytes;
+    }
+
+    action compare() {
+        missing = length |-| packet_length;
+    }
+
+    apply {
+        add_other_bytes();
+        compare();
+    }
+}
+
+#endif
