@@ -44,6 +44,8 @@ class OtherOptionsAreUnchanged(BalancerTest):
             "with MPTCP": stamp + bytes([30, 8, 1, 2, 3, 4, 5, 6]),
             "with fast open": stamp + bytes([34, 10, 1, 2, 3, 4, 5, 6, 7, 8]) + NOP + NOP,
         }.items():
+            if name == "behind MD5" and not self.client.program.walks_options:
+                continue
             with self.subTest(name):
                 flow = self.new_flow(vip)
                 expected = KEY.static_tsval(server.sid, flow.hash, 0x1234)

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable
 
 from frontage_ptf.frame import Frame
-from frontage_ptf.loss import Case, LossTest, chain, offset, patched, short, sweep
+from frontage_ptf.loss import Case, LossTest, chain, offset, patched, short, sweep, walked
 from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, linux_syn, sack, stamped, windows_syn
 from frontage_ptf.switch import KEY
 
@@ -54,13 +54,17 @@ TCP = [
     Case("FIN", options(stamped(DYNAMIC, 9), "FA"), MASKED),
     Case("RST without options", plain(b"", "R"), PLAIN),
     Case("cookie, then SACK", options(stamped(DYNAMIC, 9) + sack(1, 2)), MASKED),
-    Case("SACK, then cookie", options(sack(1, 2) + stamped(DYNAMIC, 9)), MASKED),
+    *walked(Case("SACK, then cookie", options(sack(1, 2) + stamped(DYNAMIC, 9)), MASKED)),
     Case("three SACK blocks", options(stamped(DYNAMIC, 9) + sack(*range(6))), MASKED),
-    Case("MD5, then cookie", options(NOP + NOP + bytes([19, 18] + [3] * 16) + stamped(DYNAMIC, 9)), MASKED),
+    *walked(Case("MD5, then cookie", options(NOP + NOP + bytes([19, 18] + [3] * 16) + stamped(DYNAMIC, 9)), MASKED)),
     Case("cookie, then MPTCP", options(stamped(DYNAMIC, 9) + bytes([30, 20] + [1] * 18)), MASKED),
     Case("MSS, then cookie", options(MSS + stamped(DYNAMIC, 9)), MASKED),
     *sweep("data offset {}", range(5, 16), from_port_3(offset), PLAIN),
-    *sweep("data offset {}, cookie last", range(8, 16), lambda f, w: options(NOP * (4 * (w - 8)) + stamped(DYNAMIC, 9))(f), MASKED),
+    *walked(
+        *sweep(
+            "data offset {}, cookie last", range(8, 16), lambda f, w: options(NOP * (4 * (w - 8)) + stamped(DYNAMIC, 9))(f), MASKED
+        )
+    ),
     *sweep("data offset says {}", range(5), from_port_3(lambda f, w: offset(f, 5, w)), "TCP_HEADER"),
     *sweep("flags {0:#04x}", (0, 3, 6, 0xFF), from_port_3(lambda f, n: patched(f.up(), Frame(f.up()).l4 + 13, n)), PLAIN),
     *sweep("{} bytes of TCP header", range(20), from_port_3(short), ROUTED),

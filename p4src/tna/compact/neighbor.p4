@@ -32,6 +32,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
         actions = { set_request; drop; NoAction; }
         const entries = {
             (true, 1, 1, ETHERTYPE_IPV4, _, _, _, _, _, _, _, _, _, _): set_request(REQUEST_ARP);
+            (true, 2, 1, ETHERTYPE_IPV4, _, _, _, _, _, _, _, _, _, _): drop(DROP_NEIGHBOR_ANSWER);
             (true, _, _, _, _, _, _, _, _, _, _, _, _, _): drop(DROP_NEIGHBOR_NOT_LOCAL);
             // Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
             (_, _, _, _, _, _, _, PROTO_ICMPV6, 255, _, _, 0, true, DROP_NONE): set_request(REQUEST_NDP);
@@ -41,7 +42,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
             (_, _, _, _, _, _, true, PROTO_ICMPV6, _, true, ICMPV6_ECHO_REQUEST, 0, _, _): set_request(REQUEST_ECHO6);
         }
         const default_action = NoAction();
-        size = 8;
+        size = 9;
     }
 
     action reply() {

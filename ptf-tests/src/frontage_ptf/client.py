@@ -55,6 +55,11 @@ class Program:
         """Whether the parser follows IPv6 extension headers of up to 64 bytes together, not only two of 8 bytes."""
         return self.schema.arch == "v1model"
 
+    @property
+    def walks_options(self) -> bool:
+        """Whether the parser finds timestamps behind any options, not only in the layouts of operating systems in use."""
+        return b'"tcp_skip1"' in self.json
+
     def has_control(self, name: str) -> bool:
         """Return whether ingress has this control, with a table."""
         return any(table.name.startswith(f"FrontageIngress.{name}.") for table in self.schema.tables)
