@@ -21,7 +21,8 @@ from frontage.service.fleet import Fleet
 from frontage.service.health import Phase
 from frontage.service.metrics import FrontageCollector
 from frontage.service.status import fleet_status
-from frontage.state.reconcile import ReconcileError, plan
+from frontage.state.errors import ReconcileError
+from frontage.state.reconcile import plan
 from frontage.state.rollout import preparation
 from live import LIMIT, beside, connected, edited, serving, until
 

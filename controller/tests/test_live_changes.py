@@ -18,7 +18,8 @@ from frontage.p4.entries import Action, Key, State
 from frontage.service.health import Phase
 from frontage.service.status import read_status
 from frontage.state.blocks import masking, server, unseal, vip
-from frontage.state.reconcile import ReconcileError, plan
+from frontage.state.errors import ReconcileError
+from frontage.state.reconcile import plan
 from live import LIMIT, connected, edited, installed, running
 from scale import large_config
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
+from finsy.proto import p4i
+from google.protobuf import text_format
 
 import softswitch
-from conftest import ROOT
+from conftest import QUIC_EXAMPLE, ROOT
 from frontage.config import load
+from frontage.p4.p4info import Schema
 from frontage.service.status import read_status
-from frontage.state.reconcile import ReconcileError
+from frontage.state.errors import ReconcileError
+from frontage.state.offline import contents
 from live import LIMIT, connected, installed, running
 
 pytestmark = pytest.mark.skipif(os.environ.get("TARGET") == "bmv2", reason="BMv2 does not run programs for Tofino")
@@ -43,21 +48,34 @@ async def test_profile_needs_no_tables_of_other_features(tofino1_file: Path) -> 
         assert not any(vip["up"]["packets"] for vip in status["vips"])
 
 
-async def test_features_that_the_profile_leaves_out_are_refused(tofino1_file: Path) -> None:
-    text = tofino1_file.read_text()
-    tofino1_file.write_text(text.replace("    name: rack\n", "    name: rack\n    scheduler: {kind: sp-pifo}\n", 1))
+RACK = "    name: rack\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (RACK, f"{RACK}    scheduler: {{kind: sp-pifo}}\n", "ports[1].scheduler: the P4 program does not have schedulers"),
+        (RACK, f"{RACK}    ecn_threshold: 5\n", "ports[1].ecn_threshold: the P4 program does not have ECN marking"),
+        (
+            "idle_timeout: 120",
+            "idle_timeout: 60",
+            "fallback.idle_timeout: the P4 program does not have a configurable timeout of connections",
+        ),
+    ],
+)
+async def test_features_that_the_profile_leaves_out_are_refused(tofino1_file: Path, old: str, new: str, error: str) -> None:
+    tofino1_file.write_text(tofino1_file.read_text().replace(old, new, 1))
     async with asyncio.timeout(LIMIT), running(load(tofino1_file)) as controller:
-        with pytest.raises(
-            ReconcileError, match=r"scheduler\.port, a table that the P4 program does not have: remove the feature or setting"
-        ):
+        with pytest.raises(ReconcileError, match=f"{re.escape(error)}: remove the feature or setting, or use a program"):
             await controller.installed()
 
 
-async def test_timeouts_of_the_profile_are_constants(tofino1_file: Path) -> None:
-    text = tofino1_file.read_text()
-    tofino1_file.write_text(text.replace("idle_timeout: 120", "idle_timeout: 60"))
-    async with asyncio.timeout(LIMIT), running(load(tofino1_file)) as controller:
-        with pytest.raises(
-            ReconcileError, match=r"fallback\.timeout, a table that the P4 program does not have: remove the feature or"
-        ):
-            await controller.installed()
+def test_quic_services_are_refused() -> None:
+    """The simulator and the benchmarks refuse them, too."""
+    program = softswitch.compile(ROOT / "p4src" / "tna" / "tofino1.p4")
+    assert program.p4info is not None
+    schema = Schema(text_format.Parse(program.p4info, p4i.P4Info()))
+    with pytest.raises(
+        ReconcileError, match=r"^vips\[0\]\.protocol: the P4 program does not have QUIC services: remove the feature"
+    ):
+        contents(load(QUIC_EXAMPLE), schema)

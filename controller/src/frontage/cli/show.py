@@ -16,7 +16,7 @@ from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Session
 from frontage.service.controller import CONNECT_TIMEOUT
 from frontage.service.status import describe_config, merge, read_status
-from frontage.state.reconcile import ReconcileError
+from frontage.state.errors import ReconcileError
 
 _REGIONS = 5
 """Regions shown per VIP."""

@@ -26,7 +26,8 @@ from frontage.p4.p4info import Pipeline, PipelineError
 from frontage.p4.session import Role, Session
 from frontage.service.health import Health, Phase
 from frontage.state.activation import is_activation
-from frontage.state.reconcile import Outcome, Plan, ReconcileError, Written, activate, install, plan, push, push_neighbors
+from frontage.state.errors import ReconcileError
+from frontage.state.reconcile import Outcome, Plan, Written, activate, install, plan, push, push_neighbors
 from frontage.state.recovery import Known
 from frontage.state.steering import Change, EndUserMapping, MappingEntries
 
@@ -271,7 +272,7 @@ class Controller:
         if changes and mapped is not None and mapped[0] is config and has_neighbors and not self._resync:
             for change in changes:
                 entries = self.health.last.entries if self.health.last else 0
-                outcome = await push(session, pipeline.schema, mapped[1], mapped[1].change(change), entries)
+                outcome = await push(session, pipeline.schema, config, mapped[1], mapped[1].change(change), entries)
                 await self._count(outcome, wanted)
             self._mapped, self._written = mapped, written
             return

@@ -33,7 +33,8 @@ from frontage.service.health import Phase
 from frontage.service.metrics import Endpoint
 from frontage.service.status import fleet_status
 from frontage.state import steering_file
-from frontage.state.reconcile import ReconcileError, plan
+from frontage.state.errors import ReconcileError
+from frontage.state.reconcile import plan
 from frontage.state.steering import Change
 
 log = logging.getLogger(__name__)

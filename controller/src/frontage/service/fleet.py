@@ -19,7 +19,7 @@ from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.health import Phase
-from frontage.state.reconcile import ReconcileError
+from frontage.state.errors import ReconcileError
 from frontage.state.rollout import preparation
 from frontage.state.steering import Change, EndUserMapping
 

@@ -24,7 +24,8 @@ from frontage.service.health import Health, Phase
 from frontage.state.blocks import demand, real_servers
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
-from frontage.state.reconcile import Outcome, ReconcileError, plan
+from frontage.state.errors import ReconcileError
+from frontage.state.reconcile import Outcome, plan
 from frontage.state.recovery import Known
 from frontage.state.steering import EndUserMapping
 
@@ -34,6 +35,8 @@ _REFUSALS = "aifo.refusals"
 _DROPS = "drops"
 _EGRESS_DROPS = "egress_drops"
 _OUTCOMES = "outcomes"
+_OPTIONAL = (_HANDSHAKES, _REFUSALS)
+"""Counters that profiles without QUIC or schedulers do not have."""
 _COUNTS = ("drops", "outcomes", "claims", "handshakes", "refusals")
 """Parts of a status, and fields of :class:`Counters`, that are sums over all VIPs."""
 
@@ -63,9 +66,8 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
     """Read the counters of the switch. Raises SwitchError."""
     tables = schema.present((*server_block.TABLES, *vip_block.DIPS, real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS, _HANDSHAKES)}
-    if _REFUSALS in schema.counters:  # not in profiles without schedulers
-        counter_ids[_REFUSALS] = schema.counter(_REFUSALS)
+    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS)}
+    counter_ids |= {name: schema.counter(name) for name in _OPTIONAL if name in schema.counters}
     indexed = await session.read_counters(list(counter_ids.values()))
     vips = {vip.name: vip for vip in config.vips}
     ports = {port.name: port.id for port in config.ports}

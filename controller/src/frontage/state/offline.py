@@ -7,6 +7,7 @@ hexadecimal text, since some have 128 bits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,16 +20,22 @@ from frontage.p4.replication import replicas_of, truncation_of
 from frontage.state import worker
 from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import TABLES, desired, without_constants
+from frontage.state.fit import check_tables, check_trees
 from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops, packets
 
 
 def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]]:
-    """Return every entry in the order of installation, and the packets that the controller sends after them."""
+    """Return every entry in the order of installation, and the packets that the controller sends after them.
+
+    Raises ReconcileError if the program lacks a feature or room.
+    """
     config = config.complete({})
     nothing = Installed({})
     allocation = allocate(config, nothing)
+    check_trees(schema, allocation)
     wanted = without_constants(desired(config, allocation), schema)
+    check_tables(schema, config, Counter(key.table for key in wanted))
     order = {table: position for position, table in enumerate(TABLES)}
     ops = leaf_ops(resolve(config, allocation), nothing, resync=True)
     return dict(sorted(wanted.items(), key=lambda item: order[item[0].table])), list(packets(schema, ops.before))

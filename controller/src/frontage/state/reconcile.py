@@ -28,15 +28,13 @@ from frontage.state.activation import activation
 from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, hops
 from frontage.state.blocks import forwarding, masking, steering
 from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, without_constants
+from frontage.state.errors import ReconcileError
+from frontage.state.fit import check_tables, check_trees
 from frontage.state.recovery import Known, merge
 from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
 from frontage.state.tree import LeafOps, leaf_ops, packets
 from frontage.state.tree_slots import AllocationError
-
-
-class ReconcileError(Exception):
-    """The desired state cannot be installed. The installed state is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ async def plan(
         allocation = allocate(config, numbers)
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
-    _check_trees(schema, allocation)
+    check_trees(schema, allocation)
     wanted = await asyncio.to_thread(desired, config, allocation)
     wanted |= worker.session(schema.architecture, config)
     mapped = None
@@ -125,7 +123,7 @@ async def plan(
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
     wanted = without_constants(wanted, schema)
-    _check_tables(schema, Counter(key.table for key in wanted))
+    check_tables(schema, config, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
     changes = await asyncio.to_thread(difference, wanted, installed)
@@ -174,7 +172,7 @@ async def activate(session: Session, schema: Schema, written: Written, config: C
     changes = todo.entries
     counts = written.counts + Counter(key.table for key in changes.missing)
     counts -= Counter(key.table for key in changes.unexpected)
-    _check_tables(schema, counts)
+    check_tables(schema, config, counts)
     writes = _Writes(session, schema, changes, written.counts)
     await _write_stages(session, schema, writes, todo.leaves)
     await session.packet_out(packets(schema, todo.leaves.after))
@@ -202,13 +200,15 @@ async def _write_stages(session: Session, schema: Schema, writes: _Writes, ops: 
             await writes.remove(table)
 
 
-async def push(session: Session, schema: Schema, mapped: MappingEntries, changes: Difference, entries: int) -> Outcome:
+async def push(
+    session: Session, schema: Schema, config: Config, mapped: MappingEntries, changes: Difference, entries: int
+) -> Outcome:
     """Write the difference that a change of the mapping makes, without reading.
 
     ``entries`` is the number of entries before the change. Raises SwitchError and ReconcileError.
     """
     started = time.monotonic()
-    _check_tables(schema, mapped.counts)
+    check_tables(schema, config, mapped.counts)
     gone, new = (Counter(key.table for key in part) for part in (changes.unexpected, changes.missing))
     writes = _Writes(session, schema, changes, mapped.counts - new + gone)
     order = (CLONE_SESSION, *steering.MAPPED)
@@ -289,32 +289,6 @@ def _by_table(state: Mapping[Key, Action]) -> dict[str, State]:
     for key, action in state.items():
         result.setdefault(key.table, {})[key] = action
     return result
-
-
-def _check_trees(schema: Schema, allocation: Allocation) -> None:
-    for name, block in allocation.trees.items():
-        if block.depth > schema.tree_levels:
-            raise ReconcileError(
-                f"the VIP {name} needs {1 << block.depth} tree slots, and the P4 program has room for {1 << schema.tree_levels} per VIP: "
-                "remove servers of the VIP, or use a program or profile with larger trees"
-            )
-
-
-def _check_tables(schema: Schema, counts: Mapping[str, int]) -> None:
-    for name, count in counts.items():
-        if name == CLONE_SESSION:
-            continue
-        table = schema.tables.get(name)
-        if table is None:
-            raise ReconcileError(
-                f"the configuration needs entries in {name}, a table that the P4 program does not have: "
-                "remove the feature or setting, or use a program or profile with that table"
-            )
-        if count > table.size > 0 and table.fields:
-            raise ReconcileError(
-                f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}: "
-                "remove something, or compile the P4 program with larger sizes"
-            )
 
 
 def _check_key(newest: int, installed: State) -> None:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks whether a P4 program has the tables that a configuration needs, and room in them.
+
+A profile may leave out features together with their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from frontage.config import Config
+from frontage.config.vips import Protocol
+from frontage.p4.p4info import Schema
+from frontage.p4.replication import CLONE_SESSION
+from frontage.state.allocation import Allocation
+from frontage.state.blocks import (
+    aifo,
+    checker,
+    copies,
+    demand,
+    encapsulation,
+    fallback,
+    handshake,
+    masking,
+    real_servers,
+    scheduler,
+    steering,
+    tunnel,
+    unseal,
+    vip,
+)
+from frontage.state.errors import ReconcileError
+
+_QUIC_TABLES = frozenset((*unseal.TABLES, vip.QUIC_DIP6, vip.COOKIE_ADDRESS, vip.COOKIE_PREFIX, masking.STATIC_COOKIE))
+_SITE_TABLES = frozenset((*steering.TABLES, *tunnel.TABLES, *encapsulation.TABLES, *copies.TABLES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A feature that a configuration uses, and the tables that only this feature needs."""
+
+    field: str
+    """The field of the configuration."""
+    feature: str
+    tables: Collection[str]
+
+
+def check_tables(schema: Schema, config: Config, counts: Mapping[str, int]) -> None:
+    """Raise ReconcileError if the program has no table, or no room, for these numbers of entries by table."""
+    missing = {name for name in counts if name not in schema.tables and name != CLONE_SESSION}
+    for use in _uses(config):
+        if not missing.isdisjoint(use.tables):
+            raise ReconcileError(
+                f"{use.field}: the P4 program does not have {use.feature}: "
+                "remove the feature or setting, or use a program or profile that has it"
+            )
+    for name in missing:
+        raise ReconcileError(
+            f"device.pipeline: the configuration needs entries in {name}, a table that the P4 program does not have: "
+            "use a controller and a P4 program of the same version"
+        )
+    for name, count in counts.items():
+        table = schema.tables.get(name)
+        if table is not None and count > table.size > 0 and table.fields:
+            raise ReconcileError(
+                f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}: "
+                "remove something, or compile the P4 program with larger sizes"
+            )
+
+
+def check_trees(schema: Schema, allocation: Allocation) -> None:
+    """Raise ReconcileError if the tree of a VIP is larger than the program's trees."""
+    for name, block in allocation.trees.items():
+        if block.depth > schema.tree_levels:
+            raise ReconcileError(
+                f"the VIP {name} needs {1 << block.depth} tree slots, and the P4 program has room for {1 << schema.tree_levels} per VIP: "
+                "remove servers of the VIP, or use a program or profile with larger trees"
+            )
+
+
+def _uses(config: Config) -> Iterator[_Use]:
+    """Yield the optional features that a configuration uses."""
+    for number, service in enumerate(config.vips):
+        if service.protocol is Protocol.UDP:
+            yield _Use(f"vips[{number}].protocol", "QUIC services", _QUIC_TABLES)
+    for number, port in enumerate(config.ports):
+        if port.scheduler is not None:
+            # A rank is in a cookie, which unseal.p4 opens.
+            yield _Use(f"ports[{number}].scheduler", "schedulers", {*scheduler.TABLES, *aifo.TABLES, *unseal.TABLES})
+        if port.ecn_threshold is not None:
+            yield _Use(f"ports[{number}].ecn_threshold", "ECN marking", scheduler.TABLES)
+    if config.health is not None:
+        yield _Use("health", "health checks", checker.TABLES)
+    if config.real_servers:
+        yield _Use("real_servers", "real servers", real_servers.TABLES)
+    if config.placement is not None:
+        yield _Use("placement", "counters of demand", demand.TABLES)
+    if config.site is not None:
+        yield _Use("site", "steering between sites", _SITE_TABLES)
+    yield _Use("fallback.idle_timeout", "a configurable timeout of connections", fallback.TABLES)
+    yield _Use("handshake.timeout", "a configurable timeout of handshakes", handshake.TABLES)
