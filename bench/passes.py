@@ -15,6 +15,7 @@ from typing import Any
 
 from frontage.config import ConfigError
 from frontage.p4.p4info import PipelineError
+from frontage.state.errors import ReconcileError
 from paths import program
 from sites import chip
 
@@ -37,7 +38,7 @@ def aifo(report_every: int) -> dict[str, Any]:
 
 WORKLOADS = (
     Workload("TCP", "tofino1", "tcp"),
-    Workload("QUIC", "tofino1", "quic"),
+    Workload("QUIC", "tofino2", "quic"),
     Workload("TCP, AIFO", "tofino2", "tcp", aifo(1)),
     Workload("TCP, AIFO, 1 report of 16 departures", "tofino2", "tcp", aifo(16)),
 )
@@ -54,7 +55,7 @@ def count(workload: Workload, pipes: int) -> dict[str, Any]:
 def main() -> None:
     try:
         counts = [count(workload, pipes) for workload in WORKLOADS for pipes in PIPES]
-    except (OSError, subprocess.CalledProcessError, ConfigError, PipelineError) as error:
+    except (OSError, subprocess.CalledProcessError, ConfigError, PipelineError, ReconcileError) as error:
         sys.exit(f"bench/passes.py: {error}")
     json.dump(counts, sys.stdout)
 

@@ -47,6 +47,8 @@ INSIDE = Link(2, "02:00:00:00:01:02", "02:00:00:00:02:02")
 
 SERVERS = 16
 """Servers of each VIP: TCP over IPv4, TCP over IPv6, and QUIC."""
+TCP_PROFILES = ("tofino1",)
+"""Profiles for Tofino without QUIC."""
 PREFIXES = 200
 """Routes to clients."""
 ROUTES = 1000
@@ -141,10 +143,13 @@ def tofino_quic() -> Site:
 
 
 def chip(name: str, profile: str, protocol: str, pipes: int = 1, scheduler: dict[str, Any] | None = None) -> Site:
-    """Return the site of `frontage` or `quic` with a program for Tofino, and a scheduler at the port to the clients."""
+    """Return the site of `frontage` or `quic` with a program for Tofino, and a scheduler at the port to the clients.
+
+    With a profile without QUIC, the site has no QUIC service.
+    """
     traffic = {"tcp": _tcp_traffic, "quic": _quic_traffic}[protocol]
     target, _ = compiled(ROOT / "p4src" / "tna" / f"{profile}.p4")
-    return _frontage(name, traffic, target, pipes, scheduler)
+    return _frontage(name, traffic, target, pipes, scheduler, has_quic=profile not in TCP_PROFILES)
 
 
 def _frontage(
@@ -153,10 +158,12 @@ def _frontage(
     target: Path = P4 / "frontage.json",
     pipes: int = 1,
     scheduler: dict[str, Any] | None = None,
+    *,
+    has_quic: bool = True,
 ) -> Site:
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: run `make setup`, or set ARTIFACTS to its folder")
-    config = loads(json.dumps(_configuration(target, pipes, scheduler)), WORK / "frontage.yaml")
+    config = loads(json.dumps(_configuration(target, pipes, scheduler, has_quic)), WORK / "frontage.yaml")
     pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
     state, packets_out = contents(config, pipeline.schema)
     return Site(
@@ -202,7 +209,8 @@ def packet_filter(rules: int = 10_000, masks: str = "prefixes") -> Site:
 SITES = {"frontage": frontage, "quic": quic, "tofino": tofino, "tofino_quic": tofino_quic, "router": router, "acl": packet_filter}
 
 
-def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None) -> dict[str, Any]:
+def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None, has_quic: bool) -> dict[str, Any]:
+    services = ["web", "six", *(["quic"] if has_quic else [])]
     servers = [
         {"name": f"{name}{n}", "vip": name, "address": address.format(n), "port": 8080, "sid": first + n}
         for name, address, first in (
@@ -210,7 +218,20 @@ def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None) -
             ("six", "2001:db8:2::{:x}", SERVERS),
             ("quic", "2001:db8:d:{:x}::10", 2 * SERVERS),
         )
+        if name in services
         for n in range(1, SERVERS + 1)
+    ]
+    vips = [
+        {"name": "web", "address": VIP, "port": 80, "policy": "cclb4"},
+        {"name": "six", "address": "2001:db8:ffff::10", "port": 80, "policy": "cclb4"},
+        {
+            "name": "quic",
+            "address": QUIC_VIP,
+            "protocol": "udp",
+            "port": QUIC_PORT,
+            "policy": "cclb4",
+            "cookie_prefix": f"{COOKIE_PREFIX}/64",
+        },
     ]
     routes = [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()]
     routes += [{"prefix": f"{prefix}/64", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes6()]
@@ -242,18 +263,7 @@ def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None) -
         ],
         "routes": routes,
         "neighbors": [{"address": server["address"], "port": "inside", "mac": INSIDE.neighbor} for server in servers],
-        "vips": [
-            {"name": "web", "address": VIP, "port": 80, "policy": "cclb4"},
-            {"name": "six", "address": "2001:db8:ffff::10", "port": 80, "policy": "cclb4"},
-            {
-                "name": "quic",
-                "address": QUIC_VIP,
-                "protocol": "udp",
-                "port": QUIC_PORT,
-                "policy": "cclb4",
-                "cookie_prefix": f"{COOKIE_PREFIX}/64",
-            },
-        ],
+        "vips": [vip for vip in vips if vip["name"] in services],
         "servers": servers,
         "keys": [{"id": key_id, "secret": secret} for key_id, secret in SECRETS.items()],
     }

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frontage.cookie import CookieKey
 from frontage.p4.entries import Key, State
 from frontage.state.blocks import masking, retrieve
+from frontage.state.desired import STAGES, TABLES
 
 KEYS = (CookieKey(6, bytes(range(16))), CookieKey(7, bytes(range(100, 132))))
 
@@ -41,3 +43,17 @@ def test_program_seals_and_opens_like_the_specification(key: CookieKey, sid: int
 def test_newest_key_seals() -> None:
     action = SEAL[Key(masking.ACTIVE_KEY, ())]
     assert action.params == (1, 7)
+
+
+@pytest.mark.parametrize(("rounds", "state"), [(masking.ROUNDS, SEAL), (retrieve.ROUNDS, OPEN)])
+def test_entry_of_round_2_implies_one_of_round_0(rounds: tuple[str, ...], state: State) -> None:
+    """Both rounds tell `cookie.p4` that a key is installed. Tables are written in the order of `TABLES` and deleted in reverse."""
+    order = [TABLES.index(table) for table in rounds]
+    assert order == sorted(order)
+    for table in rounds:
+        assert {key.match for key in state if key.table == table} == {(key.epoch, index) for key in KEYS for index in range(256)}
+
+
+def test_key_seals_once_all_rounds_are_written() -> None:
+    stage_of = {table: stage for stage, tables in enumerate(STAGES) for table in tables}
+    assert all(stage_of[table] < stage_of[masking.ACTIVE_KEY] for table in masking.ROUNDS)

@@ -23,8 +23,15 @@ CLIENT_MAC, RACK_MAC, HOST_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02", "02:0
 VIP4, VIP6, CLIENT4, CLIENT6 = "203.0.113.10", "2001:db8:f::10", "198.18.1.2", "2001:db8:c::2"
 
 
-def configuration(client: int, racks: list[int], pipes: int = 1) -> dict[str, Any]:
-    """Return a site with a TCP and a QUIC service of each IP version, whose servers are behind the ports `racks`."""
+STAMPS = (b"\x01\x01\x08\x0a", b"\x04\x02\x08\x0a")
+"""Timestamps behind two NOPs or SACK-permitted."""
+
+
+def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bool = True) -> dict[str, Any]:
+    """Return a site with a TCP and a QUIC service of each IP version, whose servers are behind the ports `racks`.
+
+    Without ``has_quic``, it has the TCP services only.
+    """
     ports: list[dict[str, Any]] = [
         {"id": client, "name": "internet", "mac": CLIENT_MAC, "role": "client", "gateways": ["198.18.255.1/24"]}
     ]
@@ -41,6 +48,8 @@ def configuration(client: int, racks: list[int], pipes: int = 1) -> dict[str, An
     for number, (protocol, port, address) in enumerate(
         [("tcp", 80, VIP4), ("tcp", 80, VIP6), ("udp", 443, VIP4), ("udp", 443, VIP6)]
     ):
+        if protocol == "udp" and not has_quic:
+            continue
         name = f"vip{number}"
         policy = "cheetah-rr" if number == 2 else "cclb4"
         vip: dict[str, Any] = {"name": name, "address": address, "protocol": protocol, "port": port, "policy": policy}
@@ -62,8 +71,11 @@ def configuration(client: int, racks: list[int], pipes: int = 1) -> dict[str, An
     }
 
 
-def frames(rng: random.Random) -> Iterator[tuple[bool, bytes]]:
-    """Yield valid and damaged frames without end, and whether they are from a server."""
+def frames(rng: random.Random, *, walks_options: bool = True) -> Iterator[tuple[bool, bytes]]:
+    """Yield valid and damaged frames without end, and whether they are from a server.
+
+    Without ``walks_options``, they have no options that only a parser that walks all of them reads.
+    """
     while True:
         from_server = rng.random() < 0.4
         frame = _valid(rng, from_server)
@@ -75,7 +87,7 @@ def frames(rng: random.Random) -> Iterator[tuple[bool, bytes]]:
             for _ in range(rng.randint(1, 3)):
                 data[rng.randrange(min(len(data), 110))] = rng.getrandbits(8)
             frame = bytes(data)
-        if not _promises_more(frame) and not _has_long_extensions(frame):
+        if not _promises_more(frame) and not _has_long_extensions(frame) and (walks_options or not _is_walked(frame)):
             yield from_server, frame
 
 
@@ -114,6 +126,23 @@ def _has_long_extensions(frame: bytes) -> bool:
         if number == 2 or frame[at + 1] != 0:
             return True
         kind, at = frame[at], at + 8
+    return False
+
+
+def _is_walked(frame: bytes) -> bool:
+    """Return whether TCP options continue where the parser of tofino1 stops.
+
+    It finds timestamps that are first, behind the MSS, or behind the MSS and the window scale.
+    """
+    protocol, l4 = (frame[20:21], 54) if frame[12:14] == b"\x86\xdd" else (frame[23:24], 34)
+    if protocol != b"\x06" or len(frame) < l4 + 20:
+        return False
+    words = [frame[at : at + 4] for at in range(l4 + 20, l4 + 4 * (frame[l4 + 12] >> 4), 4)]
+    for word, skipped in zip(words, (b"\x02\x04", b"\x01\x03\x03", STAMPS), strict=False):
+        if word in STAMPS:
+            return False
+        if not word.startswith(skipped):
+            return word[:1] > b"\0"  # not the end of options, and not that of the frame
     return False
 
 
@@ -159,11 +188,12 @@ def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int
 def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str, packets: int) -> None:
     """Random packets have the same bytes and the same reasons of drops, outcomes included."""
     rng = random.Random(21)
-    site = configuration(8, [9])
+    is_whole = profile != TOFINO1
+    site = configuration(8, [9], has_quic=is_whole)
     switches = [Switch(site, tmp_path, source) for source in (V1MODEL, profile)]
     came_out = 0
     now = 10**9
-    for n, (from_server, frame) in zip(range(packets), frames(rng), strict=False):
+    for n, (from_server, frame) in zip(range(packets), frames(rng, walks_options=is_whole), strict=False):
         now += 1000
         ours, theirs = (switch.pipeline.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
         assert ours == theirs, f"packet {n}: {frame.hex()}\nv1model {ours}\nTofino  {theirs}"

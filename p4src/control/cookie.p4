@@ -2,8 +2,9 @@
 // The cipher of the TCP cookie (docs/cookie.md): a Feistel network of four rounds. A round is one lookup in a secret
 // table and one XOR. The rounds in reverse order unseal the cookie, so sealing and unsealing share this control: the
 // controller decides which table is in which round. The caller sets the halves and the index of each round: b (rounds 0
-// and 2) or a (rounds 1 and 3) XOR a byte of the tweak. `keyed`, which the caller clears, remains 0 if no key is installed
-// for the epoch; then nothing is sealed.
+// and 2) or a (rounds 1 and 3) XOR a byte of the tweak. `keyed`, which the caller clears, becomes 1 if a key is installed
+// for the epoch; otherwise nothing is sealed. The controller writes round 0 first and deletes it last, so an entry in round 2
+// implies one in round 0.
 control CookieCipher(inout cookie_halves_t halves, in bit<1> epoch, inout bit<1> keyed) {
     action xor_a(bit<8> value) {
         keyed = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, which is an entry of its own.
 // A packet in a tunnel is routed by its outer header.
-control Forwarding(inout headers_t hdr, inout metadata_t meta, inout port_t egress_port) {
+control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     OuterDestination() outer_destination;
     bit<1> by_ipv4;
     bit<16> next_hop_id;
@@ -31,7 +31,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout port_t egre
     }
 
     action forward(port_t port, mac_t src_mac, mac_t dst_mac) {
-        egress_port = port;
+        meta.egress_port = port;
         hdr.ethernet.src = src_mac;
         hdr.ethernet.dst = dst_mac;
     }

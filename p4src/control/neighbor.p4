@@ -2,10 +2,10 @@
 // Replies to ARP (RFC 826), neighbor solicitations (RFC 4861) and pings for the switch's own addresses: gateways,
 // VIPs and tunnel endpoints. A reply leaves by the port on which the request arrived. ARP replies and neighbor
 // advertisements, which answer requests of the controller, end here (learning.p4).
-control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_port, inout port_t egress_port) {
+control Neighbor(inout headers_t hdr, inout metadata_t meta) {
     action reply() {
         hdr.ethernet.dst = hdr.ethernet.src;
-        egress_port = ingress_port;
+        meta.egress_port = meta.ingress_port;
         meta.NEIGHBOR_VERDICT = VERDICT_REPLY;
     }
 

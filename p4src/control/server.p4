@@ -40,10 +40,13 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
+#ifndef WITHOUT_STEERING
         if (meta.from_tunnel == 1) {
             meta.remote = Remote.REPLICA;
             meta.remote_id = meta.sid;
-        } else if (hdr.ipv4.isValid()) {
+        } else
+#endif
+        if (hdr.ipv4.isValid()) {
             server4.apply();
         } else {
             server6.apply();

@@ -87,7 +87,7 @@ header worker_t {
     bit<16> sid;
     bit<16> score;
     bit<16> root; // the first slot of the tree
-    bit<32> best; // as in tree_t: of the leaf without its headroom; of the tree, once egress has changed it
+    bit<32> best; // as in tree_t: the leaf without its headroom; once egress has changed the tree, the best of the tree
 }
 
 // Through a mirror session, in front of a copy of a first flight (control/copies.p4).

@@ -31,7 +31,9 @@ control Ipv4Checksum(inout headers_t hdr, in metadata_t meta) {
 
 control TransportChecksum(inout headers_t hdr, in metadata_t meta) {
     Checksum() tcp_checksum;
+#ifndef WITHOUT_QUIC
     Checksum() udp_checksum;
+#endif
 
     apply {
         if (meta.update_tcp == 1) {
@@ -40,11 +42,13 @@ control TransportChecksum(inout headers_t hdr, in metadata_t meta) {
                 hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.reserved, hdr.tcp.flags, hdr.tcp_timestamp.tsval,
                 meta.transport_residue });
         }
+#ifndef WITHOUT_QUIC
         if (meta.update_udp == 1) {
             hdr.udp.checksum = udp_checksum.update({
                 hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port,
                 meta.transport_residue }, true);
         }
+#endif
     }
 }
 

@@ -158,27 +158,4 @@ control EgressArrival(in headers_t hdr, inout metadata_t meta, in egress_intrins
     }
 }
 
-// Egress: drops a packet whose IP header promises more bytes than the frame has, which ingress cannot know. It subtracts
-// the lengths, because the condition of a branch cannot compare two fields.
-control FrameLength(in headers_t hdr, inout metadata_t meta, in bit<16> packet_length) {
-    bit<16> length;
-    bit<16> missing;
-
-    action add_other_bytes() {
-        length = hdr.bridge.length |+| hdr.bridge.other_bytes;
-    }
-
-    action compare() {
-        missing = length |-| packet_length;
-    }
-
-    apply {
-        add_other_bytes();
-        compare();
-        if (missing != 0) {
-            meta.verdict = hdr.bridge.length_reason;
-        }
-    }
-}
-
 #endif

@@ -89,6 +89,7 @@
 #endif
 
 #include "crossing.p4"
+#include "frame_length.p4"
 
 control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
                         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -136,7 +137,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         if (meta.direction != Direction.CONTROLLER && meta.direction != Direction.WORKER
             && meta.verdict == VERDICT_CONTINUE) {
             // Check the packet. The checks do not wait for one another.
-            ports.apply(meta, meta.ingress_port);
+            ports.apply(meta);
             parse_failure.apply(hdr, meta, ig_prsr_md.parser_err);
             bit<16> excess; // of other packets, egress compares the length, because ingress does not know that of the frame
             inner_excess.apply(hdr, meta, excess);
@@ -173,7 +174,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             // Reply if it is a request to the switch itself. The reply overwrites headers that others match.
             if (meta.from_tunnel == 0) {
                 neighbor_message.apply(hdr, meta);
-                neighbor.apply(hdr, meta, meta.ingress_port, meta.egress_port);
+                neighbor.apply(hdr, meta);
                 learning.apply(meta);
             }
             verdict.apply(meta);
@@ -210,7 +211,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             encapsulation.apply(hdr, meta, remote, remote_id); // after a server is chosen, no stage drops
         }
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
-            forwarding.apply(hdr, meta, meta.egress_port);
+            forwarding.apply(hdr, meta);
         }
         cookie_address.apply(hdr, meta);
         if ((meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY)
@@ -317,16 +318,17 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, in egress_int
     apply {
         arrival.apply(hdr, meta, eg_intr_md);
         if (hdr.bridge.isValid()) {
-            frame_length.apply(hdr, meta, eg_intr_md.pkt_length);
-            if (meta.verdict == VERDICT_CONTINUE) {
-                if (meta.discipline != Discipline.NONE) {
-                    ecn.apply(hdr, meta, eg_intr_md.enq_qdepth);
-                    if (meta.discipline == Discipline.AIFO) {
-                        departures.apply(meta, eg_intr_md.deq_qdepth);
-                        if (meta.report_departure == 1) {
-                            worker_mirror.apply(meta, eg_dprsr_md.mirror_type);
-                            meta.has_queue = 1;
-                        }
+            bit<16> missing;
+            frame_length.apply(hdr, eg_intr_md.pkt_length, missing);
+            if (missing != 0) {
+                meta.verdict = hdr.bridge.length_reason;
+            } else if (meta.discipline != Discipline.NONE) {
+                ecn.apply(hdr, meta, eg_intr_md.enq_qdepth);
+                if (meta.discipline == Discipline.AIFO) {
+                    departures.apply(meta, eg_intr_md.deq_qdepth);
+                    if (meta.report_departure == 1) {
+                        worker_mirror.apply(meta, eg_dprsr_md.mirror_type);
+                        meta.has_queue = 1;
                     }
                 }
             }

@@ -8,7 +8,7 @@ struct leaf_t {
     bit<16> sid;
 }
 
-// Egress: a worker is the operation on the tree (control/tree.p4).
+// The operation on a tree (control/tree.p4): in egress, a worker.
 typedef worker_t tournament_t;
 
 // The leaves of all tournament trees. With SET and CLEAR, tree.score is the headroom less one (tree.p4). The worker brings

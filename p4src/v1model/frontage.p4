@@ -160,7 +160,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             meta.direction = Direction.WORKER;
         } else {
             // Check the packet, and reply if it is a request to the switch itself.
-            ports.apply(meta, meta.ingress_port);
+            ports.apply(meta);
             if (meta.verdict == VERDICT_CONTINUE) {
                 bit<16> capacity = (bit<16>)standard_metadata.packet_length |-| 14;
                 if (meta.from_tunnel == 1) {
@@ -174,7 +174,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             checksum_residue.apply(hdr, meta);
             if (meta.verdict == VERDICT_CONTINUE && meta.from_tunnel == 0) {
                 neighbor_message.apply(hdr, meta);
-                neighbor.apply(hdr, meta, meta.ingress_port, meta.egress_port);
+                neighbor.apply(hdr, meta);
                 learning.apply(meta);
             }
 
@@ -226,7 +226,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 encapsulation.apply(hdr, meta, remote, remote_id);
             }
             if (meta.verdict == VERDICT_CONTINUE) {
-                forwarding.apply(hdr, meta, meta.egress_port);
+                forwarding.apply(hdr, meta);
                 cookie_address.apply(hdr, meta);
             }
         }

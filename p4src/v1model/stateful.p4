@@ -3,6 +3,7 @@
 #ifndef FRONTAGE_V1MODEL_STATEFUL_P4
 #define FRONTAGE_V1MODEL_STATEFUL_P4
 
+// The operation on a tree (control/tree.p4).
 typedef tree_t tournament_t;
 
 // The leaves of all tournament trees (control/tree.p4). An entry: headroom (16) | SID (16) | last report (32)

@@ -17,8 +17,8 @@ from tofino import ROOT
 
 CHIPS = {"tofino1": ("tofino", "tna"), "tofino2": ("tofino2", "t2na")}
 """Target and architecture of each profile."""
-TIMEOUT = 3600.0
-"""Seconds after which a run counts as refused."""
+TIMEOUT = 900.0
+"""Seconds after which a run counts as refused. A program that fits needs two minutes; the search for others may never end."""
 PROPERTIES, PASS, PARSE_ERROR, ERROR = 0, 1, 2, 3
 """Kinds of events in the log of the back end."""
 

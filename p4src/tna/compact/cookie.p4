@@ -65,7 +65,7 @@ control Masking(inout headers_t hdr, inout metadata_t meta) {
 
     // After the rounds, the last two indices are the halves XOR bytes of the tweak.
     action write_code() {
-        IN_HASH { 
+        IN_HASH {
             hdr.tcp_timestamp.tsval[15:0] = meta.sealing_epoch ++ (meta.sealed.index3 ^ meta.connection_hash[7:0])
                 ++ (meta.sealed.index2[6:0] ^ meta.connection_hash[14:8]);
         }

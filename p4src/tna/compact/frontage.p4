@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontage's data plane for chips with few stages. It has the tables, actions, registers and counters of ../frontage.p4, but
-// another order of steps. What depends only on the parsed packet is computed first, whether or not it is used, and tables
-// decide what elsewhere chains of conditions decide. The comments name the stage of the chip in which a step can be.
+// Frontage's data plane for chips with few stages. It has tables, actions, registers and counters of ../frontage.p4, but
+// another order of steps. The order in the text is the order of dependence: what depends only on the parsed packet is computed
+// first, whether or not it is used. Ternary tables decide what elsewhere chains of conditions decide, because each condition on
+// a result costs a stage. `@stage` keeps a table out of the stages that other tables need.
 #include "../../include/drop.p4"
 #include "../../include/outcome.p4"
 #include "metadata.p4"
@@ -14,7 +15,8 @@
 #include "../counters.p4"
 #include "../stateful.p4"
 #include "../worker.p4"
-#include "checksum.p4"
+#include "../checksum.p4"
+#include "../frame_length.p4"
 #include "../../control/tree.p4"
 #include "../tree.p4"
 #include "../../control/cookie.p4"
@@ -27,7 +29,7 @@
 #include "cookie.p4"
 #include "insight.p4"
 #include "choice.p4"
-#include "server.p4"
+#include "../../control/server.p4"
 #include "tree.p4"
 #include "crossing.p4"
 
@@ -68,7 +70,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Masking() masking;
     Departure() departure;
     WorkerMirror() worker_mirror;
-    bit<16> next_hop_id;
+    bit<16> next_hop_id = 0;
 
     action from_worker() {
         meta.direction = Direction.WORKER;
@@ -96,6 +98,8 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         IN_HASH { meta.now = 13w0 ++ 1w1 ++ ig_intr_md.ingress_mac_tstamp[47:30]; }
     }
 
+    // Forwarding, as in control/forwarding.p4. It is in this control because counters depend on whether the last table hits. A
+    // field for the result would cost a stage.
     @name("forwarding.set_next_hop") action set_next_hop(bit<16> next_hop) {
         next_hop_id = next_hop;
     }
@@ -165,7 +169,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         neighbor.apply(hdr, meta, ig_intr_md.ingress_port, ig_tm_md.ucast_egress_port);
         verdict.apply(hdr, meta);
 
-        // The hash of a server's packet, and the index into the table of connections. The chip has room for them here.
+        // Steps that others do not wait for: here, the hash units have room.
         down_hash.apply(hdr, meta);
         connection_index.apply(hdr, meta);
         read_clock();
@@ -184,7 +188,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         candidate.apply(meta);
         fallback.apply(hdr, meta);
         choice.apply(hdr, meta);
-        server.apply(hdr, meta);
+        if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {
+            server.apply(hdr, meta);
+        }
 
         // Change the tree.
         if (meta.direction != Direction.WORKER && meta.tree.op != TREE_NONE && meta.is_repeated == 0) {
@@ -192,7 +198,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         }
         read_best();
 
-        // Stages 10 and 11: choose the port, and carry out the verdict.
+        // Choose the port, and carry out the verdict.
         if (meta.direction == Direction.CONTROLLER || meta.direction == Direction.WORKER) {
             ig_dprsr_md.drop_ctl = 1;
         } else {

@@ -212,6 +212,23 @@ fn register_and_its_result_are_a_step() {
 }
 
 #[test]
+fn table_and_register_of_its_action_are_a_step() {
+    let lines = report(&format!(
+        "{REGISTER}\naction use(bit<8> i) {{ m.x = add.execute(i); }}
+         table t {{ key = {{ h.h.b: exact; }} actions = {{ use; }} }}
+         apply {{ t.apply(); if (m.x > 3) {{ h.h.d = 1; }} }}"
+    ));
+    assert_eq!(
+        lines,
+        [
+            "ingress: the longest chain of dependent steps needs 2 stages at least",
+            "1  table I.t  t.p4:13",
+            "2  assignment  t.p4:13",
+        ]
+    );
+}
+
+#[test]
 fn exclusive_branches_do_not_wait_for_each_other() {
     let lines = report(
         "action set(bit<32> v) { m.x = v; } action next(bit<32> v) { m.y = v; }

@@ -212,10 +212,14 @@ impl Schedule<'_, '_> {
         }
     }
 
-    /// Adds a step in the first stage after `context`, unless the table or register around it is in that stage.
+    /// Adds a step in the first stage after `context`, unless the table or register around it is in that stage. An action
+    /// that reads what it has written itself is in one stage, too: the compiler replaces copies, and the result of a
+    /// register is an operand of the action.
     fn step(&mut self, name: &str, span: Span, context: Context) -> When {
         let stage = context.since.stage + 1;
-        let within = context.within.filter(|&i| self.steps[i].stage == stage);
+        let within = context
+            .within
+            .filter(|&i| self.steps[i].stage == stage || context.since.step == Some(i));
         let step = within.unwrap_or_else(|| {
             self.steps.push(Step {
                 name: name.to_owned(),
@@ -225,8 +229,10 @@ impl Schedule<'_, '_> {
             });
             self.steps.len() - 1
         });
-        let step = Some(step);
-        When { stage, step }
+        When {
+            stage: self.steps[step].stage,
+            step: Some(step),
+        }
     }
 
     fn argument(&self, arg: &Arg) -> When {
