@@ -16,7 +16,7 @@
 #define DIGEST_NEW_NEIGHBOR 2
 #define RESUBMIT 1
 
-// What a leaf sends up, but for its headroom (control/tree.p4).
+// The value that a leaf sends up, without its headroom (control/tree.p4).
 control WorkerBest(inout metadata_t meta) {
     action read_best() {
         IN_HASH { meta.worker_best = 16w0 ++ meta.tree.tie_break ++ meta.tree.sid[11:0]; }

@@ -87,7 +87,7 @@ control Ports(inout metadata_t meta, in port_t ingress_port) {
     }
 }
 
-// What a TCP segment is.
+// The kind of a TCP segment.
 control Segments(in headers_t hdr, inout metadata_t meta) {
     action set_kind(bit<1> is_new_connection, bit<1> can_carry_cookie, bit<1> has_report) {
         meta.is_new_connection = is_new_connection;

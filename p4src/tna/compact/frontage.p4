@@ -89,7 +89,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         meta.tree_depth = hdr.packet_out.depth;
     }
 
-    // What a leaf sends up, but for its headroom (control/tree.p4).
+    // The value that a leaf sends up, without its headroom (control/tree.p4).
     action read_best() {
         IN_HASH { meta.worker_best = 16w0 ++ meta.connection_hash[19:16] ++ meta.tree.sid[11:0]; }
     }
