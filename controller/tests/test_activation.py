@@ -73,6 +73,14 @@ def test_change_of_anything_else_is_not_an_activation() -> None:
     assert not activation.is_activation(config, load(EXAMPLE))
 
 
+def test_each_switch_of_a_fleet_gets_an_activation() -> None:
+    config = load(EXAMPLE.with_name("fleet.yaml"))
+    for before, after in zip(config.switches, with_states(config, "web1").switches, strict=True):
+        assert activation.is_activation(before, after)
+    one, two = config.switches
+    assert not activation.is_activation(one, two)
+
+
 async def test_controller_writes_an_activation_without_reading(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(config_file)
     async with running(config) as controller:

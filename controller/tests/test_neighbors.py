@@ -18,7 +18,7 @@ from frontage.config.network import Port, Role
 from frontage.fields import IPAddress, Mac, parse_mac
 from frontage.neighbors import machine
 from frontage.neighbors.frames import MIN_FRAME_BYTES, request
-from frontage.neighbors.machine import Heard, Neighbor, Request, State
+from frontage.neighbors.machine import Effect, Neighbor, Request, State
 from frontage.neighbors.table import Kind, Message, Rejection, Table
 
 SWITCH_MAC = parse_mac("02:00:00:00:01:01")
@@ -90,7 +90,7 @@ def neighbor(state: State = State.INCOMPLETE, wanted: Wanted = WANTED) -> Neighb
     if state is State.STALE:
         found.adopt(AT_OLD, 0.0)
     elif state in (State.REACHABLE, State.PROBE):
-        found.hear(AT_OLD, 0.0, is_answer=True)
+        found.on_message(AT_OLD, 0.0, is_answer=True)
         if state is State.PROBE:
             found.poll(found.due)
     elif state is State.FAILED:
@@ -109,25 +109,25 @@ def run(found: Neighbor, until: float) -> Iterator[tuple[float, Request]]:
 @pytest.mark.parametrize(
     ("state", "message", "is_answer", "effect", "then"),
     [
-        (State.INCOMPLETE, AT_OLD, True, Heard.LEARNED, State.REACHABLE),
-        (State.INCOMPLETE, AT_OLD, False, Heard.LEARNED, State.STALE),
-        (State.FAILED, AT_OLD, True, Heard.LEARNED, State.REACHABLE),
-        (State.STALE, AT_OLD, True, Heard.CONFIRMED, State.REACHABLE),
-        (State.STALE, AT_OLD, False, Heard.IGNORED, State.STALE),
-        (State.STALE, AT_NEW, True, Heard.CLAIMED, State.STALE),
-        (State.REACHABLE, AT_OLD, True, Heard.CONFIRMED, State.REACHABLE),
-        (State.REACHABLE, AT_OLD, False, Heard.IGNORED, State.REACHABLE),
-        (State.REACHABLE, AT_NEW, True, Heard.CLAIMED, State.REACHABLE),
-        (State.REACHABLE, AT_NEW, False, Heard.CLAIMED, State.REACHABLE),
-        (State.PROBE, AT_OLD, True, Heard.CONFIRMED, State.REACHABLE),
-        (State.PROBE, AT_OLD, False, Heard.IGNORED, State.PROBE),
-        (State.PROBE, AT_NEW, True, Heard.CLAIMED, State.PROBE),
+        (State.INCOMPLETE, AT_OLD, True, Effect.LEARNED, State.REACHABLE),
+        (State.INCOMPLETE, AT_OLD, False, Effect.LEARNED, State.STALE),
+        (State.FAILED, AT_OLD, True, Effect.LEARNED, State.REACHABLE),
+        (State.STALE, AT_OLD, True, Effect.CONFIRMED, State.REACHABLE),
+        (State.STALE, AT_OLD, False, Effect.IGNORED, State.STALE),
+        (State.STALE, AT_NEW, True, Effect.CLAIMED, State.STALE),
+        (State.REACHABLE, AT_OLD, True, Effect.CONFIRMED, State.REACHABLE),
+        (State.REACHABLE, AT_OLD, False, Effect.IGNORED, State.REACHABLE),
+        (State.REACHABLE, AT_NEW, True, Effect.CLAIMED, State.REACHABLE),
+        (State.REACHABLE, AT_NEW, False, Effect.CLAIMED, State.REACHABLE),
+        (State.PROBE, AT_OLD, True, Effect.CONFIRMED, State.REACHABLE),
+        (State.PROBE, AT_OLD, False, Effect.IGNORED, State.PROBE),
+        (State.PROBE, AT_NEW, True, Effect.CLAIMED, State.PROBE),
     ],
 )
-def test_message_changes_state(state: State, message: Resolved, is_answer: bool, effect: Heard, then: State) -> None:
+def test_message_changes_state(state: State, message: Resolved, is_answer: bool, effect: Effect, then: State) -> None:
     found = neighbor(state)
     now = found.due
-    assert found.hear(message, now, is_answer=is_answer) is effect
+    assert found.on_message(message, now, is_answer=is_answer) is effect
     assert found.state is then
     assert found.resolved == AT_OLD
 
@@ -161,32 +161,32 @@ def test_reachable_neighbor_is_refreshed_by_unicast_then_multicast_then_fails() 
 
 def test_claim_with_silent_old_address_moves_the_neighbor() -> None:
     found = neighbor(State.REACHABLE)
-    found.hear(AT_NEW, 1.0, is_answer=False)
+    found.on_message(AT_NEW, 1.0, is_answer=False)
     requests = list(run(found, 2.0))
     assert requests[:3] == [(pytest.approx(1.0 + i * machine.CLAIM_INTERVAL), TO_OLD) for i in range(3)]
     # The new address is probed at once.
     assert requests[3][1] == Request(HOST, "uplink", NEW)
     assert found.resolved == AT_NEW
-    assert found.hear(AT_NEW, 2.0, is_answer=True) is Heard.CONFIRMED
+    assert found.on_message(AT_NEW, 2.0, is_answer=True) is Effect.CONFIRMED
     assert (found.state, found.conflicts) == (State.REACHABLE, 0)
 
 
 def test_claim_is_a_conflict_if_the_old_address_answers() -> None:
     found = neighbor(State.REACHABLE)
-    found.hear(AT_NEW, 1.0, is_answer=True)
+    found.on_message(AT_NEW, 1.0, is_answer=True)
     assert found.poll(1.0) == [TO_OLD]
-    assert found.hear(AT_THIRD, 1.05, is_answer=True) is Heard.IGNORED
-    assert found.hear(AT_OLD, 1.1, is_answer=True) is Heard.CONFLICT
+    assert found.on_message(AT_THIRD, 1.05, is_answer=True) is Effect.IGNORED
+    assert found.on_message(AT_OLD, 1.1, is_answer=True) is Effect.CONFLICT
     assert (found.resolved, found.conflicts, found.claimant, found.state) == (AT_OLD, 1, AT_NEW, State.REACHABLE)
-    assert found.hear(AT_NEW, 1.2, is_answer=True) is Heard.IGNORED
-    assert found.hear(AT_NEW, 1.1 + machine.CLAIM_HOLD, is_answer=True) is Heard.CLAIMED
+    assert found.on_message(AT_NEW, 1.2, is_answer=True) is Effect.IGNORED
+    assert found.on_message(AT_NEW, 1.1 + machine.CLAIM_HOLD, is_answer=True) is Effect.CLAIMED
 
 
 def test_request_of_the_old_address_does_not_end_a_claim() -> None:
     found = neighbor(State.REACHABLE)
-    found.hear(AT_NEW, 1.0, is_answer=True)
+    found.on_message(AT_NEW, 1.0, is_answer=True)
     found.poll(1.0)
-    assert found.hear(AT_OLD, 1.1, is_answer=False) is Heard.IGNORED
+    assert found.on_message(AT_OLD, 1.1, is_answer=False) is Effect.IGNORED
     list(run(found, 2.5))
     assert found.resolved == AT_NEW
 
@@ -196,10 +196,10 @@ def test_flood_of_claims_causes_few_probes() -> None:
     probes = 0
     for step in range(1000):
         now = step / 100
-        found.hear(Resolved("uplink", Mac(0x020000001000 + step)), now, is_answer=True)
+        found.on_message(Resolved("uplink", Mac(0x020000001000 + step)), now, is_answer=True)
         if found.poll(now):
             probes += 1
-            found.hear(AT_OLD, now, is_answer=True)
+            found.on_message(AT_OLD, now, is_answer=True)
     assert probes <= 3
     assert found.resolved == AT_OLD
 
@@ -207,16 +207,16 @@ def test_flood_of_claims_causes_few_probes() -> None:
 def test_silent_neighbor_has_the_address_of_the_host_that_answers_multicast() -> None:
     found = neighbor(State.PROBE)
     list(run(found, found.due + 3.0))
-    assert found.hear(AT_NEW, found.due, is_answer=True) is Heard.MOVED
+    assert found.on_message(AT_NEW, found.due, is_answer=True) is Effect.MOVED
     assert found.resolved == AT_NEW
 
 
 def test_neighbor_on_several_ports_is_asked_on_each_and_moves_between_them() -> None:
     found = neighbor(wanted=ON_TWO_PORTS)
     assert [one.port for one in found.poll(0.0)] == ["uplink", "rack"]
-    found.hear(AT_OLD, 0.1, is_answer=True)
+    found.on_message(AT_OLD, 0.1, is_answer=True)
     moved = Resolved("rack", OLD)
-    assert found.hear(moved, 1.0, is_answer=False) is Heard.CLAIMED
+    assert found.on_message(moved, 1.0, is_answer=False) is Effect.CLAIMED
     assert found.poll(1.0) == [TO_OLD]
     list(run(found, 2.5))
     assert found.resolved == moved
@@ -241,9 +241,9 @@ def test_any_sequence_of_messages_keeps_the_invariants(steps: list[tuple[float, 
         before, state = found.resolved, found.state
         if message is None:
             continue
-        effect = found.hear(message, now, is_answer=is_answer)
+        effect = found.on_message(message, now, is_answer=is_answer)
         assert (found.resolved is None) == (found.state in (State.INCOMPLETE, State.FAILED))
-        if effect in (Heard.LEARNED, Heard.MOVED):
+        if effect in (Effect.LEARNED, Effect.MOVED):
             assert found.resolved == message
         else:
             assert found.resolved == before, "only a checked claim replaces an address"
@@ -272,10 +272,10 @@ def message(
 @pytest.mark.parametrize(
     ("said", "effect"),
     [
-        (message(), Heard.LEARNED),
-        (message(Kind.ARP_REQUEST), Heard.LEARNED),
-        (message(Kind.NDP_ADVERTISEMENT, address=HOST6), Heard.LEARNED),
-        (message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=OLD), Heard.IGNORED),
+        (message(), Effect.LEARNED),
+        (message(Kind.ARP_REQUEST), Effect.LEARNED),
+        (message(Kind.NDP_ADVERTISEMENT, address=HOST6), Effect.LEARNED),
+        (message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=OLD), Effect.IGNORED),
         (message(address=ip_address("192.0.2.10")), None),
         (message(Kind.NDP_ADVERTISEMENT, address=ip_address("2001:db8:1::10")), None),
         (message(port=2), Rejection.PORT),
@@ -289,19 +289,19 @@ def message(
         (message(Kind.NDP_UNSOLICITED, address=GATEWAY6), Rejection.OWN_ADDRESS),
     ],
 )
-def test_message_is_checked(said: Message, effect: Heard | Rejection | None) -> None:
+def test_message_is_checked(said: Message, effect: Effect | Rejection | None) -> None:
     found = table()
-    assert found.hear(said, 0.0).effect is effect
+    assert found.on_message(said, 0.0).effect is effect
     assert found.rejected.total() == isinstance(effect, Rejection)
-    assert bool(found.known) == (effect is Heard.LEARNED)
+    assert bool(found.known) == (effect is Effect.LEARNED)
     assert set(found.neighbors) == {HOST, HOST6}
 
 
 def test_advertisement_without_address_confirms_the_known_one() -> None:
     found = table()
     found.adopt({HOST6: AT_OLD}, 0.0)
-    assert found.hear(message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=OLD), 1.0).effect is Heard.CONFIRMED
-    assert found.hear(message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=NEW), 1.0).effect is Heard.CLAIMED
+    assert found.on_message(message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=OLD), 1.0).effect is Effect.CONFIRMED
+    assert found.on_message(message(Kind.NDP_ADVERTISEMENT, address=HOST6, mac=0, source=NEW), 1.0).effect is Effect.CLAIMED
 
 
 def test_adopted_addresses_count_until_probes_fail() -> None:
@@ -309,7 +309,7 @@ def test_adopted_addresses_count_until_probes_fail() -> None:
     found.adopt({HOST: AT_OLD}, 0.0)
     assert found.known == {HOST: AT_OLD}
     assert TO_OLD in found.poll(0.0, 100)
-    found.hear(message(Kind.NDP_ADVERTISEMENT, address=HOST6), 0.1)
+    found.on_message(message(Kind.NDP_ADVERTISEMENT, address=HOST6), 0.1)
     for step in range(1, 80):
         found.poll(step / 10, 100)
     assert found.known == {HOST: None, HOST6: AT_OLD}
@@ -321,17 +321,17 @@ def test_addresses_stay_while_no_neighbor_answers_at_all() -> None:
     requests = [request for step in range(1200) for request in found.poll(step / 10, 100)]
     assert found.known == {HOST: AT_OLD, HOST6: AT_NEW}
     assert 12 < len(requests) <= 60
-    found.hear(message(), 120.0)
+    found.on_message(message(), 120.0)
     for step in range(1200, 2000):
         found.poll(step / 10, 100)
         if step % 100 == 0:
-            found.hear(message(), step / 10)
+            found.on_message(message(), step / 10)
     assert found.known == {HOST: AT_OLD, HOST6: None}
 
 
 def test_adopted_address_replaces_a_known_one_only_on_request() -> None:
     found = table()
-    found.hear(message(), 0.0)
+    found.on_message(message(), 0.0)
     found.adopt({HOST: AT_NEW}, 1.0)
     assert found.known == {HOST: AT_OLD}
     found.adopt({HOST: AT_NEW}, 1.0, replace=True)
@@ -341,7 +341,7 @@ def test_adopted_address_replaces_a_known_one_only_on_request() -> None:
 
 def test_change_of_wanted_addresses_keeps_what_is_known() -> None:
     found = table()
-    found.hear(message(), 0.0)
+    found.on_message(message(), 0.0)
     found.follow([UPLINK, RACK], set(), {HOST: ON_TWO_PORTS}, 1.0)
     assert found.known == {HOST: AT_OLD}
     assert set(found.neighbors) == {HOST}
@@ -379,7 +379,7 @@ MESSAGE = st.builds(
 def test_any_messages_keep_the_table_bounded(messages: list[Message]) -> None:
     found = table()
     for number, said in enumerate(messages):
-        found.hear(said, number / 10)
+        found.on_message(said, number / 10)
     assert set(found.neighbors) == {HOST, HOST6}
     known = found.known.get(HOST)
     assert known is None or (known.port == "uplink" and not known.mac >> 40 & 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from conftest import Switch
 from frontage.config import load
 from frontage.fields import Mac
-from frontage.neighbors.machine import Heard, State
+from frontage.neighbors.machine import Effect, State
 from frontage.neighbors.metrics import neighbor_metrics
 from frontage.neighbors.table import Kind, Message
 from frontage.p4.entries import Action, Key
@@ -31,15 +31,15 @@ def mac_of(number: int) -> Mac:
     return Mac(0x020000009900 + number)
 
 
-def say(controller: Controller, address: str, mac: Mac, kind: Kind = Kind.ARP_REPLY) -> Heard:
+def say(controller: Controller, address: str, mac: Mac, kind: Kind = Kind.ARP_REPLY) -> Effect:
     """Hand over a message that arrives on the right port."""
     resolver, host = controller.neighbors, ip_address(address)
     if host.version == 6:
         kind = Kind.NDP_ADVERTISEMENT
     port = resolver.table.neighbors[host].wanted.links[0].port.id
-    effect = resolver.table.hear(Message(kind, port, int(host), mac, mac), asyncio.get_running_loop().time()).effect
+    effect = resolver.table.on_message(Message(kind, port, int(host), mac, mac), asyncio.get_running_loop().time()).effect
     resolver.wake()
-    assert isinstance(effect, Heard)
+    assert isinstance(effect, Effect)
     return effect
 
 
@@ -47,7 +47,12 @@ async def resolve_all(controller: Controller) -> None:
     """Answer for all neighbors, and wait until the switch has their addresses."""
     for number, address in enumerate(controller.config.wanted):
         say(controller, str(address), mac_of(number))
-    await until(lambda: controller._installed_neighbors == controller.neighbors.version > 0)
+    await until(lambda: installed_neighbors(controller) == controller.neighbors.version > 0)
+
+
+def installed_neighbors(controller: Controller) -> int:
+    """Return the version of the neighbors that the switch has."""
+    return controller._installation.neighbors if controller._installation is not None else -1
 
 
 async def next_hops(controller: Controller) -> dict[Key, tuple[int, Mac]]:
@@ -83,8 +88,8 @@ async def test_resolved_addresses_are_written_without_reading(config_file: Path)
         hops = await next_hops(controller)
         assert hops[forwarding.host_key(WEB1)] == (2, mac_of(list(controller.config.wanted).index(WEB1)))
         assert {ROUTE(route) for route in controller.config.routes} <= hops.keys()
-        assert controller._installed is not None
-        assert controller._installed[1] == after
+        assert controller._installation is not None
+        assert controller._installation.state == after
         changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         assert {key.table for key in changed} == set(forwarding.TABLES)
 
@@ -94,8 +99,8 @@ async def test_moved_neighbor_is_written(config_file: Path) -> None:
         await installed(controller)
         await resolve_all(controller)
         version = controller.neighbors.version
-        assert say(controller, str(WEB1), mac_of(200), Kind.ARP_ANNOUNCEMENT) is Heard.CLAIMED
-        await until(lambda: controller._installed_neighbors > version)
+        assert say(controller, str(WEB1), mac_of(200), Kind.ARP_ANNOUNCEMENT) is Effect.CLAIMED
+        await until(lambda: installed_neighbors(controller) > version)
         hops = await next_hops(controller)
         assert hops[forwarding.host_key(WEB1)] == (2, mac_of(200))
         macs = {mac for _, mac in hops.values()}
@@ -192,11 +197,11 @@ async def test_status_lists_neighbors(config_file: Path) -> None:
         await resolve_all(controller)
         say(controller, str(ROUTER), mac_of(77))
         table = controller.neighbors.table
-        rejected = table.hear(Message(Kind.ARP_REPLY, PORTS["rack"], int(ROUTER), mac_of(78), mac_of(78)), 0.0)
+        rejected = table.on_message(Message(Kind.ARP_REPLY, PORTS["rack"], int(ROUTER), mac_of(78), mac_of(78)), 0.0)
         assert rejected.effect == "port"
         neighbor = table.neighbors[ROUTER]
         await until(lambda: neighbor._claim is None or neighbor._claim.probes > 0)
-        assert say(controller, str(ROUTER), mac_of(list(controller.config.wanted).index(ROUTER))) is Heard.CONFLICT
+        assert say(controller, str(ROUTER), mac_of(list(controller.config.wanted).index(ROUTER))) is Effect.CONFLICT
         status = (await service._handle({"command": "status"}))["status"]
         assert isinstance(status, dict)
         (found,) = (one for one in status["neighbors"] if one["address"] == str(ROUTER))

@@ -112,8 +112,13 @@ class Config(ConfigFile):
 
     @property
     def switches(self) -> tuple[Config, ...]:
-        """The configuration of each switch, with its own sections about the network."""
+        """The configuration of each switch, with its own sections about the network. Each access makes copies."""
         return tuple(self._of(device) for device in self.devices) or (self,)
+
+    def ports_of(self, name: str) -> tuple[Port, ...]:
+        """Return the ports of the switch with this name."""
+        own = next((device.ports for device in self.devices if device.name == name), None)
+        return self.ports if own is None else own
 
     @property
     def draining_switches(self) -> frozenset[str]:
@@ -122,14 +127,13 @@ class Config(ConfigFile):
 
     def bgp_device(self, neighbor: BgpNeighbor) -> str:
         """Return the name of the switch whose routes a router learns: the only one, unless the neighbor names one."""
-        return neighbor.device or self.switches[0].device.name
+        return neighbor.device or self.device.name
 
     def bgp_next_hop(self, neighbor: BgpNeighbor) -> IPAddress | None:
         """Return the next hop of the routes that a router learns, or None if it has to be configured."""
         if neighbor.next_hop is not None:
             return neighbor.next_hop
-        own = next(own for own in self.switches if neighbor.device in (None, own.device.name))
-        gateways = (gateway for port in own.ports for gateway in port.gateways)
+        gateways = (gateway for port in self.ports_of(self.bgp_device(neighbor)) for gateway in port.gateways)
         return next((gateway.ip for gateway in gateways if neighbor.address in gateway.network), None)
 
     def _of(self, device: FleetDevice) -> Config:

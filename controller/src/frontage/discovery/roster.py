@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -29,6 +29,12 @@ class Entry:
     weight: int = 1
     gone_at: float | None = None
     """Unix time at which the source stopped naming the server; None while it names it."""
+
+    def after_result(self, *, is_named: bool, now: float) -> Entry:
+        """Return the entry after a result of the source, which may name the server."""
+        if is_named:
+            return replace(self, gone_at=None)
+        return self if self.gone_at is not None else replace(self, gone_at=now)
 
 
 @dataclass(slots=True)
@@ -51,9 +57,7 @@ class Roster:
             raise SourceError(f"{len(targets)} servers, but `sids` has room for {last - first + 1}")
         named = {(target.address, target.port): target for target in targets}
         entries = {
-            endpoint: Entry(
-                entry.sid, entry.weight, None if endpoint in named else entry.gone_at if entry.gone_at is not None else now
-            )
+            endpoint: entry.after_result(is_named=endpoint in named, now=now)
             for endpoint, entry in self.entries.items()
             if first <= entry.sid <= last
         }
@@ -63,12 +67,13 @@ class Roster:
             entries[endpoint] = Entry(sid, target.weight)
         self.entries = entries
 
-    def expire(self, source: Source, now: float) -> bool:
-        """Remove servers that have drained. Return whether there were any."""
-        kept = {end: entry for end, entry in self.entries.items() if entry.gone_at is None or now < entry.gone_at + source.drain}
-        changed = len(kept) < len(self.entries)
-        self.entries = kept
-        return changed
+    def expire(self, source: Source, now: float) -> None:
+        """Remove servers that have drained."""
+        self.entries = {
+            endpoint: entry
+            for endpoint, entry in self.entries.items()
+            if entry.gone_at is None or now < entry.gone_at + source.drain
+        }
 
     def servers(self, vip: str) -> tuple[Server, ...]:
         """Return the servers as the configuration has them, in the order of their SIDs."""

@@ -48,7 +48,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Heard(Enum):
+class Effect(Enum):
     """The effect of a message on a neighbor."""
 
     LEARNED = "learned"
@@ -140,7 +140,7 @@ class Neighbor:
             self.due = now + delay * self._random.uniform(0.75, 1.25)
         return [Request(self.wanted.address, link.port.name, None) for link in self.wanted.links]
 
-    def hear(self, found: Resolved, now: float, *, is_answer: bool) -> Heard:
+    def on_message(self, found: Resolved, now: float, *, is_answer: bool) -> Effect:
         """Process a message of a host that says that it has this address.
 
         ``is_answer`` means that the host answers a request; other messages do not confirm that the host is reachable.
@@ -148,29 +148,29 @@ class Neighbor:
         if self.resolved is None:
             self._set(found, now)
             self._confirm(now) if is_answer else self._enter(State.STALE, now)
-            return Heard.LEARNED
+            return Effect.LEARNED
         if found == self.resolved:
-            return self._hear_known(now, is_answer=is_answer)
+            return self._on_known_address(now, is_answer=is_answer)
         if self.state is State.PROBE and self._sent > MAX_UNICAST_PROBES:
             self._move(found, now)
-            return Heard.MOVED
+            return Effect.MOVED
         if self._claim is not None or now < self._held_until:
-            return Heard.IGNORED
+            return Effect.IGNORED
         self._claim = _Claim(found)
         self.due = now
-        return Heard.CLAIMED
+        return Effect.CLAIMED
 
-    def _hear_known(self, now: float, *, is_answer: bool) -> Heard:
+    def _on_known_address(self, now: float, *, is_answer: bool) -> Effect:
         if not is_answer:
-            return Heard.IGNORED
+            return Effect.IGNORED
         claim, self._claim = self._claim, None
         self._confirm(now)
         if claim is None or claim.probes == 0:
-            return Heard.CONFIRMED
+            return Effect.CONFIRMED
         self.conflicts += 1
         self.claimant = claim.found
         self._held_until = now + CLAIM_HOLD
-        return Heard.CONFLICT
+        return Effect.CONFLICT
 
     def _check_claim(self, claim: _Claim, now: float) -> list[Request]:
         assert self.resolved is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resolver of one controller: sends the requests of its `Table` through the switch, and hears the answers in digests."""
+"""The resolver of one controller: sends the requests of its `Table` through the switch, and reads the answers from digests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from frontage.config import Config
 from frontage.config.links import Links, Resolved
 from frontage.fields import IPAddress
 from frontage.neighbors.frames import request
-from frontage.neighbors.machine import Heard, Request
+from frontage.neighbors.machine import Effect, Request
 from frontage.neighbors.table import Kind, Message, Rejection, Result, Table
 from frontage.p4.p4info import Schema
 from frontage.p4.session import Session
@@ -111,11 +111,11 @@ class Resolver:
 
     async def _step(self, session: Session, schema: Schema, now: float) -> None:
         """Process what has arrived, and send the requests that are due."""
-        heard = session.take_digests(DIGEST)
-        for fields in heard.messages:
+        digests = session.take_digests(DIGEST)
+        for fields in digests.messages:
             if fields[0] in _KINDS:
-                self._report(self.table.hear(Message(*fields), now), now)
-        await session.acknowledge(heard)
+                self._report(self.table.on_message(Message(*fields), now), now)
+        await session.acknowledge(digests)
         await session.packet_out(self._frames(schema, self.table.poll(now, MAX_REQUESTS)))
 
     def _frames(self, schema: Schema, requests: list[Request]) -> Iterator[p4r.PacketOut]:
@@ -145,7 +145,7 @@ class Resolver:
     def _report(self, result: Result, now: float) -> None:
         """Log what an operator has to know: conflicts and rejected messages."""
         effect, address, claim = result
-        if effect is not Heard.CONFLICT and not isinstance(effect, Rejection):
+        if effect is not Effect.CONFLICT and not isinstance(effect, Rejection):
             return
         if now - self._logged.get((address, effect), -LOG_INTERVAL) < LOG_INTERVAL:
             return
@@ -153,7 +153,7 @@ class Resolver:
             self._logged.clear()
         self._logged[address, effect] = now
         neighbor = self.table.neighbors.get(address)
-        if effect is Heard.CONFLICT and neighbor is not None and neighbor.claimant is not None:
+        if effect is Effect.CONFLICT and neighbor is not None and neighbor.claimant is not None:
             log.warning(
                 "neighbor %s: %s on port %s claims the address, but %s still answers and stays: remove one of the two hosts",
                 address, neighbor.claimant.mac, neighbor.claimant.port, claim.mac,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from frontage.config.links import Resolved, Wanted
 from frontage.config.network import Port
 from frontage.fields import IPAddress, Mac
-from frontage.neighbors.machine import Heard, Neighbor, Request, State
+from frontage.neighbors.machine import Effect, Neighbor, Request, State
 
 START_RATE = 500.0
 """Neighbors per second that are probed again when the controller becomes primary."""
@@ -64,7 +64,7 @@ class Rejection(StrEnum):
 class Result(NamedTuple):
     """The effect of a message."""
 
-    effect: Heard | Rejection | None
+    effect: Effect | Rejection | None
     """None: the address is not wanted."""
     address: IPAddress
     claim: Resolved
@@ -146,7 +146,7 @@ class Table:
             self._due = min(self._due, neighbor.due)
         return requests
 
-    def hear(self, message: Message, now: float) -> Result:
+    def on_message(self, message: Message, now: float) -> Result:
         """Check a message and apply it."""
         kind = Kind(message.kind)
         is_arp = kind <= Kind.ARP_ANNOUNCEMENT
@@ -165,9 +165,9 @@ class Table:
         if mac == 0 or mac >> 40 & 1 or mac in self._own_macs:
             return self._reject(Rejection.MAC, address, claim)
         if message.mac == 0 and neighbor.resolved is None:
-            return Result(Heard.IGNORED, address, claim)  # RFC 4861, 7.2.5: it confirms addresses only
-        effect = neighbor.hear(claim, now, is_answer=kind.is_answer)
-        self.conflicts += effect is Heard.CONFLICT
+            return Result(Effect.IGNORED, address, claim)  # RFC 4861, 7.2.5: it confirms addresses only
+        effect = neighbor.on_message(claim, now, is_answer=kind.is_answer)
+        self.conflicts += effect is Effect.CONFLICT
         self._has_answer |= kind.is_answer
         self._due = min(self._due, neighbor.due)
         return Result(effect, address, claim)

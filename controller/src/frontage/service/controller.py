@@ -15,14 +15,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from frontage.config import Config
 from frontage.config.devices import Device
 from frontage.neighbors.resolver import Resolver
 from frontage.p4.entries import State
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
-from frontage.p4.p4info import Pipeline, PipelineError
+from frontage.p4.p4info import Pipeline, PipelineError, Schema
 from frontage.p4.session import Role, Session
 from frontage.service.health import Health, Phase
 from frontage.state.activation import is_activation
@@ -49,6 +50,18 @@ AUDIT_INTERVAL = 60.0
 CONNECT_TIMEOUT = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What a controller has installed, which spares it from reading the switch for the next change."""
+
+    written: Written
+    mapped: MappingEntries
+    neighbors: int
+    """The version of the neighbors (`Resolver.version`)."""
+    state: State | None = None
+    """Every entry; None if a change has been written without computing the whole state."""
+
+
 class Controller:
     """Controls one switch. `apply` changes the configuration, `steer` changes the end-user mapping; `run` does the work."""
 
@@ -57,15 +70,9 @@ class Controller:
         self.mapping = mapping or EndUserMapping()
         self._changes: list[Change] = []
         """Changes of the mapping that are not yet written."""
-        self._mapped: tuple[Config, MappingEntries] | None = None
-        """The installed entries of the mapping, and their configuration; None if they are unknown."""
         self.neighbors = Resolver(config)
-        self._installed: tuple[Config, State] | None = None
-        """The installed state and its configuration, if nothing else has been written since; None if it is unknown."""
-        self._installed_neighbors = -1
-        """The version of the neighbors in the installed state."""
-        self._written: Written | None = None
-        """The other installed entries; None if they are unknown."""
+        self._installation: Installation | None = None
+        """The last complete write over this connection, if nothing else can have been written since."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
@@ -154,7 +161,7 @@ class Controller:
 
     @property
     def known_neighbors(self) -> Known:
-        """The Ethernet addresses of neighbors, as `reconcile` and `plan` need them.
+        """The Ethernet addresses of neighbors, as `plan` needs them.
 
         Before the first installation over a connection, those that the switch has are newer: another controller may have been primary.
         """
@@ -168,9 +175,8 @@ class Controller:
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
         async with Session(device.address, device.device_id) as session:
             await session.connect(CONNECT_TIMEOUT)
-            self._role, self._resync, self._mapped = Role.BACKUP, True, None
-            self._written, self._installed = None, None
-            self._resolves = False
+            self._role, self._resync, self._resolves = Role.BACKUP, True, False
+            self._installation = None
             self.health.election_id = 0  # not a standby until the switch has responded
             self.health.connections += 1
             await session.arbitrate(self._election_id)
@@ -197,7 +203,7 @@ class Controller:
         async for arbitration in session.arbitrations():
             log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
             self._role = arbitration.role
-            self._installed, self._written = None, None
+            self._installation = None
             if arbitration.role is not Role.PRIMARY:
                 self._resolves = False
             self.health.election_id = session.election_id
@@ -253,47 +259,57 @@ class Controller:
         """Write pending changes of servers' states, of the mapping or of neighbors only, or reconcile if anything else changed."""
         if self.health.phase is not Phase.INSTALLED:
             await self._report(Phase.INSTALLING)
-        config, changes = self.config, self._changes
-        self._changes = []
-        # All of these are unknown until the write is complete.
-        mapped, self._mapped = self._mapped, None
-        written, self._written = self._written, None
-        installed, self._installed = self._installed, None
-        version, neighbors = self.neighbors.version, self.known_neighbors
-        has_neighbors = version == self._installed_neighbors
-        is_known = mapped is not None and written is not None and not self._resync
-        if mapped and written and is_known and written.config is not config and is_activation(written.config, config):
-            outcome = await activate(session, pipeline.schema, written, config, mapped[1])
-            written, mapped, installed = outcome.written, (config, mapped[1]), None
-            await self._count(outcome, wanted)
-            if not changes and has_neighbors:
-                self._mapped, self._written = mapped, written
-                return
-        if changes and mapped is not None and mapped[0] is config and has_neighbors and not self._resync:
-            for change in changes:
-                entries = self.health.last.entries if self.health.last else 0
-                outcome = await push(session, pipeline.schema, config, mapped[1], mapped[1].change(change), entries)
-                await self._count(outcome, wanted)
-            self._mapped, self._written = mapped, written
-            return
-        others = has_neighbors or changes or self._resync or config.other_sites
-        if mapped is not None and installed is not None and mapped[0] is installed[0] is config and not others:
-            outcome = await push_neighbors(session, pipeline.schema, config, neighbors, installed[1], mapped[1])
-            self._mapped, self._written, self._installed = mapped, written, (config, outcome.state or {})
-            self._installed_neighbors = version
-            await self._count(outcome, wanted)
-            return
+        config, (changes, self._changes) = self.config, (self._changes, [])
+        # Unknown until the write is complete.
+        before, self._installation = self._installation, None
+        after = None
+        if before is not None and not self._resync:
+            after = await self._write_changes(session, pipeline.schema, before, config, changes)
+        self._installation = after or await self._reconcile(session, pipeline, before, config)
+        await self._complete(wanted)
+
+    async def _write_changes(
+        self, session: Session, schema: Schema, before: Installation, config: Config, changes: Sequence[Change]
+    ) -> Installation | None:
+        """Write a change without reading. Return None if that is impossible, or if nothing has changed."""
+        mapped, neighbors = before.mapped, self.neighbors.version
+        has_neighbors = before.neighbors == neighbors
+        if before.written.config is not config:
+            if not is_activation(before.written.config, config):
+                return None
+            outcome = await activate(session, schema, before.written, config, mapped)
+            assert outcome.written is not None
+            self._count(outcome)
+            before = Installation(outcome.written, mapped, before.neighbors)
+        elif has_neighbors and not changes:
+            return None
+        if not has_neighbors:
+            if changes or before.state is None or config.other_sites:
+                return None
+            outcome = await push_neighbors(session, schema, config, self.known_neighbors, before.state, mapped)
+            self._count(outcome)
+            return Installation(before.written, mapped, neighbors, outcome.state)
+        for change in changes:
+            entries = self.health.last.entries if self.health.last else 0
+            self._count(await push(session, schema, config, mapped, mapped.change(change), entries))
+            before = Installation(before.written, mapped, neighbors)
+        return before
+
+    async def _reconcile(
+        self, session: Session, pipeline: Pipeline, before: Installation | None, config: Config
+    ) -> Installation | None:
+        """Read the switch and write the difference. Return ``before`` if a change interrupts an audit."""
         if await session.installed_pipeline() != pipeline.cookie:
             log.info("installing the pipeline")
             await session.set_pipeline(pipeline)
             self.health.pipelines_set += 1
             self._resync = True
         started = time.monotonic()
-        is_audit = not self._resync and written is not None and written.config is config and has_neighbors
-        todo = await self._plan(session, pipeline, config, neighbors, interruptible=is_audit)
+        version, neighbors = self.neighbors.version, self.known_neighbors
+        is_unchanged = before is not None and before.written.config is config and before.neighbors == version
+        todo = await self._plan(session, pipeline, config, neighbors, interruptible=is_unchanged and not self._resync)
         if todo is None:
-            self._mapped, self._written, self._installed = mapped, written, installed
-            return
+            return before
         # Leaf operations are not acknowledged: an audit sends them again.
         resync = self._resync or self._audit
         outcome = await install(session, pipeline.schema, config, self.mapping, todo, started, resync=resync)
@@ -303,9 +319,9 @@ class Controller:
             self.neighbors.adopt(outcome.recovered, replace=not self._resolves)
         self._resync = self._audit = False
         self._resolves = True
-        self._mapped, self._written, self._installed = (config, outcome.mapped), outcome.written, (config, outcome.state or {})
-        self._installed_neighbors = version
-        await self._count(outcome, wanted)
+        self._count(outcome)
+        assert outcome.written is not None
+        return Installation(outcome.written, outcome.mapped, version, outcome.state)
 
     async def _plan(
         self, session: Session, pipeline: Pipeline, config: Config, neighbors: Known, *, interruptible: bool
@@ -321,13 +337,15 @@ class Controller:
                 task.cancel()
             await asyncio.gather(planning, waking, return_exceptions=True)
 
-    async def _count(self, outcome: Outcome, wanted: int) -> None:
+    def _count(self, outcome: Outcome) -> None:
         if outcome.writes or outcome.leaf_ops:
             log.info(
                 "%d entries: %d inserted, %d modified, %d deleted, %d leaf operations, %.3f s",
                 outcome.entries, outcome.inserted, outcome.modified, outcome.deleted, outcome.leaf_ops, outcome.seconds,
             )  # fmt: skip
         self.health.count(outcome)
+
+    async def _complete(self, wanted: int) -> None:
         self._done, self._failed = wanted, 0
         await self._report(Phase.INSTALLED)
 

@@ -26,9 +26,14 @@ class Activation:
 
 
 def is_activation(old: Config, new: Config) -> bool:
-    """Return whether ``new`` was copied from ``old`` and differs from it only in the states of servers."""
-    names = set(type(old).model_fields) - {"servers"}
-    if any(getattr(old, name) is not getattr(new, name) for name in names) or len(old.servers) != len(new.servers):
+    """Return whether ``new`` was copied from ``old`` and differs from it only in the states of servers.
+
+    The sections are the same objects, except for `device`: `Config.switches` makes a new one for each switch of a fleet.
+    """
+    names = set(type(old).model_fields) - {"servers", "device"}
+    if any(getattr(old, name) is not getattr(new, name) for name in names) or old.device != new.device:
+        return False
+    if len(old.servers) != len(new.servers):
         return False
     pairs = zip(old.servers, new.servers, strict=True)
     return all(a is b or a.model_copy(update={"state": b.state}) == b for a, b in pairs)

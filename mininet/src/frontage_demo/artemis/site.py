@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from frontage.config.key_file import replace
 from frontage.service.control import ControlError, ask
 from frontage_testbed.metricsclient import scrape
 from frontage_testbed.nodes import Namespace, NodeError, spawn
@@ -101,9 +102,7 @@ class Site:
         texts = {} if self._computed else {mapping_file: json.dumps(siteconfig.mapping(mapping, redundancy))}
         texts[self._config] = yaml.safe_dump(self._configuration(), sort_keys=False)
         for file, text in texts.items():
-            new = file.with_suffix(".new")
-            new.write_text(text)
-            new.replace(file)
+            replace(file, text)
 
     def _configuration(self) -> dict[str, object]:
         return siteconfig.controller(

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from frontage.config.key_file import replace
+
 from ..metricsclient import scrape
 from ..nodes import NodeError, spawn
 from ..processes import end
@@ -116,9 +118,7 @@ class EdgeSwitch:
 
     def write_configuration(self, text: str) -> None:
         """Replace the configuration file, which the controller follows."""
-        new = self.config.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self.config)
+        replace(self.config, text)
 
     def apply(self, treatment: Treatment) -> None:
         """Restart the switch with a policy and a scheduler, so that no run inherits another one's counters."""
