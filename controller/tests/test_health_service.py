@@ -22,7 +22,7 @@ from frontage.checks.passive import Packets, read_packets
 from frontage.checks.recovery import read_inactive
 from frontage.checks.servers import Verdict
 from frontage.checks.service import HealthChecks, missing_libraries
-from frontage.checks.targets import pings
+from frontage.checks.targets import sources
 from frontage.cli.show import render
 from frontage.config import Config, load, loads
 from frontage.config.health import Checker, CheckKind, FailMode, HealthCheck
@@ -53,13 +53,19 @@ def config_of(
     )
 
 
+def target_id(checks: HealthChecks, name: str) -> int:
+    """Return the id of the target through the switch whose results count."""
+    one = checks._checked[name]
+    return one.targets[one.paths.via].id
+
+
 def results(
     checks: HealthChecks, verdict: Verdict, *names: str, at: float = 1000.0, error: str | None = None, times: int = 1
 ) -> bool:
     """Take the same result of these servers several times, and return whether the last one changed the health of any."""
     changed = False
     for _ in range(times):
-        ids = [checks._checked[name].target.id for name in names]
+        ids = [target_id(checks, name) for name in names]
         changed = checks._take(Report([Result(number, verdict, error, at, at) for number in ids]))
         if changed:
             checks.follow(checks._config)
@@ -114,18 +120,18 @@ def test_health_survives_changes_that_keep_the_server() -> None:
     results(checks, Verdict.FAILED, "s0", "s1", error="connection refused")
     slower = config.vips[0].model_copy(update={"health": HealthCheck(interval=1, timeout=1)})
     moved = config.servers[1].model_copy(update={"port": 9999})
-    ids = {name: one.target.id for name, one in checks._checked.items()}
+    ids = {name: target_id(checks, name) for name in checks._checked}
     new = config.model_copy(update={"vips": (slower,), "servers": (config.servers[0], moved, *config.servers[2:])})
     assert active(checks.follow(new)) == {"s1", "s2", "s3"}, "s1 is another server now"
     assert not ids.keys() - checks._checked.keys()
-    assert not set(ids.values()) & {one.target.id for one in checks._checked.values()}, "results of old checks are ignored"
+    assert not set(ids.values()) & {target_id(checks, name) for name in checks._checked}, "results of old checks are ignored"
     assert active(checks.follow(config.model_copy(update={"health": None}))) == {"s0", "s1", "s2", "s3"}
 
 
 def test_results_of_removed_servers_are_ignored() -> None:
     config = config_of()
     checks = HealthChecks(config)
-    old = checks._checked["s3"].target.id
+    old = target_id(checks, "s3")
     checks.follow(config.model_copy(update={"servers": config.servers[:3]}))
     assert not checks._take(Report([Result(old, Verdict.FAILED, "connection refused", 1, 1)]))
 
@@ -169,8 +175,8 @@ def test_pings_go_to_the_gateway_of_the_same_network() -> None:
     config = config_of()
     far = IPv4Interface("192.0.2.1/24")
     port = config.ports[0].model_copy(update={"gateways": (far, *config.ports[0].gateways)})
-    (ping,) = pings(config.model_copy(update={"ports": (port, *config.ports[1:])}))
-    assert (ping.source, ping.gateway) == (SOURCE, "127.0.0.1")
+    (source,) = sources(config.model_copy(update={"ports": (port, *config.ports[1:])}))
+    assert (source.ping.source, source.ping.gateway) == (SOURCE, "127.0.0.1")
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,8 @@ class Target:
     service: str = ""
     tls: bool = False
     command: tuple[str, ...] = ()
+    is_urgent: bool = False
+    """Whether the first check begins at once."""
 
 
 @dataclass(frozen=True, slots=True)

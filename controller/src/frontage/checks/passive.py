@@ -56,7 +56,7 @@ class PassiveChecks:
 
 def passive_checks(config: Config) -> dict[str, HealthCheck]:
     """Return the checks of the VIPs with passive checks, by VIP name."""
-    if config.health is None:
+    if not config.checkers:
         return {}
     return {vip.name: vip.health for vip in config.vips if vip.health is not None and vip.health.passive}
 

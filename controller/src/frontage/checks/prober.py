@@ -87,7 +87,8 @@ class Prober:
         for number, target in wanted.items():
             if number not in self._scheduled:
                 self._scheduled[number] = _Scheduled(target, self._random.randrange(TURNS))
-                heapq.heappush(self._due, (now + self._random.random() * min(SPREAD, target.interval), number))
+                delay = 0.0 if target.is_urgent else self._random.random() * min(SPREAD, target.interval)
+                heapq.heappush(self._due, (now + delay, number))
         sources = {ping.source: ping for ping in pings}
         for source, pinger in list(self._pingers.items()):
             if sources.get(source) != pinger.ping:

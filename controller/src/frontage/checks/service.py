@@ -10,18 +10,19 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from frontage.checks.effect import effective
-from frontage.checks.messages import Ping, Report, Target, encode_order
+from frontage.checks.messages import Report, Result, Target, encode_order
 from frontage.checks.passive import Packets, PassiveChecks, passive_checks
+from frontage.checks.paths import Paths, preferences
 from frontage.checks.process import ProberError, ProberProcess
 from frontage.checks.servers import ServerChecks, ServerHealth, Verdict
-from frontage.checks.targets import libraries, pings, targets
+from frontage.checks.targets import Source, libraries, sources, targets
 from frontage.config import Config
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,20 @@ class _Checked:
     vip: str
     endpoint: tuple[object, ...]
     """Its addresses, ports and SID: if they change, it is another server."""
-    target: Target
+    base: Target
+    """Its check, without the switch through which it passes."""
+    version: int
+    """The IP version of the VIP."""
     checks: ServerChecks
+    paths: Paths
+    targets: dict[str, Target] = field(default_factory=dict)
+    """By switch through which the server is checked now."""
+
+    @property
+    def fails_next(self) -> bool:
+        """Return whether another failed check fails the server. The first check of a new server decides."""
+        health, checks = self.checks.health, self.checks
+        return health is ServerHealth.UNKNOWN or (health is ServerHealth.HEALTHY and checks.failed + 1 >= checks.fall)
 
 
 class HealthChecks:
@@ -56,14 +69,14 @@ class HealthChecks:
         self._config = config
         self._checked: dict[str, _Checked] = {}
         """By name of the server."""
-        self._names: dict[int, str] = {}
-        """By id of the target."""
+        self._names: dict[int, tuple[str, str]] = {}
+        """Server and switch by id of the target."""
         self._next_id = 1
         self._process: ProberProcess | None = None
         self._problem: str | None = None
         """Why no prober runs."""
         self._links: dict[str, str | None] = {}
-        self._pings: list[Ping] = []
+        self._sources: list[Source] = []
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
         self._transitions: Counter[tuple[str, ServerHealth]] = Counter()
         self._passive = PassiveChecks()
@@ -84,25 +97,60 @@ class HealthChecks:
         """Check the servers of another configuration, and return what is effective of it. Known servers keep their health."""
         now = time.monotonic()
         before, self._checked = self._checked, {}
-        addresses = {vip.name: (vip.address, vip.protocol, vip.port) for vip in config.vips}
-        checks = {vip.name: vip.health for vip in config.vips}
+        vips = {vip.name: vip for vip in config.vips}
+        self._config, self._sources = config, sources(config)
+        self._links = {one.ping.source: self._links[one.ping.source] for one in self._sources if one.ping.source in self._links}
+        switches = list(config.checkers)
         for server, target in targets(config):
-            endpoint = (*addresses[server.vip], server.address, server.port, server.sid)
-            old, check = before.get(server.name), checks[server.vip]
+            vip = vips[server.vip]
+            endpoint = (vip.address, vip.protocol, vip.port, server.address, server.port, server.sid)
+            old, check = before.get(server.name), vip.health
             assert check is not None
             if old is not None and old.endpoint == endpoint:
                 old.checks.rise, old.checks.fall = check.rise, check.fall
-                number = old.target.id if replace(old.target, id=0) == target else self._new_id()
-                self._checked[server.name] = _Checked(server.vip, endpoint, replace(target, id=number), old.checks)
+                if old.base != target:
+                    old.base, old.targets = target, {}
+                self._checked[server.name] = old
             else:
                 new = ServerChecks(check.rise, check.fall, since=now)
-                self._checked[server.name] = _Checked(server.vip, endpoint, replace(target, id=self._new_id()), new)
-        self._names = {one.target.id: name for name, one in self._checked.items()}
-        self._config, self._pings = config, pings(config)
-        self._links = {source: error for source, error in self._links.items() if any(p.source == source for p in self._pings)}
-        self._order()
+                paths = Paths(preferences(server.sid, switches))
+                self._checked[server.name] = _Checked(server.vip, endpoint, target, vip.address.version, new, paths)
+        self._aim_all()
         self.effective = effective(config, self._failed())
         return self.effective
+
+    def _aim_all(self) -> None:
+        """Check every server through the switches that are usable now."""
+        switches = list(self._config.checkers)
+        usable: dict[int, set[str]] = {4: set(), 6: set()}
+        for source in self._sources:
+            if self._links.get(source.ping.source) is None:
+                usable[source.version].add(source.switch)
+        moved: Counter[str] = Counter()
+        for one in self._checked.values():
+            via = one.paths.via
+            one.paths.follow(preferences(one.base.sid, switches), usable[one.version])
+            moved[one.paths.via] += one.paths.via != via
+        for switch, count in moved.items():
+            if count:
+                log.info("%d servers are now checked through switch %s", count, switch)
+        self._aim(self._checked)
+
+    def _aim(self, names: Iterable[str]) -> None:
+        """Let the prober check these servers through the switches that their paths name."""
+        addresses = {(one.switch, one.version): one.ping.source for one in self._sources}
+        for name in names:
+            one = self._checked[name]
+            before, one.targets = one.targets, {}
+            for switch in one.paths.checked:
+                address = addresses.get((switch, one.version), "")
+                target = before.get(switch)
+                if target is None or target.source != address:
+                    urgent = one.paths.is_confirming and switch == one.paths.via
+                    target = replace(one.base, id=self._new_id(), source=address, is_urgent=urgent)
+                one.targets[switch] = target
+        self._names = {target.id: (name, switch) for name, one in self._checked.items() for switch, target in one.targets.items()}
+        self._order()
 
     def recover(self, names: AbstractSet[str]) -> bool:
         """Take these servers for failed unless their health is known. Return whether there are such servers.
@@ -113,7 +161,9 @@ class HealthChecks:
         unknown = [one for name, one in self._checked.items() if name in names and one.checks.health is ServerHealth.UNKNOWN]
         for one in unknown:
             one.checks.observe(now, Verdict.FAILED, "inactive in the switch when this controller took over")
+            one.paths.is_failed = True
         if unknown:
+            self._aim(names & self._checked.keys())
             self.effective = effective(self._config, self._failed())
         return bool(unknown)
 
@@ -126,7 +176,8 @@ class HealthChecks:
 
     def _order(self) -> None:
         if self._process is not None:
-            self._process.order(encode_order([one.target for one in self._checked.values()], self._pings))
+            orders = [target for one in self._checked.values() for target in one.targets.values()]
+            self._process.order(encode_order(orders, [source.ping for source in self._sources]))
 
     async def run(self, changed: Callable[[], Awaitable[None]], may_check: Callable[[], bool]) -> None:
         """Check until cancelled, while ``may_check`` is true. ``changed`` is called when `effective` is another configuration."""
@@ -157,6 +208,8 @@ class HealthChecks:
         now = time.monotonic()
         for one in self._checked.values():
             one.checks = ServerChecks(one.checks.rise, one.checks.fall, since=now)
+            one.paths = Paths(one.paths.order, one.paths.usable)
+        self._aim(self._checked)
         self.effective = self._config
         return True
 
@@ -202,25 +255,55 @@ class HealthChecks:
             error = self._passive.observe(now, name, counts, checks[one.vip])
             # The first active check decides about a new server.
             if error is not None and one.checks.health is not ServerHealth.UNKNOWN:
-                any_changed |= self._judge(name, one, now, Verdict.FAILED, error)
+                changed = self._judge(name, one, now, Verdict.FAILED, error)
+                if changed:
+                    self._aim([name])
+                any_changed |= changed
         return any_changed
 
     def _take(self, report: Report) -> bool:
         """Judge the results, and return whether the health of a server changed."""
         any_changed = False
+        aimed: set[str] = set()
         for result in report.results:
-            name = self._names.get(result.id)
-            if name is None:
+            found = self._names.get(result.id)
+            if found is None:
                 continue
-            any_changed |= self._judge(name, self._checked[name], result.end, result.verdict, result.error)
-        for source, error in report.links.items():
+            name, switch = found
+            one = self._checked[name]
+            checked = one.paths.checked
+            any_changed |= self._take_result(name, one, switch, result)
+            if one.paths.checked != checked:
+                aimed.add(name)
+        if aimed:
+            self._aim(aimed)
+        self._take_links(report.links)
+        return any_changed
+
+    def _take_result(self, name: str, one: _Checked, switch: str, result: Result) -> bool:
+        """Judge the result of a check through a switch, and return whether the health of the server changed."""
+        faults = set(one.paths.faults)
+        verdict = one.paths.take(switch, result.verdict, result.error, rise=one.checks.rise, decides=one.fails_next)
+        for fault in one.paths.faults.keys() - faults:
+            log.warning("server %s fails through switch %s only: %s", name, fault, one.paths.faults[fault].error)
+        for fault in faults - one.paths.faults.keys():
+            log.info("server %s passes its checks through switch %s again", name, fault)
+        if verdict is None:
+            self._verdicts[one.vip, result.verdict] += 1
+            return False
+        return self._judge(name, one, result.end, verdict, result.error)
+
+    def _take_links(self, links: Mapping[str, str | None]) -> None:
+        """Take over which checkers are connected to their switches, and check their servers through others if they are not."""
+        for source, error in links.items():
             known = self._links.get(source)
             if (source not in self._links or known is None) and error is not None:
                 log.warning("health checks from %s are frozen: %s", source, error)
             elif known is not None and error is None:
                 log.info("health checks from %s continue", source)
-        self._links = dict(report.links)
-        return any_changed
+        before, self._links = self._links, dict(links)
+        if {source for source, error in before.items() if error} != {source for source, error in links.items() if error}:
+            self._aim_all()
 
     def _judge(self, name: str, one: _Checked, now: float, verdict: Verdict, error: str | None) -> bool:
         """Take the result of one check, and return whether the health of the server changed."""
@@ -228,6 +311,7 @@ class HealthChecks:
         before, since = one.checks.health, one.checks.since
         if not one.checks.observe(now, verdict, error):
             return False
+        one.paths.is_failed = one.checks.health is ServerHealth.FAILED
         self._transitions[one.vip, one.checks.health] += 1
         _log_transition(name, one, before, now - since)
         return True
@@ -238,7 +322,8 @@ class HealthChecks:
         if not self._checked:
             return {}
         default = self._problem or (None if self._process is not None else "no prober runs")
-        return {ping.source: default or self._links.get(ping.source, "no ping is answered yet") for ping in self._pings}
+        names = [source.ping.source for source in self._sources]
+        return {name: default or self._links.get(name, "no ping is answered yet") for name in names}
 
     def describe(self, status: dict[str, Any]) -> None:
         """Add the health of servers to a status (`frontage.service.status`)."""
@@ -263,6 +348,8 @@ class HealthChecks:
                 "passed": one.checks.passed,
                 "failed": one.checks.failed,
                 "used": drained == server["state"],
+                "device": one.paths.via,
+                "path_faults": {switch: fault.error for switch, fault in one.paths.faults.items()},
             }
         for vip in status["vips"]:
             vip["failed"] = failed[vip["name"]]
@@ -279,6 +366,13 @@ class HealthChecks:
             for state in ServerHealth:
                 health.add_metric([one.vip, name, state.value], float(one.checks.health is state))
         yield health
+        faults = GaugeMetricFamily(
+            "frontage_health_path_faults", "Servers that fail their checks through this switch only", labels=["device"]
+        )
+        counts = Counter(switch for one in list(self._checked.values()) for switch in list(one.paths.faults))
+        for switch in self._config.checkers:
+            faults.add_metric([switch], counts[switch])
+        yield faults
         checks = CounterMetricFamily("frontage_health_checks", "Health checks of servers, by result", labels=["vip", "result"])
         for (vip, verdict), count in list(self._verdicts.items()):
             checks.add_metric([vip, verdict.value], count)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from frontage.checks.messages import Ping, Target
 from frontage.config import Config
@@ -14,8 +15,8 @@ _LIBRARIES = {CheckKind.HTTP: "h11", CheckKind.HTTPS: "h11", CheckKind.HTTP3: "a
 
 
 def targets(config: Config) -> Iterator[tuple[Server, Target]]:
-    """Yield every checked server, including draining ones, with its target, whose id is 0."""
-    if config.health is None:
+    """Yield every checked server, including draining ones, with its target. The id is 0, and the source is missing."""
+    if not config.checkers:
         return
     vips = {vip.name: vip for vip in config.vips if vip.health is not None}
     for server in config.servers:
@@ -23,14 +24,13 @@ def targets(config: Config) -> Iterator[tuple[Server, Target]]:
         if vip is None or vip.health is None:
             continue
         check = vip.health
-        source = config.health.address(vip.address.version)
         statuses = check.statuses
         yield (
             server,
             Target(
                 id=0,
                 kind=str(check.kind),
-                source=str(source),
+                source="",
                 sid=server.sid,
                 address=str(vip.address),
                 port=vip.port,
@@ -49,16 +49,25 @@ def targets(config: Config) -> Iterator[tuple[Server, Target]]:
         )
 
 
-def pings(config: Config) -> list[Ping]:
-    """Return the ping of each of the checker's addresses: to a gateway of its port."""
-    if config.health is None:
-        return []
-    gateways = next(port.gateways for port in config.ports if port.name == config.health.port)
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An address of the checker, behind a port of a switch."""
+
+    switch: str
+    version: int
+    ping: Ping
+    """The pings from the address to a gateway of that port."""
+
+
+def sources(config: Config) -> list[Source]:
+    """Return the addresses of the checkers of all switches."""
     result = []
-    for address in config.health.addresses:
-        same_version = [gateway for gateway in gateways if gateway.version == address.version]
-        nearest = next((gateway for gateway in same_version if address in gateway.network), same_version[0])
-        result.append(Ping(str(address), str(nearest.ip)))
+    for switch, checker in config.checkers.items():
+        gateways = next(port.gateways for port in config.ports_of(switch) if port.name == checker.port)
+        for address in checker.addresses:
+            same_version = [gateway for gateway in gateways if gateway.version == address.version]
+            nearest = next((gateway for gateway in same_version if address in gateway.network), same_version[0])
+            result.append(Source(switch, address.version, Ping(str(address), str(nearest.ip))))
     return result
 
 

@@ -184,7 +184,8 @@ def _health(server: dict[str, Any]) -> str:
     since = f" for {health['seconds']:.0f} s" if health["state"] != "unknown" else ""
     used = ", but used" if health["state"] == "failed" and health["used"] and server["state"] == "active" else ""
     error = f": {escape(health['error'])}" if health["error"] else ""
-    return f"{health['state']}{since}{used}{error}"
+    faults = [f"; fails through {name}: {escape(why or 'unknown')}" for name, why in health["path_faults"].items()]
+    return f"{health['state']}{since}{used}{error}{''.join(faults)}"
 
 
 def _render_real_servers(console: Console, status: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from frontage.config.health import Checker
 from frontage.config.network import Neighbor, Port, Route
 from frontage.fields import Model, Name
 from frontage.limits import MAX_PORT_ID
@@ -62,14 +63,14 @@ class FleetDevice(Device):
     ports: tuple[Port, ...] | None = Field(None, min_length=1, description="this switch's ports, instead of `ports`")
     routes: tuple[Route, ...] | None = Field(None, description="this switch's routes, instead of `routes`")
     neighbors: tuple[Neighbor, ...] | None = Field(None, description="the hosts on this switch's own links, instead of `neighbors`")
-
+    health: Checker | None = Field(None, description="the checker behind a port of this switch, instead of `health`")
     state: DeviceState = Field(
         DeviceState.ACTIVE,
         description="'active', or 'draining': VIPs are not announced through this switch",
         examples=["active"],
     )
 
-    OWN_SECTIONS: ClassVar[tuple[str, ...]] = ("ports", "routes", "neighbors")
+    OWN_SECTIONS: ClassVar[tuple[str, ...]] = ("ports", "routes", "neighbors", "health")
 
     @property
     def device(self) -> Device:

@@ -121,6 +121,12 @@ class Config(ConfigFile):
         return self.ports if own is None else own
 
     @property
+    def checkers(self) -> dict[str, Checker]:
+        """The checker of each switch that has one, by name of the switch."""
+        found = {device.name: device.health or self.health for device in self.devices} or {self.device.name: self.health}
+        return {name: checker for name, checker in found.items() if checker is not None}
+
+    @property
     def draining_switches(self) -> frozenset[str]:
         """The names of the switches through which VIPs are not announced."""
         return frozenset(device.name for device in self.devices if device.state is DeviceState.DRAINING)

@@ -5,6 +5,9 @@ A change of the configuration is rolled out switch by switch (``state/rollout.py
 and then restores the previous configuration of those before it. A switch that is unreachable when the rollout reaches it does not
 stop the rollout: it gets the configuration when it is back. The configuration of a single switch is not rolled back, but tried
 again.
+
+Changes of servers' states alone, as health checks make them, go to all switches at once, and are not rolled back: no switch waits
+for another one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.health import Phase
+from frontage.state.activation import is_activation
 from frontage.state.errors import ReconcileError
 from frontage.state.rollout import preparation
 from frontage.state.steering import Change, EndUserMapping
@@ -144,6 +148,9 @@ class Fleet:
 
     async def _roll_out(self, wanted: Config, change: Change) -> None:
         """Install ``wanted`` in all switches, or restore the previous configuration."""
+        if not change and self._is_activation(wanted):
+            await self._activate(wanted)
+            return
         mapping = copy.deepcopy(self.mapping)
         first = preparation([controller.config for controller in self.controllers.values()], wanted)
         try:
@@ -156,6 +163,26 @@ class Fleet:
             await self._restore(mapping)
         else:
             self._complete = wanted
+
+    def _is_activation(self, wanted: Config) -> bool:
+        """Return whether only the states of servers change, in all switches and since the last complete rollout."""
+        pairs = zip(self._complete.switches, wanted.switches, strict=False)
+        return len(self._complete.devices) == len(wanted.devices) and all(
+            is_activation(before, after) and is_activation(self.controllers[after.device.name].config, after)
+            for before, after in pairs
+        )
+
+    async def _activate(self, wanted: Config) -> None:
+        """Install the states of servers in all switches at once."""
+        self._complete = wanted
+        waited_for = [own.device.name for own in wanted.switches if self._is_reachable(own.device.name)]
+        for own in wanted.switches:
+            await self.controllers[own.device.name].change(own)
+        results = await asyncio.gather(*(self._installed(name) for name in waited_for), return_exceptions=True)
+        errors = [str(result) for result in results if isinstance(result, _SwitchError)]
+        if errors:
+            self.error = "; ".join(errors)
+            log.error("%s", self.error)
 
     async def _restore(self, mapping: EndUserMapping) -> None:
         """Return to the last complete configuration. If a switch already seals with a newer key, all switches go on with it.
@@ -176,19 +203,28 @@ class Fleet:
         for own in config.switches:
             name = own.device.name
             controller = self.controllers[name]
-            is_waited_for = controller.health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
+            is_waited_for = self._is_reachable(name)
             await controller.change(own, change)
-            if not is_waited_for:
+            if is_waited_for:
+                await self._installed(name)
+            else:
                 log.warning("%s: %s: it gets the configuration later", name, controller.health.error or controller.health.phase)
-                continue
-            try:
-                async with asyncio.timeout(SWITCH_TIMEOUT):
-                    await controller.installed()
-            except ReconcileError as error:
-                raise _SwitchError(f"{name}: {error}") from None
-            except TimeoutError:
-                why = controller.health.error or controller.health.phase
-                raise _SwitchError(f"{name}: not installed after {SWITCH_TIMEOUT:g} s: {why}") from None
+
+    def _is_reachable(self, name: str) -> bool:
+        """Return whether a switch is connected, as far as its controller knows."""
+        return self.controllers[name].health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
+
+    async def _installed(self, name: str) -> None:
+        """Wait until a switch has its configuration. Raises _SwitchError."""
+        controller = self.controllers[name]
+        try:
+            async with asyncio.timeout(SWITCH_TIMEOUT):
+                await controller.installed()
+        except ReconcileError as error:
+            raise _SwitchError(f"{name}: {error}") from None
+        except TimeoutError:
+            why = controller.health.error or controller.health.phase
+            raise _SwitchError(f"{name}: not installed after {SWITCH_TIMEOUT:g} s: {why}") from None
 
 
 class _SwitchError(Exception):

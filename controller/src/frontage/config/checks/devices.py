@@ -17,16 +17,27 @@ def check(config: Config) -> Iterator[Finding]:
     yield from duplicates(names, 'duplicate device name "{}"', "rename one of the devices")
     addresses = ((("devices", i, "address"), (device.address, device.device_id)) for i, device in enumerate(devices))
     yield from duplicates(addresses, "duplicate address and device id {}", "give each device its own")
-    if len(devices) > 1:
-        for j, vip in enumerate(config.vips):
-            if vip.health is not None:
-                what = "the checker cannot tell yet which of several switches its packets pass through"
-                yield Finding(("vips", j, "health"), what, "remove it, or use one switch", at_key=True)
+    yield from _checkers(config)
     if not devices and not config.ports:
         yield Finding(("ports",), "missing", "add the switch's ports")
     for i, device in enumerate(devices):
         if device.ports is None and not config.ports:
             yield Finding(("devices", i, "ports"), "missing", "add the switch's ports, here or for all switches in `ports`")
+
+
+def _checkers(config: Config) -> Iterator[Finding]:
+    """Yield the addresses that the checkers of several switches share: the address tells which switch a check passes through."""
+    if len(config.devices) > 1 and config.health is not None and sum(device.health is None for device in config.devices) > 1:
+        what = "several switches have the same checker, so a check would not tell which of them it passes through"
+        yield Finding(("health",), what, "give each of `devices` its own `health`", at_key=True)
+        return
+    addresses = (
+        (("devices", i, "health", "addresses", j), address)
+        for i, device in enumerate(config.devices)
+        if device.health is not None
+        for j, address in enumerate(device.health.addresses)
+    )
+    yield from duplicates(addresses, "another switch's checker has the address {}, too", "give each checker its own addresses")
 
 
 def check_each(config: Config, checks: Callable[[Config], Iterable[Finding]]) -> Iterator[Finding]:

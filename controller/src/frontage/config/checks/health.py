@@ -64,7 +64,12 @@ def _taken(config: Config) -> dict[IPAddress, str]:
 def _vip(config: Config, path: Path, vip: Vip, check: HealthCheck) -> Iterator[Finding]:
     checker = config.health
     if checker is None:
-        yield Finding(path, "health checks need a checker", "add the section `health` with `port` and `addresses`", at_key=True)
+        yield Finding(
+            path,
+            "health checks need a checker",
+            "add the section `health` with `port` and `addresses`; in a fleet, to each of `devices`",
+            at_key=True,
+        )
     elif checker.address(vip.address.version) is None:
         what = f"VIP {vip.name} is IPv{vip.address.version}, but the checker has no IPv{vip.address.version} address"
         yield Finding(path, what, "add one to `addresses` of `health`", at_key=True)
