@@ -10,10 +10,8 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,12 +19,11 @@ import pytest
 from frontage_testbed.datacentre import checker
 from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4, VIP6
 from frontage_testbed.datacentre.edge import METRICS
-from frontage_testbed.datacentre.servers import WebServer
+from frontage_testbed.datacentre.faults import FAULTS, cut_off, fault, unavailable
 from frontage_testbed.datacentre.settings import Settings
-from frontage_testbed.datacentre.testbed import Testbed
 from frontage_testbed.metricsclient import scrape
-from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
+from healthbeds import LIMIT, Bed, wait
 from testbeds import Sandboxed, deployment, needs_root
 
 pytest.importorskip("h11")
@@ -37,20 +34,9 @@ CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "ri
 OBJECT = 1000
 QUIC_CHECK = {**CHECK, "kind": "http3", "path": f"/{OBJECT}", "host": "films", "verify": False}
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
-LIMIT = 60.0
-"""Seconds that a test waits for anything. The checks need a few."""
 OUTAGE = 3 * 3 + 3
 """Seconds of the checker's own outage: longer than three failed checks take."""
 
-GET = """
-import http.client, sys
-for vip in sys.argv[2:]:
-    for _ in range(int(sys.argv[1])):
-        connection = http.client.HTTPConnection(vip, {port}, timeout=20)
-        connection.request("GET", "/health")
-        print(connection.getresponse().headers["X-Server"])
-        connection.close()
-"""
 KNOCK = """
 import socket, sys
 while True:
@@ -73,70 +59,6 @@ for turn in range(2):
 """
 
 
-@dataclass
-class Bed:
-    """A testbed whose controller checks its servers."""
-
-    testbed: Testbed
-    scratch: Path
-
-    @property
-    def client(self) -> Namespace:
-        return self.testbed.clients[0]
-
-    def server(self, index: int) -> WebServer:
-        return self.testbed._servers[index]
-
-    def assigned(self) -> set[str]:
-        """Return the servers of a dozen new connections to each VIP."""
-        script = GET.format(port=HTTP_PORT)
-        return set(self.client.run([sys.executable, "-c", script, "12", VIP4, VIP6], timeout=LIMIT).stdout.split())
-
-    def healths(self) -> dict[str, set[str]]:
-        """Return the health of each host's servers, for both VIPs."""
-        result: dict[str, set[str]] = {}
-        for sample in scrape(METRICS).samples:
-            if sample.name == "frontage_server_health" and sample.value:
-                result.setdefault(sample.labels["server"].partition("-")[0], set()).add(sample.labels["health"])
-        return result
-
-    def wait_for(self, name: str, health: str) -> None:
-        wait(lambda: self.healths().get(name) == {health}, f"{name} is not {health}: {self.healths()}")
-
-    def wait_for_effect(self, name: str, health: str, began: float) -> tuple[float, float]:
-        """Wait until the switch knows of a change of health of the host's servers for both VIPs.
-
-        Return the seconds after ``began`` until it was detected and until it was written, from the controller's log.
-        """
-        self.wait_for(name, health)
-        says = {"failed": "has failed: ", "healthy": "has recovered "}[health]
-        times: list[float] = []
-
-        def is_written() -> bool:
-            text = self.log()
-            changes = seconds_until(text, rf"server {name}-\S+ of VIP \S+ {says}", began)
-            writes = seconds_until(text, r"\d+ entries: ", began)
-            times[:] = [max(changes, default=0), *(seconds for seconds in writes if seconds >= max(changes, default=0))]
-            return bool(changes) and len(times) > 1
-
-        wait(is_written, f"the switch does not know that {name} is {health}")
-        return times[0], times[1]
-
-    def passed(self) -> int:
-        """Return the number of passed checks."""
-        return scrape(METRICS).by("result", "frontage_health_checks_total").get("passed", 0)
-
-    def log(self) -> str:
-        return (self.testbed.edge.config.parent / "controller.log").read_text()
-
-
-def wait(condition: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
-
-
 @contextmanager
 def bed(box: Sandbox) -> Iterator[Bed]:
     """Yield a running testbed in which all servers are healthy."""
@@ -149,67 +71,6 @@ def bed(box: Sandbox) -> Iterator[Bed]:
         names = {server.name for server in testbed.server_addresses}
         wait(lambda: found.healths() == {name: {"healthy"} for name in names}, f"not healthy: {found.healths()}")
         yield found
-
-
-@contextmanager
-def killed(server: WebServer) -> Iterator[None]:
-    """A server whose process was killed, and is started again."""
-    command = server.process.args
-    assert isinstance(command, list)
-    for pid in (server.process.pid, *children(server.process.pid)):
-        os.kill(pid, signal.SIGKILL)
-    server.process.wait()
-    yield
-    words = [str(word) for word in command]
-    server.process = server.host.spawn(words[words.index("/usr/sbin/nginx") :])
-
-
-@contextmanager
-def stopped(server: WebServer) -> Iterator[None]:
-    """A server that accepts connections, in its kernel, but never responds."""
-    pids = children(server.process.pid)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    yield
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-
-
-@contextmanager
-def unavailable(server: WebServer, directory: Path) -> Iterator[None]:
-    """A server that responds with 503."""
-    (directory / server.addresses.name / "down").touch()
-    yield
-    (directory / server.addresses.name / "down").unlink()
-
-
-@contextmanager
-def cut_off(server: WebServer) -> Iterator[None]:
-    """A server whose host lost its link."""
-    interface = f"edge-{server.addresses.edge_port(SETTINGS.pipes)}"
-    checker.run_script(interface, [f"ip link set {interface} down"])
-    yield
-    checker.run_script(interface, [f"ip link set {interface} up"])
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-FAULTS = ("killed", "stopped", "unavailable", "cut off")
-
-
-def fault(name: str, server: WebServer, directory: Path) -> AbstractContextManager[None]:
-    if name == "unavailable":
-        return unavailable(server, directory)
-    return {"killed": killed, "stopped": stopped, "cut off": cut_off}[name](server)
-
-
-def seconds_until(text: str, pattern: str, began: float) -> list[float]:
-    """Return the times of the log lines that match, in seconds after ``began``."""
-    stamps = re.findall(rf"^(\S+ \S+) \w+ {pattern}", text, re.MULTILINE)
-    times = [datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp() - began for stamp in stamps]
-    return [seconds for seconds in times if seconds >= 0]
 
 
 def test_failed_server_gets_no_new_connections_and_recovers(tmp_path: Path) -> None:
@@ -226,7 +87,7 @@ def test_failed_server_gets_no_new_connections_and_recovers(tmp_path: Path) -> N
                     server = found.server((turn + number) % len(every))
                     victim = server.addresses.name
                     began = time.time()
-                    with fault(name, server, box.scratch):
+                    with fault(name, server, SETTINGS, box.scratch):
                         detected, written = found.wait_for_effect(victim, "failed", began)
                         assigned = sorted(found.assigned())
                     mended = time.time()
@@ -369,7 +230,7 @@ def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
                 for vip in (VIP4, VIP6)
                 for _ in range(8)
             ]
-            with cut_off(found.server(0)):
+            with cut_off(found.server(0), SETTINGS):
                 found.wait_for("s1", "failed")
                 healths = {name: sorted(states) for name, states in found.healths().items()}
             for process in knocking:

@@ -82,3 +82,38 @@ class EdgeAddresses:
     def rack6(self) -> str:
         """IPv6 address in the rack."""
         return f"fd00:0:0:ffff::{self.index + 1:x}"
+
+    @property
+    def checker(self) -> str:
+        """Name of the checker's interface behind this switch."""
+        return f"checker{self.index + 1}"
+
+    @property
+    def checker_mac(self) -> str:
+        """MAC address of that interface."""
+        return f"02:00:00:00:08:{self.index + 1:02x}"
+
+    @property
+    def checker_gateway_mac(self) -> str:
+        """MAC address of the port to the checker."""
+        return f"02:00:00:00:09:{self.index + 1:02x}"
+
+    @property
+    def checker4(self) -> str:
+        """The checker's IPv4 address behind this switch, in a /24."""
+        return f"10.255.{self.index}.2"
+
+    @property
+    def checker_gateway4(self) -> str:
+        """IPv4 address on the link to the checker."""
+        return f"10.255.{self.index}.1"
+
+    @property
+    def checker6(self) -> str:
+        """The checker's IPv6 address behind this switch, in a /64."""
+        return f"fd00:0:ff:{self.index}::2"
+
+    @property
+    def checker_gateway6(self) -> str:
+        """IPv6 address on the link to the checker."""
+        return f"fd00:0:ff:{self.index}::1"

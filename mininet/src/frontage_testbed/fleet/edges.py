@@ -30,6 +30,8 @@ class Edges(EdgeSwitch):
         self.edges = list(edges)
         self._commands = {e.index: Softswitch(softswitch, settings, grpc=e.grpc, metrics=e.metrics) for e in edges}
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self.more_ports_of: dict[int, dict[int, str]] = {}
+        """Further ports of each switch, by its index: interfaces by number of the port."""
         self.config.write_text(_with_devices(self.config.read_text(), edges, self._servers))
 
     @property
@@ -45,6 +47,7 @@ class Edges(EdgeSwitch):
     def start_one(self, edge: EdgeAddresses) -> None:
         """Start one switch, without a program."""
         ports = {port: edge.interface(port) for port in (EDGE_CLIENT_PORT, RACK_PORT)}
+        ports |= self.more_ports_of.get(edge.index, {})
         with (self._directory / f"{edge.name}.log").open("ab") as log:
             self._running[edge.index] = spawn(self._commands[edge.index].command(ports), log)
 

@@ -116,6 +116,13 @@ def _routes_to_clients(edges: Sequence[EdgeAddresses]) -> list[str]:
     ]
 
 
+def _routes_to_checkers(edges: Sequence[EdgeAddresses]) -> list[str]:
+    """Return the lines of a server's set-up script: each checker is behind its switch (checkers.py)."""
+    return [
+        line for e in edges for line in (f"ip route add {e.checker4} via {e.rack4}", f"ip -6 route add {e.checker6} via {e.rack6}")
+    ]
+
+
 def _router_setup(clients: Sequence[ClientAddresses], edges: Sequence[EdgeAddresses]) -> list[str]:
     lines = ["echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding", *MULTIPATH]
     for edge in edges:
@@ -141,5 +148,6 @@ def _server_setup(server: ServerAddresses, rate: int, edges: Sequence[EdgeAddres
         f"ip addr add {server.address4}/{RACK4} dev eth0",
         f"ip addr add {server.address6}/{RACK6} dev eth0 nodad",
         *_routes_to_clients(edges),
+        *_routes_to_checkers(edges),
         f"tc qdisc replace dev eth0 root tbf rate {rate}bit burst 6056 limit {SERVER_QUEUE}",
     ]
