@@ -11,7 +11,7 @@ import pytest
 
 from conftest import EXAMPLE
 from frontage.config import Config, load, loads
-from frontage.config.vips import Policy, ServerState
+from frontage.config.vips import START_SHARES, Policy, Server, ServerState
 from frontage.service.controller import Controller
 from frontage.state import activation
 from frontage.state.allocation import Installed, allocate
@@ -20,6 +20,8 @@ from frontage.state.resolved import resolve
 from frontage.state.tree import leaf_ops
 from live import installed, running
 from scale import large_config
+
+FIELDS = tuple(Server.model_fields)
 
 
 def with_states(config: Config, *draining: str) -> Config:
@@ -33,10 +35,19 @@ def with_states(config: Config, *draining: str) -> Config:
     return config.model_copy(update={"servers": servers})
 
 
+def with_shares(config: Config, rng: random.Random) -> Config:
+    """Return the configuration with some of its servers in slow start."""
+    servers = tuple(
+        server.starting(rng.choice(START_SHARES)) if rng.random() < 0.3 else Server(**{n: getattr(server, n) for n in FIELDS})
+        for server in config.servers
+    )
+    return config.model_copy(update={"servers": servers})
+
+
 def random_config(rng: random.Random) -> Config:
     """Return services of several sizes, policies and weights."""
     config = loads(large_config(rng.randint(4, 40), rng.randint(1, 4)), Path("large.yaml"))
-    policies = [vip.model_copy(update={"policy": rng.choice(list(Policy))}) for vip in config.vips]
+    policies = [vip.model_copy(update={"policy": rng.choice(list(Policy)), "slow_start": 10.0}) for vip in config.vips]
     servers = [server.model_copy(update={"weight": rng.randint(1, 4)}) for server in config.servers]
     return config.model_copy(update={"vips": tuple(policies), "servers": tuple(servers)})
 
@@ -49,7 +60,7 @@ def test_activation_equals_the_difference_of_the_whole_state(seed: int) -> None:
     allocation = allocate(config, Installed({}))
     old = with_states(config, *rng.sample(names, rng.randint(0, len(names))))
     for _ in range(4):
-        new = with_states(old, *rng.sample(names, rng.randint(0, len(names))))
+        new = with_shares(with_states(old, *rng.sample(names, rng.randint(0, len(names)))), rng)
         assert activation.is_activation(old, new)
         before, after = desired(old, allocation), desired(new, allocation)
         found = activation.activation(old, new, allocation)

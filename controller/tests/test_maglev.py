@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontage.maglev import Backend, table, without
+from frontage.maglev import Backend, table, thinned
 
 
 def backends(count: int) -> list[Backend]:
@@ -59,21 +60,21 @@ def test_removed_server_moves_few_other_slots(count: int) -> None:
 def test_absent_servers_do_not_move_other_slots(count: int, data: st.DataObject) -> None:
     full = table(backends(count), 16 << (count - 1).bit_length())
     absent = data.draw(st.sets(st.integers(0, count - 1), max_size=count - 1))
-    result = without(full, absent)
+    result = thinned(full, dict.fromkeys(absent, 0))
     assert not absent & set(result)
     assert all(new == old for old, new in zip(full, result, strict=True) if old not in absent)
     # With one more absent server, only its slots change.
     present = sorted(set(range(count)) - absent)
     if len(present) > 1:
         one = data.draw(st.sampled_from(present))
-        fewer = without(full, absent | {one})
+        fewer = thinned(full, dict.fromkeys(absent | {one}, 0))
         unlucky = 0.02 * len(full) if len(present) < 5 else 0
         assert sum(new != old for old, new in zip(result, fewer, strict=True) if old != one) <= unlucky
 
 
 def test_slots_of_absent_servers_are_spread_evenly() -> None:
     full = table(backends(8), 1024)
-    shares = Counter(without(full, {0, 1}))
+    shares = Counter(thinned(full, {0: 0, 1: 0}))
     assert set(shares) == set(range(2, 8))
     assert max(shares.values()) < 1.3 * min(shares.values())
 
@@ -85,4 +86,21 @@ def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         table([Backend("a", 1, 0)], 64)
     with pytest.raises(ValueError, match="no server is left"):
-        without([1, 1], {1})
+        thinned([1, 1], {1: 50})
+
+
+@given(st.integers(2, 40), st.integers(0, 39))
+def test_larger_share_keeps_the_slots_of_a_smaller_one(count: int, one: int) -> None:
+    one %= count
+    full = table(backends(count), 16 << (count - 1).bit_length())
+    steps = [thinned(full, {one: percent}) for percent in (0, 25, 50, 75, 100)]
+    assert steps[-1] == full
+    for fewer, more in itertools.pairwise(steps):
+        assert all(new in (old, one) for old, new in zip(fewer, more, strict=True)), "slots move to the starting server only"
+
+
+def test_share_of_slots_follows_the_percentage() -> None:
+    full = table(backends(8), 4096)
+    for percent in (25, 50, 75):
+        kept = thinned(full, {3: percent}).count(3)
+        assert abs(kept / full.count(3) - percent / 100) < 0.06

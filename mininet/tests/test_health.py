@@ -34,6 +34,8 @@ CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "ri
 OBJECT = 1000
 QUIC_CHECK = {**CHECK, "kind": "http3", "path": f"/{OBJECT}", "host": "films", "verify": False}
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
+PAUSE = 6.0
+"""Seconds that a slow server needs for a response: six times the timeout."""
 OUTAGE = 3 * 3 + 3
 """Seconds of the checker's own outage: longer than three failed checks take."""
 
@@ -87,7 +89,7 @@ def test_failed_server_gets_no_new_connections_and_recovers(tmp_path: Path) -> N
                     server = found.server((turn + number) % len(every))
                     victim = server.addresses.name
                     began = time.time()
-                    with fault(name, server, SETTINGS, box.scratch):
+                    with fault(name, server, SETTINGS, box.scratch, PAUSE):
                         detected, written = found.wait_for_effect(victim, "failed", began)
                         assigned = sorted(found.assigned())
                     mended = time.time()

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -66,30 +65,40 @@ def table(backends: Sequence[Backend], slots: int) -> list[int]:
                 return result
 
 
-def without(full: Sequence[int], absent: AbstractSet[int]) -> list[int]:
-    """Return ``full`` with the slots of ``absent`` servers given to others. No other slot changes.
+def thinned(full: Sequence[int], shares: Mapping[int, int]) -> list[int]:
+    """Return ``full`` with a part of the slots of some servers given to others. No other slot changes.
 
-    Such a slot takes the server of another slot, chosen pseudorandomly, and of further slots until that server is present.
-    Raises ValueError if all servers are absent.
+    ``shares`` are the percentages of their slots that these servers keep, by SID: 0 for absent servers. A larger share keeps the
+    slots of a smaller one. A slot that is given away takes the server of another slot, chosen pseudorandomly, and of further slots
+    until that server has all its slots. Raises ValueError if no server has.
     """
-    if not absent:
+    if not shares:
         return list(full)
-    present = sorted(set(full) - absent)
-    if not present:
+    whole = sorted(set(full) - shares.keys())
+    if not whole:
         raise ValueError("no server is left")
-    return [_substitute(full, slot, absent, present) if sid in absent else sid for slot, sid in enumerate(full)]
+    return [
+        _substitute(full, slot, shares, whole) if sid in shares and not _is_kept(slot, shares[sid]) else sid
+        for slot, sid in enumerate(full)
+    ]
+
+
+def _is_kept(slot: int, percent: int) -> bool:
+    """Return whether the slot is among the ``percent`` percent that a server keeps."""
+    digest = hashlib.blake2s(struct.pack(">I", slot), digest_size=8, person=b"share").digest()
+    return int.from_bytes(digest, "big") % 100 < percent
 
 
 _ATTEMPTS = 32
 
 
-def _substitute(full: Sequence[int], slot: int, absent: AbstractSet[int], present: Sequence[int]) -> int:
+def _substitute(full: Sequence[int], slot: int, excluded: Container[int], others: Sequence[int]) -> int:
     draw = 0
     for attempt in range(_ATTEMPTS):
         digest = hashlib.blake2s(struct.pack(">II", slot, attempt), digest_size=8, person=b"maglev").digest()
         draw = int.from_bytes(digest, "big")
         sid = full[draw % len(full)]
-        if sid not in absent:
+        if sid not in excluded:
             return sid
-    # Nearly all servers are absent.
-    return present[draw % len(present)]
+    # Nearly all servers are excluded.
+    return others[draw % len(others)]

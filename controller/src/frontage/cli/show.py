@@ -171,7 +171,8 @@ def _render_servers(console: Console, status: dict[str, Any]) -> None:
     table = _table("servers", "name", "VIP", "address", "SID", "weight", "state", "health", "up pkts / bytes", "down pkts / bytes")
     for server in status["servers"]:
         where = f"{server['address']} port {server['port']}"
-        row = (server["name"], server["vip"], where, str(server["sid"]), str(server["weight"]), server["state"])
+        weight = str(server["weight"]) + (f" at {server['share']} %" if server["share"] < 100 else "")
+        row = (server["name"], server["vip"], where, str(server["sid"]), weight, server["state"])
         table.add_row(*row, _health(server), *_traffic(server))
     console.print(table)
 

@@ -63,6 +63,13 @@ class Vip(Model):
     artemis: Artemis | None = Field(None, description="the Artemis service whose service address this is; none if absent")
     health: HealthCheck | None = Field(None, description="the health check of the VIP's servers; none if absent")
 
+    slow_start: float = Field(
+        0,
+        ge=0,
+        le=3600,
+        description="the seconds in which the share of a recovered or added server grows to its weight; 0 for at once",
+        examples=[10],
+    )
     discovery: Source | None = Field(
         None, discriminator="kind", description="where more servers of this VIP come from; only those of `servers` if absent"
     )
@@ -111,3 +118,27 @@ class Server(Model):
     def draining(self) -> Server:
         """Return a copy that keeps its connections and gets no new ones."""
         return self.model_copy(update={"state": ServerState.DRAINING})
+
+    @property
+    def share(self) -> int:
+        """The part of its weight that counts now, in percent: less than 100 for a server in slow start."""
+        return 100
+
+    def starting(self, share: int) -> StartingServer:
+        """Return a copy of which only ``share`` percent of the weight count."""
+        fields = {name: getattr(self, name) for name in Server.model_fields}
+        return StartingServer.model_construct(**fields, percent=share)
+
+
+class StartingServer(Server):
+    """A server in slow start. No file has one: the controller puts them into the configuration of the switches."""
+
+    percent: int
+
+    @property
+    def share(self) -> int:
+        return self.percent
+
+
+START_SHARES = (25, 50, 75)
+"""The shares of a server in slow start in percent, each for a third of the time. Each step moves connections without a cookie."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from frontage.service.status import fleet_status
 from frontage.state import steering_file
 from frontage.state.errors import ReconcileError
 from frontage.state.reconcile import plan
+from frontage.state.slow_start import SlowStart
 from frontage.state.steering import Change
 
 log = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class Service:
         config = _load(file)
         self.discovery = Discovery(file, self._servers_changed)
         self.checks = HealthChecks(with_discovered(config, self.discovery.rosters))
+        self.slow_start = SlowStart(self.checks.effective)
         self.fleet = Fleet(
             self.checks.effective,
             election_id=election_id,
@@ -83,6 +86,7 @@ class Service:
                 tasks.create_task(self.fleet.run())
                 tasks.create_task(self.speaker.run())
                 tasks.create_task(self._watch())
+                tasks.create_task(self._grow_shares())
                 tasks.create_task(self.checks.run(self._on_health, self._may_check))
                 tasks.create_task(self.checks.watch(self._read_packets, self._on_health))
         finally:
@@ -94,11 +98,24 @@ class Service:
 
     def _complete(self, config: Config) -> Config:
         """Return the configuration for the switches: the file's, with the discovered servers and without failed ones."""
-        return self.checks.follow(with_discovered(config, self.discovery.rosters))
+        self.checks.follow(with_discovered(config, self.discovery.rosters))
+        return self._wanted()
+
+    def _wanted(self) -> Config:
+        """Return the effective configuration, with the shares of servers in slow start."""
+        return self.slow_start.follow(self.checks.effective, time.monotonic())
 
     async def _servers_changed(self) -> None:
         async with self._loading:
             await self.fleet.change(self._complete(self._read))
+
+    async def _grow_shares(self) -> None:
+        """Install the steps of slow starts."""
+        while True:
+            await asyncio.sleep(POLL_INTERVAL)
+            if self.slow_start.is_due(time.monotonic()):
+                async with self._loading:
+                    await self.fleet.change(self._wanted())
 
     async def _watch(self) -> None:
         while True:
@@ -133,6 +150,7 @@ class Service:
         yield from speaker_metrics(self.speaker)
         yield from self.discovery.metrics()
         yield from self.checks.metrics()
+        yield from self.slow_start.metrics()
 
     def _may_check(self) -> bool:
         """Return whether this controller is the primary, or was when the connection to the switch ended."""
@@ -150,7 +168,7 @@ class Service:
     async def _on_health(self) -> None:
         """Install the effect of a change of health."""
         async with self._loading:
-            await self.fleet.change(self.checks.effective)
+            await self.fleet.change(self._wanted())
 
     async def _read_packets(self, config: Config) -> Mapping[str, Packets]:
         """Return the packets of servers for their passive checks; none unless this controller is the primary of all switches."""

@@ -153,6 +153,7 @@ def describe_config(config: Config) -> dict[str, Any]:
                 "port": server.port,
                 "sid": server.sid,
                 "weight": server.weight,
+                "share": server.share,
                 "state": str(server.state),
             }
             for server in config.servers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the servers' states alone: the entries and leaves that they change, without the rest of the desired state.
+"""Changes of the servers' states and shares alone: the entries and leaves that they change, without the rest of the desired state.
 
 Health checks need them within a second. At 4,096 servers, reading the switch and computing its whole state takes several.
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from frontage.config import Config
+from frontage.config.vips import Server
 from frontage.p4.entries import Action, Difference, Key, State, difference
 from frontage.state.allocation import Allocation, Installed
 from frontage.state.blocks import assign, choice, maglev, vip
@@ -26,7 +27,7 @@ class Activation:
 
 
 def is_activation(old: Config, new: Config) -> bool:
-    """Return whether ``new`` was copied from ``old`` and differs from it only in the states of servers.
+    """Return whether ``new`` was copied from ``old`` and differs from it only in the states and shares of servers.
 
     The sections are the same objects, except for `device`: `Config.switches` makes a new one for each switch of a fleet.
     """
@@ -36,12 +37,16 @@ def is_activation(old: Config, new: Config) -> bool:
     if len(old.servers) != len(new.servers):
         return False
     pairs = zip(old.servers, new.servers, strict=True)
-    return all(a is b or a.model_copy(update={"state": b.state}) == b for a, b in pairs)
+    return all(a is b or all(getattr(a, name) == getattr(b, name) for name in _LASTING) for a, b in pairs)
+
+
+_LASTING = frozenset(Server.model_fields) - {"state"}
+"""The fields of a server that no activation changes."""
 
 
 def activation(old: Config, new: Config, allocation: Allocation) -> Activation:
     """Return the difference between the states of two configurations for which `is_activation` is true."""
-    changed = {b.sid for a, b in zip(old.servers, new.servers, strict=True) if a.active != b.active}
+    changed = {b.sid for a, b in zip(old.servers, new.servers, strict=True) if a.active != b.active or a.share != b.share}
     affected = {server.vip for server in new.servers if server.sid in changed}
     missing: State = {}
     different: State = {}

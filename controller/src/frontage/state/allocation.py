@@ -17,7 +17,7 @@ from frontage.config.network import Neighbor, Route
 from frontage.config.vips import Server, Vip
 from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, exact
-from frontage.state.scores import Scores, server_scores
+from frontage.state.scores import Scores, all_scores
 from frontage.state.tree_slots import AllocationError, Block, leaves, place
 
 
@@ -101,8 +101,7 @@ def allocate(config: Config, old: Installed) -> Allocation:
     result = Allocation()
     _allocate_vips(config, old, result)
     _allocate_trees(config, old, result)
-    wanted = list(dict.fromkeys(server_scores(config.vips, config.servers).values()))
-    result.classes = _number(wanted, old.classes, limits.MAX_CLASSES, "score classes")
+    result.classes = _number(all_scores(config.vips, config.servers), old.classes, limits.MAX_CLASSES, "score classes")
     result.next_hops = allocate_next_hops(config, old)
     return result
 

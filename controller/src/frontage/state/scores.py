@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 from frontage import limits
+from frontage.config.score_classes import score_classes, server_classes
 from frontage.config.vips import Server, Vip
 from frontage.cookie import IP6_SIGNAL
 
@@ -18,7 +20,7 @@ MAX_SCORE = 0xFFFE
 
 
 class Scores(NamedTuple):
-    """A score class: the score of every code of N_AF and N_FF."""
+    """The score of every code of N_AF and N_FF, for one score class."""
 
     af: tuple[int, ...]
     ff: tuple[int, ...]
@@ -35,17 +37,14 @@ def scores(alpha: float, share: Fraction) -> Scores:
     return Scores(row(af), row(ff))
 
 
+_scores = cache(scores)
+
+
 def server_scores(vips: Iterable[Vip], servers: Sequence[Server]) -> dict[int, Scores]:
-    """Return the scores of each server, by SID."""
-    lightest: dict[str, int] = {}
-    for server in servers:
-        lightest[server.vip] = min(server.weight, lightest.get(server.vip, server.weight))
-    alphas = {vip.name: vip.effective_alpha for vip in vips}
-    known: dict[tuple[float, Fraction], Scores] = {}
-    result: dict[int, Scores] = {}
-    for server in servers:
-        pair = alphas[server.vip], Fraction(lightest[server.vip], server.weight)
-        if pair not in known:
-            known[pair] = scores(*pair)
-        result[server.sid] = known[pair]
-    return result
+    """Return the scores of each server now, by SID."""
+    return {sid: _scores(*found) for sid, found in server_classes(vips, servers).items()}
+
+
+def all_scores(vips: Iterable[Vip], servers: Sequence[Server]) -> list[Scores]:
+    """Return the scores that servers have now or in slow start, each once."""
+    return list(dict.fromkeys(_scores(*found) for found in score_classes(vips, servers)))

@@ -15,8 +15,6 @@ from .servers import NGINX, WebServer
 from .settings import Settings
 from .topology import edge_interface
 
-SLOWNESS = 1.0
-"""Seconds for which a slow server pauses between bursts."""
 BURST = 0.01
 """Seconds of a burst."""
 
@@ -54,20 +52,20 @@ def unavailable(server: WebServer, directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def slow(server: WebServer) -> Iterator[None]:
-    """A server that responds in bursts, so that most responses take up to `SLOWNESS` seconds."""
+def slow(server: WebServer, pause: float) -> Iterator[None]:
+    """A server that responds in bursts, so that most responses take up to ``pause`` seconds."""
     pids, ended = children(server.process.pid), threading.Event()
 
-    def pause() -> None:
+    def respond_in_bursts() -> None:
         while not ended.is_set():
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
-            ended.wait(SLOWNESS)
+            ended.wait(pause)
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
             ended.wait(BURST)
 
-    thread = threading.Thread(target=pause)
+    thread = threading.Thread(target=respond_in_bursts)
     thread.start()
     yield
     ended.set()
@@ -91,13 +89,16 @@ def children(pid: int) -> list[int]:
 FAULTS = ("killed", "cut off", "stopped", "unavailable", "slow")
 
 
-def fault(name: str, server: WebServer, settings: Settings, directory: Path) -> AbstractContextManager[None]:
-    """Return the fault with this name. ``directory`` is the scratch folder of the testbed."""
+def fault(name: str, server: WebServer, settings: Settings, directory: Path, pause: float) -> AbstractContextManager[None]:
+    """Return the fault with this name.
+
+    ``directory`` is the scratch folder of the testbed, and ``pause`` the longest response time of a slow server in seconds.
+    """
     found: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
         "killed": lambda: killed(server),
         "cut off": lambda: cut_off(server, settings),
         "stopped": lambda: stopped(server),
         "unavailable": lambda: unavailable(server, directory),
-        "slow": lambda: slow(server),
+        "slow": lambda: slow(server, pause),
     }
     return found[name]()

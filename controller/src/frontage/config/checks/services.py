@@ -10,6 +10,7 @@ from frontage import limits
 from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.document import Path
 from frontage.config.schema import Config
+from frontage.config.vips import Policy
 
 
 def check(config: Config) -> Iterator[Finding]:
@@ -17,6 +18,7 @@ def check(config: Config) -> Iterator[Finding]:
     yield from _vips(config)
     yield from _servers(config)
     yield from _quic(config)
+    yield from _slow_start(config)
 
 
 def _vips(config: Config) -> Iterator[Finding]:
@@ -35,6 +37,13 @@ def _vips(config: Config) -> Iterator[Finding]:
             yield Finding(("vips", i, "address"), f"{vip.address} is a gateway address of a port", "use another address")
         if vip.address.is_multicast or vip.address.is_loopback or vip.address.is_unspecified:
             yield Finding(("vips", i, "address"), f"clients cannot connect to {vip.address}", "use a unicast address")
+
+
+def _slow_start(config: Config) -> Iterator[Finding]:
+    for i, vip in enumerate(config.vips):
+        if vip.slow_start and vip.policy is Policy.CHEETAH_LL:
+            what = "cheetah-ll ignores weights, so it cannot give a server a growing share"
+            yield Finding(("vips", i, "slow_start"), what, "remove it, or use another policy", at_key=True)
 
 
 def _endpoint(address: IPv4Address | IPv6Address, protocol: str, port: int) -> str:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from frontage import limits
 from frontage.config.checks.findings import Finding
 from frontage.config.schema import Config
+from frontage.config.score_classes import score_classes
 
 
 def check(config: Config) -> Iterator[Finding]:
@@ -29,11 +29,9 @@ def check(config: Config) -> Iterator[Finding]:
         own = {g.ip for port in config.ports for g in port.gateways if g.version == version}
         own |= {vip.address for vip in config.vips if vip.address.version == version}
         yield from limit("vips", len(own), limits.MAX_NEIGHBORS, f"IPv{version} addresses of VIPs and gateways")
-    alphas = {vip.name: vip.effective_alpha for vip in config.vips}
-    lightest: dict[str, int] = {}
-    for server in config.servers:
-        lightest[server.vip] = min(server.weight, lightest.get(server.vip, server.weight))
-    classes = {(alphas.get(s.vip), Fraction(lightest[s.vip], s.weight)) for s in config.servers}
+    known = {vip.name for vip in config.vips}
+    classes = score_classes(config.vips, [server for server in config.servers if server.vip in known])
     if len(classes) > limits.MAX_CLASSES:
         what = f"{len(classes)} pairs of alpha and relative weight, but the P4 program has room for {limits.MAX_CLASSES}"
-        yield Finding(("servers",), what, "use fewer different weights or alphas", at_key=True)
+        fix = "use fewer different weights or alphas" + (", or no slow start" if any(vip.slow_start for vip in config.vips) else "")
+        yield Finding(("servers",), what, fix, at_key=True)

@@ -27,12 +27,16 @@ def entries(vips: Iterable[ResolvedVip]) -> State:
 
 
 def pool(servers: Sequence[Server]) -> list[int]:
-    """Return the SIDs of the active servers in round-robin order, each as often as its weight says and evenly spread."""
+    """Return the SIDs of the active servers in round-robin order, each as often as its weight says and evenly spread.
+
+    The weights of servers in slow start count in part.
+    """
     active = sorted((server for server in servers if server.active), key=lambda server: server.sid)
     if not active:
         return []
-    divisor = gcd(*(server.weight for server in active))
-    counts = [server.weight // divisor for server in active]
+    weights = [server.weight * server.share for server in active]
+    divisor = gcd(*weights)
+    counts = [weight // divisor for weight in weights]
     budget = _ENTRIES_PER_SERVER * len(active)
     if sum(counts) > budget:
         # Too many entries for the table: round the shares, but keep every server in the pool.

@@ -39,9 +39,15 @@ def entries(vips: Iterable[ResolvedVip]) -> State:
 
 
 def slot_sids(servers: Sequence[Server]) -> list[int]:
-    """Return the SID of each slot; none without active servers. Draining moves only the slots of the draining server."""
+    """Return the SID of each slot; none without active servers.
+
+    Draining moves only the slots of the draining server, and slow start only those that it gives back.
+    """
     if not any(server.active for server in servers):
         return []
     backends = tuple(maglev.Backend(f"[{server.address}]:{server.port}", server.sid, server.weight) for server in servers)
-    draining = {server.sid for server in servers if not server.active}
-    return maglev.without(_table(backends, slots(len(servers))), draining)
+    shares = {server.sid: server.share if server.active else 0 for server in servers if not server.active or server.share < 100}
+    if len(shares) == len(servers):
+        # Only servers in slow start are left.
+        shares = {sid: share for sid, share in shares.items() if not share}
+    return maglev.thinned(_table(backends, slots(len(servers))), shares)
