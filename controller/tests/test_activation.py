@@ -38,7 +38,7 @@ def with_states(config: Config, *draining: str) -> Config:
 def with_shares(config: Config, rng: random.Random) -> Config:
     """Return the configuration with some of its servers in slow start."""
     servers = tuple(
-        server.starting(rng.choice(START_SHARES)) if rng.random() < 0.3 else Server(**{n: getattr(server, n) for n in FIELDS})
+        server.with_share(rng.choice(START_SHARES)) if rng.random() < 0.3 else Server(**{n: getattr(server, n) for n in FIELDS})
         for server in config.servers
     )
     return config.model_copy(update={"servers": servers})

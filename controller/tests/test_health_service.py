@@ -343,7 +343,7 @@ async def test_new_controller_keeps_failed_servers_out(switch: Switch) -> None:
         before = await installed(controller)
     second = HealthChecks(config)
 
-    async def recover(session: Session, pipeline: Pipeline) -> None:
+    async def recover(session: Session, pipeline: Pipeline, config: Config) -> None:
         assert second.recover(await read_inactive(session, pipeline.schema, config))
         await controller.change(second.effective)
 

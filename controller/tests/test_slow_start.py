@@ -79,13 +79,13 @@ def test_pool_and_hash_follow_the_share() -> None:
     vip = config.vips[0].name
     servers = [server.model_copy(update={"weight": 1}) for server in config.servers if server.vip == vip]
     for percent in (*START_SHARES, 100):
-        some = [servers[0].starting(percent), *servers[1:]]
+        some = [servers[0].with_share(percent), *servers[1:]]
         counts = Counter(assign.pool(some))
         assert all(Fraction(counts[servers[0].sid], counts[server.sid]) == Fraction(percent, 100) for server in servers[1:])
         slots = Counter(maglev.slot_sids(some))
         whole = Counter(maglev.slot_sids(servers))
         assert abs(slots[servers[0].sid] / whole[servers[0].sid] - percent / 100) < 0.2
-    only = [server.starting(25) for server in servers]
+    only = [server.with_share(25) for server in servers]
     assert maglev.slot_sids(only) == maglev.slot_sids(servers), "nobody could take the rest"
 
 
@@ -93,7 +93,7 @@ def test_score_weighs_the_flows_of_a_starting_server_more() -> None:
     config = config_of(policy=Policy.CCLB4)
     vip, one = config.vips[0], config.servers[0]
     plain = server_scores(config.vips, config.servers)
-    started = server_scores(config.vips, [one.starting(25), *config.servers[1:]])
+    started = server_scores(config.vips, [one.with_share(25), *config.servers[1:]])
     lightest = min(server.weight for server in config.servers if server.vip == one.vip)
     assert started[one.sid] == scores(vip.effective_alpha, Fraction(4 * lightest, one.weight))
     assert {sid: found for sid, found in started.items() if sid != one.sid} == {
@@ -102,7 +102,7 @@ def test_score_weighs_the_flows_of_a_starting_server_more() -> None:
     # The classes of all steps are installed in advance, so that a step writes one entry of the server only.
     allocation = allocate(config, Installed({}))
     for percent in START_SHARES:
-        resolve(config.model_copy(update={"servers": (one.starting(percent), *config.servers[1:])}), allocation)
+        resolve(config.model_copy(update={"servers": (one.with_share(percent), *config.servers[1:])}), allocation)
 
 
 def test_too_many_score_classes_are_rejected() -> None:

@@ -4,6 +4,7 @@
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,39 @@ for vip in sys.argv[2:]:
         connection.close()
 """
 
+HOLD = """
+import http.client, pathlib, sys, time
+connection = http.client.HTTPConnection(sys.argv[1], {port}, timeout=20)
+for turn in range(2):
+    connection.request("GET", "/health")
+    response = connection.getresponse()
+    response.read()
+    print(response.headers["X-Server"], flush=True)
+    while not turn and not pathlib.Path(sys.argv[2]).exists():
+        time.sleep(0.05)
+"""
+
+
+class Held:
+    """Connections that make one request at once and another one at the end."""
+
+    def __init__(self, client: Namespace, directory: Path, count: int, vip: str) -> None:
+        self._go = directory / "go"
+        self._outputs = [directory / f"held{i}" for i in range(count)]
+        self._processes = []
+        for output in self._outputs:
+            with output.open("wb") as out:
+                words = [sys.executable, "-c", HOLD.format(port=HTTP_PORT), vip, str(self._go)]
+                self._processes.append(client.spawn(words, stdout=out, stderr=out))
+        wait(lambda: all(output.read_text() for output in self._outputs), "the connections did not begin")
+
+    def servers(self) -> list[list[str]]:
+        """Make the other requests, and return the servers of both requests of each connection."""
+        self._go.touch()
+        for process in self._processes:
+            process.wait(LIMIT)
+        return [output.read_text().split() for output in self._outputs]
+
 
 @dataclass
 class Bed:
@@ -46,8 +80,16 @@ class Bed:
 
     def assigned(self) -> set[str]:
         """Return the servers of a dozen new connections to each VIP."""
+        return set(self.connections(12, VIP4, VIP6))
+
+    def connections(self, count: int, *vips: str) -> Counter[str]:
+        """Return the servers of ``count`` new connections to each VIP, one after the other."""
         script = GET.format(port=HTTP_PORT)
-        return set(self.client.run([sys.executable, "-c", script, "12", VIP4, VIP6], timeout=LIMIT).stdout.split())
+        return Counter(self.client.run([sys.executable, "-c", script, str(count), *vips], timeout=LIMIT).stdout.split())
+
+    def hold(self, count: int, vip: str) -> Held:
+        """Begin connections that last."""
+        return Held(self.client, self.scratch, count, vip)
 
     def healths(self) -> dict[str, set[str]]:
         """Return the health of each host's servers, for both VIPs."""

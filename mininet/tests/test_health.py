@@ -4,6 +4,7 @@
 ``ROUNDS=5`` repeats the faults and prints the times to detect them; docs/health.md has them.
 """
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from frontage_testbed.datacentre import checker
 from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4, VIP6
@@ -47,17 +49,6 @@ while True:
             socket.create_connection((vip, {port}), timeout=0.05).close()
         except OSError:
             pass
-"""
-HOLD = """
-import http.client, pathlib, sys, time
-connection = http.client.HTTPConnection(sys.argv[1], {port}, timeout=20)
-for turn in range(2):
-    connection.request("GET", "/health")
-    response = connection.getresponse()
-    response.read()
-    print(response.headers["X-Server"], flush=True)
-    while not turn and not pathlib.Path(sys.argv[2]).exists():
-        time.sleep(0.05)
 """
 
 
@@ -115,20 +106,10 @@ def test_connection_of_a_failed_server_continues(tmp_path: Path) -> None:
 
     def body(box: Sandbox) -> object:
         with bed(box) as found:
-            go = box.scratch / "go"
-            outputs = [box.scratch / f"held{i}" for i in range(8)]
-            held = []
-            for output in outputs:
-                with output.open("wb") as out:
-                    words = [sys.executable, "-c", HOLD.format(port=HTTP_PORT), VIP4, str(go)]
-                    held.append(found.client.spawn(words, stdout=out, stderr=out))
-            wait(lambda: all(output.read_text() for output in outputs), "the connections did not begin")
+            held = found.hold(8, VIP4)
             with unavailable(found.server(0), box.scratch):
                 found.wait_for("s1", "failed")
-                go.touch()
-                for process in held:
-                    process.wait(LIMIT)
-            return [output.read_text().split() for output in outputs]
+                return held.servers()
 
     servers = Sandboxed(body, tmp_path).result()
     assert ["s1", "s1"] in servers
@@ -243,6 +224,40 @@ def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
     assert result["healths"] == {"s1": ["failed"], "s2": ["healthy"], "s3": ["healthy"], "s4": ["healthy"]}
     assert re.search(r"server s1-web of VIP web has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
     assert re.search(r"server s1-web6 of VIP web6 has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
+
+
+def test_recovered_server_starts_slowly(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            edge = found.testbed.edge
+
+            def set_slow_start(seconds: float) -> None:
+                changes = found.log().count("frontage.yaml has changed")
+                document = yaml.safe_load(edge.config.read_text())
+                for vip in document["vips"]:
+                    vip["slow_start"] = seconds
+                edge.write_configuration(yaml.safe_dump(document, sort_keys=False))
+                wait(lambda: found.log().count("frontage.yaml has changed") > changes, "the controller does not follow the file")
+                edge.wait_until_installed()
+
+            set_slow_start(3600)
+            with unavailable(found.server(0), box.scratch):
+                found.wait_for_effect("s1", "failed", time.time() - LIMIT)
+            found.wait_for_effect("s1", "healthy", time.time())
+            shares = scrape(METRICS).by("server", "frontage_slow_start_share")
+            first = found.connections(52, VIP4)
+            status = json.loads(edge.frontage("status", "--json"))
+            set_slow_start(0)
+            wait(lambda: found.connections(16, VIP4)["s1"] == 4, "the server does not get its full share")
+            return {"shares": sorted(shares), "first": first, "status": [server["share"] for server in status["servers"]]}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["shares"] == ["s1-web", "s1-web6"]
+    # The pool of weighted round robin has the server once among 13 entries.
+    assert result["first"] == {"s1": 4, "s2": 16, "s3": 16, "s4": 16}
+    assert sorted(result["status"]) == [25, 25, *[100] * 6]
 
 
 def test_failed_quic_server_is_detected_and_recovers(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def effective(config: Config, failed: AbstractSet[str]) -> Config:
     healthy = {server.vip for server in config.servers if server.active and server.name not in marked}
     kept_open = {vip for vip, mode in modes.items() if mode is FailMode.OPEN and vip not in healthy}
     servers = tuple(
-        server.draining() if server.name in marked and server.vip not in kept_open else server for server in config.servers
+        server.failed() if server.name in marked and server.vip not in kept_open else server for server in config.servers
     )
     if all(a is b for a, b in zip(servers, config.servers, strict=True)):
         return config

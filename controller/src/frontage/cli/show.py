@@ -93,7 +93,7 @@ def _render_controller(console: Console, status: dict[str, Any]) -> None:
 
 
 def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
-    table = Table("switch", "address", "state", "controller", "entries", "differences", "drops", box=None)
+    table = Table("switch", "address", "state", "zone", "controller", "entries", "differences", "drops", box=None)
     for device in devices:
         controller, difference = device["controller"], device.get("difference")
         role = f", {controller['role']}" if controller["role"] else ""
@@ -103,8 +103,15 @@ def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
             differences = str(difference["missing"] + difference["different"] + difference["unexpected"])
         drops = sum(count["packets"] for count in device["drops"].values()) if "drops" in device else "-"
         where = f"{device['address']}, device {device['device_id']}"
-        table.add_row(device["name"], where, device["state"], f"{controller['phase']}{role}", entries, differences, str(drops))
+        state = f"{controller['phase']}{role}"
+        table.add_row(device["name"], where, device["state"], _zone(device), state, entries, differences, str(drops))
     console.print(table)
+
+
+def _zone(device: dict[str, Any]) -> str:
+    """Return the zone of a switch, and the VIPs for which it uses servers of other zones."""
+    spills = f", spills {', '.join(device['spilling'])}" if device["spilling"] else ""
+    return f"{device['zone'] or '-'}{spills}"
 
 
 def _render_difference(console: Console, status: dict[str, Any]) -> None:

@@ -54,6 +54,9 @@ class Device(Model):
     cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
     pipes: int = Field(1, ge=1, le=4, description="the number of pipes of a Tofino chip", examples=[2])
     pipeline: Pipeline = Field(description="the compiled P4 program")
+    zone: Name | None = Field(
+        None, description="the name of the zone of the switch, whose servers it prefers; none if absent", examples=["hall1"]
+    )
 
 
 class FleetDevice(Device):

@@ -68,6 +68,7 @@ _WHAT = {
     "model_type": "must be a mapping of fields",
     "greater_than_equal": "{input} is below the minimum of {ge}",
     "less_than_equal": "{input} is above the maximum of {le}",
+    "greater_than": "{input} must be greater than {gt}",
     "less_than": "{input} must be less than {lt}",
     "too_short": "has {actual_length} items, needs at least {min_length}",
     "too_long": "has {actual_length} items, at most {max_length} are allowed",

@@ -20,6 +20,7 @@ from frontage.config.real_servers import RealServer
 from frontage.config.records import Records
 from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server, Vip
+from frontage.config.zones import for_zone
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.fields import IPAddress, Listen, Model, SecretField
 from frontage.mapping.settings import EndUsers, Placement
@@ -113,7 +114,7 @@ class Config(ConfigFile):
     @property
     def switches(self) -> tuple[Config, ...]:
         """The configuration of each switch, with its own sections about the network. Each access makes copies."""
-        return tuple(self._of(device) for device in self.devices) or (self,)
+        return tuple(self._of(device) for device in self.devices) or (self._in_zone(self.device.zone),)
 
     def ports_of(self, name: str) -> tuple[Port, ...]:
         """Return the ports of the switch with this name."""
@@ -145,7 +146,13 @@ class Config(ConfigFile):
     def _of(self, device: FleetDevice) -> Config:
         own = {name: getattr(device, name) for name in FleetDevice.OWN_SECTIONS}
         sections = {name: section for name, section in own.items() if section is not None}
-        return self.model_copy(update={"device": device.device, "devices": (), **sections})
+        return self.model_copy(update={"device": device.device, "devices": (), **sections})._in_zone(device.zone)
+
+    def _in_zone(self, zone: str | None) -> Config:
+        """Return the configuration of a switch in this zone, with the servers that it uses active."""
+        if zone is None or all(vip.spill_over is None for vip in self.vips):
+            return self
+        return self.model_copy(update={"servers": for_zone(self.vips, self.servers, zone)})
 
     @property
     def on_link_hosts(self) -> tuple[Neighbor, ...]:

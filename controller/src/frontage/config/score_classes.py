@@ -20,7 +20,7 @@ class ScoreClass(NamedTuple):
 def score_classes(vips: Iterable[Vip], servers: Sequence[Server]) -> list[ScoreClass]:
     """Return the score classes of servers, and those that they have in slow start."""
     vips = list(vips)
-    starts = {vip.name: START_SHARES if vip.slow_start else () for vip in vips}
+    starts = {vip.name: START_SHARES if vip.slow_start and vip.policy.weighs_loads else () for vip in vips}
     found: dict[ScoreClass, None] = {}
     for server, whole in _whole_classes(vips, servers):
         for percent in (100, *starts[server.vip]):
@@ -30,7 +30,9 @@ def score_classes(vips: Iterable[Vip], servers: Sequence[Server]) -> list[ScoreC
 
 def server_classes(vips: Iterable[Vip], servers: Sequence[Server]) -> dict[int, ScoreClass]:
     """Return the score class of each server now, by SID."""
-    return {server.sid: _at(whole, server.share) for server, whole in _whole_classes(vips, servers)}
+    vips = list(vips)
+    weighs = {vip.name: vip.policy.weighs_loads for vip in vips}
+    return {server.sid: _at(whole, server.share if weighs[server.vip] else 100) for server, whole in _whole_classes(vips, servers)}
 
 
 def _whole_classes(vips: Iterable[Vip], servers: Sequence[Server]) -> Iterator[tuple[Server, ScoreClass]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -25,6 +25,11 @@ class Policy(StrEnum):
     CCLB4 = "cclb4"
     CCLB4_CURRENT = "cclb4-current"
     CCLB4_FUTURE = "cclb4-future"
+
+    @property
+    def weighs_loads(self) -> bool:
+        """Whether the policy compares the loads of servers by their weights."""
+        return self.startswith("cclb4")
 
 
 class Protocol(StrEnum):
@@ -70,6 +75,14 @@ class Vip(Model):
         description="the seconds in which the share of a recovered or added server grows to its weight; 0 for at once",
         examples=[10],
     )
+    spill_over: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="the healthy part of a zone's weight below which its switches also use servers of other zones; "
+        "if absent, they always use all",
+        examples=[0.7],
+    )
     discovery: Source | None = Field(
         None, discriminator="kind", description="where more servers of this VIP come from; only those of `servers` if absent"
     )
@@ -96,6 +109,7 @@ class Server(Model):
     port: L4Port = Field(description="the server's own TCP or UDP port", examples=[8080])
     sid: int = Field(ge=0, le=MAX_SID, description="the server id, unique in the file", examples=[11])
     weight: int = Field(1, ge=1, le=MAX_WEIGHT, description="the weight of the server among the servers of its VIP", examples=[1])
+    zone: Name | None = Field(None, description="the name of the zone of the server; every zone if absent", examples=["hall1"])
     tunnel_address: AddressField | None = Field(
         None,
         description="the tunnel endpoint of a replica of an Artemis service; `address` if absent",
@@ -121,23 +135,41 @@ class Server(Model):
 
     @property
     def share(self) -> int:
-        """The part of its weight that counts now, in percent: less than 100 for a server in slow start."""
+        """The part of its weight that counts now, in percent: less than 100 in slow start, or for a part of another zone's clients."""
         return 100
 
-    def starting(self, share: int) -> StartingServer:
-        """Return a copy of which only ``share`` percent of the weight count."""
-        fields = {name: getattr(self, name) for name in Server.model_fields}
-        return StartingServer.model_construct(**fields, percent=share)
+    @property
+    def is_failed(self) -> bool:
+        """Whether the server gets no new connections because it has failed its health checks."""
+        return False
+
+    def with_share(self, percent: int) -> Server:
+        """Return a copy of which only ``percent`` percent of the weight count."""
+        return JudgedServer.model_construct(**self._fields, percent=percent, has_failed=self.is_failed)
+
+    def failed(self) -> Server:
+        """Return a copy that has failed: it keeps its connections and gets no new ones."""
+        fields = {**self._fields, "state": ServerState.DRAINING}
+        return JudgedServer.model_construct(**fields, percent=self.share, has_failed=True)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Server.model_fields}
 
 
-class StartingServer(Server):
-    """A server in slow start. No file has one: the controller puts them into the configuration of the switches."""
+class JudgedServer(Server):
+    """A server with what the controller has found out about it. No file has one."""
 
     percent: int
+    has_failed: bool
 
     @property
     def share(self) -> int:
         return self.percent
+
+    @property
+    def is_failed(self) -> bool:
+        return self.has_failed
 
 
 START_SHARES = (25, 50, 75)

@@ -77,8 +77,8 @@ class Controller:
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
         """The current connection, which can read in every role."""
-        self.before_install: Callable[[Session, Pipeline], Awaitable[None]] | None = None
-        """Called on each new connection before this controller writes. May change the configuration."""
+        self.before_install: Callable[[Session, Pipeline, Config], Awaitable[None]] | None = None
+        """Called on each new connection before this controller writes, with the configuration. May change the configuration."""
         self._election_id = election_id or config.device.election_id
         self._role = Role.BACKUP
         self._resync = True
@@ -221,7 +221,7 @@ class Controller:
             delay = PROBE_INTERVAL
             if self._role is Role.PRIMARY:
                 if self._resync and self.before_install is not None:
-                    await self.before_install(session, pipeline)
+                    await self.before_install(session, pipeline, self.config)
                 wanted = self._wanted
                 try:
                     await self._install(session, pipeline, wanted)

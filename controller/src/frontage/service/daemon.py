@@ -158,10 +158,10 @@ class Service:
             self._was_primary = self.fleet.primary
         return self._was_primary
 
-    async def _recover_health(self, session: Session, pipeline: Pipeline) -> None:
-        """Keep the servers out that an earlier controller found failed."""
+    async def _recover_health(self, session: Session, pipeline: Pipeline, config: Config) -> None:
+        """Keep the servers out that an earlier controller found failed. ``config`` is that of the switch."""
         if await session.installed_pipeline() == pipeline.cookie:
-            inactive = await read_inactive(session, pipeline.schema, self.checks.config)
+            inactive = await read_inactive(session, pipeline.schema, config)
             if self.checks.recover(inactive):
                 await self._on_health()
 

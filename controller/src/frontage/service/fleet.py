@@ -42,7 +42,7 @@ class Fleet:
         *,
         election_id: int | None = None,
         mapping: EndUserMapping | None = None,
-        before_install: Callable[[Session, Pipeline], Awaitable[None]] | None = None,
+        before_install: Callable[[Session, Pipeline, Config], Awaitable[None]] | None = None,
     ):
         """``before_install`` runs before the first installation over each connection (`Controller.before_install`)."""
         self._before_install = before_install

@@ -21,7 +21,7 @@ from frontage.p4.p4info import PipelineError
 from frontage.service.controller import Controller
 from frontage.service.fleet import Fleet
 from frontage.service.health import DURATIONS, Health, Phase
-from frontage.service.status import Counters, read_counters
+from frontage.service.status import Counters, read_counters, spilling
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ def _controller_metrics(controllers: Mapping[str, Controller]) -> Iterable[Metri
     entries = GaugeMetricFamily("frontage_desired_entries", "Entries that the configuration requires", labels=["device"])
     writes = CounterMetricFamily("frontage_entry_writes", "Written entries", labels=["device", "kind"])
     durations = HistogramMetricFamily("frontage_reconcile_duration_seconds", "Duration of reconciliations", labels=["device"])
+    spills = GaugeMetricFamily("frontage_zone_spills", "VIPs for which the switch uses servers of other zones", labels=["device"])
     for device, controller in controllers.items():
         health = controller.health
         for name in Phase:
@@ -92,7 +93,8 @@ def _controller_metrics(controllers: Mapping[str, Controller]) -> Iterable[Metri
         for kind, count in health.writes.items():
             writes.add_metric([device, kind], count)
         durations.add_metric([device], _buckets(health), health.seconds_total)
-    yield from (phase, primary, connections, pipelines, failures, entries, writes, durations)
+        spills.add_metric([device], len(spilling(controller.config)))
+    yield from (phase, primary, connections, pipelines, failures, entries, writes, durations, spills)
 
 
 def _buckets(health: Health) -> list[tuple[str, float]]:

@@ -12,6 +12,7 @@ from typing import Any
 from frontage.config import Config
 from frontage.config.real_servers import balancers, senders
 from frontage.config.vips import Server
+from frontage.config.zones import is_own
 from frontage.p4 import reasons
 from frontage.p4.entities import Count
 from frontage.p4.entries import Key
@@ -154,6 +155,7 @@ def describe_config(config: Config) -> dict[str, Any]:
                 "sid": server.sid,
                 "weight": server.weight,
                 "share": server.share,
+                "zone": server.zone,
                 "state": str(server.state),
             }
             for server in config.servers
@@ -174,6 +176,16 @@ def describe_config(config: Config) -> dict[str, Any]:
         ],
         "keys": [{"id": key.id, "epoch": key.epoch, "seals": key.id == newest} for key in config.cookie_keys],
     }
+
+
+def spilling(config: Config) -> list[str]:
+    """Return the VIPs for which a switch uses servers of other zones."""
+    zone = config.device.zone
+    zoned = {vip.name for vip in config.vips if vip.spill_over is not None}
+    if zone is None:
+        return []
+    used = {server.vip for server in config.servers if server.active and not is_own(server, zone)}
+    return sorted(used & zoned)
 
 
 async def read_status(
@@ -245,6 +257,8 @@ def merge(config: Config, statuses: Mapping[str, dict[str, Any]]) -> dict[str, A
             "address": own.device.address,
             "device_id": own.device.device_id,
             "state": "draining" if own.device.name in config.draining_switches else "active",
+            "zone": own.device.zone,
+            "spilling": spilling(own),
             "controller": status["controller"],
             **{part: status[part] for part in ("difference", *_COUNTS) if part in status},
         }

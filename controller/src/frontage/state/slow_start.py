@@ -50,7 +50,7 @@ class SlowStart:
         if not self._shares:
             return config
         shares = {server.sid: share for server, share in self._shares.values()}
-        servers = (server.starting(shares[server.sid]) if server.sid in shares else server for server in config.servers)
+        servers = (server.with_share(shares[server.sid]) if server.sid in shares else server for server in config.servers)
         return config.model_copy(update={"servers": tuple(servers)})
 
     def metrics(self) -> Iterable[Metric]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from frontage.config.checks.findings import Finding, duplicates
+from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.devices import FleetDevice
 from frontage.config.schema import Config
 
@@ -18,11 +18,25 @@ def check(config: Config) -> Iterator[Finding]:
     addresses = ((("devices", i, "address"), (device.address, device.device_id)) for i, device in enumerate(devices))
     yield from duplicates(addresses, "duplicate address and device id {}", "give each device its own")
     yield from _checkers(config)
+    yield from _zones(config)
     if not devices and not config.ports:
         yield Finding(("ports",), "missing", "add the switch's ports")
     for i, device in enumerate(devices):
         if device.ports is None and not config.ports:
             yield Finding(("devices", i, "ports"), "missing", "add the switch's ports, here or for all switches in `ports`")
+
+
+def _zones(config: Config) -> Iterator[Finding]:
+    """Yield zones without a switch, whose servers would never get connections, and uses of zones without any."""
+    zones = sorted({zone for zone in (device.zone for device in config.devices or (config.device,)) if zone is not None})
+    for i, server in enumerate(config.servers):
+        if server.zone is not None and server.zone not in zones:
+            yield unknown_name(("servers", i, "zone"), "zone", server.zone, zones, "the zones of switches")
+    if not zones:
+        for i, vip in enumerate(config.vips):
+            if vip.spill_over is not None:
+                fix = "add `zone` to `device` or `devices`, and to the servers"
+                yield Finding(("vips", i, "spill_over"), "no switch has a zone", fix, at_key=True)
 
 
 def _checkers(config: Config) -> Iterator[Finding]:
