@@ -46,7 +46,7 @@ TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
 
 say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo artemis coverage quicsocks records test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo artemis coverage quicsocks records detection test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -76,6 +76,9 @@ qdsr: $(TESTBED) ## compare hand-off and proxy; writes docs/results/qdsr.md; run
 
 records: $(TESTBED) $(NATS_SERVER) ## records under failures of servers, regions and links; writes docs/results/auspice-supercluster.md; RATE=1340 operations/s, SEED=1
 	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
+
+detection: $(TESTBED) ## measure how fast health checks detect faults; writes the table of docs/health.md; ROUNDS=50 per fault
+	@$(PYTHON) -m frontage_demo.detection $(if $(ROUNDS),--rounds $(ROUNDS)) --docs docs
 
 test: test-rust test-python test-packets test-clients test-testbed ## run every test; without root or a tool it fails; ALLOW_SKIPS=1 skips such tests
 

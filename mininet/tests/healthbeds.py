@@ -76,7 +76,7 @@ class Bed:
         return self.testbed.clients[0]
 
     def server(self, index: int) -> WebServer:
-        return self.testbed._servers[index]
+        return self.testbed.web_servers[index]
 
     def assigned(self) -> set[str]:
         """Return the servers of a dozen new connections to each VIP."""

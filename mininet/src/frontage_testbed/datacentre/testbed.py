@@ -90,6 +90,11 @@ class Testbed:
         return {s.index: self.network[s.name] for s in self.server_addresses}
 
     @property
+    def web_servers(self) -> list[WebServer]:
+        """The running servers."""
+        return self._servers
+
+    @property
     def server_pids(self) -> list[int]:
         """Process ids of nginx, masters and workers."""
         masters = [server.process.pid for server in self._servers]
