@@ -86,7 +86,7 @@ def test_pool_and_hash_follow_the_share() -> None:
         whole = Counter(maglev.slot_sids(servers))
         assert abs(slots[servers[0].sid] / whole[servers[0].sid] - percent / 100) < 0.2
     only = [server.with_share(25) for server in servers]
-    assert maglev.slot_sids(only) == maglev.slot_sids(servers), "nobody could take the rest"
+    assert maglev.slot_sids(only) == maglev.slot_sids(servers), "no other server could take the rest"
 
 
 def test_score_weighs_the_flows_of_a_starting_server_more() -> None:

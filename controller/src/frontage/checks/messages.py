@@ -43,7 +43,7 @@ class Target:
     tls: bool = False
     command: tuple[str, ...] = ()
     is_urgent: bool = False
-    """Whether the first check begins at once."""
+    """True if the first check begins at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class Paths:
     """The switch whose results count."""
     faults: dict[str, PathFault] = field(default_factory=dict)
     is_failed: bool = False
-    """Whether the server has failed."""
+    """True while the server has failed."""
     _suspicion: _Suspicion | None = None
     _passed: set[str] = field(default_factory=set)
     """The switches whose last result is a passed check."""

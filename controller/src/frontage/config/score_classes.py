@@ -11,7 +11,7 @@ from frontage.config.vips import START_SHARES, Server, Vip
 
 
 class ScoreClass(NamedTuple):
-    """What the scores of a server depend on: alpha, and the lowest weight of its VIP divided by its own weight."""
+    """Alpha, and the lowest weight of a VIP divided by that of a server. The scores of the server depend on both."""
 
     alpha: float
     share: Fraction

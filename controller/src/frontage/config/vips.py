@@ -28,7 +28,7 @@ class Policy(StrEnum):
 
     @property
     def weighs_loads(self) -> bool:
-        """Whether the policy compares the loads of servers by their weights."""
+        """True if the policy compares the loads of servers by their weights."""
         return self.startswith("cclb4")
 
 
@@ -140,7 +140,7 @@ class Server(Model):
 
     @property
     def is_failed(self) -> bool:
-        """Whether the server gets no new connections because it has failed its health checks."""
+        """True if the server gets no new connections because it has failed its health checks."""
         return False
 
     def with_share(self, percent: int) -> Server:

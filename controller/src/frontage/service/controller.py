@@ -52,7 +52,7 @@ CONNECT_TIMEOUT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What a controller has installed, which spares it from reading the switch for the next change."""
+    """The last write of a controller, which spares it from reading the switch for the next change."""
 
     written: Written
     mapped: MappingEntries

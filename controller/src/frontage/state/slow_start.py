@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slow start: the share of a server that becomes active grows in steps. Nothing here reads a clock: time is an argument, in seconds.
 
-A server starts slowly if it recovers, is added, or no longer drains. Without another server of its VIP at its full weight, nobody
-could take the rest of its share, so it starts at once.
+A server starts slowly if it recovers, is added, or no longer drains. Without another server of its VIP at its full weight, no
+server could take the rest of its share, so it starts at once.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how fast health checks detect faults of servers, and how many requests of clients fail meanwhile.
+"""Measures how fast health checks detect faults of servers, and how many requests of clients fail until then.
 
 Example: python -m frontage_demo.detection --rounds 50 --docs docs
 """
