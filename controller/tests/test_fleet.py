@@ -25,6 +25,7 @@ from frontage.state.errors import ReconcileError
 from frontage.state.reconcile import plan
 from frontage.state.rollout import preparation
 from live import LIMIT, beside, connected, edited, serving, until
+from test_activation import with_states
 
 FLEET = EXAMPLE.with_name("fleet.yaml")
 TEXT = FLEET.read_text(encoding="utf-8")
@@ -279,6 +280,39 @@ async def test_rollout_stops_if_a_switch_disappears_during_it(
             await change(fleet, fleet_file, drain_web2)
         await fleet.controllers["edge1"].installed()
         assert await read_one(fleet, "edge1") == before
+
+
+async def test_states_of_servers_reach_each_switch_without_waiting_for_others(
+    fleet_file: Path, switches: list[Switch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise AssertionError("the controller reads the switch")
+
+    async with fleet_of(fleet_file) as fleet:
+        two = fleet.controllers["edge2"]
+        with monkeypatch.context() as patched:
+            patched.setattr("frontage.service.controller.plan", fail)
+            switches[0].pause()
+            await fleet.change(with_states(fleet.config, "web2"))
+            await until(lambda: two._installation is not None and not states(two._installation.written.config)["web2"])
+            switches[0].resume()
+            await fleet.installed()
+        for state in await read(fleet):
+            assert {action.params[0] for action in entries(state, "assign.pool").values()} == {1}
+
+
+async def test_rejected_states_of_servers_are_not_rolled_back(fleet_file: Path) -> None:
+    with_small_table(fleet_file, "cclb4.assign.pool", 1)
+    fleet_file.write_text(drain_web2(fleet_file.read_text()))
+    async with fleet_of(fleet_file) as fleet:
+        await fleet.change(with_states(fleet.config))
+        with pytest.raises(ReconcileError, match=r"^edge2: .* room for 1: [^:]*$"):
+            await fleet.installed()
+        assert {action.params[0] for action in entries(await read_one(fleet, "edge1"), "assign.pool").values()} == {1, 2}
+        # The next change that fits ends the error.
+        await fleet.change(with_states(fleet.config, "web2"))
+        await fleet.installed()
+        assert fleet.error is None
 
 
 async def test_new_change_replaces_a_rollout_that_is_not_complete(fleet_file: Path, switches: list[Switch]) -> None:
