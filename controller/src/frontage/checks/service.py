@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from frontage.checks.checked import Checked, add_health, server_metrics
 from frontage.checks.effect import effective
-from frontage.checks.messages import Report, Result, Target, encode_order
+from frontage.checks.messages import Report, Result, encode_order
 from frontage.checks.passive import Packets, PassiveChecks, passive_checks
 from frontage.checks.paths import Paths, preferences
 from frontage.checks.process import ProberError, ProberProcess
@@ -38,36 +38,13 @@ SILENCE = 10.0
 """Seconds without a report after which the prober is started again. It reports every second."""
 
 
-@dataclass(slots=True)
-class _Checked:
-    """A checked server."""
-
-    vip: str
-    endpoint: tuple[object, ...]
-    """Its addresses, ports and SID: if they change, it is another server."""
-    base: Target
-    """Its check, without the switch through which it passes."""
-    version: int
-    """The IP version of the VIP."""
-    checks: ServerChecks
-    paths: Paths
-    targets: dict[str, Target] = field(default_factory=dict)
-    """By switch through which the server is checked now."""
-
-    @property
-    def fails_next(self) -> bool:
-        """Return whether another failed check fails the server. The first check of a new server decides."""
-        health, checks = self.checks.health, self.checks
-        return health is ServerHealth.UNKNOWN or (health is ServerHealth.HEALTHY and checks.failed + 1 >= checks.fall)
-
-
 class HealthChecks:
     """The health of all servers. `effective` is the configuration without the failed ones."""
 
     def __init__(self, config: Config):
         self.effective = config
         self._config = config
-        self._checked: dict[str, _Checked] = {}
+        self._checked: dict[str, Checked] = {}
         """By name of the server."""
         self._names: dict[int, tuple[str, str]] = {}
         """Server and switch by id of the target."""
@@ -114,7 +91,7 @@ class HealthChecks:
             else:
                 new = ServerChecks(check.rise, check.fall, since=now)
                 paths = Paths(preferences(server.sid, switches))
-                self._checked[server.name] = _Checked(server.vip, endpoint, target, vip.address.version, new, paths)
+                self._checked[server.name] = Checked(server.vip, endpoint, target, vip.address.version, new, paths)
         self._aim_all()
         self.effective = effective(config, self._failed())
         return self.effective
@@ -280,7 +257,7 @@ class HealthChecks:
         self._take_links(report.links)
         return any_changed
 
-    def _take_result(self, name: str, one: _Checked, switch: str, result: Result) -> bool:
+    def _take_result(self, name: str, one: Checked, switch: str, result: Result) -> bool:
         """Judge the result of a check through a switch, and return whether the health of the server changed."""
         faults = set(one.paths.faults)
         verdict = one.paths.take(switch, result.verdict, result.error, rise=one.checks.rise, decides=one.fails_next)
@@ -305,7 +282,7 @@ class HealthChecks:
         if {source for source, error in before.items() if error} != {source for source, error in links.items() if error}:
             self._aim_all()
 
-    def _judge(self, name: str, one: _Checked, now: float, verdict: Verdict, error: str | None) -> bool:
+    def _judge(self, name: str, one: Checked, now: float, verdict: Verdict, error: str | None) -> bool:
         """Take the result of one check, and return whether the health of the server changed."""
         self._verdicts[one.vip, verdict] += 1
         before, since = one.checks.health, one.checks.since
@@ -327,52 +304,13 @@ class HealthChecks:
 
     def describe(self, status: dict[str, Any]) -> None:
         """Add the health of servers to a status (`frontage.service.status`)."""
-        states = {server.name: str(server.state) for server in self._config.servers}
-        failed: Counter[str] = Counter()
-        now, wall = time.monotonic(), time.time()
-        for server in status["servers"]:
-            # Failed servers are draining for the switch, but not for the operator.
-            drained = server["state"]
-            server["state"] = states.get(server["name"], drained)
-            one = self._checked.get(server["name"])
-            if one is None:
-                continue
-            if one.checks.health is ServerHealth.FAILED:
-                failed[server["vip"]] += drained != server["state"]
-            seconds = now - one.checks.since
-            server["health"] = {
-                "state": str(one.checks.health),
-                "since": datetime.fromtimestamp(wall - seconds, UTC).isoformat(timespec="milliseconds"),
-                "seconds": round(seconds, 3),
-                "error": one.checks.error,
-                "passed": one.checks.passed,
-                "failed": one.checks.failed,
-                "used": drained == server["state"],
-                "device": one.paths.via,
-                "path_faults": {switch: fault.error for switch, fault in one.paths.faults.items()},
-            }
-        for vip in status["vips"]:
-            vip["failed"] = failed[vip["name"]]
-            vip["draining"] -= failed[vip["name"]]
+        add_health(status, self._config, self._checked)
         if self._checked:
             status["checker"] = {"pid": self.pid, "restarts": self.restarts, "frozen": self.frozen}
 
     def metrics(self) -> Iterable[Metric]:
         """Yield the metrics of health checks."""
-        health = GaugeMetricFamily(
-            "frontage_server_health", "1 for the current health of a server", labels=["vip", "server", "health"]
-        )
-        for name, one in list(self._checked.items()):
-            for state in ServerHealth:
-                health.add_metric([one.vip, name, state.value], float(one.checks.health is state))
-        yield health
-        faults = GaugeMetricFamily(
-            "frontage_health_path_faults", "Servers that fail their checks through this switch only", labels=["device"]
-        )
-        counts = Counter(switch for one in list(self._checked.values()) for switch in list(one.paths.faults))
-        for switch in self._config.checkers:
-            faults.add_metric([switch], counts[switch])
-        yield faults
+        yield from server_metrics(dict(self._checked), list(self._config.checkers))
         checks = CounterMetricFamily("frontage_health_checks", "Health checks of servers, by result", labels=["vip", "result"])
         for (vip, verdict), count in list(self._verdicts.items()):
             checks.add_metric([vip, verdict.value], count)
@@ -388,7 +326,7 @@ class HealthChecks:
         yield frozen
 
 
-def _log_transition(name: str, one: _Checked, before: ServerHealth, seconds: float) -> None:
+def _log_transition(name: str, one: Checked, before: ServerHealth, seconds: float) -> None:
     if one.checks.health is ServerHealth.FAILED:
         log.warning("server %s of VIP %s has failed: %s", name, one.vip, one.checks.error)
     elif before is ServerHealth.FAILED:
