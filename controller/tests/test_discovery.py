@@ -54,6 +54,21 @@ def test_prometheus_groups_have_targets_of_both_ip_versions_and_weights() -> Non
     assert from_prometheus(data, 6) == {Target(ip_address("2001:db8::1"), 81, 3)}
 
 
+def test_zones_come_from_labels_and_endpoint_slices_and_survive_a_restart() -> None:
+    data = [{"targets": ["10.0.0.1:80"], "labels": {"zone": "hall1"}}, {"targets": ["10.0.0.2:80"]}]
+    zones = {str(target.address): target.zone for target in from_prometheus(data, 4)}
+    assert zones == {"10.0.0.1": "hall1", "10.0.0.2": None}
+    item = slice_of("10.0.0.3")
+    item["endpoints"] = [{**endpoint, "zone": "hall2"} for endpoint in item["endpoints"]]  # type: ignore[attr-defined]
+    found = from_endpoint_slices({"items": [item]}, None, 4)
+    assert {target.zone for target in found} == {"hall2"}
+    roster = Roster()
+    roster.update(found, file_source(), 0)
+    assert [server.zone for server in Roster.from_json(roster.to_json()).servers("shop")] == ["hall2"]
+    old = [{name: value for name, value in one.items() if name != "zone"} for one in roster.to_json()]
+    assert [server.zone for server in Roster.from_json(old).servers("shop")] == [None]
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
@@ -67,6 +82,8 @@ def test_prometheus_groups_have_targets_of_both_ip_versions_and_weights() -> Non
         ([{"targets": ["127.0.0.1:80"]}], "a switch cannot send there"),
         ([{"targets": ["10.0.0.1:80"], "labels": {"weight": "0"}}], "invalid weight '0'"),
         ([{"targets": ["10.0.0.1:80"], "labels": []}], None),
+        ([{"targets": ["10.0.0.1:80"], "labels": "x"}], "labels that are not a mapping"),
+        ([{"targets": ["10.0.0.1:80"], "labels": {"zone": "hall 1"}}], "invalid zone 'hall 1': use letters, digits"),
         ([{"targets": [f"10.{i >> 8}.{i & 255}.1:80" for i in range(MAX_TARGETS + 1)]}], "more than 4096 servers"),
     ],
 )
@@ -78,7 +95,7 @@ def test_invalid_groups_are_rejected(data: object, problem: str | None) -> None:
         from_prometheus(data, 4)
 
 
-NAMES = ["targets", "labels", "weight", "items", "endpoints", "addresses", "conditions", "ready", "ports", "port", "name"]
+NAMES = ["targets", "labels", "weight", "zone", "items", "endpoints", "addresses", "conditions", "ready", "ports", "port", "name"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from([*NAMES, "10.0.0.1:80", "10.0.0.1"]),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(NAMES) | st.text(), inner),

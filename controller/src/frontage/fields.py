@@ -110,7 +110,8 @@ def check_listen(value: str) -> str:
     return value
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 AddressField = Annotated[IPv4Address | IPv6Address, BeforeValidator(parse_address)]
 InterfaceField = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(parse_interface)]
 NetworkField = Annotated[IPv4Network | IPv6Network, BeforeValidator(parse_network)]

@@ -8,8 +8,8 @@ of a new server depends on its address and port, so that controllers that know t
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -29,6 +29,7 @@ class Entry:
     weight: int = 1
     gone_at: float | None = None
     """Unix time at which the source stopped naming the server; None while it names it."""
+    zone: str | None = None
 
     def after_result(self, *, is_named: bool, now: float) -> Entry:
         """Return the entry after a result of the source, which may name the server."""
@@ -64,7 +65,7 @@ class Roster:
         for endpoint, target in sorted(named.items(), key=lambda item: (int(item[0][0]), item[0][1])):
             known = entries.get(endpoint)
             sid = known.sid if known is not None else _free_sid(endpoint, range(first, last + 1), entries)
-            entries[endpoint] = Entry(sid, target.weight)
+            entries[endpoint] = Entry(sid, target.weight, zone=target.zone)
         self.entries = entries
 
     def expire(self, source: Source, now: float) -> None:
@@ -85,6 +86,7 @@ class Roster:
                 port=port,
                 sid=entry.sid,
                 weight=entry.weight,
+                zone=entry.zone,
                 state=ServerState.ACTIVE if entry.gone_at is None else ServerState.DRAINING,
             )
             for (address, port), entry in sorted(self.entries.items(), key=lambda item: item[1].sid)
@@ -92,22 +94,19 @@ class Roster:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the roster for a file."""
-        return [
-            {"address": str(address), "port": port, "sid": entry.sid, "weight": entry.weight, "gone_at": entry.gone_at}
-            for (address, port), entry in self.entries.items()
-        ]
+        return [{"address": str(address), "port": port, **asdict(entry)} for (address, port), entry in self.entries.items()]
 
     @classmethod
     def from_json(cls, data: Iterable[dict[str, Any]]) -> Roster:
         """Return the roster of a file. Raises ValueError, KeyError or TypeError."""
-        return cls(
-            {
-                (ip_address(one["address"]), int(one["port"])): Entry(
-                    int(one["sid"]), int(one["weight"]), None if one["gone_at"] is None else float(one["gone_at"])
-                )
-                for one in data
-            }
-        )
+        return cls({(ip_address(one["address"]), int(one["port"])): _entry(one) for one in data})
+
+
+def _entry(data: Mapping[str, Any]) -> Entry:
+    gone_at, zone = data["gone_at"], data.get("zone")
+    return Entry(
+        int(data["sid"]), int(data["weight"]), None if gone_at is None else float(gone_at), None if zone is None else str(zone)
+    )
 
 
 def _free_sid(endpoint: Endpoint, sids: range, entries: dict[Endpoint, Entry]) -> int:

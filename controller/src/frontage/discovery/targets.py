@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any
 
-from frontage.fields import IPAddress
+from frontage.fields import NAME, IPAddress
 from frontage.limits import MAX_WEIGHT
 
 MAX_TARGETS = 4096
@@ -26,12 +27,13 @@ class Target:
     address: IPAddress
     port: int
     weight: int = 1
+    zone: str | None = None
 
 
 def from_prometheus(data: object, version: int) -> frozenset[Target]:
     """Return the targets of this IP version in a ``file_sd`` or ``http_sd`` document.
 
-    A label ``weight`` is the weight of the group's servers. Raises SourceError.
+    The labels ``weight`` and ``zone`` are those of the group's servers. Raises SourceError.
     """
     if not isinstance(data, list):
         raise SourceError('not a list of groups like [{"targets": ["10.0.0.1:8080"]}]')
@@ -42,19 +44,21 @@ def _group(group: object) -> Iterator[Target]:
     if not isinstance(group, dict) or not isinstance(group.get("targets"), list):
         raise SourceError('a group without a list "targets"')
     labels = group.get("labels") or {}
-    weight = _weight(labels.get("weight", "1") if isinstance(labels, dict) else "")
+    if not isinstance(labels, dict):
+        raise SourceError("labels that are not a mapping")
+    weight, zone = _weight(labels.get("weight", "1")), _zone(labels.get("zone"))
     for text in group["targets"]:
-        yield _endpoint(text, weight)
+        yield replace(_endpoint(text), weight=weight, zone=zone)
 
 
-def _endpoint(text: object, weight: int) -> Target:
+def _endpoint(text: object) -> Target:
     host, colon, port = str(text).rpartition(":")
     if not isinstance(text, str) or not colon:
         raise SourceError(f"invalid target {text!r:.80}: use ADDRESS:PORT")
-    return _target(host.removeprefix("[").removesuffix("]"), port, weight)
+    return _target(host.removeprefix("[").removesuffix("]"), port)
 
 
-def _target(address: object, port: object, weight: int = 1) -> Target:
+def _target(address: object, port: object) -> Target:
     try:
         number = int(str(port))
         found = ip_address(str(address))
@@ -62,7 +66,7 @@ def _target(address: object, port: object, weight: int = 1) -> Target:
         raise SourceError(f"invalid target {str(address)!r:.80} port {str(port)!r:.20}: use an IP address and a number") from None
     if not 0 < number < 65536 or found.is_unspecified or found.is_multicast or found.is_loopback or found.is_link_local:
         raise SourceError(f"invalid target {found} port {number}: a switch cannot send there")
-    return Target(found, number, weight)
+    return Target(found, number)
 
 
 def _weight(text: object) -> int:
@@ -73,6 +77,12 @@ def _weight(text: object) -> int:
     if not 1 <= weight <= MAX_WEIGHT:
         raise SourceError(f"invalid weight {text!r:.20}: use 1 to {MAX_WEIGHT}")
     return weight
+
+
+def _zone(text: object) -> str | None:
+    if text is not None and not re.fullmatch(NAME, str(text)):
+        raise SourceError(f"invalid zone {text!r:.80}: use letters, digits, '.', '_', '-'")
+    return None if text is None else str(text)
 
 
 def from_endpoint_slices(data: object, port_name: str | None, version: int) -> frozenset[Target]:
@@ -94,7 +104,8 @@ def _slice(item: Mapping[str, Any], port_name: str | None) -> Iterator[Target]:
     for endpoint in map(_mapping, _list(item.get("endpoints"))):
         # A missing condition means ready.
         if _mapping(endpoint.get("conditions") or {}).get("ready") is not False:
-            yield from (_target(address, chosen[0]) for address in _list(endpoint.get("addresses")))
+            zone = _zone(endpoint.get("zone"))
+            yield from (replace(_target(address, chosen[0]), zone=zone) for address in _list(endpoint.get("addresses")))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
