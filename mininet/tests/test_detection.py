@@ -20,9 +20,9 @@ def found() -> dict[str, list[Repetition]]:
 
 def test_table_has_median_and_worst_of_each_fault() -> None:
     lines = table.markdown(found()).splitlines()
-    assert "| detected, worst of 3 |" in lines[4]
+    assert "| detected, worst of 3 |" in lines[5]
     assert "| status 503 | 0.62 s | 0.75 s | 0.02 s | 3 | 4 |" in lines
-    assert len(lines) == 6 + len(FAULTS)
+    assert len(lines) == 7 + len(FAULTS)
 
 
 def test_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> None:

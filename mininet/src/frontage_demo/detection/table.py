@@ -27,8 +27,8 @@ def markdown(found: Mapping[str, Sequence[Repetition]]) -> str:
         f"{SETTINGS.servers} nginx servers are behind softswitch, under policy `{SETTINGS.policies[0]}`.",
         f"Their checks are of kind `{CHECK['kind']}`, with an interval and a timeout of {CHECK['interval']} s, `fall: {CHECK['fall']}` "
         f"and `rise: {CHECK['rise']}`.",
-        f"A client sends {RATE:g} requests per second, each over a new connection; a request fails without a response of status 2xx "
-        f"within {REQUEST_TIMEOUT:g} s.",
+        f"A client sends {RATE:g} requests per second, each over a new connection.",
+        f"A request fails without a response of status 2xx within {REQUEST_TIMEOUT:g} s.",
         "",
         f"| fault | detected, median | detected, worst of {count} | written, worst | failed requests, median | failed requests, worst |",
         "|---|---|---|---|---|---|",
