@@ -162,8 +162,9 @@ IPV4 = [
         Case(a, from_source(a), "MARTIAN_SOURCE")
         for a in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")
     ],
-    Case("ICMP unreachable", to_vip(ICMP(type=3, code=4) / bytes(28)), "VIP_NO_SERVICE"),
-    Case("ICMP time exceeded", to_vip(ICMP(type=11) / bytes(28)), "VIP_NO_SERVICE"),
+    Case("ICMP unreachable without a quote", to_vip(ICMP(type=3, code=4) / bytes(28)), "ERROR_QUOTE", tofino="VIP_NO_SERVICE"),
+    Case("ICMP time exceeded without a quote", to_vip(ICMP(type=11) / bytes(28)), "ERROR_QUOTE", tofino="VIP_NO_SERVICE"),
+    Case("ICMP redirect", to_vip(ICMP(type=5) / bytes(28)), "VIP_NO_SERVICE"),
     Case("ICMP echo reply", to_vip(ICMP(type=0)), "VIP_NO_SERVICE"),
     Case("ICMP echo with a code", to_vip(ICMP(type=8, code=1)), "VIP_NO_SERVICE"),
     Case("ICMP fragment", lambda f: patched(to_vip(ICMP() / bytes(64))(f), 20, 0x20, 0x00), "VIP_FRAGMENT"),
@@ -212,8 +213,8 @@ IPV6 = [
     *sweep("version {}", (0, 4, 7, 15), lambda f, n: patched(data(f), 14, n << 4, valid=False), "IPV6_HEADER"),
     Case("payload length beyond the frame", lambda f: patched(data(f), 18, 0, len(data(f)) - 53, valid=False), "IPV6_HEADER"),
     *[Case(a, from_source(a), "MARTIAN_SOURCE") for a in ("::", "::1", "ff02::1", "ff0e::9")],
-    Case("ICMPv6 packet too big", to_vip(ICMPv6PacketTooBig() / b"x"), "VIP_NO_SERVICE"),
-    Case("ICMPv6 time exceeded", to_vip(ICMPv6TimeExceeded() / b"x"), "VIP_NO_SERVICE"),
+    Case("ICMPv6 packet too big without a quote", to_vip(ICMPv6PacketTooBig() / bytes(48)), "ERROR_QUOTE", tofino="VIP_NO_SERVICE"),
+    Case("ICMPv6 time exceeded, truncated", to_vip(ICMPv6TimeExceeded() / b"x"), "TRUNCATED", tofino="VIP_NO_SERVICE"),
     Case("ICMPv6 echo with a code", to_vip(ICMPv6EchoRequest(code=1)), "VIP_NO_SERVICE"),
     *sweep("{} headers in transit", (1, 8, 9, 20), lambda f, n: extended(*[("destination", 0)] * n)(transit(f)), TRANSIT),
     Case("fragment in transit", lambda f: extended(("fragment", 0))(transit(f)), TRANSIT),

@@ -16,6 +16,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     Handshake() handshake;
     HandshakeOutcome() handshake_outcome;
     Fallback() fallback;
+    Recent() recent;
     Tree() tree;
     Assign() assign;
     Choice() choice;
@@ -72,6 +73,10 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             handshake.apply(hdr, meta);
         }
 
+        if (!IS_CHECK && meta.second_pass == 0) {
+            recent.apply(hdr, meta);
+        }
+
         // Update or read the tree.
         if (!IS_CHECK && meta.direction == Direction.UP && meta.second_pass == 0
             && (meta.is_new_connection == 1 || hdr.quic_long.isValid()) && meta.can_carry_cookie == 1
@@ -99,7 +104,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 server.apply(hdr, meta);
-                if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+                if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE && !IS_ERROR) {
                     release_handshake();
                 }
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the server of a client's packet. The connection table and the handshake table come first, then the server that
-// the policy or the packet names, if it belongs to this VIP. The server of the hash comes last.
+// the policy, the packet or a packet of the server names (recent.p4), if it belongs to this VIP. The server of the hash comes
+// last.
 control Choice(in headers_t hdr, inout metadata_t meta) {
     ConnectionSids(HANDSHAKES) handshake_sids;
     TreeChange() tree_change; // tree.p4 of the architecture
@@ -24,6 +25,12 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
 
     apply {
         tree_op = TREE_NONE;
+        if (meta.candidate_found == 0 && meta.has_recent == 1 && meta.outcome != OUTCOME_RETRIEVED_TABLE
+            && meta.outcome != OUTCOME_RETRIEVED_HANDSHAKE) {
+            meta.candidate_found = 1;
+            meta.candidate_sid = meta.recent_sid;
+            meta.outcome = OUTCOME_RETRIEVED_RECENT;
+        }
         if (meta.candidate_found == 1) {
             if (member.apply().miss) {
                 meta.candidate_found = 0;
@@ -39,6 +46,7 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
                 tree_op = TREE_ADD;
             } else if (!IS_CHECK && meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
+                && meta.outcome != OUTCOME_RETRIEVED_RECENT // one for each segment of the server that the client rejects
                 && (hdr.tcp.flags & (TCP_FIN | TCP_RST)) != 0) {
                 tree_op = TREE_SUB;
             }
@@ -46,7 +54,7 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             meta.verdict = DROP_CHECK_NO_SERVER;
         } else if (meta.outcome == OUTCOME_HASHED_HANDSHAKE) {
             meta.sid = meta.hash_sid;
-        } else if (hdr.udp.isValid() && meta.is_new_connection == 0) {
+        } else if (hdr.udp.isValid() && meta.is_new_connection == 0 && (!IS_ERROR || meta.at_cookie_address == 1)) {
             meta.verdict = DROP_SERVER_GONE;
         } else if (meta.hash_found == 0) {
             meta.verdict = DROP_VIP_NO_SERVER;

@@ -24,6 +24,9 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             if (meta.is_new_connection == 0) {
                 meta.connection.op = CONNECTION_LOOKUP;
                 meta.connection.refresh = 1;
+                if (IS_ERROR) {
+                    meta.connection.refresh = 0; // anybody can forge an error
+                }
             } else if (meta.can_carry_cookie == 1) {
                 // A new connection of the same addresses and ports has a cookie.
                 meta.connection.op = CONNECTION_RELEASE;

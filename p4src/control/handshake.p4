@@ -30,6 +30,9 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
         // The operation does not depend on the cipher, so a switch can access the table before it has unsealed the cookie.
         meta.connection.op = CONNECTION_LOOKUP;
         meta.connection.refresh = 1;
+        if (IS_ERROR) {
+            meta.connection.refresh = 0;
+        }
         if (meta.releases_handshake == 1) {
             meta.connection.op = CONNECTION_RELEASE;
         } else if (meta.may_hold_initial == 1 && meta.hash_found == 1) { // without a server of the hash, no server is active
@@ -74,7 +77,7 @@ control HandshakeOutcome(in headers_t hdr, inout metadata_t meta) {
             } else {
                 meta.verdict = DROP_VIP_NO_SERVER;
             }
-        } else if (meta.candidate_found == 0) {
+        } else if (meta.candidate_found == 0 && !IS_ERROR) {
             meta.verdict = DROP_QUIC_NO_CONNECTION;
             if (hdr.quic_long.isValid()) {
                 meta.verdict = DROP_QUIC_SMALL;

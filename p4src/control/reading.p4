@@ -20,7 +20,7 @@ control Reading(in headers_t hdr, inout metadata_t meta) {
                 retrieve.apply(hdr, meta);
             }
         }
-        if (meta.direction == Direction.UP && (hdr.tcp.isValid() || hdr.quic_long.isValid())) {
+        if (meta.direction == Direction.UP && (hdr.tcp.isValid() || hdr.quic_long.isValid() || IS_ERROR)) {
             maglev.apply(meta);
         }
     }

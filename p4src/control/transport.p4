@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drops malformed TCP, UDP and QUIC packets to or from a VIP, each for a named reason. A packet to a VIP's address
+// Drops malformed TCP, UDP and QUIC packets and ICMP errors to or from a VIP, each for a named reason. A packet to a VIP's address
 // but not to a service is already dropped, and may get a more precise reason here.
 
 // Faults in the lengths of a TCP segment or a datagram, in bytes; zero: none.
@@ -89,6 +89,14 @@ control Transport(in headers_t hdr, inout metadata_t meta, in length_faults_t fa
                 meta.VIP_VERDICT = DROP_VIP_FRAGMENT;
             } else if (meta.parse_failure != DROP_NONE && !hdr.udp.isValid()) { // other datagrams need not be QUIC
                 meta.VIP_VERDICT = meta.parse_failure;
+            } else if (IS_BAD_QUOTE) {
+                meta.VIP_VERDICT = DROP_ERROR_QUOTE;
+            }
+        } else if (IS_ERROR) {
+            if (meta.parse_failure != DROP_NONE) {
+                meta.VIP_VERDICT = meta.parse_failure;
+            } else if (IS_BAD_QUOTE) {
+                meta.VIP_VERDICT = DROP_ERROR_QUOTE;
             }
         } else if (hdr.udp.isValid()) {
             if (faults.missing_udp != 0 || faults.excess != 0) {

@@ -47,6 +47,8 @@
 #define DROP_REAL_SERVER_EXTERNAL 39 // to a real server's own address, from outside the site
 #define DROP_NEIGHBOR_ANSWER 40 // ARP reply or neighbor advertisement: the controller reads it (docs/neighbors.md), and it ends here
 #define DROP_CHECK_NO_SERVER 41 // health check whose source port names no server of the VIP
+#define DROP_ERROR_QUOTE 42 // ICMP error to or from a VIP whose quote is too short, of a later fragment, without ports, or not from the error's destination
+#define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments have no ports, so the VIP that they are from is not known
 #define DROP_REASONS 64
 
 #endif

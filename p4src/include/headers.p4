@@ -22,6 +22,13 @@ const bit<8> PROTO_DSTOPT = 60;
 
 const bit<8> ICMP_ECHO_REPLY = 0;
 const bit<8> ICMP_ECHO_REQUEST = 8;
+const bit<8> ICMP_UNREACHABLE = 3;
+const bit<8> ICMP_TIME_EXCEEDED = 11;
+const bit<8> ICMP_PARAMETER_PROBLEM = 12;
+const bit<8> ICMPV6_UNREACHABLE = 1;
+const bit<8> ICMPV6_TOO_BIG = 2;
+const bit<8> ICMPV6_TIME_EXCEEDED = 3;
+const bit<8> ICMPV6_PARAMETER_PROBLEM = 4;
 const bit<8> ICMPV6_ECHO_REQUEST = 128;
 const bit<8> ICMPV6_ECHO_REPLY = 129;
 const bit<8> NDP_SOLICITATION = 135;
@@ -102,6 +109,12 @@ header icmp_t {
     bit<8> icmp_type;
     bit<8> icmp_code;
     bit<16> checksum;
+}
+
+// The rest of an error's header: the MTU of a link, a pointer, or zero (RFC 792; RFC 4443, 3). The packet that caused the
+// error follows, or its beginning.
+header icmp_error_t {
+    bit<32> data;
 }
 
 // Neighbor solicitation and advertisement (RFC 4861, 4.3, 4.4), after icmp_t.
@@ -236,6 +249,17 @@ struct headers_t {
     ipv6_h ipv6;
     ipv6_extension_t[IPV6_EXTENSION_UNITS] ipv6_extensions;
     icmp_t icmp;
+#ifndef WITHOUT_ICMP_ERRORS
+    // the packet that an ICMP error quotes
+    icmp_error_t icmp_error;
+    ipv4_h quoted_ipv4;
+    ipv6_h quoted_ipv6;
+    ports_t quoted_ports;
+    tcp_t quoted_tcp;
+    word_t quoted_mss; // of a SYN-ACK; it precedes the timestamps
+    tcp_timestamp_t quoted_timestamp;
+    udp_t quoted_udp;
+#endif
     ndp_t ndp;
     ndp_option_t ndp_option;
     ports_t ports;

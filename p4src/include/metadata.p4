@@ -178,6 +178,20 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 #define CHECKER_METADATA bit<1> is_check;
 #endif
 
+// True for an ICMP error about a packet of a VIP, while the headers hold a reply to the quoted packet (control/icmp_errors.p4).
+#ifdef WITHOUT_ICMP_ERRORS
+#define IS_ERROR false
+#define IS_BAD_QUOTE false
+#define ICMP_ERROR_METADATA
+#else
+#define IS_ERROR (meta.is_error == 1)
+#define IS_BAD_QUOTE (meta.is_bad_quote == 1)
+#define ICMP_ERROR_METADATA \
+    bit<1> is_error; \
+    bit<1> is_bad_quote; \
+    ipv6_t reporter; /* the source of the error; an IPv4 address has 96 leading zeros */
+#endif
+
 struct metadata_t {
     ARCHITECTURE_METADATA
 
@@ -235,6 +249,8 @@ struct metadata_t {
     // control/learning.p4
     sender_t sender;
 
+    ICMP_ERROR_METADATA
+
     // VIP and its policy
     Direction direction;
     vip_id_t vip_id;
@@ -278,6 +294,8 @@ struct metadata_t {
     bit<8> assigned_outcome;
     bit<1> candidate_found;
     sid_t candidate_sid;      // named by the packet, a table or the policy
+    bit<1> has_recent;        // a packet of the server has just left (control/recent.p4)
+    sid_t recent_sid;
     bit<1> hash_found;
     sid_t hash_sid;           // by Maglev
 

@@ -29,6 +29,9 @@
 #define OUTCOME_RESPONSE_SITE 21 // response of a local replica, to the site where its client enters
 #define OUTCOME_REAL_SERVER 22 // from a real server in a server's name: its loads are ignored
 #define OUTCOME_CHECK 23 // health check, to the server that its source port names
+#define OUTCOME_ERROR_RETRIEVED 24 // ICMP error, to the server that its quote or a table names
+#define OUTCOME_ERROR_HASHED 25 // ICMP error whose quote names no server, and which is in no table: Maglev
+#define OUTCOME_RETRIEVED_RECENT 26 // RST without a cookie, to the server that last sent a packet of the connection
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).

@@ -25,6 +25,7 @@
 // Must stay 2^16: a CRC-16 indexes them.
 #define FALLBACK_CONNECTIONS 65536
 #define HANDSHAKES 65536
+#define RECENT_SERVERS 65536
 // Ticks after which an idle connection or handshake expires: 120 s and 10.5 s. The controller can change them if the
 // architecture lets it; otherwise, compile with -D.
 #ifndef FALLBACK_TICKS

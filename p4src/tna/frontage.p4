@@ -26,6 +26,7 @@
 #include "../control/neighbor.p4"
 #include "../control/transport.p4"
 #include "../control/vip.p4"
+#include "../control/fragments.p4"
 #include "../control/cookie.p4"
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
@@ -35,6 +36,7 @@
 #include "../control/reading.p4"
 #include "../control/handshake.p4"
 #include "../control/fallback.p4"
+#include "../control/recent.p4"
 #include "../control/tree.p4"
 #include "tree.p4"
 #include "../control/assign.p4"
@@ -110,6 +112,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Verdict() verdict;
     Tunnel() tunnel;
     Vip() vip;
+    Fragments() fragments;
     Checker() checker;
     RealServers() real_servers;
     Unseal() unseal;
@@ -153,6 +156,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             // Find the VIP and the direction.
             if (meta.direction == Direction.TRANSIT) {
                 vip.apply(hdr, meta);
+                if (meta.vip_verdict == VERDICT_CONTINUE) {
+                    fragments.apply(hdr, meta);
+                }
                 checker.apply(hdr, meta);
             }
             if (meta.second_pass == 0) {

@@ -307,6 +307,45 @@ control HandshakeTable(inout connection_t connection)(bit<32> size) {
     }
 }
 
+struct recent_server_t {
+    bit<32> fingerprint;
+    bit<32> sid; // behind a bit that is set in entries in use
+}
+
+// The last server of each hash index (control/recent.p4).
+control RecentServers(in bit<1> writes, in bit<16> index, in bit<32> fingerprint, inout sid_t sid, inout bit<1> found) {
+    Register<recent_server_t, bit<16>>(RECENT_SERVERS) entries;
+    bit<32> sender; // a stateful ALU takes operands of the width of its cells
+    bit<32> result;
+
+    RegisterAction<recent_server_t, bit<16>, bit<32>>(entries) replace = {
+        void apply(inout recent_server_t entry) {
+            entry.fingerprint = fingerprint;
+            entry.sid = sender;
+        }
+    };
+
+    RegisterAction<recent_server_t, bit<16>, bit<32>>(entries) look_up = {
+        void apply(inout recent_server_t entry, out bit<32> own) {
+            own = 0;
+            if (entry.fingerprint == fingerprint) {
+                own = entry.sid;
+            }
+        }
+    };
+
+    apply {
+        if (writes == 1) {
+            sender = 15w0 ++ 1w1 ++ sid;
+            replace.execute(index);
+        } else {
+            result = look_up.execute(index);
+            sid = result[15:0];
+            found = result[16:16];
+        }
+    }
+}
+
 // The last handshake of each hash index.
 control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in tick_t now, out bit<1> is_duplicate) {
     Register<connection_entry_t, bit<16>>(RECENT_HANDSHAKES) entries;

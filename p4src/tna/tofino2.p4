@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile for Tofino 2: everything.
+// The profile for Tofino 2: everything but the delivery of ICMP errors to servers.
 #include <core.p4>
 #include <t2na.p4>
+
+#define WITHOUT_ICMP_ERRORS
 
 #include "../include/size.p4"
 #include "frontage.p4"

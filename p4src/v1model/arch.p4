@@ -27,14 +27,19 @@ typedef bit<16> tick_t; // ticks of 2^20 us, 1.05 s
 
 #define ARCHITECTURE_HEADERS
 
-// In the parser: words or units of the header, and words of the option, that are still to extract.
+// In the parser: words or units of the header, and words of the option, that are still to extract; bytes that an ICMP error
+// quotes behind the IP header.
 // In checksum.p4: one's complement sums of the fields that may be rewritten.
 // In tree.p4: the operation on the tree, and the server, that the first pass chose for the second.
 #define ARCHITECTURE_METADATA \
     bit<8> remaining; \
     bit<8> option_words; \
+    bit<16> quoted_bytes; \
     bit<32> ipv4_residue; \
     bit<32> transport_residue; \
+    bit<32> quoted_ipv4_residue; \
+    bit<32> quoted_transport_residue; \
+    bit<32> icmp_residue; \
     @field_list(RESUBMIT_FIELDS) \
     bit<8> resubmit_tree_op; \
     @field_list(RESUBMIT_FIELDS) \

@@ -18,7 +18,63 @@ bit<16> fold(in bit<32> sum) {
     return ~twice[15:0];
 }
 
+// The quote of an ICMP error has checksums of its own, which the error's checksum covers.
+control QuoteResidue(in headers_t hdr, inout metadata_t meta) {
+    apply {
+        bit<32> addresses;
+        bit<32> covered = 0; // by the checksum of the error, besides addresses and ports
+        if (hdr.ipv4.isValid()) {
+            addresses = words32(~hdr.quoted_ipv4.src) + words32(~hdr.quoted_ipv4.dst);
+            covered = (bit<32>)(~hdr.quoted_ipv4.checksum);
+            meta.quoted_ipv4_residue = covered + addresses;
+        } else {
+            addresses = words128(~hdr.quoted_ipv6.src) + words128(~hdr.quoted_ipv6.dst);
+            covered = words128(~hdr.ipv6.src) + words128(~hdr.ipv6.dst);
+        }
+        bit<32> sum = addresses + (bit<32>)(~hdr.quoted_ports.src_port) + (bit<32>)(~hdr.quoted_ports.dst_port);
+        bit<32> transport = 0;
+        if (hdr.quoted_tcp.isValid()) {
+            transport = (bit<32>)(~hdr.quoted_tcp.checksum);
+        } else if (hdr.quoted_udp.isValid()) {
+            transport = (bit<32>)(~hdr.quoted_udp.checksum);
+        }
+        meta.quoted_transport_residue = sum + transport;
+        meta.icmp_residue = sum + covered + transport + (bit<32>)(~hdr.icmp.checksum);
+    }
+}
+
+control QuoteChecksums(inout headers_t hdr, in metadata_t meta) {
+    apply {
+        bit<32> addresses;
+        bit<32> covered = 0;
+        if (hdr.ipv4.isValid()) {
+            addresses = words32(hdr.quoted_ipv4.src) + words32(hdr.quoted_ipv4.dst);
+            hdr.quoted_ipv4.checksum = fold(meta.quoted_ipv4_residue + addresses);
+            covered = (bit<32>)hdr.quoted_ipv4.checksum;
+        } else {
+            addresses = words128(hdr.quoted_ipv6.src) + words128(hdr.quoted_ipv6.dst);
+            covered = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
+        }
+        bit<32> sum = addresses + (bit<32>)hdr.quoted_ports.src_port + (bit<32>)hdr.quoted_ports.dst_port;
+        if (hdr.quoted_tcp.isValid()) {
+            hdr.quoted_tcp.checksum = fold(meta.quoted_transport_residue + sum);
+            covered = covered + (bit<32>)hdr.quoted_tcp.checksum;
+        } else if (hdr.quoted_udp.isValid()) {
+            if (hdr.quoted_udp.checksum != 0) {
+                hdr.quoted_udp.checksum = fold(meta.quoted_transport_residue + sum);
+                if (hdr.quoted_udp.checksum == 0) {
+                    hdr.quoted_udp.checksum = 0xffff;
+                }
+            }
+            covered = covered + (bit<32>)hdr.quoted_udp.checksum;
+        }
+        hdr.icmp.checksum = fold(meta.icmp_residue + sum + covered);
+    }
+}
+
 control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
+    QuoteResidue() quote;
+
     apply {
         bit<32> addresses = 0;
         if (hdr.ipv4.isValid()) {
@@ -40,10 +96,15 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
         if (hdr.tcp_timestamp.isValid()) {
             meta.transport_residue = meta.transport_residue + words32(~hdr.tcp_timestamp.tsval);
         }
+        if (hdr.quoted_ports.isValid()) {
+            quote.apply(hdr, meta);
+        }
     }
 }
 
 control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
+    QuoteChecksums() quote;
+
     apply {
         bit<32> addresses = 0;
         if (hdr.ipv4.isValid()) {
@@ -53,7 +114,9 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
         } else if (hdr.ipv6.isValid()) {
             addresses = words128(hdr.ipv6.src) + words128(hdr.ipv6.dst);
         }
-        if (meta.direction != Direction.TRANSIT && hdr.ports.isValid()) {
+        if (IS_ERROR && meta.direction != Direction.TRANSIT) {
+            quote.apply(hdr, meta);
+        } else if (meta.direction != Direction.TRANSIT && hdr.ports.isValid()) {
             bit<32> sum = meta.transport_residue + addresses + (bit<32>)hdr.ports.src_port
                 + (bit<32>)hdr.ports.dst_port;
             if (hdr.tcp.isValid()) {

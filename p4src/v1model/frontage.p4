@@ -46,7 +46,9 @@
 #include "../control/encapsulation.p4"
 #include "../control/copies.p4"
 #include "../control/transport.p4"
+#include "../control/icmp_errors.p4"
 #include "../control/vip.p4"
+#include "../control/fragments.p4"
 #include "../control/checker.p4"
 #include "../control/real_servers.p4"
 #include "../control/cookie.p4"
@@ -61,6 +63,7 @@
 #include "../control/reading.p4"
 #include "../control/handshake.p4"
 #include "../control/fallback.p4"
+#include "../control/recent.p4"
 #include "../control/tree.p4"
 #include "tree.p4"
 #include "../control/assign.p4"
@@ -127,7 +130,10 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     NeighborMessage() neighbor_message;
     Learning() learning;
     Tunnel() tunnel;
+    QuoteReply() quote_reply;
     Vip() vip;
+    ReporterRestore() reporter_restore;
+    Fragments() fragments;
     Checker() checker;
     RealServers() real_servers;
     Unseal() unseal;
@@ -137,6 +143,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Steering() steering;
     Reading() reading;
     Cclb4() cclb4;
+    IcmpErrorOutcome() error_outcome;
     Encapsulation() encapsulation;
     Forwarding() forwarding;
     CookieAddress() cookie_address;
@@ -183,7 +190,16 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 tunnel.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
+                if (meta.from_tunnel == 0) {
+                    quote_reply.apply(hdr, meta);
+                }
                 vip.apply(hdr, meta);
+                if (meta.direction == Direction.TRANSIT) {
+                    reporter_restore.apply(hdr, meta);
+                }
+                if (meta.verdict == VERDICT_CONTINUE) {
+                    fragments.apply(hdr, meta);
+                }
                 checker.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
@@ -213,6 +229,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 reading.apply(hdr, meta);
             }
             cclb4.apply(hdr, meta);
+            error_outcome.apply(meta);
         }
         if (meta.direction == Direction.CONTROLLER) {
             meta.verdict = VERDICT_CONSUME;
@@ -264,6 +281,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
 control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Masking() masking;
+    QuoteRewrite() quote_rewrite;
     Copies() copies;
     ChecksumResidue() checksum_residue;
     Ecn() ecn;
@@ -283,6 +301,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
                 }
             }
             masking.apply(hdr, meta, meta.sid);
+            quote_rewrite.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
         } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);
@@ -334,6 +353,14 @@ control FrontageDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.ipv6);
         packet.emit(hdr.ipv6_extensions);
         packet.emit(hdr.icmp);
+        packet.emit(hdr.icmp_error);
+        packet.emit(hdr.quoted_ipv4);
+        packet.emit(hdr.quoted_ipv6);
+        packet.emit(hdr.quoted_ports);
+        packet.emit(hdr.quoted_tcp);
+        packet.emit(hdr.quoted_mss);
+        packet.emit(hdr.quoted_timestamp);
+        packet.emit(hdr.quoted_udp);
         packet.emit(hdr.ndp);
         packet.emit(hdr.ndp_option);
         packet.emit(hdr.ports);

@@ -163,16 +163,97 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state icmp {
         packet.extract(hdr.icmp);
-        transition accept;
+        transition select(hdr.icmp.icmp_type) {
+            ICMP_UNREACHABLE: quoted_ipv4;
+            ICMP_TIME_EXCEEDED: quoted_ipv4;
+            ICMP_PARAMETER_PROBLEM: quoted_ipv4;
+            default: accept;
+        }
     }
 
     state icmpv6 {
         packet.extract(hdr.icmp);
         transition select(hdr.icmp.icmp_type) {
+            ICMPV6_UNREACHABLE: quoted_ipv6;
+            ICMPV6_TOO_BIG: quoted_ipv6;
+            ICMPV6_TIME_EXCEEDED: quoted_ipv6;
+            ICMPV6_PARAMETER_PROBLEM: quoted_ipv6;
             NDP_SOLICITATION: ndp;
             NDP_ADVERTISEMENT: ndp;
             default: accept;
         }
+    }
+
+    // The quote of an ICMP error. No server sends IPv4 options or IPv6 extension headers.
+    state quoted_ipv4 {
+        packet.extract(hdr.icmp_error);
+        packet.extract(hdr.quoted_ipv4);
+        meta.quoted_bytes = hdr.ipv4.total_length - 28 - ((bit<16>)hdr.ipv4.ihl << 2);
+        transition select(hdr.quoted_ipv4.version, hdr.quoted_ipv4.ihl, hdr.quoted_ipv4.fragment_offset, hdr.quoted_ipv4.protocol) {
+            (4, 5, 0, PROTO_TCP): quoted_segment;
+            (4, 5, 0, PROTO_UDP): quoted_datagram;
+            default: accept;
+        }
+    }
+
+    state quoted_ipv6 {
+        packet.extract(hdr.icmp_error);
+        packet.extract(hdr.quoted_ipv6);
+        meta.quoted_bytes = hdr.ipv6.payload_length - 48 - meta.extension_bytes;
+        transition select(hdr.quoted_ipv6.version, hdr.quoted_ipv6.next_header) {
+            (6, PROTO_TCP): quoted_segment;
+            (6, PROTO_UDP): quoted_datagram;
+            default: accept;
+        }
+    }
+
+    // A router may quote only 8 bytes of a segment (RFC 792). A header has 20 bytes, and 32 with timestamps.
+    state quoted_segment {
+        packet.extract(hdr.quoted_ports);
+        transition select(meta.quoted_bytes) {
+            0 &&& 0xfff0: accept;
+            16 &&& 0xfffc: accept;
+            0 &&& 0xffe0: quoted_tcp_alone;
+            default: quoted_tcp;
+        }
+    }
+
+    state quoted_tcp_alone {
+        packet.extract(hdr.quoted_tcp);
+        transition accept;
+    }
+
+    // The layouts of Linux, whose agent writes the cookie (host-agents/cclb7).
+    state quoted_tcp {
+        packet.extract(hdr.quoted_tcp);
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(hdr.quoted_tcp.data_offset, word) {
+            (8 &&& 8, 0x0101080a): quoted_timestamp;              // NOP NOP TS
+            (8 &&& 8, 0x02040000 &&& 0xffff0000): quoted_syn_ack; // MSS
+            default: accept;
+        }
+    }
+
+    state quoted_syn_ack {
+        packet.extract(hdr.quoted_mss);
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(hdr.quoted_tcp.data_offset, word) {
+            (8, _): accept; // no room for timestamps
+            (_, 0x0402080a): quoted_timestamp; // SACK-permitted TS
+            (_, 0x0101080a): quoted_timestamp;
+            default: accept;
+        }
+    }
+
+    state quoted_timestamp {
+        packet.extract(hdr.quoted_timestamp);
+        transition accept;
+    }
+
+    state quoted_datagram {
+        packet.extract(hdr.quoted_ports);
+        packet.extract(hdr.quoted_udp);
+        transition accept;
     }
 
     state ndp {

@@ -142,6 +142,24 @@ control ConnectionSids(inout connection_t connection)(bit<32> size) {
     }
 }
 
+// The last server of each hash index (control/recent.p4). An entry: fingerprint (32) | SID (16) | in use (1) | unused (15)
+control RecentServers(in bit<1> writes, in bit<16> index, in bit<32> fingerprint, inout sid_t sid, inout bit<1> found) {
+    register<bit<64>>(RECENT_SERVERS) entries;
+
+    apply {
+        bit<64> entry;
+        if (writes == 1) {
+            entries.write((bit<32>)index, fingerprint ++ sid ++ 1w1 ++ 15w0);
+        } else {
+            entries.read(entry, (bit<32>)index);
+            if (entry[63:32] == fingerprint && entry[15:15] == 1) {
+                found = 1;
+                sid = entry[31:16];
+            }
+        }
+    }
+}
+
 // The last handshake of each hash index. An entry: fingerprint (32) | unused (15) | in use (1) | last seen, in ticks
 // (16)
 control RecentHandshakes(in bit<16> index, in bit<32> fingerprint, in tick_t now, out bit<1> is_duplicate) {

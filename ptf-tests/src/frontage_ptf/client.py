@@ -61,8 +61,9 @@ class Program:
         return b"tcp_option4" not in self.json  # a state of the parser that knows a few layouts only
 
     def has_control(self, name: str) -> bool:
-        """Return whether ingress has this control, with a table."""
-        return any(table.name.startswith(f"FrontageIngress.{name}.") for table in self.schema.tables)
+        """Return whether ingress has this control, with a table or a register."""
+        objects = (*self.schema.tables, *self.schema.registers)
+        return any(thing.name.startswith(f"FrontageIngress.{name}.") for thing in objects)
 
     @property
     def tree_levels(self) -> int:

@@ -29,6 +29,8 @@ class Case(NamedTuple):
     """The fate, if it differs, with a parser that follows only two IPv6 extension headers of 8 bytes."""
     walked: bool = False
     """Whether only a parser that walks all options finds the timestamps."""
+    tofino: str = ""
+    """The fate, if it differs, with a program for Tofino."""
 
 
 def walked(*cases: Case) -> list[Case]:
@@ -153,6 +155,8 @@ class LossTest(FrontageTest):
             with self.subTest(case.name):
                 if case.short_parser and not self.client.program.follows_long_extensions:
                     case = case._replace(fate=case.short_parser)
+                if case.tofino and self.target == "tna":
+                    case = case._replace(fate=case.tofino)
                 self.check(case, case.make(self.flow(number)))
 
     def check(self, case: Case, frame: bytes) -> None:

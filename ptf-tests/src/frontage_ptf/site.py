@@ -176,6 +176,14 @@ class Site:
             match["protocol"] = vip.protocol
         return self.entry(f"{INGRESS}vip.dip{version}", match, f"from_server{version}", **params)
 
+    def fragment_source(self, vip: Vip, server: Server) -> fy.P4TableEntry:
+        """Return the entry that drops fragments of the server. A QUIC server over IPv6 has a /64."""
+        version, dip = vip.at.address.version, server.dip.address
+        source: Any = int(dip)
+        if version == 6:
+            source = str(ip_network((dip, 64 if vip.protocol == UDP else 128), strict=False))
+        return self.entry(f"{INGRESS}fragments.source{version}", {"src": source}, "drop_fragment")
+
     def add_cookie_prefix(self, vip: Vip) -> None:
         """Install the /64 of the service's cookie addresses."""
         match = {"prefix": vip.prefix}

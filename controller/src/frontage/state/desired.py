@@ -7,7 +7,7 @@ from frontage.config import Config
 from frontage.config.routing import RoutingTable
 from frontage.config.schema import Fallback, Handshake
 from frontage.config.vips import Protocol
-from frontage.p4.entries import State
+from frontage.p4.entries import Action, Key, State
 from frontage.p4.p4info import Schema
 from frontage.state.allocation import Allocation, hops
 from frontage.state.blocks import (
@@ -20,6 +20,7 @@ from frontage.state.blocks import (
     encapsulation,
     fallback,
     forwarding,
+    fragments,
     handshake,
     insight,
     maglev,
@@ -51,7 +52,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *aifo.TABLES,
     ),
     (*server.TABLES, *encapsulation.TABLES, *copies.TABLES),
-    (*choice.TABLES, *vip.DIPS, *real_servers.SENDERS),
+    (*choice.TABLES, *vip.DIPS, *fragments.TABLES, *real_servers.SENDERS),
     (*maglev.TABLES, *assign.TABLES),
     (*steering.TABLES, *demand.TABLES, *checker.TABLES, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
@@ -75,6 +76,7 @@ BLOCKS = (
     scheduler,
     aifo,
     vip,
+    fragments,
     checker,
     real_servers,
     unseal,
@@ -108,6 +110,7 @@ def desired(config: Config, allocation: Allocation) -> State:
         **scheduler.entries(config.ports),
         **aifo.entries(config.ports),
         **vip.entries(vips, vteps),
+        **fragments.entries(vips),
         **checker.entries(config.health, config.ports),
         **real_servers.entries(config.real_servers, config.servers, config.ports),
         **unseal.entries(keys if _unseals(config) else ()),
@@ -139,6 +142,11 @@ DEFAULT_TIMEOUTS: State = {**fallback.entries(Fallback().idle_timeout), **handsh
 """The entries of the timeouts that a configuration has if it does not name others."""
 
 
-def without_constants(state: State, schema: Schema) -> State:
-    """Return the entries without default timeouts for which the program has constants, as those for Tofino have."""
-    return {key: action for key, action in state.items() if key.table in schema.tables or DEFAULT_TIMEOUTS.get(key) != action}
+def supported(state: State, schema: Schema) -> State:
+    """Return the entries without those that a program for Tofino may lack although the configuration does not ask for anything:
+    default timeouts, for which it has constants, and the drop of servers' fragments."""
+
+    def is_optional(key: Key, action: Action) -> bool:
+        return key.table in fragments.TABLES or DEFAULT_TIMEOUTS.get(key) == action
+
+    return {key: action for key, action in state.items() if key.table in schema.tables or not is_optional(key, action)}

@@ -27,7 +27,7 @@ from frontage.state import worker
 from frontage.state.activation import activation
 from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, hops
 from frontage.state.blocks import forwarding, masking, steering
-from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, without_constants
+from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, supported
 from frontage.state.errors import ReconcileError
 from frontage.state.fit import check_tables, check_trees
 from frontage.state.recovery import Known, merge
@@ -122,7 +122,7 @@ async def plan(
         except MappingError as error:
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
-    wanted = without_constants(wanted, schema)
+    wanted = supported(wanted, schema)
     check_tables(schema, config, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
