@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP or a cookie address to
-// the DIP. A packet that entered at another site goes to the replica in a tunnel, unchanged, so that the response can
-// return through that site.
+// the DIP. A packet to a remote server then leaves in a tunnel. A packet that entered at another site goes to the
+// replica in a tunnel, unchanged, so that the response can return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     DIRECT_COUNTER(up4)
 
@@ -19,13 +19,37 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
         hdr.ports.dst_port = port;
     }
 
+#ifndef WITHOUT_REMOTE_SERVERS
+    // A remote server: `max_mss` is what the tunnel leaves for a segment.
+    action use_tunnel(bit<16> max_mss) {
+        meta.remote = Remote.SERVER;
+        meta.remote_id = meta.sid;
+        meta.max_mss = max_mss;
+    }
+
+    action to_remote_server4(ipv4_t dip, bit<16> port, bit<16> max_mss) {
+        to_server4(dip, port);
+        use_tunnel(max_mss);
+    }
+
+    action to_remote_server6(ipv6_t dip, bit<16> port, bit<16> max_mss) {
+        to_server6(dip, port);
+        use_tunnel(max_mss);
+    }
+#define TO_SERVER4_ACTIONS to_server4; to_remote_server4;
+#define TO_SERVER6_ACTIONS to_server6; to_remote_server6;
+#else
+#define TO_SERVER4_ACTIONS to_server4;
+#define TO_SERVER6_ACTIONS to_server6;
+#endif
+
     action server_gone() {
         meta.verdict = DROP_SERVER_GONE;
     }
 
     table server4 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server4; @defaultonly server_gone; }
+        actions = { TO_SERVER4_ACTIONS @defaultonly server_gone; }
         const default_action = server_gone();
         counters = up4;
         size = SERVERS;
@@ -33,7 +57,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 
     table server6 {
         key = { meta.sid: exact @name("sid"); }
-        actions = { to_server6; @defaultonly server_gone; }
+        actions = { TO_SERVER6_ACTIONS @defaultonly server_gone; }
         const default_action = server_gone();
         counters = up6;
         size = SERVERS;

@@ -144,7 +144,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
                 meta.remote_id = (bit<16>)target_site;
                 meta.outcome = steered;
             }
-        } else if (meta.from_tunnel == 1 && meta.direction != Direction.RESPONSE) {
+        } else if (meta.from_tunnel == 1 && meta.direction != Direction.RESPONSE && !IS_FROM_SERVER_TUNNEL) {
             meta.verdict = DROP_TUNNEL_INNER;
         }
     }

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifdef WITHOUT_REMOTE_SERVERS
+#define IS_IP_IN_IP false
+#define IS_GENEVE false
+#else
+#define IS_IP_IN_IP (meta.protocol == PROTO_IPV4 || meta.protocol == PROTO_IPV6)
+#define IS_GENEVE (hdr.udp.isValid() && hdr.ports.dst_port == GENEVE_PORT)
+#endif
+
 // Checks the outer headers, which may have neither options nor extension headers, and reads the length of the inner
 // frame.
 control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
@@ -11,13 +19,19 @@ control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
         }
         if (meta.is_fragment == 1 || meta.extension_bytes != 0 || (hdr.ipv4.isValid() && hdr.ipv4.ihl != 5)) {
             meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
+#ifndef WITHOUT_REMOTE_SERVERS
+        } else if (meta.peer_is_server == 0 && (IS_IP_IN_IP || IS_GENEVE)) {
+            meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
+        } else if (IS_IP_IN_IP) {
+            meta.inner_length = payload;
+#endif
         } else if (hdr.udp.isValid()) {
-            meta.inner_length = hdr.udp.length - 30; // without UDP, VXLAN and Ethernet
+            meta.inner_length = hdr.udp.length - 30; // without UDP, VXLAN or Geneve, and Ethernet
             if (hdr.udp.length < 30 || hdr.udp.length > payload) {
                 meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }
         } else {
-            meta.inner_length = payload - 8; // without GRE
+            meta.inner_length = payload - 8; // without GRE and its key
             if (payload < 8) {
                 meta.TUNNEL_VERDICT = DROP_TUNNEL_HEADER;
             }
@@ -25,14 +39,16 @@ control OuterHeaders(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Terminates Artemis' tunnels (docs/steering.md): VXLAN (RFC 7348) and GRE (RFC 2784) with a key (RFC 2890), over
-// IPv4 or IPv6. A tunnel's VNI or key is the site at which the client's packets enter. A packet takes two passes:
+// Terminates tunnels over IPv4 or IPv6. Artemis' tunnels (docs/steering.md) are VXLAN (RFC 7348) and GRE (RFC 2784) with
+// a key (RFC 2890), whose VNI or key is the site at which the client's packets enter. Those of remote servers
+// (docs/remote-servers.md) are also Geneve (RFC 8926), GRE without a key, and IP in IP. A packet takes two passes:
 //
 // 1. The outer packet is to this switch's endpoint, from a known peer on the right side. It is resubmitted, and the
 //    parser skips the outer headers.
 // 2. The inner packet is a first flight or a response. A first flight comes from the site where the client's packets
 //    enter; it is treated like any client's packet, but never steered again. A response comes from a host that serves
-//    its source address; it goes to the client, or on to the site where the client's packets enter.
+//    its source address; it goes to the client, or on to the site where the client's packets enter. A remote server's
+//    packet is then treated like that of any server.
 //
 // A tunnel from a client's port to any known endpoint is dropped, because its sender could impersonate a site. Beyond
 // that, the switch checks the side from which a peer sends, but cannot tell apart the hosts of one side.
@@ -76,12 +92,25 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
         meta.TUNNEL_VERDICT = DROP_TUNNEL_PEER;
     }
 
+#ifndef WITHOUT_REMOTE_SERVERS
+    ServerTunnel() server_tunnel;
+
+    action set_server_peer(bit<16> source_set) {
+        meta.from_tunnel = 1;
+        meta.peer_is_server = 1;
+        meta.peer_source_set = source_set;
+    }
+#define PEER_ACTIONS set_peer; set_server_peer; unknown_peer;
+#else
+#define PEER_ACTIONS set_peer; unknown_peer;
+#endif
+
     table peer4 {
         key = {
             hdr.ipv4.src: exact @name("src");
             meta.role: exact @name("role");
         }
-        actions = { set_peer; unknown_peer; }
+        actions = { PEER_ACTIONS }
         const default_action = unknown_peer();
         size = TUNNEL_ENDPOINTS;
     }
@@ -91,7 +120,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             hdr.ipv6.src: exact @name("src");
             meta.role: exact @name("role");
         }
-        actions = { set_peer; unknown_peer; }
+        actions = { PEER_ACTIONS }
         const default_action = unknown_peer();
         size = TUNNEL_ENDPOINTS;
     }
@@ -165,6 +194,10 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
         hdr.outer_udp.setInvalid();
         hdr.vxlan.setInvalid();
         hdr.gre.setInvalid();
+#ifndef WITHOUT_REMOTE_SERVERS
+        hdr.gre_keyless.setInvalid();
+        hdr.geneve.setInvalid();
+#endif
         hdr.inner_ethernet.setInvalid();
     }
 
@@ -172,7 +205,7 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
         at_endpoint = 0;
         at_local_endpoint = 0;
         if (meta.is_fragment == 1 || meta.parse_failure == DROP_VIP_EXTENSION || meta.protocol == PROTO_GRE
-            || (hdr.udp.isValid() && hdr.ports.dst_port == VXLAN_PORT)) {
+            || (hdr.udp.isValid() && hdr.ports.dst_port == VXLAN_PORT) || IS_IP_IN_IP || IS_GENEVE) {
             if (hdr.ipv4.isValid()) {
                 endpoint4.apply();
             } else {
@@ -201,8 +234,17 @@ control Tunnel(inout headers_t hdr, inout metadata_t meta) {
             if (hdr.vxlan.isValid()) {
                 tunnel_id = 8w0 ++ hdr.vxlan.vni;
             }
+#ifndef WITHOUT_REMOTE_SERVERS
+            if (meta.peer_is_server == 1) {
+                server_tunnel.apply(hdr, meta);
+            } else {
+                origin.apply();
+            }
+            remove_outer();
+#else
             remove_outer();
             origin.apply();
+#endif
             if (at_endpoint == 1) {
                 meta.TUNNEL_VERDICT = DROP_TUNNEL_NESTED;
             } else if (meta.direction == Direction.RESPONSE) {

@@ -35,20 +35,22 @@
 #define DROP_COOKIE_FORGED 27 // to a cookie address that no installed key sealed, or that is not a static cookie
 #define DROP_COOKIE_SOURCE 28 // from a server's /64, with an interface id that no installed key sealed for this server
 #define DROP_AIFO 29 // not admitted by AIFO to the egress queue: too long for the packet's rank (docs/aifo.md)
-#define DROP_TUNNEL_FORGED 30 // from a client's port to a known tunnel endpoint: VXLAN, GRE, or a packet that may hide one of them
+#define DROP_TUNNEL_FORGED 30 // from a client's port to a known tunnel endpoint: a tunnel, or a packet that may hide one
 #define DROP_TUNNEL_PEER 31 // tunnel to this switch from an address that is not a peer on that side
-#define DROP_TUNNEL_HEADER 32 // tunnel header truncated, too long, fragmented, with options, or neither VXLAN with a VNI nor GRE with only a key
-#define DROP_TUNNEL_ORIGIN 33 // tunnel's VNI or key names a site whose packets this peer may not send
+#define DROP_TUNNEL_HEADER 32 // tunnel header truncated, too long, fragmented, with options, or of a kind that this peer may not send
+#define DROP_TUNNEL_ORIGIN 33 // tunnel's VNI or key is not one that this peer may use
 #define DROP_TUNNEL_INNER 34 // the inner packet of a tunnel is not for a service address
 #define DROP_TUNNEL_SOURCE 35 // response in a tunnel whose source is not a service address of the sender
 #define DROP_TUNNEL_NESTED 36 // a tunnel in a tunnel
-#define DROP_NO_TUNNEL 37 // to a site, dispatcher or replica without a tunnel
+#define DROP_NO_TUNNEL 37 // to a site, dispatcher, replica or remote server without a tunnel
 #define DROP_REAL_SERVER_SOURCE 38 // from a real server's port, with a source that is neither its own nor a server it may send for
 #define DROP_REAL_SERVER_EXTERNAL 39 // to a real server's own address, from outside the site
 #define DROP_NEIGHBOR_ANSWER 40 // ARP reply or neighbor advertisement: the controller reads it (docs/neighbors.md), and it ends here
 #define DROP_CHECK_NO_SERVER 41 // health check whose source port names no server of the VIP
 #define DROP_ERROR_QUOTE 42 // ICMP error to or from a VIP whose quote is too short, of a later fragment, without ports, or not from the error's destination
 #define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments have no ports, so the VIP that they are from is not known
+#define DROP_REMOTE_SERVER_SOURCE 47 // in a remote server's tunnel, not from a server behind it; or a remote server's, not in its tunnel
+#define DROP_TUNNEL_TOO_LONG 48 // to a remote server, longer than the tunnel carries, with IPv4 options or IPv6 extension headers
 #define DROP_REASONS 64
 
 #endif

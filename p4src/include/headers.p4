@@ -9,11 +9,14 @@ typedef bit<128> ipv6_t;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP = 0x0806;
 const bit<16> ETHERTYPE_IPV6 = 0x86dd;
+const bit<16> ETHERTYPE_ETHERNET = 0x6558; // a bridged frame (RFC 1701)
 
 const bit<8> PROTO_HOPOPT = 0;
 const bit<8> PROTO_ICMP = 1;
+const bit<8> PROTO_IPV4 = 4; // IP in IP (RFC 2003, RFC 2473)
 const bit<8> PROTO_TCP = 6;
 const bit<8> PROTO_UDP = 17;
+const bit<8> PROTO_IPV6 = 41; // (RFC 2473, RFC 4213)
 const bit<8> PROTO_ROUTING = 43;
 const bit<8> PROTO_FRAGMENT = 44;
 const bit<8> PROTO_GRE = 47;
@@ -21,8 +24,9 @@ const bit<8> PROTO_ICMPV6 = 58;
 const bit<8> PROTO_DSTOPT = 60;
 
 const bit<8> ICMP_ECHO_REPLY = 0;
-const bit<8> ICMP_ECHO_REQUEST = 8;
 const bit<8> ICMP_UNREACHABLE = 3;
+const bit<8> ICMP_FRAGMENTATION_NEEDED = 4; // the code
+const bit<8> ICMP_ECHO_REQUEST = 8;
 const bit<8> ICMP_TIME_EXCEEDED = 11;
 const bit<8> ICMP_PARAMETER_PROBLEM = 12;
 const bit<8> ICMPV6_UNREACHABLE = 1;
@@ -38,6 +42,8 @@ const bit<8> TCP_FIN = 0x01;
 const bit<8> TCP_SYN = 0x02;
 const bit<8> TCP_RST = 0x04;
 const bit<8> TCP_ACK = 0x10;
+
+const bit<16> TCP_MSS_OPTION = 0x0204; // kind and length
 
 // RFC 3168, 5
 const bit<2> ECN_NOT_ECT = 0;
@@ -221,6 +227,39 @@ header gre_t {
 
 const bit<16> GRE_HAS_KEY = 0x2000; // and no other flag, version 0
 
+#ifndef WITHOUT_REMOTE_SERVERS
+// RFC 2784 without a key
+header gre_keyless_t {
+    bit<16> flags; // and version
+    bit<16> protocol;
+}
+
+const bit<16> GRE_PLAIN = 0; // no flags, version 0
+
+// RFC 8926, 3.4
+header geneve_t {
+    bit<2> version;
+    bit<6> options_length; // in words
+    bit<1> is_control;
+    bit<1> has_critical_options;
+    bit<6> reserved;
+    bit<16> protocol;
+    bit<24> vni;
+    bit<8> reserved2;
+}
+
+const bit<16> GENEVE_PORT = 6081;
+
+// ICMP's "fragmentation needed" (RFC 1191, 4), whose first 16 bits of the MTU are unused, and ICMPv6's "packet too big"
+// (RFC 4443, 3.2). The packet's own headers follow.
+header too_long_t {
+    bit<8> icmp_type;
+    bit<8> icmp_code;
+    bit<16> checksum;
+    bit<32> mtu;
+}
+#endif
+
 #define IPV4_OPTION_WORDS 10
 #ifndef IPV6_EXTENSION_UNITS
 #define IPV6_EXTENSION_UNITS 8
@@ -240,6 +279,11 @@ struct headers_t {
     udp_t outer_udp;
     vxlan_t vxlan;
     gre_t gre;
+#ifndef WITHOUT_REMOTE_SERVERS
+    gre_keyless_t gre_keyless;
+    geneve_t geneve;
+    too_long_t too_long;
+#endif
     ethernet_t inner_ethernet;
 #endif
 

@@ -134,12 +134,17 @@ enum bit<8> Remote {
     NONE = 0,
     SITE = 1,       // id: the site's
     DISPATCHER = 2, // id: a slot of the connection hash
-    REPLICA = 3     // id: the SID
+    REPLICA = 3,    // id: the SID
+    SERVER = 4      // id: the SID of a remote server
 }
 
+// The last three are for remote servers only.
 enum bit<8> Encapsulated {
     VXLAN = 1,
-    GRE = 2
+    GRE = 2,         // with a key
+    GENEVE = 3,
+    GRE_KEYLESS = 4,
+    IP = 5           // IP in IP
 }
 
 enum bit<8> Discipline {
@@ -192,6 +197,22 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
     ipv6_t reporter; /* the source of the error; an IPv4 address has 96 leading zeros */
 #endif
 
+// Remote servers (control/remote_servers.p4). True for a packet in a tunnel of a remote server.
+#ifdef WITHOUT_REMOTE_SERVERS
+#define IS_FROM_SERVER_TUNNEL false
+#define REMOTE_SERVERS_METADATA
+#else
+#define IS_FROM_SERVER_TUNNEL (meta.peer_is_server == 1)
+// peer_is_server: the tunnel's other end is that of remote servers, and peer_source_set names it.
+// max_mss: of the connection's tunnel; 0: no limit.
+// quoted_bytes: of the transport's header, in a message to the client (control/too_long.p4); 0: the packet is none.
+#define REMOTE_SERVERS_METADATA \
+    @field_list(RESUBMIT_FIELDS) \
+    bit<1> peer_is_server; \
+    bit<16> max_mss; \
+    bit<16> quoted_bytes;
+#endif
+
 struct metadata_t {
     ARCHITECTURE_METADATA
 
@@ -234,6 +255,7 @@ struct metadata_t {
     bit<8> origin_site;      // the site at which the client's packets enter: the tunnel's VNI or key
     Remote remote;
     bit<16> remote_id;
+    REMOTE_SERVERS_METADATA
 
     // the client of a packet that may begin a connection (control/region.p4)
     bit<1> is_first_flight;

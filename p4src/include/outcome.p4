@@ -32,11 +32,18 @@
 #define OUTCOME_ERROR_RETRIEVED 24 // ICMP error, to the server that its quote or a table names
 #define OUTCOME_ERROR_HASHED 25 // ICMP error whose quote names no server, and which is in no table: Maglev
 #define OUTCOME_RETRIEVED_RECENT 26 // RST without a cookie, to the server that last sent a packet of the connection
+#define OUTCOME_TOO_LONG 27 // longer than the tunnel to its remote server carries: an ICMP message tells the client
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).
 #define CLAIM_TAKEN 0 // entry claimed
 #define CLAIM_REFUSED 1 // entry in use by another live connection: consistent hashing serves this one
 #define CLAIM_KINDS 2
+
+// The index into the counter of SYNs and SYN-ACKs of remote servers (control/mss.p4).
+#define MSS_KEPT 0 // within the tunnel's limit
+#define MSS_CLAMPED 1 // lowered to the tunnel's limit
+#define MSS_UNKNOWN 2 // the maximum segment size is not the first option: unchanged
+#define MSS_KINDS 3
 
 #endif

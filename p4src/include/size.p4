@@ -75,6 +75,9 @@
 #define REAL_SERVERS 4096
 #define REAL_SERVER_SENDERS 16384
 
+// Remote servers (control/remote_servers.p4): the tunnels of their endpoints.
+#define SERVER_TUNNELS 8192
+
 // Health checks (control/checker.p4): addresses of checkers, of each IP version.
 #define CHECKERS 16
 

@@ -102,6 +102,13 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
+// Accounts for a word of the transport's header that ingress changed and that ChecksumUpdate does not read.
+control TransportWord(inout metadata_t meta, in bit<16> old, in bit<16> new) {
+    apply {
+        meta.transport_residue = meta.transport_residue + (bit<32>)(~old) + (bit<32>)new;
+    }
+}
+
 control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
     QuoteChecksums() quote;
 

@@ -11,6 +11,14 @@ control ClaimCounter(in bit<32> kind) {
     }
 }
 
+control MssCounter(in bit<32> kind) {
+    counter(MSS_KINDS, CounterType.packets) segments;
+
+    apply {
+        segments.count(kind);
+    }
+}
+
 control DemandCounter(in bit<32> cell) {
     counter(DEMAND_CELLS, CounterType.packets) handshakes;
 

@@ -7,12 +7,15 @@
 //      |  |     | neighbor        reply to ARP, NDP, ping        |          | masking     dynamic to    |
 //      |  |     | tunnel          accept, remove outer headers   |          |             static cookie |
 //      |  |     | vip, checker    which VIP, direction; a check? | -> queue | copies      of first      | -> deparser
-//      |  |     | real_servers    may it send as this server?    |          |             flights to    |
-//      |  |     | unseal          read the QUIC cookie           |          |             more sites    |
+//      |  |     | remote_servers  by the server's own tunnel?    |          |             flights to    |
+//      |  |     | real_servers    may it send as this server?    |          |             more sites    |
+//      |  |     | unseal          read the QUIC cookie           |          |                           |
 //      |  |     | region, demand  locate client, count handshake |          +------------+--------------+
 //      |  |     | steering        which site                     |                       |
 //      |  |     | cclb4           which server (4 phases)        |                       |
+//      |  |     | mss             segments that fit in tunnels   |                       |
 //      |  |     | encapsulation   into a tunnel                  |                       |
+//      |  |     | too_long        reply if it does not fit       |                       |
 //      |  |     | forwarding      longest prefix match           |                       |
 //      |  |     | scheduler       AIFO, SP-PIFO                  |                       |
 //      |  |     +--------+--------------------+------------------+                       |
@@ -42,7 +45,10 @@
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
 #include "../control/learning.p4"
+#include "../control/remote_servers.p4"
 #include "../control/tunnel.p4"
+#include "../control/mss.p4"
+#include "../control/too_long.p4"
 #include "../control/encapsulation.p4"
 #include "../control/copies.p4"
 #include "../control/transport.p4"
@@ -135,6 +141,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     ReporterRestore() reporter_restore;
     Fragments() fragments;
     Checker() checker;
+    RemoteServers() remote_servers;
     RealServers() real_servers;
     Unseal() unseal;
     ConnectionHash() connection_hash;
@@ -144,7 +151,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Reading() reading;
     Cclb4() cclb4;
     IcmpErrorOutcome() error_outcome;
+    Mss() mss;
     Encapsulation() encapsulation;
+    TooLong() too_long;
     Forwarding() forwarding;
     CookieAddress() cookie_address;
     Rank() rank;
@@ -172,6 +181,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 bit<16> capacity = (bit<16>)standard_metadata.packet_length |-| 14;
                 if (meta.from_tunnel == 1) {
                     capacity = meta.inner_length;
+                    if (hdr.gre_keyless.isValid()) {
+                        capacity = capacity + 4; // the first pass does not know whether there is a key
+                    }
                 }
                 bit<16> excess;
                 frame_excess.apply(hdr, capacity, excess);
@@ -201,6 +213,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                     fragments.apply(hdr, meta);
                 }
                 checker.apply(hdr, meta);
+                remote_servers.apply(meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);
@@ -221,6 +234,10 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
         }
 
+        ipv4_t vip4 = hdr.ipv4.dst;
+        ipv6_t vip6 = hdr.ipv6.dst;
+        bit<16> vip_port = hdr.ports.dst_port;
+
         // Choose the server. An operation from the controller ends here, in the tournament tree.
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
@@ -237,10 +254,12 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
 
         // Choose the egress port and its queue. A worker packet names the port and ends in the scheduler's registers.
         if (meta.verdict == VERDICT_CONTINUE && meta.direction != Direction.WORKER) {
+            mss.apply(hdr, meta);
             if (meta.remote != Remote.NONE) {
                 Remote remote = meta.remote;
                 bit<16> remote_id = meta.remote_id;
                 encapsulation.apply(hdr, meta, remote, remote_id);
+                too_long.apply(hdr, meta, vip4, vip6, vip_port);
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 forwarding.apply(hdr, meta);
@@ -303,6 +322,11 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             masking.apply(hdr, meta, meta.sid);
             quote_rewrite.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
+            if (hdr.too_long.isValid() && hdr.outer_ipv4.isValid()) {
+                truncate((bit<32>)(14 + 28 + 20 + meta.quoted_bytes));
+            } else if (hdr.too_long.isValid()) {
+                truncate((bit<32>)(14 + 48 + 40 + meta.quoted_bytes));
+            }
         } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);
             copies.apply(hdr, meta, standard_metadata.egress_rid);
@@ -317,6 +341,21 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     }
 }
 
+// The headers that a message about a packet that is too long quotes (control/too_long.p4).
+#define QUOTED_IPV4 \
+    hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.reserved, \
+    hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, \
+    hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst
+#define QUOTED_IPV6 \
+    hdr.ipv6.version, hdr.ipv6.traffic_class, hdr.ipv6.flow_label, hdr.ipv6.payload_length, hdr.ipv6.next_header, \
+    hdr.ipv6.hop_limit, hdr.ipv6.src, hdr.ipv6.dst
+#define QUOTED_TCP \
+    hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.seq, hdr.tcp.ack, hdr.tcp.data_offset, hdr.tcp.ck, \
+    hdr.tcp.reserved, hdr.tcp.flags, hdr.tcp.window, hdr.tcp.checksum, hdr.tcp.urgent
+#define QUOTED_UDP hdr.ports.src_port, hdr.ports.dst_port, hdr.udp.length, hdr.udp.checksum
+#define OUTER_PSEUDO_HEADER \
+    hdr.outer_ipv6.src, hdr.outer_ipv6.dst, 16w0, hdr.outer_ipv6.payload_length, 24w0, hdr.outer_ipv6.next_header
+
 control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         // All of a neighbor advertisement is in parsed headers, so that its checksum is computed afresh (RFC 4443,
@@ -327,6 +366,21 @@ control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ndp.router, hdr.ndp.solicited, hdr.ndp.override, hdr.ndp.reserved, hdr.ndp.target,
               hdr.ndp_option.option_type, hdr.ndp_option.length, hdr.ndp_option.mac },
             hdr.icmp.checksum, HashAlgorithm.csum16);
+        // A message about a packet that is too long, with the packet's headers.
+        update_checksum(hdr.too_long.isValid() && hdr.outer_ipv4.isValid() && hdr.tcp.isValid(),
+            { hdr.too_long.icmp_type, hdr.too_long.icmp_code, hdr.too_long.mtu, QUOTED_IPV4, QUOTED_TCP },
+            hdr.too_long.checksum, HashAlgorithm.csum16);
+        update_checksum(hdr.too_long.isValid() && hdr.outer_ipv4.isValid() && hdr.udp.isValid(),
+            { hdr.too_long.icmp_type, hdr.too_long.icmp_code, hdr.too_long.mtu, QUOTED_IPV4, QUOTED_UDP },
+            hdr.too_long.checksum, HashAlgorithm.csum16);
+        update_checksum(hdr.too_long.isValid() && hdr.outer_ipv6.isValid() && hdr.tcp.isValid(),
+            { OUTER_PSEUDO_HEADER, hdr.too_long.icmp_type, hdr.too_long.icmp_code, hdr.too_long.mtu, QUOTED_IPV6,
+              QUOTED_TCP },
+            hdr.too_long.checksum, HashAlgorithm.csum16);
+        update_checksum(hdr.too_long.isValid() && hdr.outer_ipv6.isValid() && hdr.udp.isValid(),
+            { OUTER_PSEUDO_HEADER, hdr.too_long.icmp_type, hdr.too_long.icmp_code, hdr.too_long.mtu, QUOTED_IPV6,
+              QUOTED_UDP },
+            hdr.too_long.checksum, HashAlgorithm.csum16);
         update_checksum(hdr.outer_ipv4.isValid(),
             { hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length,
               hdr.outer_ipv4.identification,
@@ -346,6 +400,9 @@ control FrontageDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.outer_udp);
         packet.emit(hdr.vxlan);
         packet.emit(hdr.gre);
+        packet.emit(hdr.gre_keyless);
+        packet.emit(hdr.geneve);
+        packet.emit(hdr.too_long);
         packet.emit(hdr.inner_ethernet);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);

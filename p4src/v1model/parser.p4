@@ -43,7 +43,9 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     state outer_ipv4 {
         packet.extract(hdr.outer_ipv4);
         transition select(hdr.outer_ipv4.protocol) {
-            PROTO_UDP: vxlan;
+            PROTO_UDP: outer_udp;
+            PROTO_IPV4: inner_ipv4;
+            PROTO_IPV6: inner_ipv6;
             default: gre;
         }
     }
@@ -51,14 +53,33 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
     state outer_ipv6 {
         packet.extract(hdr.outer_ipv6);
         transition select(hdr.outer_ipv6.next_header) {
-            PROTO_UDP: vxlan;
+            PROTO_UDP: outer_udp;
+            PROTO_IPV4: inner_ipv4;
+            PROTO_IPV6: inner_ipv6;
             default: gre;
         }
     }
 
-    state vxlan {
+    state outer_udp {
         packet.extract(hdr.outer_ports);
         packet.extract(hdr.outer_udp);
+        transition select(hdr.outer_ports.dst_port) {
+            GENEVE_PORT: geneve;
+            default: vxlan;
+        }
+    }
+
+    state inner_ipv4 {
+        hdr.ethernet.ether_type = ETHERTYPE_IPV4;
+        transition ipv4;
+    }
+
+    state inner_ipv6 {
+        hdr.ethernet.ether_type = ETHERTYPE_IPV6;
+        transition ipv6;
+    }
+
+    state vxlan {
         packet.extract(hdr.vxlan);
         packet.extract(hdr.inner_ethernet);
         verify((hdr.vxlan.flags & VXLAN_HAS_VNI) != 0, error.TunnelHeader);
@@ -66,7 +87,32 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         transition layer3;
     }
 
+    // A Geneve header without options, around an Ethernet frame of data.
+    state geneve {
+        packet.extract(hdr.geneve);
+        packet.extract(hdr.inner_ethernet);
+        verify(hdr.geneve.version == 0 && hdr.geneve.options_length == 0 && hdr.geneve.is_control == 0
+            && hdr.geneve.has_critical_options == 0 && hdr.geneve.protocol == ETHERTYPE_ETHERNET, error.TunnelHeader);
+        hdr.ethernet.ether_type = hdr.inner_ethernet.ether_type;
+        transition layer3;
+    }
+
+    // Only a remote server may leave out the key.
     state gre {
+        bit<16> flags = packet.lookahead<bit<16>>();
+        transition select(meta.peer_is_server, flags) {
+            (1, GRE_PLAIN): gre_keyless;
+            default: gre_key;
+        }
+    }
+
+    state gre_keyless {
+        packet.extract(hdr.gre_keyless);
+        hdr.ethernet.ether_type = hdr.gre_keyless.protocol;
+        transition layer3;
+    }
+
+    state gre_key {
         packet.extract(hdr.gre);
         verify(hdr.gre.flags == GRE_HAS_KEY, error.TunnelHeader);
         hdr.ethernet.ether_type = hdr.gre.protocol;
