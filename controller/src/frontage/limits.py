@@ -29,6 +29,8 @@ MAX_REDUNDANCY = 4
 MAX_REGION = 65535
 DISPATCHER_SLOTS = 64
 MAX_TUNNEL_ENDPOINTS = 8192
+MAX_VNI = (1 << 24) - 1
+MAX_GRE_KEY = (1 << 32) - 1
 DEMAND_CELLS = 131072
 """Counter cells of handshakes by service and region, shared by the counted services."""
 

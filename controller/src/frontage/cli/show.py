@@ -66,6 +66,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
         "refusals": "dropped by AIFO, by minimum remaining time in us",
         "claims": "connection table",
         "handshakes": "handshake table",
+        "segments": "maximum segment sizes of remote servers",
     }
     for part, title in parts.items():
         _render_counts(console, title, status.get(part, {}))
@@ -178,6 +179,8 @@ def _render_servers(console: Console, status: dict[str, Any]) -> None:
     table = _table("servers", "name", "VIP", "address", "SID", "weight", "state", "health", "up pkts / bytes", "down pkts / bytes")
     for server in status["servers"]:
         where = f"{server['address']} port {server['port']}"
+        if tunnel := server["encapsulation"]:
+            where += f" by {tunnel['kind']} to {tunnel['endpoint']}"
         weight = str(server["weight"]) + (f" at {server['share']} %" if server["share"] < 100 else "")
         row = (server["name"], server["vip"], where, str(server["sid"]), weight, server["state"])
         table.add_row(*row, _health(server), *_traffic(server))

@@ -178,7 +178,7 @@ class Config(ConfigFile):
     @property
     def _addresses(self) -> Iterator[IPAddress]:
         """Addresses to which the switch itself sends packets."""
-        yield from (server.address for server in self.servers)
+        yield from (server.destination for server in self.servers)
         yield from (server.tunnel_address for server in self.servers if server.tunnel_address is not None)
         yield from (dispatcher.address for dispatcher in self.dispatchers)
         yield from (site.vtep for site in self.other_sites)

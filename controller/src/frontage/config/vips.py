@@ -11,6 +11,7 @@ from pydantic import Field
 
 from frontage.config.discovery import Source
 from frontage.config.health import HealthCheck
+from frontage.config.remote_servers import Encapsulation, EncapsulationKind
 from frontage.config.sites import Artemis
 from frontage.fields import AddressField, IPAddress, L4Port, Model, Name, PrefixField
 from frontage.limits import MAX_SID, MAX_WEIGHT
@@ -115,6 +116,13 @@ class Server(Model):
         description="the tunnel endpoint of a replica of an Artemis service; `address` if absent",
         examples=["2001:db8:1:11::11"],
     )
+    encapsulation: Encapsulation | None = Field(
+        None,
+        description="the tunnel to a remote server: one of "
+        + ", ".join(EncapsulationKind)
+        + ", or a mapping with `kind`; none if absent",
+        examples=["vxlan"],
+    )
     state: ServerState = Field(
         ServerState.ACTIVE,
         description="'active', or 'draining': the server keeps its connections but gets no new ones",
@@ -124,6 +132,17 @@ class Server(Model):
     @property
     def tunnel_endpoint(self) -> IPAddress:
         return self.tunnel_address or self.address
+
+    @property
+    def remote(self) -> Encapsulation | None:
+        """The tunnel to this server, or None if the switch reaches the server without one."""
+        tunnel = self.encapsulation
+        return None if tunnel is None or tunnel.kind is EncapsulationKind.NONE else tunnel
+
+    @property
+    def destination(self) -> IPAddress:
+        """The address to which the switch sends the server's packets: the server's own, or the endpoint of its tunnel."""
+        return self.address if self.remote is None else self.remote.endpoint or self.address
 
     @property
     def active(self) -> bool:

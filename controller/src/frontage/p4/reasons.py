@@ -40,6 +40,11 @@ def claims() -> dict[int, Reason]:
     return _read("outcome.p4", "CLAIM")
 
 
+def segments() -> dict[int, Reason]:
+    """Return what happens to the maximum segment size of SYNs and SYN-ACKs: the indices of ``FrontageIngress.mss.segments``."""
+    return _read("outcome.p4", "MSS")
+
+
 def bands() -> dict[int, Reason]:
     """Return the bands of eight ranks, named by their lowest RPT in microseconds: the indices of AIFO's refusals."""
     least = [IP6_SIGNAL.decode(8 * band) * RPT_UNIT_US for band in range(RANK_BANDS)]

@@ -116,14 +116,20 @@ def _counter_metrics(switches: Mapping[str, tuple[Config, Counters]]) -> Iterabl
     handshakes = CounterMetricFamily(
         "frontage_handshake_table_inserts", "Insertions into the handshake table, by result", labels=["device", "result"]
     )
+    segments = CounterMetricFamily(
+        "frontage_remote_server_segment_sizes",
+        "Maximum segment sizes in SYNs and SYN-ACKs of remote servers, by what happened to them",
+        labels=["device", "result"],
+    )
     states = GaugeMetricFamily("frontage_server_active", "1 if a server gets new connections", labels=["device", "vip", "server"])
     for device, (config, counters) in switches.items():
-        for family, counts in ((claims, counters.claims), (handshakes, counters.handshakes)):
+        by_result = ((claims, counters.claims), (handshakes, counters.handshakes), (segments, counters.segments))
+        for family, counts in by_result:
             for result, count in counts.items():
                 family.add_metric([device, result], count.packets)
         for server in config.servers:
             states.add_metric([device, server.vip, server.name], float(server.active))
-    yield from (claims, handshakes, states)
+    yield from (claims, handshakes, segments, states)
 
 
 def _unit_metrics(switches: Mapping[str, tuple[Config, Counters]], unit: str) -> Iterable[Metric]:

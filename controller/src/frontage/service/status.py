@@ -33,12 +33,13 @@ from frontage.state.steering import EndUserMapping
 _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"
 _REFUSALS = "aifo.refusals"
+_SEGMENTS = "mss.segments"
 _DROPS = "drops"
 _EGRESS_DROPS = "egress_drops"
 _OUTCOMES = "outcomes"
-_OPTIONAL = (_HANDSHAKES, _REFUSALS)
-"""Counters that profiles without QUIC or schedulers do not have."""
-_COUNTS = ("drops", "outcomes", "claims", "handshakes", "refusals")
+_OPTIONAL = (_HANDSHAKES, _REFUSALS, _SEGMENTS)
+"""Counters that profiles without QUIC, schedulers or remote servers do not have."""
+_COUNTS = ("drops", "outcomes", "claims", "handshakes", "segments", "refusals")
 """Parts of a status, and fields of :class:`Counters`, that are sums over all VIPs."""
 
 
@@ -59,6 +60,8 @@ class Counters:
     """Insertions into the TCP connection table, by result."""
     handshakes: dict[str, Count]
     """Insertions into the QUIC handshake table, by result."""
+    segments: dict[str, Count]
+    """SYNs and SYN-ACKs of remote servers, by what happened to their maximum segment size."""
     refusals: dict[str, Count]
     """Packets that AIFO dropped, by the lowest RPT of their band in microseconds."""
 
@@ -95,6 +98,7 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
         claims=by_reason(_CLAIMS, reasons.claims()),
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),
+        segments=by_reason(_SEGMENTS, reasons.segments()),
         refusals=by_reason(_REFUSALS, reasons.bands()),
     )
 
@@ -157,6 +161,7 @@ def describe_config(config: Config) -> dict[str, Any]:
                 "share": server.share,
                 "zone": server.zone,
                 "state": str(server.state),
+                "encapsulation": _describe_tunnel(server),
             }
             for server in config.servers
         ],
@@ -186,6 +191,21 @@ def spilling(config: Config) -> list[str]:
         return []
     used = {server.vip for server in config.servers if server.active and not is_own(server, zone)}
     return sorted(used & zoned)
+
+
+def _describe_tunnel(server: Server) -> dict[str, Any] | None:
+    tunnel = server.remote
+    if tunnel is None:
+        return None
+    return {
+        "kind": str(tunnel.kind),
+        "endpoint": str(server.destination),
+        "vni": tunnel.tunnel_id if tunnel.kind.has_vni else None,
+        "key": tunnel.key,
+        "mtu": tunnel.mtu,
+        "path_mtu": tunnel.path_mtu(server.destination.version),
+        "answers": str(tunnel.answers),
+    }
 
 
 async def read_status(

@@ -28,6 +28,7 @@ from frontage.state.blocks import (
     neighbor,
     ports,
     real_servers,
+    remote_servers,
     retrieve,
     scheduler,
     server,
@@ -50,13 +51,17 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *fallback.TABLES,
         *handshake.TABLES,
         *aifo.TABLES,
+        *encapsulation.TABLES,
+        *copies.TABLES,
+        *remote_servers.TABLES,
+        *tunnel.PEERS,
     ),
-    (*server.TABLES, *encapsulation.TABLES, *copies.TABLES),
+    server.TABLES,
     (*choice.TABLES, *vip.DIPS, *fragments.TABLES, *real_servers.SENDERS),
     (*maglev.TABLES, *assign.TABLES),
     (*steering.TABLES, *demand.TABLES, *checker.TABLES, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
-    (*tunnel.TABLES, *scheduler.TABLES),
+    (*tunnel.SOURCES, tunnel.ORIGIN, *tunnel.ENDPOINTS, *scheduler.TABLES),
     ports.TABLES,
 )
 """The order of writing: an entry follows those that it leads to, so that no packet meets half of a change.
@@ -78,6 +83,7 @@ BLOCKS = (
     vip,
     fragments,
     checker,
+    remote_servers,
     real_servers,
     unseal,
     retrieve,
@@ -130,6 +136,9 @@ def desired(config: Config, allocation: Allocation) -> State:
         state |= encapsulation.entries(own, others, config.dispatchers, replicas(vips))
         state |= copies.entries(own, others, config.ports, RoutingTable(config.routes, config.on_link_hosts))
         state |= steering.entries(own, config.sites, vips)
+        state |= encapsulation.server_entries(own, config.servers)
+        state |= tunnel.server_entries(config.servers)
+        state |= remote_servers.entries(config.servers)
     return state
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from frontage.config.checks import bgp, devices, discovery, health, network, real_servers, records, services, sites, sizes
+from frontage.config.checks import (
+    bgp,
+    devices,
+    discovery,
+    health,
+    network,
+    real_servers,
+    records,
+    remote_servers,
+    services,
+    sites,
+    sizes,
+)
 from frontage.config.checks.findings import Finding
 from frontage.config.schema import Config
 from frontage.mapping import checks as mapping_checks
@@ -22,6 +34,7 @@ def _check_switch(config: Config) -> list[Finding]:
         *network.check(config),
         *services.check(config),
         *sites.check(config),
+        *remote_servers.check(config),
         *real_servers.check(config),
         *health.check(config),
         *_keys(config),

@@ -84,6 +84,8 @@ def _servers(config: Config) -> Iterator[Finding]:
     routing = RoutingTable(config.routes, config.on_link_hosts)
     own = {(real_server.port, address) for real_server in config.real_servers for address in real_server.addresses}
     for i, server in enumerate(config.servers):
+        if server.remote is not None:
+            continue
         hop = routing.lookup(server.address)
         if hop is not None and hop.port in ports and (hop.port, server.address) not in own:
             what = f"{server.address} is behind port {hop.port} of role 'real-server', which drops its packets"

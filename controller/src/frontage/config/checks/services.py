@@ -81,6 +81,8 @@ def _servers(config: Config) -> Iterator[Finding]:
                 f"{server.address} is IPv{server.address.version}, but VIP {vip.name} ({vip.address}) is IPv{vip.address.version}"
             )
             yield Finding(("servers", i, "address"), what, f"use an IPv{vip.address.version} address")
+        if server.remote is not None:
+            continue  # remote_servers.py checks the route
         bits = server.address.max_prefixlen
         reachable = server.address in hosts or any(
             (version, length, int(server.address) >> (bits - length) << (bits - length)) in networks
@@ -126,6 +128,8 @@ def _quic(config: Config) -> Iterator[Finding]:
         networks.append((("servers", i, "address"), f"{own} UDP port {server.port}"))
         if own in ours:
             yield Finding(("servers", i, "address"), f"{server.address} is in a cookie prefix", "use an address outside of it")
+        if server.remote is not None:
+            continue
         covering = (own.supernet(new_prefix=length) for length in lengths)
         port = next((routes[prefix] for prefix in covering if prefix in routes), None)
         if served.cookie_prefix and (port is None or port in outside):

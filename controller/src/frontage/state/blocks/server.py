@@ -16,8 +16,13 @@ TABLES = (SERVER4, SERVER6)
 def entries(servers: Iterable[Server]) -> State:
     state: State = {}
     for server in servers:
-        action = "to_server4" if server.address.version == 4 else "to_server6"
-        state[key(server)] = Action(action, (int(server.address), server.port))
+        version, remote = server.address.version, server.remote
+        at = (int(server.address), server.port)
+        if remote is None:
+            state[key(server)] = Action(f"to_server{version}", at)
+        else:
+            max_mss = remote.max_segment(server.destination.version, version)
+            state[key(server)] = Action(f"to_remote_server{version}", (*at, max_mss))
     return state
 
 

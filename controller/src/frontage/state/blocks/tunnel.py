@@ -10,6 +10,7 @@ from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server
 from frontage.fields import IPAddress
 from frontage.p4.entries import Action, Key, State
+from frontage.state.blocks import remote_servers
 from frontage.state.blocks.ports import ROLES
 from frontage.state.resolved import ResolvedVip, replicas
 
@@ -48,6 +49,16 @@ def entries(own: OwnSite, other_sites: Sequence[Site], dispatchers: Iterable[Dis
             members = {source_sets[server.config.tunnel_endpoint] for server in vip.servers}
             for source_set in {ANY_SERVICE, *members}:
                 state[Key(table, (source_set, int(service.address), service.port))] = Action("NoAction")
+    return state
+
+
+def server_entries(servers: Sequence[Server]) -> State:
+    """Return the endpoints of remote servers, and those from which answers come."""
+    state: State = {
+        _key(ENDPOINT4, ENDPOINT6, server.destination): Action("remote_endpoint") for server in servers if server.remote is not None
+    }
+    for address, source_set in remote_servers.source_sets(servers).items():
+        state[_key(PEER4, PEER6, address, ROLES[Role.SERVER])] = Action("set_server_peer", (source_set,))
     return state
 
 
