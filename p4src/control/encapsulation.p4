@@ -136,6 +136,13 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
         add_inner_ethernet();
     }
 
+    // Linux ignores inner frames whose source is the receiving interface's own address, which is their destination.
+    action set_tunnel_id() {
+        hdr.vxlan.vni = tunnel_id[23:0];
+        hdr.gre.key = tunnel_id;
+        hdr.inner_ethernet.src = 0x020000000001;
+    }
+
     action add_keyless_gre() {
         length = length + 4;
         hdr.gre_keyless.setValid();
@@ -181,8 +188,7 @@ control Encapsulation(inout headers_t hdr, inout metadata_t meta, in Remote kind
             }
 #ifndef WITHOUT_REMOTE_SERVERS
             if (kind == Remote.SERVER) {
-                hdr.vxlan.vni = tunnel_id[23:0];
-                hdr.gre.key = tunnel_id;
+                set_tunnel_id();
             }
 #endif
             if (hdr.outer_ipv4.isValid()) {

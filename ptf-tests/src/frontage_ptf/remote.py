@@ -24,6 +24,7 @@ KINDS = {VXLAN: 30, GRE: 8, GENEVE: 30, GRE_KEYLESS: 4, IP_IN_IP: 0}
 """The kinds of tunnels, with the bytes that each adds between the IP headers."""
 IDS = {VXLAN: 0xABCDEF, GRE: 0x89ABCDEF, GENEVE: 0xFEDCBA, GRE_KEYLESS: 0, IP_IN_IP: 0}
 SERVER_REMOTE = 4
+SWITCH_INNER_MAC = bytes.fromhex("020000000001")
 UNDERLAY_PORT = 4
 """The port behind which all endpoints are: another one than the servers' own addresses have."""
 FIRST_END = {4: "10.2.0.16", 6: "fd12:3456:b::10"}
@@ -51,7 +52,8 @@ class ServerTunnel:
         The switch's own tunnels spread by `flow`.
         """
         body = Raw(inner[14:])
-        frame = Ether(src=INNER_MAC, dst=INNER_MAC, type=int.from_bytes(inner[12:14], "big")) / body
+        source = INNER_MAC if flow is None else SWITCH_INNER_MAC
+        frame = Ether(src=source, dst=INNER_MAC, type=int.from_bytes(inner[12:14], "big")) / body
         port = 50000 if flow is None else 0xC000 | flow.hash & 0x3FFF
         content: Packet
         if self.kind == VXLAN:

@@ -68,18 +68,21 @@ class DataCentre(Topo):  # type: ignore[misc]
             self.addHost(client.name, setup=client_setup(client))
             self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
         for index in range(settings.servers):
-            server = ServerAddresses(index)
-            port = server.edge_port(settings.pipes)
-            self.addHost(server.name, setup=_server_setup(server, settings.server_rate))
-            self.addLink(
-                EDGE,
-                server.name,
-                port1=port,
-                intfName1=edge_interface(port),
-                intfName2="eth0",
-                addr1=server.gateway_mac,
-                addr2=server.mac,
-            )
+            self.add_server(ServerAddresses(index), settings)
+
+    def add_server(self, server: ServerAddresses, settings: Settings) -> None:
+        """Add a server on a link of the edge switch."""
+        port = server.edge_port(settings.pipes)
+        self.addHost(server.name, setup=server_setup(server, settings.server_rate))
+        self.addLink(
+            EDGE,
+            server.name,
+            port1=port,
+            intfName1=edge_interface(port),
+            intfName2="eth0",
+            addr1=server.gateway_mac,
+            addr2=server.mac,
+        )
 
 
 def _router_setup(clients: list[ClientAddresses]) -> list[str]:
@@ -107,7 +110,8 @@ def client_setup(client: ClientAddresses) -> list[str]:
     ]
 
 
-def _server_setup(server: ServerAddresses, rate: int) -> list[str]:
+def server_setup(server: ServerAddresses, rate: int) -> list[str]:
+    """Return the set-up script of a server, whose link has a limited rate."""
     return [
         f"ip addr add {server.address4}/24 dev eth0",
         f"ip addr add {server.address6}/64 dev eth0 nodad",
