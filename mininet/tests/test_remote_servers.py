@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from frontage_testbed.datacentre import checker
 from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4, VIP6
 from frontage_testbed.datacentre.clients import Clients, over_tcp
 from frontage_testbed.datacentre.edge import METRICS
@@ -17,17 +18,19 @@ from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.metricsclient import scrape
 from frontage_testbed.nodes import Namespace
-from frontage_testbed.remote.kinds import TUNNELS, VXLAN, Tunnel
-from frontage_testbed.remote.testbed import RemoteTestbed, remote_testbed
+from frontage_testbed.remote.addresses import UnderlayAddresses
+from frontage_testbed.remote.kinds import GENEVE, TUNNELS, VXLAN, Tunnel
+from frontage_testbed.remote.testbed import RemoteNetwork, remote_quic_testbed, remote_testbed
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, deployment, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=60)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=90)]
 
 REMOTE = 2
 SETTINGS = Settings(servers=3, clients=2, policies=("cheetah-rr",), bottleneck_rate=60_000_000)
 SMALL, LARGE = 20_000, 3_000_000
 FRAGMENTS = ("Ip.FragCreates", "Ip.FragFails", "Ip.ReasmReqds", "Ip6FragCreates", "Ip6FragFails", "Ip6ReasmReqds")
+CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "rise": 2, "fall": 3}
 NARROW = 1400
 """MTU of the network in bytes after the change."""
 
@@ -68,7 +71,7 @@ def fragments(hosts: list[Namespace]) -> Counter[str]:
     return total
 
 
-def everyone(testbed: RemoteTestbed) -> list[Namespace]:
+def everyone(testbed: RemoteNetwork) -> list[Namespace]:
     return [*testbed.hosts, testbed.fabric, *testbed.servers.values(), *testbed.clients.values(), testbed.network["internet"]]
 
 
@@ -148,3 +151,64 @@ def test_uploads_adapt_to_a_narrower_network(tmp_path: Path) -> None:
     result = Sandboxed(body, tmp_path).result()
     assert result["mtus"] == [["1500", str(NARROW - 50)]] * 2
     assert result["steering"]["too-long"] > 0
+
+
+def healths() -> dict[str, set[str]]:
+    """Return the health of each host's servers, for both VIPs."""
+    result: dict[str, set[str]] = {}
+    for sample in scrape(METRICS).samples:
+        if sample.name == "frontage_server_health" and sample.value:
+            result.setdefault(sample.labels["server"].partition("-")[0], set()).add(sample.labels["health"])
+    return result
+
+
+def test_health_checks_pass_through_tunnels(tmp_path: Path) -> None:
+    pytest.importorskip("h11")
+    parts = deployment(SETTINGS)
+    healthy = {f"s{i + 1}": {"healthy"} for i in range(SETTINGS.servers)}
+
+    def body(box: Sandbox) -> object:
+        testbed = remote_testbed(parts, SETTINGS, box, REMOTE, VXLAN)
+        checker.attach(testbed.edge, CHECK)
+        with testbed:
+            testbed.wait_until_ready()
+            testbed.wait_for(lambda: healths() == healthy)
+            # The router loses the host of s1 behind the tunnel.
+            host = UnderlayAddresses(0)
+            testbed.fabric.run(["ip", "route", "add", "unreachable", f"{host.host4}/32"])
+            testbed.wait_for(lambda: healths() == healthy | {"s1": {"failed"}})
+            testbed.fabric.run(["ip", "route", "del", f"{host.host4}/32"])
+            testbed.wait_for(lambda: healths() == healthy)
+            return testbed.edge.counters().steering["check"]
+
+    assert Sandboxed(body, tmp_path).result() > 0
+
+
+def test_quic_downloads_through_tunnels(tmp_path: Path) -> None:
+    parts = deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        plan = make_plan()
+        plan_file = box.scratch / "plan.csv"
+        workload.write_plan(plan, plan_file)
+        with remote_quic_testbed(parts, SETTINGS, box, REMOTE, GENEVE) as testbed:
+            testbed.offer_objects({a.wire_size for a in plan})
+            testbed.wait_until_ready()
+            clients = Clients(testbed.clients, testbed.generator(plan_file), box.scratch / "clients.log")
+            clients.run(lambda: None)
+            return {
+                "outcomes": [(o.outcome, o.server) for o in testbed.with_servers(plan, clients.outcomes)],
+                "fragments": fragments(everyone(testbed)),
+                "steering": testbed.edge.counters().steering,
+            }
+
+    result = Sandboxed(body, tmp_path).result()
+    assert [outcome for outcome, _ in result["outcomes"]] == ["ok"] * len(make_plan())
+    assert {server for _, server in result["outcomes"]} == {"s1", "s2", "s3"}
+    # Servers probe the path MTU: their hosts report packets that are too long for the tunnel, but fragment none.
+    created = {name: count for name, count in result["fragments"].items() if not name.endswith("FragFails")}
+    assert not any(created.values()), created
+    steering = result["steering"]
+    assert steering["retrieved-address"] > 0, "clients that follow their server's preferred address"
+    assert steering["retrieved-cid"] + steering["retrieved-handshake"] > 0
+    assert steering["insight"] > 0

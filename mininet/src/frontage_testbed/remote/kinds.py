@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..datacentre.addresses import CLIENTS4, CLIENTS6, ServerAddresses
+from ..datacentre.addresses import ServerAddresses
 from .addresses import VTEP4, VTEP6, UnderlayAddresses
 
 DEVICE = "t0"
@@ -66,8 +66,8 @@ class Tunnel:
             # Without a link-local address, the kernel sends no multicast into the tunnel.
             f"ip link set {DEVICE} addrgenmode none",
             f"ip link set {DEVICE} mtu {self.path_mtu} up",
-            f"ip route add {CLIENTS4} dev {DEVICE}",
-            f"ip -6 route add {CLIENTS6} dev {DEVICE}",
+            f"ip route add default dev {DEVICE}",
+            f"ip -6 route add default dev {DEVICE}",
         ]
 
     def endpoint_parameters(self, host: UnderlayAddresses) -> list[str | Path]:
@@ -82,8 +82,8 @@ def _segments(host: UnderlayAddresses, server: ServerAddresses) -> list[str]:
         f"ip -6 route add {host.segment(4)} encap seg6local action End.DX4 nh4 {server.address4} dev eth0",
         f"ip -6 route add {host.segment(6)} encap seg6local action End.DX6 nh6 {server.address6} dev eth0",
         f"ip sr tunsrc set {host.segment(4)}",
-        f"ip route add {CLIENTS4} encap seg6 mode encap.red segs {VTEP6} via inet6 {host.gateway6} dev fabric",
-        f"ip -6 route add {CLIENTS6} via {host.gateway6}",
+        f"ip -4 route add default encap seg6 mode encap.red segs {VTEP6} via inet6 {host.gateway6} dev fabric",
+        f"ip -6 route add default via {host.gateway6}",
     ]
 
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TCP testbed of a data centre with remote servers."""
+"""The testbeds of a data centre with remote servers: over TCP and QUIC."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import Self, TypeVar
 
 import yaml
 
 from ..datacentre.addresses import ServerAddresses
 from ..datacentre.deployment import Deployment
 from ..datacentre.edge import METRICS
+from ..datacentre.quic import QuicTestbed
+from ..datacentre.services import FILMS
 from ..datacentre.settings import Settings
 from ..datacentre.testbed import READY_TIMEOUT, Testbed
 from ..metricsclient import scrape
@@ -26,14 +28,18 @@ from .topology import FABRIC, RemoteDataCentre
 def remote_testbed(parts: Deployment, settings: Settings, box: Sandbox, remote: int, tunnel: Tunnel) -> RemoteTestbed:
     """Return a TCP testbed whose first `remote` servers are remote, not yet up."""
     edge = parts.edge(settings, box)
-    edge.config.write_text(with_tunnels(edge.config.read_text(), [ServerAddresses(i) for i in range(remote)], tunnel))
-    testbed = RemoteTestbed(settings, box.scratch, edge, parts.agents(settings, box))
-    testbed.remote, testbed.tunnel = remote, tunnel
-    return testbed
+    return _with_remote(RemoteTestbed(settings, box.scratch, edge, parts.agents(settings, box)), remote, tunnel)
 
 
-class RemoteTestbed(Testbed):
-    """A testbed with remote servers, inside its context."""
+def remote_quic_testbed(parts: Deployment, settings: Settings, box: Sandbox, remote: int, tunnel: Tunnel) -> RemoteQuicTestbed:
+    """Return a testbed with QUIC services whose first `remote` servers are remote, not yet up."""
+    edge = parts.edge(settings, box, services=FILMS)
+    testbed = RemoteQuicTestbed(settings, box.scratch, edge, parts.quic_agent, parts.h3_client)
+    return _with_remote(testbed, remote, tunnel)
+
+
+class RemoteNetwork(Testbed):
+    """The network of a testbed with remote servers, inside its context."""
 
     remote: int
     """Number of servers behind tunnels."""
@@ -64,7 +70,8 @@ class RemoteTestbed(Testbed):
     @property
     def fabric(self) -> Namespace:
         """The router between the edge switch and the hosts."""
-        return self.network[FABRIC]
+        router: Namespace = self.network[FABRIC]
+        return router
 
     def wait_for(self, condition: Callable[[], bool], timeout: float = READY_TIMEOUT) -> None:
         """Wait until a condition holds. Raises NodeError."""
@@ -86,11 +93,30 @@ class RemoteTestbed(Testbed):
         self.wait_for(lambda: scrape(METRICS).total("frontage_entry_writes_total") >= writes + changed)
 
 
+class RemoteTestbed(RemoteNetwork):
+    """A TCP testbed with remote servers, inside its context."""
+
+
+class RemoteQuicTestbed(RemoteNetwork, QuicTestbed):
+    """A testbed with QUIC services on remote servers, inside its context."""
+
+
+R = TypeVar("R", bound=RemoteNetwork)
+
+
+def _with_remote(testbed: R, remote: int, tunnel: Tunnel) -> R:
+    config = testbed.edge.config
+    config.write_text(with_tunnels(config.read_text(), [ServerAddresses(i) for i in range(remote)], tunnel))
+    testbed.remote, testbed.tunnel = remote, tunnel
+    return testbed
+
+
 def with_tunnels(text: str, servers: list[ServerAddresses], tunnel: Tunnel) -> str:
     """Return a configuration in which the switch reaches these servers through tunnels."""
     document = yaml.safe_load(text)
     document["site"] = {"id": 1, "vtep": [VTEP4, VTEP6]}
     by_name = {server.name: UnderlayAddresses(server.index) for server in servers}
+    document["routes"] = [route for route in document["routes"] if route["port"] not in by_name]
     for port in document["ports"]:
         if (host := by_name.get(port["name"])) is not None:
             port["gateways"] = [f"{host.edge4}/24", f"{host.edge6}/64"]

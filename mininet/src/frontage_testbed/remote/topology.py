@@ -18,7 +18,7 @@ The agent needs an Ethernet interface, so each server is a container on its host
 
 from __future__ import annotations
 
-from ..datacentre.addresses import CLIENTS6, ServerAddresses
+from ..datacentre.addresses import ServerAddresses
 from ..datacentre.settings import Settings
 from ..datacentre.topology import EDGE, DataCentre, edge_interface, server_setup
 from .addresses import VTEP4, VTEP6, UnderlayAddresses
@@ -32,8 +32,9 @@ _FORWARD = ["echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 1 > /proc/sys/net/ip
 class RemoteDataCentre(DataCentre):
     """Clients, the edge switch, local servers, and remote servers behind a router."""
 
-    def build(self, settings: Settings, remote: int, tunnel: Tunnel) -> None:
+    def build(self, settings: Settings, remote: int = 0, tunnel: Tunnel | None = None) -> None:
         """Add hosts and links. The first `remote` servers are remote."""
+        assert tunnel is not None
         self._tunnel = tunnel
         self._hosts = [UnderlayAddresses(i) for i in range(remote)]
         self.addHost(FABRIC, setup=_fabric_setup(self._hosts))
@@ -68,7 +69,7 @@ def _fabric_setup(hosts: list[UnderlayAddresses]) -> list[str]:
         *lines,
         f"ip route add {VTEP4} via {hosts[0].edge4}",
         f"ip -6 route add {VTEP6} via {hosts[0].edge6}",
-        f"ip -6 route add {CLIENTS6} via {hosts[0].edge6}",
+        f"ip -6 route add default via {hosts[0].edge6}",
     ]
 
 
@@ -79,6 +80,7 @@ def _host_setup(host: UnderlayAddresses, server: ServerAddresses, tunnel: Tunnel
         f"ip addr add {host.host6}/64 dev {FABRIC} nodad",
         f"ip addr add {server.gateway4}/24 dev eth0",
         f"ip addr add {server.gateway6}/64 dev eth0 nodad",
+        f"ip -6 route add {server.quic_prefix} via {server.address6}",
         f"ip route add {VTEP4} via {host.gateway4}",
         f"ip -6 route add {VTEP6} via {host.gateway6}",
         *tunnel.setup(host, server),
