@@ -31,7 +31,7 @@ def tables(info: p4i.P4Info) -> list[str]:
         for ref in table.action_refs:
             action = actions[ref.id]
             params = ", ".join(f"{p.name} {p.bitwidth}" for p in action.params)
-            calls.append(f"{action.preamble.name.rsplit('.', 1)[-1]}({params})")
+            calls.append(f"`{action.preamble.name.rsplit('.', 1)[-1]}({params})`")
         counted = "<br>packets and bytes counted" if table.preamble.id in counters else ""
         lines.append(f"| `{table.preamble.name}` | {key} | {'<br>'.join(calls)} | {table.size}{counted} |")
     return lines

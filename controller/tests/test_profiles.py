@@ -13,7 +13,7 @@ from finsy.proto import p4i
 from google.protobuf import text_format
 
 import softswitch
-from conftest import QUIC_EXAMPLE, ROOT
+from conftest import EXAMPLE, QUIC_EXAMPLE, ROOT
 from frontage.config import load
 from frontage.p4.p4info import Schema
 from frontage.service.status import read_status
@@ -70,11 +70,21 @@ async def test_features_that_the_profile_leaves_out_are_refused(tofino1_file: Pa
             await controller.installed()
 
 
+def schema_of(profile: str) -> Schema:
+    program = softswitch.compile(ROOT / "p4src" / "tna" / f"{profile}.p4")
+    assert program.p4info is not None
+    return Schema(text_format.Parse(program.p4info, p4i.P4Info()))
+
+
+def test_remote_servers_are_refused_for_tofino2() -> None:
+    config = load(EXAMPLE.with_name("remote-servers.yaml"))
+    with pytest.raises(ReconcileError, match=r"^servers\[1\]\.encapsulation: the P4 program does not have remote servers: remove"):
+        contents(config, schema_of("tofino2"))
+
+
 def test_quic_services_are_refused() -> None:
     """The simulator and the benchmarks refuse them, too."""
-    program = softswitch.compile(ROOT / "p4src" / "tna" / "tofino1.p4")
-    assert program.p4info is not None
-    schema = Schema(text_format.Parse(program.p4info, p4i.P4Info()))
+    schema = schema_of("tofino1")
     with pytest.raises(
         ReconcileError, match=r"^vips\[0\]\.protocol: the P4 program does not have QUIC services: remove the feature"
     ):

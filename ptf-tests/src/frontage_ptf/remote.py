@@ -26,7 +26,7 @@ IDS = {VXLAN: 0xABCDEF, GRE: 0x89ABCDEF, GENEVE: 0xFEDCBA, GRE_KEYLESS: 0, IP_IN
 SERVER_REMOTE = 4
 SWITCH_INNER_MAC = bytes.fromhex("020000000001")
 UNDERLAY_PORT = 4
-"""The port behind which all endpoints are: another one than the servers' own addresses have."""
+"""The port behind which all endpoints are. The servers' own addresses are behind port 3."""
 FIRST_END = {4: "10.2.0.16", 6: "fd12:3456:b::10"}
 
 

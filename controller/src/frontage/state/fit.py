@@ -24,6 +24,7 @@ from frontage.state.blocks import (
     handshake,
     masking,
     real_servers,
+    remote_servers,
     scheduler,
     steering,
     tunnel,
@@ -96,6 +97,9 @@ def _uses(config: Config) -> Iterator[_Use]:
         yield _Use("real_servers", "real servers", real_servers.TABLES)
     if config.placement is not None:
         yield _Use("placement", "counters of demand", demand.TABLES)
+    for number, server in enumerate(config.servers):
+        if server.remote is not None:
+            yield _Use(f"servers[{number}].encapsulation", "remote servers", remote_servers.TABLES)
     if config.site is not None:
         yield _Use("site", "steering between sites", _SITE_TABLES)
     yield _Use("fallback.idle_timeout", "a configurable timeout of connections", fallback.TABLES)
