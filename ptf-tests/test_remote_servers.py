@@ -278,6 +278,24 @@ class RoutedAnswers(Tunnelled):
             self.drops(UNDERLAY_PORT, tunnel.back().into(flow.down(server.dip, port=UNDERLAY_PORT)), "REMOTE_SERVER_SOURCE")
 
 
+class RealServersSendForRemoteServers(RemoteTest):
+    """A real server's port is proof enough: its packets take no tunnel."""
+
+    def runTest(self) -> None:
+        vip = self.make_quic(1, 8, QUIC4, HASH, 32, 800)
+        server = vip.servers[0]
+        self.put_behind(server, self.tunnel_to(server, VXLAN, 4))
+        port, role = 5, 4
+        self.site.insert(
+            [
+                self.table("ports.port", {"ingress_port": port}, "set_port", role=role, mac=PORT_MAC[port]),
+                self.table("real_servers.sender", {"ingress_port": port, "sid": server.sid}, "allow_sender", from_real_server=1),
+            ]
+        )
+        talk = self.new_conversation(vip)
+        self.comes_from(vip.at, talk.response(server.dip, port=port), "REAL_SERVER", port=port)
+
+
 class WrongIdsDrop(RemoteTest):
     """Another VNI or key than the server's, another kind of tunnel, and a key where there should be none."""
 

@@ -43,7 +43,7 @@ control ServerTunnel(in headers_t hdr, inout metadata_t meta) {
 }
 
 // A packet in a tunnel of a remote server must come from a server behind that endpoint, and a server whose packets return
-// in a tunnel may not send in any other way.
+// in a tunnel may not send in any other way. Real servers send on its behalf by ports of their own (real_servers.p4).
 control RemoteServers(inout metadata_t meta) {
     bit<16> expected_set; // 0: no tunnel
     bit<16> actual_set;
@@ -73,7 +73,7 @@ control RemoteServers(inout metadata_t meta) {
             }
             if (meta.direction == Direction.DOWN) {
                 source.apply();
-                if (expected_set != actual_set) {
+                if (expected_set != actual_set && meta.role != ROLE_REAL_SERVER) {
                     meta.verdict = DROP_REMOTE_SERVER_SOURCE;
                 }
             } else if (meta.peer_is_server == 1) {
