@@ -38,7 +38,7 @@ control TooLong(inout headers_t hdr, inout metadata_t meta, in ipv4_t vip4, in i
         hdr.outer_ipv4.version = 4;
         hdr.outer_ipv4.ihl = 5;
         hdr.outer_ipv4.tos = 0;
-        hdr.outer_ipv4.total_length = 28 + 20 + meta.quoted_bytes;
+        hdr.outer_ipv4.total_length = 28 + 20 + meta.excerpt_bytes;
         hdr.outer_ipv4.identification = 0;
         hdr.outer_ipv4.reserved = 0;
         hdr.outer_ipv4.dont_fragment = 1;
@@ -61,7 +61,7 @@ control TooLong(inout headers_t hdr, inout metadata_t meta, in ipv4_t vip4, in i
         hdr.outer_ipv6.version = 6;
         hdr.outer_ipv6.traffic_class = 0;
         hdr.outer_ipv6.flow_label = 0;
-        hdr.outer_ipv6.payload_length = 8 + 40 + meta.quoted_bytes;
+        hdr.outer_ipv6.payload_length = 8 + 40 + meta.excerpt_bytes;
         hdr.outer_ipv6.next_header = PROTO_ICMPV6;
         hdr.outer_ipv6.hop_limit = 64;
         hdr.outer_ipv6.src = vip6;
@@ -71,9 +71,9 @@ control TooLong(inout headers_t hdr, inout metadata_t meta, in ipv4_t vip4, in i
     apply {
         if (meta.verdict == DROP_TUNNEL_TOO_LONG) {
             remove_outer();
-            meta.quoted_bytes = 20;
+            meta.excerpt_bytes = 20;
             if (hdr.udp.isValid()) {
-                meta.quoted_bytes = 8;
+                meta.excerpt_bytes = 8;
             }
             if (hdr.ipv4.isValid() && hdr.ipv4.ihl == 5) {
                 reply4();

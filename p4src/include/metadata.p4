@@ -205,12 +205,12 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 #define IS_FROM_SERVER_TUNNEL (meta.peer_is_server == 1)
 // peer_is_server: the tunnel's other end is that of remote servers, and peer_source_set names it.
 // max_mss: of the connection's tunnel; 0: no limit.
-// quoted_bytes: of the transport's header, in a message to the client (control/too_long.p4).
+// excerpt_bytes: of the transport's header, in a message to the client (control/too_long.p4).
 #define REMOTE_SERVERS_METADATA \
     @field_list(RESUBMIT_FIELDS) \
     bit<1> peer_is_server; \
     bit<16> max_mss; \
-    bit<16> quoted_bytes;
+    bit<16> excerpt_bytes;
 #endif
 
 struct metadata_t {

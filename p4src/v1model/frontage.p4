@@ -323,9 +323,9 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             quote_rewrite.apply(hdr, meta);
             checksum_update.apply(hdr, meta);
             if (hdr.too_long.isValid() && hdr.outer_ipv4.isValid()) {
-                truncate((bit<32>)(14 + 28 + 20 + meta.quoted_bytes));
+                truncate((bit<32>)(14 + 28 + 20 + meta.excerpt_bytes));
             } else if (hdr.too_long.isValid()) {
-                truncate((bit<32>)(14 + 48 + 40 + meta.quoted_bytes));
+                truncate((bit<32>)(14 + 48 + 40 + meta.excerpt_bytes));
             }
         } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);
