@@ -15,8 +15,10 @@
 control Cclb4(inout headers_t hdr, inout metadata_t meta) {
     Handshake() handshake;
     HandshakeOutcome() handshake_outcome;
+    SecondHop() second_hop;
     Fallback() fallback;
     Recent() recent;
+    SecondHopMark() second_hop_mark;
     Tree() tree;
     Assign() assign;
     Choice() choice;
@@ -65,6 +67,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
         bit<1> has_handshake = 0;
         if (hdr.tcp.isValid()) {
             if (!IS_CHECK && meta.second_pass == 0) {
+                second_hop.apply(hdr, meta);
                 fallback.apply(hdr, meta);
             }
         } else if (!IS_CHECK && hdr.udp.isValid() && meta.direction == Direction.UP && meta.at_cookie_address == 0
@@ -101,6 +104,9 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
                     use_assigned();
                 }
                 choice.apply(hdr, meta);
+            }
+            if (hdr.tcp.isValid()) {
+                second_hop_mark.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 server.apply(hdr, meta);

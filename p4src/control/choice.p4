@@ -40,7 +40,8 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         }
 
         meta.sid = meta.candidate_sid;
-        if (meta.outcome == OUTCOME_RETRIEVED_TABLE || meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+        if (meta.outcome == OUTCOME_RETRIEVED_TABLE || meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE
+            || meta.outcome == OUTCOME_SECOND_HOP) {
             meta.sid = meta.connection.sid; // that of a handshake is read below
         } else if (meta.candidate_found == 1) {
             if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {

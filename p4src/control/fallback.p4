@@ -21,7 +21,13 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.direction == Direction.UP) {
             meta.connection.sid = meta.hash_sid;
-            if (meta.is_new_connection == 0) {
+            if (meta.is_refused == 1) {
+                meta.connection.sid = meta.next_sid;
+                if (meta.hash_found == 1) {
+                    meta.connection.op = CONNECTION_CLAIM; // later packets go there at once
+                    meta.outcome = OUTCOME_SECOND_HOP;
+                }
+            } else if (meta.is_new_connection == 0) {
                 meta.connection.op = CONNECTION_LOOKUP;
                 meta.connection.refresh = 1;
                 if (IS_ERROR) {

@@ -22,6 +22,7 @@ control QuoteReply(inout headers_t hdr, inout metadata_t meta) {
         use_quoted_ports();
         hdr.tcp.setValid();
         hdr.tcp.ck = 0;
+        hdr.tcp.second_hop = 0;
         hdr.tcp.flags = TCP_ACK;
     }
 

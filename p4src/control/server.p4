@@ -65,7 +65,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
 #ifndef WITHOUT_STEERING
-        if (meta.from_tunnel == 1) {
+        if (meta.from_tunnel == 1 && !IS_FROM_SERVER_TUNNEL) {
             meta.remote = Remote.REPLICA;
             meta.remote_id = meta.sid;
         } else

@@ -51,6 +51,7 @@
 #define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments have no ports, so the VIP that they are from is not known
 #define DROP_REMOTE_SERVER_SOURCE 47 // in a remote server's tunnel, not from a server behind it; or a remote server's, not in its tunnel
 #define DROP_TUNNEL_TOO_LONG 48 // to a remote server, longer than the tunnel carries, with IPv4 options or IPv6 extension headers
+#define DROP_REFUSED_SYN 56 // from a server, a SYN that it claims to refuse: no switch lets a server refuse a SYN
 #define DROP_REASONS 64
 
 #endif

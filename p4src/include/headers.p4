@@ -150,7 +150,8 @@ header tcp_t {
     bit<32> ack;
     bit<4> data_offset;
     bit<1> ck; // TSval holds a dynamic cookie (docs/cookie.md); zero outside the data centre
-    bit<3> reserved;
+    bit<1> second_hop; // the server may refuse the packet, or has refused it (docs/second-hop.md); zero for clients
+    bit<2> reserved;
     bit<8> flags;
     bit<16> window;
     bit<16> checksum;

@@ -321,6 +321,12 @@ struct metadata_t {
     bit<1> hash_found;
     sid_t hash_sid;           // by Maglev
 
+    // second hop (control/second_hop.p4)
+    bit<1> is_refused;        // a server does not know the connection and sent the packet back
+    sid_t refusing_sid;       // that server
+    sid_t next_sid;           // the server of a refused packet
+    bit<1> can_move;          // another server can follow if this one does not know the connection
+
     bit<1> reads_root;        // the operation on the tree is TREE_READ
     tree_t tree;
     connection_t connection;

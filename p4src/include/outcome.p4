@@ -33,6 +33,7 @@
 #define OUTCOME_ERROR_HASHED 25 // ICMP error whose quote names no server, and which is in no table: Maglev
 #define OUTCOME_RETRIEVED_RECENT 26 // RST without a cookie, to the server that last sent a packet of the connection
 #define OUTCOME_TOO_LONG 27 // longer than the tunnel to its remote server carries: an ICMP message tells the client
+#define OUTCOME_SECOND_HOP 29 // TCP without a cookie: its server does not know the connection, so the next one gets the packet
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).

@@ -39,7 +39,8 @@ control TransportChecksum(inout headers_t hdr, in metadata_t meta) {
         if (meta.update_tcp == 1) {
             hdr.tcp.checksum = tcp_checksum.update({
                 hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port,
-                hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.reserved, hdr.tcp.flags, hdr.tcp_timestamp.tsval,
+                hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.second_hop, hdr.tcp.reserved, hdr.tcp.flags,
+                hdr.tcp_timestamp.tsval,
                 meta.transport_residue });
         }
 #ifndef WITHOUT_QUIC

@@ -35,6 +35,7 @@
 #include "../control/maglev.p4"
 #include "../control/reading.p4"
 #include "../control/handshake.p4"
+#include "../control/second_hop.p4"
 #include "../control/fallback.p4"
 #include "../control/recent.p4"
 #include "../control/tree.p4"
@@ -113,6 +114,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Tunnel() tunnel;
     Vip() vip;
     Fragments() fragments;
+    Refusal() refusal;
     Checker() checker;
     RealServers() real_servers;
     Unseal() unseal;
@@ -159,6 +161,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                 if (meta.vip_verdict == VERDICT_CONTINUE) {
                     fragments.apply(hdr, meta);
                 }
+                refusal.apply(hdr, meta);
                 checker.apply(hdr, meta);
             }
             if (meta.second_pass == 0) {

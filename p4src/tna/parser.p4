@@ -360,7 +360,8 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         packet.extract(hdr.ports);
         packet.extract(hdr.tcp);
         transport_checksum.subtract({ hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.checksum,
-                                      hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.reserved, hdr.tcp.flags });
+                                      hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.second_hop, hdr.tcp.reserved,
+                                      hdr.tcp.flags });
         counter.set(hdr.tcp.data_offset, 15, 0, COUNTER_MASK_4, 0xfb); // words of options: data_offset - 5
         transition select(hdr.tcp.data_offset) {
             5: tcp_end;

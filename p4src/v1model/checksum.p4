@@ -89,7 +89,7 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
         }
         if (hdr.tcp.isValid()) {
             meta.transport_residue = meta.transport_residue + (bit<32>)(~hdr.tcp.checksum)
-                + (bit<32>)(~(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags));
+                + (bit<32>)(~(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.second_hop ++ hdr.tcp.reserved ++ hdr.tcp.flags));
         } else if (hdr.udp.isValid()) {
             meta.transport_residue = meta.transport_residue + (bit<32>)(~hdr.udp.checksum);
         }
@@ -127,7 +127,8 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
             bit<32> sum = meta.transport_residue + addresses + (bit<32>)hdr.ports.src_port
                 + (bit<32>)hdr.ports.dst_port;
             if (hdr.tcp.isValid()) {
-                sum = sum + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.reserved ++ hdr.tcp.flags);
+                sum = sum + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.second_hop ++ hdr.tcp.reserved
+                                      ++ hdr.tcp.flags);
                 if (hdr.tcp_timestamp.isValid()) {
                     sum = sum + words32(hdr.tcp_timestamp.tsval);
                 }

@@ -68,6 +68,7 @@
 #include "../control/maglev.p4"
 #include "../control/reading.p4"
 #include "../control/handshake.p4"
+#include "../control/second_hop.p4"
 #include "../control/fallback.p4"
 #include "../control/recent.p4"
 #include "../control/tree.p4"
@@ -140,6 +141,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Vip() vip;
     ReporterRestore() reporter_restore;
     Fragments() fragments;
+    Refusal() refusal;
     Checker() checker;
     RemoteServers() remote_servers;
     RealServers() real_servers;
@@ -214,6 +216,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 }
                 checker.apply(hdr, meta);
                 remote_servers.apply(meta);
+                refusal.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0) {
                 real_servers.apply(hdr, meta);

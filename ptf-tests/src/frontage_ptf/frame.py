@@ -119,6 +119,7 @@ class Frame:
         dst: tuple[IP, int] | None = None,
         tsval: int | None = None,
         ck: int | None = None,
+        second_hop: int | None = None,
         hops: int = 1,
     ) -> bytes:
         """Return this frame after a router: new MACs (source, destination), a lower TTL, other given changes, and
@@ -138,7 +139,14 @@ class Frame:
             struct.pack_into("!I", data, new._timestamp(), tsval)
         if ck is not None:
             data[new.l4 + 12] = data[new.l4 + 12] & ~8 | ck << 3
+        if second_hop is not None:
+            data[new.l4 + 12] = data[new.l4 + 12] & ~4 | second_hop << 2
         return new.with_checksums()
+
+    def refused(self) -> bytes:
+        """Return this frame as a server sends it back: with exchanged addresses and ports."""
+        macs = (self.data[0:6].hex(), self.data[6:12].hex())
+        return self.rewritten(macs, (self.dst, self.dport), (self.src, self.sport), hops=0)
 
     def with_checksums(self) -> bytes:
         if not self.ipv6:

@@ -200,9 +200,11 @@ class FrontageTest(SwitchTest):
             self._outcomes, self._outcomes_at = self.outcomes(), self.sent
             self.assertEqual({outcome: 1}, dict(self._outcomes - before))
 
-    def goes_to(self, server: Server, frame: bytes, outcome: str | None = None, port: int = 1) -> None:
-        """Check that the client's packet reaches `server`, with only addresses, TTL and checksums changed."""
-        self.passes(port, frame, port_of(server.dip.address), to_server(frame, server), outcome)
+    def goes_to(
+        self, server: Server, frame: bytes, outcome: str | None = None, port: int = 1, second_hop: int | None = None
+    ) -> None:
+        """Check that the client's packet reaches `server`, with only addresses, TTL, the mark and checksums changed."""
+        self.passes(port, frame, port_of(server.dip.address), to_server(frame, server, second_hop), outcome)
 
     def comes_back(
         self, vip: Vip, frame: bytes, outcome: str | None = None, tsval: int | None = None, ck: int | None = None, port: int = 3
@@ -262,11 +264,12 @@ class FrontageTest(SwitchTest):
         return int(data)
 
 
-def to_server(frame: bytes, server: Server) -> bytes:
+def to_server(frame: bytes, server: Server, second_hop: int | None = None) -> bytes:
     """Return a client's frame as it leaves for `server`. A cookie address keeps its interface id, in the server's
     /64."""
     port, address = port_of(server.dip.address), server.dip.address
     to = Frame(frame).dst
     if any(to in ip_network(prefix) for prefix in COOKIE_PREFIXES):
         address = IPv6Address(int(address) >> 64 << 64 | int(to) & IID)
-    return Frame(frame).rewritten((PORT_MAC[port], NEIGHBOR_MAC[port]), dst=(address, server.dip.port))
+    macs = (PORT_MAC[port], NEIGHBOR_MAC[port])
+    return Frame(frame).rewritten(macs, dst=(address, server.dip.port), second_hop=second_hop)
