@@ -62,8 +62,11 @@ def test_activation_equals_the_difference_of_the_whole_state(seed: int) -> None:
     for _ in range(4):
         new = with_shares(with_states(old, *rng.sample(names, rng.randint(0, len(names)))), rng)
         assert activation.is_activation(old, new)
-        before, after = desired(old, allocation), desired(new, allocation)
+        before = desired(old, allocation)
         found = activation.activation(old, new, allocation)
+        allocation = found.allocation
+        after = desired(new, allocation)
+        assert allocation.others == allocate(new, Installed(before)).others
         changes = found.entries
         assert not changes.missing.keys() & before.keys()
         assert changes.different.keys() <= before.keys()

@@ -3,7 +3,7 @@
  * CCLB7's signal collector and feeder (CloudCookie, section IV-A) for TCP, with an unmodified kernel and server.
  *
  *   tc egress    counts sent bytes; timestamp -> cookie in TSval; records when segments were sent.
- *   tc ingress   cookie in TSecr -> the kernel's own timestamp.
+ *   tc ingress   cookie in TSecr -> the kernel's own timestamp; packets of unknown connections -> back to the switch.
  *   setsockopt   the server's reports of its responses' sizes.
  *   sockops      begin and end of each connection.
  */
@@ -17,6 +17,7 @@
 #include "maps.h"
 #include "packet.h"
 #include "responses.h"
+#include "second_hop.h"
 #include "timestamps.h"
 
 #define AF_INET 2
@@ -130,10 +131,14 @@ int cclb7_ingress(struct __sk_buff *skb)
 
 	if (parsed == BAD)
 		count(MALFORMED);
-	if (parsed != TCP || !config || !(s.flags & TCP_ACK))
+	if (parsed != TCP || !config)
 		return PASS;
 	server = bpf_map_lookup_elem(&servers, &s.connection.local_port);
 	if (!server)
+		return PASS;
+	if (s.offset_byte & SECOND_HOP && !(s.flags & TCP_SYN) && !has_socket(skb, &s))
+		return refuse(skb, &s);
+	if (!(s.flags & TCP_ACK))
 		return PASS;
 	find_timestamp(skb, &s);
 	flow = bpf_map_lookup_elem(&flows, &s.connection);

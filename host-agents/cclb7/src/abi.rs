@@ -142,7 +142,7 @@ impl Flow {
 }
 
 /// The outcomes for a packet, in the order of `enum reason`.
-pub const REASONS: [&str; 11] = [
+pub const REASONS: [&str; 12] = [
     "cookie_written",
     "cookie_syn_ack",
     "egress_no_timestamp",
@@ -151,6 +151,7 @@ pub const REASONS: [&str; 11] = [
     "echo_zeroed",
     "ingress_no_timestamp",
     "ingress_unknown_connection",
+    "ingress_refused",
     "fragment",
     "malformed",
     "flow_table_full",

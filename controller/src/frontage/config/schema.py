@@ -110,6 +110,12 @@ class Config(ConfigFile):
     """The switch; the first one of several."""
     cookie_keys: tuple[CookieKey, ...]
     """The last one seals. In a file, that is the newest one."""
+    pools: tuple[tuple[Server, ...], ...] = ()
+    """The servers of Maglev's tables, which hash connections without a cookie; the servers of this configuration if empty.
+
+    Only the first pool gets new connections. The others may have connections, because they were or will be the first one on a switch
+    (`frontage.service.fleet`).
+    """
 
     @property
     def switches(self) -> tuple[Config, ...]:

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from frontage.config import Config
+from frontage.config.vips import Server
 from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
 from frontage.service.controller import Controller
@@ -28,6 +29,9 @@ from frontage.state.rollout import preparation
 from frontage.state.steering import Change, EndUserMapping
 
 log = logging.getLogger(__name__)
+
+MAX_POOLS = 4
+"""Pools that are kept. A slot of Maglev's table has room for `frontage.state.owners.MAX_OTHERS` servers besides its owner."""
 
 SWITCH_TIMEOUT = 60.0
 """Seconds that a rollout waits for the installation in one switch."""
@@ -52,6 +56,8 @@ class Fleet:
         """By name of the switch, in the order of the file."""
         self._complete = config
         """The last configuration that a rollout has installed in all switches, or the first one."""
+        self._pools: tuple[tuple[Server, ...], ...] = (config.servers,)
+        """The last different pools, the newest first: switches may have connections that they hashed by one of them."""
         self.error: str | None = None
         """Why the last rollout stopped; None if it did not."""
         self._election_id = election_id
@@ -101,12 +107,14 @@ class Fleet:
             await _cancel((self._rollout,))
         self.error = None
         self.config = config
+        before = self._complete.servers
+        self._pools = tuple(dict.fromkeys((config.servers, before, *self._pools)))[:MAX_POOLS]
         await self._keep_only(config)
         change = mapping or Change()
         if len(self.controllers) == 1:
             self._rollout = None
             self._complete = config
-            (controller,), (own,) = self.controllers.values(), config.switches
+            (controller,), (own,) = self.controllers.values(), self._hashing_by(config, config.servers).switches
             await controller.change(own, change)
         else:
             self._rollout = asyncio.create_task(self._roll_out(config, change))
@@ -154,9 +162,9 @@ class Fleet:
         mapping = copy.deepcopy(self.mapping)
         first = preparation([controller.config for controller in self.controllers.values()], wanted)
         try:
-            if first is not wanted:
-                await self._round(first, Change())
-            await self._round(wanted, change)
+            if first is not wanted or self._complete.servers != wanted.servers:
+                await self._round(self._hashing_by(first, self._complete.servers), Change())
+            await self._round(self._hashing_by(wanted, wanted.servers), change)
         except _SwitchError as error:
             self.error = f"{error}: all switches keep the previous configuration"
             log.error("%s", self.error)
@@ -193,10 +201,14 @@ class Fleet:
         if keys[-1].id > self._complete.cookie_keys[-1].id:
             self._complete = self._complete.model_copy(update={"cookie_keys": keys})
         self.config = self._complete
-        for own in self._complete.switches:
+        for own in self._hashing_by(self._complete, self._complete.servers).switches:
             controller = self.controllers.get(own.device.name)
             if controller is not None and (controller.config != own or controller.mapping != mapping):
                 await controller.change(own, controller.mapping.change_to(mapping))
+
+    def _hashing_by(self, config: Config, servers: tuple[Server, ...]) -> Config:
+        """Return ``config`` with a Maglev table of ``servers``, and with the other pools that may have connections."""
+        return config.model_copy(update={"pools": tuple(dict.fromkeys((servers, *self._pools)))})
 
     async def _round(self, config: Config, change: Change) -> None:
         """Install ``config`` in one switch after the other. Raises _SwitchError."""

@@ -13,7 +13,8 @@ from frontage.config import Config
 from frontage.config.vips import Server
 from frontage.p4.entries import Action, Difference, Key, State, difference
 from frontage.state.allocation import Allocation, Installed
-from frontage.state.blocks import assign, choice, maglev, vip
+from frontage.state.blocks import assign, choice, maglev, second_hop, vip
+from frontage.state.owners import Others, Owners, other_owners, pools_by_vip, slot_sids, slots
 from frontage.state.resolved import ResolvedVip, resolve
 from frontage.state.tree import LeafOps, leaf_ops
 
@@ -24,6 +25,8 @@ class Activation:
 
     entries: Difference
     leaves: LeafOps
+    allocation: Allocation
+    """The allocation after the changes, which differs in the other owners of slots."""
 
 
 def is_activation(old: Config, new: Config) -> bool:
@@ -31,7 +34,7 @@ def is_activation(old: Config, new: Config) -> bool:
 
     The sections are the same objects, except for `device`: `Config.switches` makes a new one for each switch of a fleet.
     """
-    names = set(type(old).model_fields) - {"servers", "device"}
+    names = set(type(old).model_fields) - {"servers", "pools", "device"}
     if any(getattr(old, name) is not getattr(new, name) for name in names) or old.device != new.device:
         return False
     if len(old.servers) != len(new.servers):
@@ -48,25 +51,37 @@ def activation(old: Config, new: Config, allocation: Allocation) -> Activation:
     """Return the difference between the states of two configurations for which `is_activation` is true."""
     changed = {b.sid for a, b in zip(old.servers, new.servers, strict=True) if a.active != b.active or a.share != b.share}
     affected = {server.vip for server in new.servers if server.sid in changed}
+    olds, news = pools_by_vip(old), pools_by_vip(new)
+    affected |= {name for name, pools in news.items() if pools != olds[name]}
+    before_change = {name: _owners(olds[name][0], allocation.others.get(name, {})) for name in affected}
+    later = replace(allocation, others={**allocation.others, **other_owners(new, before_change, affected)})
     missing: State = {}
     different: State = {}
     unexpected: State = {}
     befores = [one for one in resolve(old, allocation) if one.config.name in affected]
-    afters = [one for one in resolve(new, allocation) if one.config.name in affected]
+    afters = [one for one in resolve(new, later) if one.config.name in affected]
     installed: State = {}
     for before, after in zip(befores, afters, strict=True):
         parts = [_entries(one, changed) for one in (before, after)]
         parts_difference = difference(parts[1], parts[0])
         different |= parts_difference.different
         installed |= {**choice.entries([before]), **dict([vip.policy_entry(before, 0)])}
-        for table, of in ((assign.POOL, assign.pool), (maglev.MAGLEV, maglev.slot_sids)):
-            lists = [of([server.config for server in one.servers]) for one in (before, after)]
-            part = _list_difference(table, after.id, *lists)
+        pools = [assign.pool([server.config for server in one.servers]) for one in (before, after)]
+        tables = [slot_sids(one.hashed) for one in (before, after)]
+        for part in (
+            _list_difference(assign.POOL, after.id, *pools),
+            _list_difference(maglev.MAGLEV, after.id, *tables),
+            difference(second_hop.entries([after]), second_hop.entries([before])),
+        ):
             missing |= part.missing
             different |= part.different
             unexpected |= part.unexpected
     leaves = leaf_ops(afters, Installed(installed), resync=False)
-    return Activation(Difference(missing, different, unexpected), leaves)
+    return Activation(Difference(missing, different, unexpected), leaves, later)
+
+
+def _owners(servers: Sequence[Server], others: Others) -> Owners:
+    return Owners(slot_sids(servers), others, slots(len(servers)))
 
 
 def _entries(one: ResolvedVip, sids: set[int]) -> State:

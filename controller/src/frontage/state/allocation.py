@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers that the controller assigns: VIP ids, tree blocks and slots, score classes, next-hop ids.
+"""What the controller assigns: VIP ids, tree blocks and slots, score classes, next-hop ids, other owners of Maglev's slots.
 
-They are recovered from the installed entries, so that a restarted controller finds its own numbers again and writes nothing.
+These are recovered from the installed entries, so that a restarted controller finds its own numbers again and writes nothing.
 New items get numbers that no old or new item uses, as long as the P4 program has room for that.
 """
 
@@ -17,6 +17,7 @@ from frontage.config.network import Neighbor, Route
 from frontage.config.vips import Server, Vip
 from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, exact
+from frontage.state.owners import Others, Owners, other_owners
 from frontage.state.scores import Scores, all_scores
 from frontage.state.tree_slots import AllocationError, Block, leaves, place
 
@@ -41,6 +42,8 @@ class Allocation:
     """By SID."""
     classes: dict[Scores, int] = field(default_factory=dict)
     next_hops: dict[Hop, int] = field(default_factory=dict)
+    others: dict[str, Others] = field(default_factory=dict)
+    """By VIP name."""
 
 
 def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
@@ -56,7 +59,17 @@ def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
 
 
 _TABLES = frozenset(
-    {"choice.member", "vip.vip4", "vip.vip6", "vip.policy", "forwarding.next_hop", "insight.score_af", "insight.score_ff"}
+    {
+        "choice.member",
+        "vip.vip4",
+        "vip.vip6",
+        "vip.policy",
+        "forwarding.next_hop",
+        "insight.score_af",
+        "insight.score_ff",
+        "maglev.maglev",
+        "second_hop.others",
+    }
 )
 
 
@@ -71,6 +84,10 @@ class Installed:
         """By (VIP id, SID)."""
         self.active: set[tuple[int, int]] = set()
         self.next_hops: dict[Hop, int] = {}
+        self.maglev_sizes: dict[int, int] = {}
+        self.maglev: dict[int, dict[int, int]] = {}
+        self.others: dict[int, dict[int, tuple[int, ...]]] = {}
+        """By VIP id and slot."""
         af: dict[int, dict[int, int]] = {}
         ff: dict[int, dict[int, int]] = {}
         for (table, match), action in state.items():
@@ -85,6 +102,11 @@ class Installed:
                 self.vips[4 if table == "vip.vip4" else 6, key[0], key[1], key[2]] = params[0]
             elif table == "vip.policy" and action.name == "set_policy":
                 self.trees[key[0]] = Block(params[2], params[3])
+                self.maglev_sizes[key[0]] = params[5] + 1
+            elif table == "maglev.maglev":
+                self.maglev.setdefault(key[0], {})[key[1]] = params[0]
+            elif table == "second_hop.others":
+                self.others.setdefault(key[0], {})[key[1]] = params[1 : 1 + params[0]]
             elif table == "forwarding.next_hop" and action.name == "forward":
                 self.next_hops[Hop(params[0], Mac(params[1]), Mac(params[2]))] = key[0]
             elif table == "insight.score_af":
@@ -95,6 +117,15 @@ class Installed:
             Scores(_row(af.get(number, {})), _row(ff.get(number, {}))): number for number in sorted({*af, *ff}, reverse=True)
         }
 
+    def owners(self, vip: Vip) -> Owners:
+        """Return the owners of a VIP's slots."""
+        number = self.vips.get(vip_key(vip), -1)
+        size = self.maglev_sizes.get(number, 0)
+        sids = self.maglev.get(number, {})
+        # Some are missing only if an installation was interrupted.
+        table = [sids[slot] for slot in range(size)] if sids.keys() >= set(range(size)) else []
+        return Owners(table, self.others.get(number, {}), size)
+
 
 def allocate(config: Config, old: Installed) -> Allocation:
     """Return numbers for ``config`` and keep those in use where possible. Raises AllocationError."""
@@ -103,6 +134,8 @@ def allocate(config: Config, old: Installed) -> Allocation:
     _allocate_trees(config, old, result)
     result.classes = _number(all_scores(config.vips, config.servers), old.classes, limits.MAX_CLASSES, "score classes")
     result.next_hops = allocate_next_hops(config, old)
+    names = [vip.name for vip in config.vips]
+    result.others = other_owners(config, {vip.name: old.owners(vip) for vip in config.vips}, names)
     return result
 
 

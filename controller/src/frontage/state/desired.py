@@ -31,6 +31,7 @@ from frontage.state.blocks import (
     remote_servers,
     retrieve,
     scheduler,
+    second_hop,
     server,
     steering,
     tunnel,
@@ -58,6 +59,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
     ),
     server.TABLES,
     (*choice.TABLES, *vip.DIPS, *fragments.TABLES, *real_servers.SENDERS),
+    second_hop.TABLES,
     (*maglev.TABLES, *assign.TABLES),
     (*steering.TABLES, *demand.TABLES, *checker.TABLES, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
@@ -69,7 +71,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
 Deletions go in reverse order. Ports come last, so that no packet enters an empty switch before everything is there: otherwise
 packets of servers would reach clients unmasked, and the clients would reset the connections."""
 
-TREE_STAGE = 6
+TREE_STAGE = 7
 """The leaves of the tournament trees are seeded before this stage, whose policies may lead to them."""
 
 TABLES = tuple(table for stage in STAGES for table in stage)
@@ -90,6 +92,7 @@ BLOCKS = (
     insight,
     handshake,
     maglev,
+    second_hop,
     fallback,
     assign,
     choice,
@@ -124,6 +127,7 @@ def desired(config: Config, allocation: Allocation) -> State:
         **insight.entries(allocation.classes),
         **handshake.entries(config.handshake.timeout),
         **maglev.entries(vips),
+        **second_hop.entries(vips),
         **fallback.entries(config.fallback.idle_timeout),
         **assign.entries(vips),
         **choice.entries(vips),
@@ -153,9 +157,9 @@ DEFAULT_TIMEOUTS: State = {**fallback.entries(Fallback().idle_timeout), **handsh
 
 def supported(state: State, schema: Schema) -> State:
     """Return the entries without those that a program for Tofino may lack although the configuration does not ask for anything:
-    default timeouts, for which it has constants, and the drop of servers' fragments."""
+    default timeouts, for which it has constants, the drop of servers' fragments, and second hops."""
 
     def is_optional(key: Key, action: Action) -> bool:
-        return key.table in fragments.TABLES or DEFAULT_TIMEOUTS.get(key) == action
+        return key.table in (*fragments.TABLES, second_hop.OTHERS) or DEFAULT_TIMEOUTS.get(key) == action
 
     return {key: action for key, action in state.items() if key.table in schema.tables or not is_optional(key, action)}

@@ -184,7 +184,7 @@ async def activate(session: Session, schema: Schema, written: Written, config: C
         leaf_ops=len(todo.leaves.before) + len(todo.leaves.after),
         seconds=time.monotonic() - started,
         mapped=mapped,
-        written=Written(config, written.allocation, counts),
+        written=Written(config, todo.allocation, counts),
     )
 
 

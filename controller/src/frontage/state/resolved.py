@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from frontage.config import Config
 from frontage.config.vips import Server, Vip
 from frontage.state.allocation import Allocation
+from frontage.state.owners import Others, hashed
 from frontage.state.scores import server_scores
 from frontage.state.tree_slots import Block
 
@@ -30,12 +31,17 @@ class ResolvedVip:
     id: int
     tree: Block
     servers: tuple[ResolvedServer, ...]
+    hashed: tuple[Server, ...]
+    """The servers of Maglev's table."""
+    others: Others
+    """The other servers of its slots."""
 
 
 def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
     """Return the VIPs of ``config`` with the numbers of ``allocation``, in the order of the file."""
     scores = server_scores(config.vips, config.servers)
     servers_by_vip = config.servers_by_vip
+    hashed_by_vip = hashed(config)
     return tuple(
         ResolvedVip(
             vip,
@@ -45,6 +51,8 @@ def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
                 ResolvedServer(server, allocation.slots[server.sid], allocation.classes[scores[server.sid]])
                 for server in servers_by_vip[vip.name]
             ),
+            hashed_by_vip[vip.name],
+            allocation.others.get(vip.name, {}),
         )
         for vip in config.vips
     )

@@ -14,7 +14,7 @@ use frontage_cclb7::frame::{ACK, Segment, build, is_checksum_valid, tcp_offset, 
 
 pub const V4: (&str, &str) = ("192.0.2.1:80", "198.51.100.1:40000");
 pub const V6: (&str, &str) = ("[2001:db8::1]:80", "[2001:db8:1::9]:40001");
-const PASS: i32 = -1;
+pub const PASS: i32 = -1;
 pub const BASE: u32 = 0xffff_f000; // so that sequence numbers wrap early
 
 /// The loaded programs, with one server on port 80 and one flow.
@@ -139,10 +139,16 @@ impl PacketLab {
     }
 
     pub fn run(&mut self, program: &str, packet: &[u8]) -> Vec<u8> {
+        let (verdict, packet) = self.outcome(program, packet);
+        assert_eq!(verdict, PASS);
+        packet
+    }
+
+    /// Return the verdict, which is also not to pass the packet on, and the packet.
+    pub fn outcome(&mut self, program: &str, packet: &[u8]) -> (i32, Vec<u8>) {
         let program: &mut SchedClassifier = agent::program(&mut self.ebpf, program).unwrap();
         let outcome = bpf::test_run(program.fd().unwrap().as_fd(), packet, 1).unwrap();
-        assert_eq!(outcome.verdict, PASS);
-        outcome.packet
+        (outcome.verdict, outcome.packet)
     }
 
     pub fn egress(&mut self, segment: &Segment) -> Vec<u8> {

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers that own the slots of Maglev's tables: now, before, and after a rollout.
+
+A connection without a cookie stays with the server that owned its slot when the connection began. So the switch needs the other
+owners of each slot, too (docs/second-hop.md). They come from the pools that the rollouts of a fleet name (`Config.pools`), and from
+the installed entries, so that a restarted controller finds them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from frontage import maglev
+from frontage.config import Config
+from frontage.config.vips import Protocol, Server
+
+MAX_OTHERS = 2
+"""Servers of a slot besides its owner."""
+
+_SLOTS_PER_SERVER = 16
+_SLOTS_MIN = 2 * _SLOTS_PER_SERVER
+
+Others = Mapping[int, tuple[int, ...]]
+"""The SIDs of the other servers by slot, in the order in which the switch tries them. Slots without others are absent."""
+
+_table = lru_cache(maxsize=16)(maglev.table)
+"""Tables of the last VIPs, because the state of a server changes more often than the set of servers."""
+
+
+def slots(servers: int) -> int:
+    """Return the size of a VIP's Maglev table: a power of two, and at most ``limits.MAGLEV_SLOTS`` for all VIPs together.
+
+    Draining servers count, so draining does not resize the table, which would move most connections.
+    """
+    return max(_SLOTS_MIN, _SLOTS_PER_SERVER << (max(servers, 1) - 1).bit_length())
+
+
+def slot_sids(servers: Sequence[Server]) -> list[int]:
+    """Return the SID of each slot; none without active servers.
+
+    Draining moves only the slots of the draining server, and slow start only those that it gives back.
+    """
+    if not any(server.active for server in servers):
+        return []
+    backends = tuple(maglev.Backend(f"[{server.address}]:{server.port}", server.sid, server.weight) for server in servers)
+    shares = {server.sid: server.share if server.active else 0 for server in servers if not server.active or server.share < 100}
+    if len(shares) == len(servers):
+        # Only servers in slow start are left.
+        shares = {sid: share for sid, share in shares.items() if not share}
+    return maglev.thinned(_table(backends, slots(len(servers))), shares)
+
+
+def hashed(config: Config) -> dict[str, tuple[Server, ...]]:
+    """Return the servers of each VIP's Maglev table, by VIP name."""
+    return _by_vip(config, config.pools[0] if config.pools else config.servers)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The owners of one VIP's slots at some time."""
+
+    sids: Sequence[int] = ()
+    """By slot; empty without active servers."""
+    others: Others = field(default_factory=dict)
+    size: int = 0
+    """The number of slots; zero if nothing is known."""
+
+
+def pools_by_vip(config: Config) -> dict[str, tuple[tuple[Server, ...], ...]]:
+    """Return the different pools of each VIP, by VIP name. The first one is that of Maglev's table."""
+    pools = [_by_vip(config, pool) for pool in config.pools or (config.servers,)]
+    return {vip.name: tuple(dict.fromkeys(pool[vip.name] for pool in pools)) for vip in config.vips}
+
+
+def other_owners(config: Config, before: Mapping[str, Owners], names: Container[str]) -> dict[str, Others]:
+    """Return the other servers of each slot for the TCP VIPs among ``names``, by VIP name.
+
+    ``before`` are the installed owners, by VIP name.
+    """
+    pools, servers = pools_by_vip(config), config.servers_by_vip
+    return {
+        vip.name: _merge(pools[vip.name], before.get(vip.name, Owners()), {server.sid for server in servers[vip.name]})
+        for vip in config.vips
+        if vip.name in names and vip.protocol is Protocol.TCP
+    }
+
+
+def _by_vip(config: Config, pool: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
+    """Return the servers of a pool that ``config`` still has. A VIP that is not in the pool has all its servers."""
+    known = {_identity(server) for server in config.servers}
+    servers = config.servers_by_vip
+    result: dict[str, list[Server]] = {}
+    for server in pool:
+        if _identity(server) in known:
+            result.setdefault(server.vip, []).append(server)
+    return {vip.name: tuple(result.get(vip.name) or servers[vip.name]) for vip in config.vips}
+
+
+def _identity(server: Server) -> tuple[object, ...]:
+    return server.vip, server.sid, server.address, server.port
+
+
+def _merge(pools: Sequence[Sequence[Server]], before: Owners, known: Container[int]) -> Others:
+    current = slot_sids(pools[0])
+    size = slots(len(pools[0]))
+    tables = [table for pool in pools[1:] if (table := slot_sids(pool)) and table != current]
+    if before.sids and list(before.sids) != current:
+        tables.append(list(before.sids))
+    if not tables and not before.others:
+        return {}
+    result: dict[int, tuple[int, ...]] = {}
+    for slot in range(size):
+        found = [table[at] for table in tables for at in _same(slot, size, len(table))]
+        if before.others:
+            found += [sid for at in _same(slot, size, before.size) for sid in before.others.get(at, ())]
+        own = current[slot] if current else None
+        others = [sid for sid in dict.fromkeys(found) if sid != own and sid in known]
+        if others:
+            result[slot] = tuple(others[:MAX_OTHERS])
+    return result
+
+
+def _same(slot: int, size: int, other_size: int) -> range:
+    """Return the slots of a table of another size that have the same connections as ``slot``."""
+    return range(slot & (other_size - 1), other_size, size)
