@@ -48,15 +48,16 @@ class PacketVisitsServersInOrder(SecondHopTest):
         for vip in (self.vip, vip6):
             flow = self.new_flow(vip)
             one = self.slot_owner(flow, vip)
-            two, three, _ = self.rest(one, vip)
-            self.others(flow, two, three, vip=vip)
+            two, three, four = self.rest(one, vip)
+            self.others(flow, two, three, four, vip=vip)
             frame = flow.up("A")
             self.goes_to(one, frame, "HASHED_NO_COOKIE", second_hop=1)
             self.refuses(one, frame, two, 1)
             self.goes_to(two, frame, "RETRIEVED_TABLE")
-            self.refuses(two, frame, three, 0)
+            self.refuses(two, frame, three, 1)
+            self.refuses(three, frame, four, 0)
             for flags in ("A", "PA", "FA", "R"):
-                self.goes_to(three, flow.up(flags), "RETRIEVED_TABLE")
+                self.goes_to(four, flow.up(flags), "RETRIEVED_TABLE")
 
 
 class LastServerIsNotAsked(SecondHopTest):
@@ -159,6 +160,7 @@ class RefusalAfterChangeOfTheTable(SecondHopTest):
         self.refuses(two, frame, one, 0)  # the slot has no other servers
         self.others(flow, two, three)
         self.refuses(four, frame, two, 1)
+        self.refuses(two, frame, three, 0)
         self.refuses(three, frame, one, 0)
 
 

@@ -5,7 +5,6 @@ and the switch restarts empty. A removed server loses only its own connections.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -15,16 +14,15 @@ from typing import Any
 import pytest
 
 from frontage_testbed.datacentre.addresses import ServerAddresses
-from frontage_testbed.datacentre.clients import Clients, Generator
+from frontage_testbed.datacentre.clients import Clients
 from frontage_testbed.datacentre.edge import EdgeSwitch
-from frontage_testbed.datacentre.quic import QuicTestbed
-from frontage_testbed.datacentre.servers import PACED, WebServer
 from frontage_testbed.datacentre.services import FILMS
 from frontage_testbed.datacentre.settings import TARGETS, Settings
 from frontage_testbed.load import workload
 from frontage_testbed.load.outcome import Outcome
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
+from pacedquic import PACE, PacedTestbed
 from quicrounds import BROKEN, drops, wait_until
 from testbeds import Sandboxed, Schedule, deployment, needs_root
 
@@ -39,8 +37,6 @@ DOWNLOADS = {"softswitch": 1000, "bmv2": 200, "tna": 1000}
 """By switch: BMv2 forwards some thousand packets per second, and each download begins with a dozen."""
 OPENING = 6.0
 """Seconds within which the downloads begin."""
-PACE = 2_000
-"""Bytes per second of each download."""
 LENGTH = 55.0
 """Minimum duration of each download in seconds."""
 ADD, DRAIN, ROTATE, RESTART, LOSE = 7.0, 11.0, 15.0, 20.0, 35.0
@@ -93,30 +89,6 @@ class Observed:
     def parse(cls, fields: dict[str, Any]) -> Observed:
         """Restore what passed through JSON."""
         return cls(**fields | {"requests": [Request(**request) for request in fields["requests"]]})
-
-
-class PacedTestbed(QuicTestbed):
-    """A testbed with a slow nginx behind each server, so that connections last."""
-
-    routes = '[[route]]\npath = "/"\norigin = "http://127.0.0.1"\n'
-
-    def _start_servers(self) -> None:
-        for server in self.server_addresses:
-            self._servers.append(WebServer.start(self.servers[server.index], server, self.scratch, None, PACE))
-        super()._start_servers()
-
-    def generator(self, plan: Path) -> Generator:
-        """Return a load generator for paced objects."""
-        fast = super().generator(plan)
-        return lambda index, start_ns: [*fast(index, start_ns), "--path", PACED]
-
-    def logged(self) -> list[tuple[float, str, str]]:
-        """Return the answered requests: time, the client's address and port, and the server's name."""
-        requests = []
-        for server in self.server_addresses:
-            for line in map(json.loads, self._log(server.name)):
-                requests.append((line["time"], line["client"], server.name))
-        return sorted(requests)
 
 
 def make_plan(downloads: int) -> list[Arrival]:

@@ -48,14 +48,17 @@ control Refusal(inout headers_t hdr, inout metadata_t meta) {
 control SecondHop(in headers_t hdr, inout metadata_t meta) {
     bit<16> slot;
     bit<8> number;
+    bit<8> left; // how many of the others are still to be tried
     sid_t first_sid;
     sid_t second_sid;
+    sid_t third_sid;
 
     // Servers that had a slot of Maglev's table before, or will have it, in the order in which they are tried.
-    action set_others(bit<8> count, sid_t first, sid_t second) {
+    action set_others(bit<8> count, sid_t first, sid_t second, sid_t third) {
         number = count;
         first_sid = first;
         second_sid = second;
+        third_sid = third;
     }
 
     table others {
@@ -72,35 +75,43 @@ control SecondHop(in headers_t hdr, inout metadata_t meta) {
         number = 0;
         first_sid = 0;
         second_sid = 0;
+        third_sid = 0;
         if (!IS_CHECK && meta.direction == Direction.UP && meta.is_new_connection == 0
             && (meta.from_tunnel == 0 || IS_FROM_SERVER_TUNNEL) && !hdr.tcp_timestamp.isValid()) {
             slot = meta.connection_hash[15:0] & meta.maglev_mask;
             others.apply();
         }
-        bit<1> has_more = 0;
-        if (number > 1) {
-            has_more = 1;
-        }
-        bit<1> is_first = 0;
+        left = number;
         if (number != 0 && meta.hash_found == 0) { // all servers drain
             meta.hash_sid = first_sid;
             meta.hash_found = 1;
-            is_first = 1;
+            left = number - 1;
         }
         if (meta.is_refused == 1) {
             // After the last server, and after a change of the tables, the server of the hash decides.
             meta.next_sid = meta.hash_sid;
             if (number != 0) {
                 if (meta.refusing_sid == first_sid) {
-                    if (has_more == 1) {
+                    left = number - 1;
+                    if (left != 0) {
                         meta.next_sid = second_sid;
                     }
-                } else if (has_more == 0 || meta.refusing_sid != second_sid) {
+                } else if (number > 1 && meta.refusing_sid == second_sid) {
+                    left = number - 2;
+                    if (left != 0) {
+                        meta.next_sid = third_sid;
+                    }
+                } else if (number > 2 && meta.refusing_sid == third_sid) {
+                    left = 0;
+                } else {
+                    left = number;
                     meta.next_sid = first_sid;
-                    meta.can_move = has_more;
                 }
             }
-        } else if (number != 0 && (is_first == 0 || has_more == 1)) {
+            if (left > 1) {
+                meta.can_move = 1;
+            }
+        } else if (left != 0) {
             meta.can_move = 1;
         }
     }

@@ -218,8 +218,8 @@ class Site:
         self.modify(*self.maglev(vip, sids))
 
     def set_others(self, vip: Vip, slot: int, *sids: int) -> None:
-        """Install the servers, one or two, that may have connections of a slot of Maglev's table besides the slot's own."""
-        params = {"count": len(sids), "first": sids[0], "second": sids[-1] if len(sids) > 1 else 0}
+        """Install the servers, one to three, that may have connections of a slot of Maglev's table besides the slot's own."""
+        params = {"count": len(sids)} | dict(zip(("first", "second", "third"), (*sids, 0, 0), strict=False))
         self.insert([self.entry(LB + "second_hop.others", {"vip_id": vip.id, "slot": slot}, "set_others", **params)])
 
     def set_pool(self, vip: Vip, sids: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from frontage import maglev
 from frontage.config import Config
 from frontage.config.vips import Protocol, Server
 
-MAX_OTHERS = 2
+MAX_OTHERS = 3
 """Servers of a slot besides its owner."""
 
 _SLOTS_PER_SERVER = 16

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frontage.p4.entries import Action, Key, State
+from frontage.state.owners import MAX_OTHERS
 from frontage.state.resolved import ResolvedVip
 
 OTHERS = "second_hop.others"
@@ -14,7 +15,7 @@ TABLES = (OTHERS,)
 
 def entries(vips: Iterable[ResolvedVip]) -> State:
     return {
-        Key(OTHERS, (vip.id, slot)): Action("set_others", (len(sids), sids[0], sids[1] if len(sids) > 1 else 0))
+        Key(OTHERS, (vip.id, slot)): Action("set_others", (len(sids), *sids, *(0 for _ in range(MAX_OTHERS - len(sids)))))
         for vip in vips
         for slot, sids in vip.others.items()
     }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other owners of the slots of Maglev's tables, for the second hop of connections without a cookie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frontage.config import Config, loads
+from frontage.config.vips import Server, ServerState
+from frontage.state.allocation import Allocation, Installed, allocate
+from frontage.state.desired import desired
+from frontage.state.owners import MAX_OTHERS, slot_sids, slots
+from frontage.state.resolved import resolve
+from scale import large_config
+
+CONFIG = loads(large_config(24, 1), Path("large.yaml"))
+NAME = CONFIG.vips[0].name
+
+
+def pool(servers: int, *draining: int) -> tuple[Server, ...]:
+    """Return the first servers, of which those with these positions drain."""
+    chosen = CONFIG.servers[:servers]
+    return tuple(
+        server.model_copy(update={"state": ServerState.DRAINING}) if i in draining else server for i, server in enumerate(chosen)
+    )
+
+
+def config(*pools: tuple[Server, ...]) -> Config:
+    """Return a configuration with the servers of the first pool, which knows all these pools."""
+    return CONFIG.model_copy(update={"servers": pools[0], "pools": pools})
+
+
+HASHES = range(512)
+"""Hashes of connections: each slot of every table below has some."""
+
+
+def candidates(of: Config, allocation: Allocation) -> list[list[int]]:
+    """Return the SIDs that the switch tries, by hash of the connection."""
+    (vip,) = resolve(of, allocation)
+    table, mask = slot_sids(vip.hashed), slots(len(vip.hashed)) - 1
+    assert mask < len(HASHES)
+    return [[*table[h & mask : (h & mask) + 1], *vip.others.get(h & mask, ())] for h in HASHES]
+
+
+def owners(servers: tuple[Server, ...]) -> list[int]:
+    """Return the SID to which a switch with these servers assigns connections, by hash."""
+    table = slot_sids(servers)
+    return [table[h & (len(table) - 1)] for h in HASHES]
+
+
+def lost(sids: list[int], found: list[list[int]]) -> list[int]:
+    """Return the hashes of connections that the switch does not find again."""
+    return [h for h in HASHES if sids[h] not in found[h]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pool(8), pool(9)),
+        (pool(8), pool(8, 3)),
+        (pool(8, 3), pool(8)),
+        (pool(8), pool(17)),  # twice as many slots
+        (pool(17, *range(9, 17)), pool(9)),  # half as many
+        (pool(2), pool(2, 0, 1)),
+    ],
+    ids=["added", "drained", "active again", "larger table", "smaller table", "all drained"],
+)
+def test_switch_tries_the_owner_before_a_change(before: tuple[Server, ...], after: tuple[Server, ...]) -> None:
+    old = config(before)
+    state = desired(old, allocate(old, Installed({})))
+    new = config(after)
+    allocation = allocate(new, Installed(state))
+    assert lost(owners(before), candidates(new, allocation)) == []
+    # A restarted controller, or a later audit, finds the same.
+    again = allocate(new, Installed(desired(new, allocation)))
+    assert again.others == allocation.others
+
+
+def test_unchanged_servers_have_no_other_owners() -> None:
+    old = config(pool(8))
+    state = desired(old, allocate(old, Installed({})))
+    assert allocate(old, Installed(state)).others == {NAME: {}}
+
+
+def test_two_rounds_cover_both_tables_on_all_switches() -> None:
+    before, after = pool(8), pool(9, 2)
+    first = CONFIG.model_copy(update={"servers": pool(9, 2, 8), "pools": (before, after)})
+    second = config(after, before)
+    for round_config in (first, second):
+        allocation = allocate(round_config, Installed({}))  # an empty switch knows the pools only
+        found = candidates(round_config, allocation)
+        assert lost(owners(before), found) == lost(owners(after), found) == []
+        assert [sids[0] for sids in found] == owners(before if round_config is first else after)
+
+
+def test_two_changes_of_a_slot_are_remembered() -> None:
+    steps = [pool(8), pool(8, 0), pool(9, 0), pool(9, 0, 1)]
+    current = config(steps[0])
+    state = desired(current, allocate(current, Installed({})))
+    for step in steps[1:]:
+        current = config(step)
+        allocation = allocate(current, Installed(state))
+        state = desired(current, allocation)
+    found = candidates(current, allocation)
+    assert lost(owners(steps[0]), found) == []
+    assert max(map(len, found)) == 1 + MAX_OTHERS
+
+
+def test_removed_servers_are_forgotten() -> None:
+    old = config(pool(9, 8))
+    state = desired(old, allocate(old, Installed({})))
+    new = config(pool(8), pool(9))
+    gone = CONFIG.servers[8].sid
+    allocation = allocate(new, Installed(state))
+    assert all(gone not in sids for sids in candidates(new, allocation))

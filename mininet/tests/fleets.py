@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a fleet during downloads over TCP: a switch fails, a switch gets another program, servers and keys change."""
+
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frontage_testbed.datacentre.addresses import ServerAddresses
+from frontage_testbed.datacentre.clients import Clients, over_tcp
+from frontage_testbed.datacentre.edge import METRICS
+from frontage_testbed.datacentre.servers import PACE, PACED
+from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.fleet.testbed import fleet_testbed
+from frontage_testbed.load import workload
+from frontage_testbed.load.workload import Arrival
+from frontage_testbed.metricsclient import scrape
+from frontage_testbed.programs import REPOSITORY
+from frontage_testbed.sandbox import Sandbox
+from testbeds import Sandboxed, Schedule, deployment, network_counters
+
+SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
+SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
+IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
+SWITCHES = 3
+
+OPENING = 4.0
+"""Seconds within which the downloads begin."""
+LENGTH = 140.0
+"""Seconds of each download. On a busy machine, the actions take most of it."""
+ADD, DRAIN, KILL, RETURN, PROGRAM, ROTATE, LAST = 5.0, 10.0, 16.0, 22.0, 26.0, 34.0, 38.0
+"""Earliest times of the actions in seconds."""
+LATE = 135.0
+"""End of the short requests that show the assignment of new connections."""
+EVENTS = {
+    ADD: "servers added",
+    DRAIN: "servers drained",
+    KILL: "switch killed",
+    RETURN: "switch returns, without state",
+    PROGRAM: "switch drained, and restarted with another program",
+    ROTATE: "key rotated",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. Times are seconds since the plan began."""
+
+    index: int
+    outcome: str
+    server: str
+    started: float
+    finished: float
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the clients, the servers and the switches saw."""
+
+    requests: list[Request]
+    resets: list[int]
+    """Segments with RST that each server's kernel sent, before the first download ends."""
+    refused: int
+    """Packets that the agents sent back to the switches until then."""
+    packets: dict[str, int]
+    """Packets of VIPs by switch."""
+    ended: dict[float, float]
+    """End of each action by its earliest time."""
+
+    def downloads(self, count: int) -> list[Request]:
+        """Return the long requests."""
+        return [request for request in self.requests if request.index < count]
+
+    def broken_by_event(self, count: int) -> dict[str, int]:
+        """Return how many downloads broke after each event and before the next one."""
+        begins = [0.0, *(self.ended[at] for at in EVENTS)][: len(EVENTS)]
+        broken: Counter[str] = Counter()
+        for request in self.downloads(count):
+            if request.outcome != "ok":
+                last = max(i for i, begin in enumerate(begins) if begin <= request.finished)
+                broken[list(EVENTS.values())[last]] += 1
+        return {event: broken[event] for event in EVENTS.values()}
+
+
+def make_plan(downloads: int) -> list[Arrival]:
+    """Return the downloads, followed by ten short requests per second."""
+    begin = [(OPENING * i / downloads, int(LENGTH * PACE)) for i in range(downloads)]
+    begin += [(OPENING + 0.1 * i, 10_000) for i in range(int((LATE - OPENING) * 10))]
+    return [Arrival(i, at, i % SETTINGS.clients, size, size, "idle") for i, (at, size) in enumerate(begin)]
+
+
+def compile_with_smaller_trees(directory: Path) -> tuple[Path, Path]:
+    """Return the P4Info and the JSON of a program that differs from the installed one."""
+    p4info, json = directory / "other.p4info.txtpb", directory / "other.json"
+    source = REPOSITORY / "p4src" / "v1model" / "frontage.p4"
+    compiler = REPOSITORY / "target" / "release" / "softswitch-p4c"
+    command = [compiler, "-DTREE_LEVELS=10", source, "-o", json, "--p4runtime-files", p4info]
+    subprocess.run(command, check=True, timeout=60)
+    return p4info, json
+
+
+def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[[int], bool], *, agents: bool = True) -> Observed:
+    """Run the downloads through all events. `has_timestamps` says which clients, by index, use TCP timestamps."""
+    parts = deployment(SETTINGS)
+
+    def body(box: Sandbox) -> object:
+        plan = make_plan(downloads)
+        plan_file = box.scratch / "plan.csv"
+        workload.write_plan(plan, plan_file)
+        other = compile_with_smaller_trees(box.scratch)
+        with fleet_testbed(parts, SETTINGS, box, SWITCHES, cookies=agents, in_service=IN_SERVICE) as testbed:
+            for index, host in testbed.clients.items():
+                host.run(["sh", "-c", f"echo {int(has_timestamps(index))} > /proc/sys/net/ipv4/tcp_timestamps"])
+            testbed.offer_objects(a.wire_size for a in plan)
+            testbed.wait_until_ready()
+            edge = testbed.edge
+            one, two, three = edge.edges
+
+            def kill_one() -> None:
+                edge.kill_one(one)
+                testbed.route_through([two, three])
+
+            def bring_one_back() -> None:
+                edge.start_one(one)
+                edge.wait_until_installed()
+                testbed.route_through([one, two, three])
+
+            def change_program_of_two() -> None:
+                testbed.route_through([one, three])
+                edge.set_program(two, *other)
+                testbed.route_through([one, two, three])
+
+            seen: dict[str, Any] = {}
+
+            def read_counters() -> None:
+                seen["resets"] = [network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values()]
+                seen["packets"] = scrape(METRICS).by("device", "frontage_vip_packets_total")
+                seen["refused"] = int(scrape(METRICS).by("outcome", "frontage_vip_packets_total").get("second-hop", 0))
+
+            schedule = Schedule(
+                [
+                    *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
+                    *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
+                    (KILL, kill_one),
+                    (RETURN, bring_one_back),
+                    (PROGRAM, change_program_of_two),
+                    (ROTATE, edge.rotate_key),
+                    (LAST, read_counters),
+                ]
+            )
+            clients = Clients(testbed.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
+            schedule.run(clients)
+        begin = clients.start_ns
+        return seen | {
+            "requests": [
+                (o.index, o.outcome, o.server, (o.started_ns - begin) / 1e9, (o.finished_ns - begin) / 1e9)
+                for o in clients.outcomes
+            ],
+            "ended": list(schedule.ended.items()),
+        }
+
+    result = Sandboxed(body, directory).result()
+    result["requests"] = [Request(*values) for values in result["requests"]]
+    result["ended"] = dict(result["ended"])
+    return Observed(**result)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many connections without a cookie break when a fleet changes, with the second hop and without it.
+
+No client sends TCP timestamps. Servers without agents ignore the mark of the second hop, and reset connections that they do not
+know.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fleets import SETTINGS, observe
+from frontage_testbed.datacentre.addresses import VIP4
+from testbeds import needs_root
+
+pytestmark = [
+    needs_root,
+    pytest.mark.slow(seconds=150),
+    pytest.mark.skipif("LONG" not in os.environ, reason="part of `make test-long`"),
+]
+
+DOWNLOADS = 1000
+
+
+def test_no_connection_without_a_cookie_breaks_with_agents(tmp_path: Path) -> None:
+    result = observe(tmp_path, VIP4, DOWNLOADS, lambda _: False)
+    broken = result.broken_by_event(DOWNLOADS)
+    print({event: f"{count} of {DOWNLOADS} break" for event, count in broken.items()}, "refused:", result.refused)
+    assert not any(broken.values())
+    assert result.resets == [0] * SETTINGS.servers
+    assert result.refused
+
+
+def test_connections_without_a_cookie_break_without_agents(tmp_path: Path) -> None:
+    result = observe(tmp_path, VIP4, DOWNLOADS, lambda _: False, agents=False)
+    broken = result.broken_by_event(DOWNLOADS)
+    print({event: f"{count} of {DOWNLOADS} break" for event, count in broken.items()})
+    assert broken["switch killed"] > DOWNLOADS / 50
