@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the clients, the servers and the switches saw."""
+    """Observations of the clients, the servers and the switches."""
 
     requests: list[Request]
     resets: list[int]
@@ -137,7 +137,7 @@ def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[
             def read_counters() -> None:
                 seen["resets"] = [network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values()]
                 seen["packets"] = scrape(METRICS).by("device", "frontage_vip_packets_total")
-                seen["refused"] = int(scrape(METRICS).by("outcome", "frontage_vip_packets_total").get("second-hop", 0))
+                seen["refused"] = int(scrape(METRICS).by("outcome", "frontage_steering_packets_total").get("second-hop", 0))
 
             schedule = Schedule(
                 [

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second hop of TCP packets without a cookie (docs/second-hop.md). A switch that does not know a connection sends its
-// packet to the server of the hash. If other servers had the slot of Maglev's table before, or will have it, the switch marks
-// the packet. A server that does not know the connection refuses a marked packet: its agent exchanges the addresses and
-// ports, and sends the packet back to any switch, which sends it to the next of these servers and remembers this server in
-// the connection table.
+// packet to the server of the hash. If other servers had the slot of Maglev's table before, or will have it, the switch
+// marks the packet. A server that does not know the connection refuses a marked packet: its agent exchanges the addresses
+// and ports, and sends the packet back. The switch sends it to the next of these servers, and remembers this server in the
+// connection table.
 
 // A refused packet is a packet from a server, to which Vip gave the VIP's address as source. Turns it into the client's
 // packet again.

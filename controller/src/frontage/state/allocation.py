@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller assigns: VIP ids, tree blocks and slots, score classes, next-hop ids, other owners of Maglev's slots.
+"""The numbers that the controller assigns, and the other owners of slots of Maglev's tables.
 
-These are recovered from the installed entries, so that a restarted controller finds its own numbers again and writes nothing.
-New items get numbers that no old or new item uses, as long as the P4 program has room for that.
+The numbers are VIP ids, tree blocks and slots, score classes, and next-hop ids. The controller recovers all of this from the
+installed entries, so that it finds its own numbers again after a restart and writes nothing. New items get numbers that no old or
+new item uses, as long as the P4 program has room for that.
 """
 
 from __future__ import annotations
