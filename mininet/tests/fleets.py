@@ -2,17 +2,20 @@
 """Changes of a fleet during downloads over TCP: a switch fails, a switch gets another program, servers and keys change."""
 
 import subprocess
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from frontage_testbed.datacentre.addresses import ServerAddresses
 from frontage_testbed.datacentre.clients import Clients, over_tcp
 from frontage_testbed.datacentre.edge import METRICS
 from frontage_testbed.datacentre.servers import PACE, PACED
 from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.datacentre.testbed import Testbed
 from frontage_testbed.fleet.testbed import fleet_testbed
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
@@ -66,8 +69,12 @@ class Observed:
     """Packets that the agents sent back to the switches until then."""
     packets: dict[str, int]
     """Packets of VIPs by switch."""
+    begun: dict[float, float]
+    """Beginning of each action by its earliest time."""
     ended: dict[float, float]
     """End of each action by its earliest time."""
+    retransmissions: list[tuple[float, int]]
+    """Segments that the servers have retransmitted so far, whenever the number has grown."""
 
     def downloads(self, count: int) -> list[Request]:
         """Return the long requests."""
@@ -75,13 +82,52 @@ class Observed:
 
     def broken_by_event(self, count: int) -> dict[str, int]:
         """Return how many downloads broke after each event and before the next one."""
-        begins = [0.0, *(self.ended[at] for at in EVENTS)][: len(EVENTS)]
+        begins = [0.0, *list(self.begun.values())[1 : len(EVENTS)]]
         broken: Counter[str] = Counter()
         for request in self.downloads(count):
             if request.outcome != "ok":
                 last = max(i for i, begin in enumerate(begins) if begin <= request.finished)
                 broken[list(EVENTS.values())[last]] += 1
         return {event: broken[event] for event in EVENTS.values()}
+
+    def convergence(self) -> dict[str, float]:
+        """Return the seconds from the beginning of each event to the last retransmission before the next one; 0 without any."""
+        begins = [self.begun[at] for at in (*EVENTS, LAST)]
+        times = [at for at, _ in self.retransmissions]
+        return {
+            event: round(max((at - begin for at in times if begin <= at < end), default=0.0), 1)
+            for event, begin, end in zip(EVENTS.values(), begins, begins[1:], strict=False)
+        }
+
+
+class Retransmissions:
+    """Samples how many segments the servers of a testbed have retransmitted, in a thread, until the context ends."""
+
+    INTERVAL = 0.1
+    """Seconds between samples."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self.seen: list[tuple[int, int]] = []
+        """Monotonic times in nanoseconds, and the number whenever it has grown."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        last = -1
+        while not self._stop.wait(self.INTERVAL):
+            count = self._testbed.retransmitted() or 0
+            if count != last:
+                self.seen.append((time.monotonic_ns(), count))
+                last = count
 
 
 def make_plan(downloads: int) -> list[Arrival]:
@@ -139,29 +185,41 @@ def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[
                 seen["packets"] = scrape(METRICS).by("device", "frontage_vip_packets_total")
                 seen["refused"] = int(scrape(METRICS).by("outcome", "frontage_steering_packets_total").get("second-hop", 0))
 
+            begun: dict[float, float] = {}
+
+            def timed(at: float, action: Callable[[], object]) -> tuple[float, Callable[[], object]]:
+                def act() -> None:
+                    begun.setdefault(at, clients.elapsed())
+                    action()
+
+                return at, act
+
             schedule = Schedule(
                 [
-                    *((ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
-                    *((DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
-                    (KILL, kill_one),
-                    (RETURN, bring_one_back),
-                    (PROGRAM, change_program_of_two),
-                    (ROTATE, edge.rotate_key),
-                    (LAST, read_counters),
+                    *(timed(ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
+                    *(timed(DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
+                    timed(KILL, kill_one),
+                    timed(RETURN, bring_one_back),
+                    timed(PROGRAM, change_program_of_two),
+                    timed(ROTATE, edge.rotate_key),
+                    timed(LAST, read_counters),
                 ]
             )
             clients = Clients(testbed.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
-            schedule.run(clients)
+            with Retransmissions(testbed) as retransmissions:
+                schedule.run(clients)
         begin = clients.start_ns
         return seen | {
             "requests": [
                 (o.index, o.outcome, o.server, (o.started_ns - begin) / 1e9, (o.finished_ns - begin) / 1e9)
                 for o in clients.outcomes
             ],
+            "begun": list(begun.items()),
             "ended": list(schedule.ended.items()),
+            "retransmissions": [((at - begin) / 1e9, count) for at, count in retransmissions.seen],
         }
 
     result = Sandboxed(body, directory).result()
     result["requests"] = [Request(*values) for values in result["requests"]]
-    result["ended"] = dict(result["ended"])
+    result["begun"], result["ended"] = dict(result["begun"]), dict(result["ended"])
     return Observed(**result)

@@ -27,6 +27,7 @@ def test_no_connection_without_a_cookie_breaks_with_agents(tmp_path: Path) -> No
     result = observe(tmp_path, VIP4, DOWNLOADS, lambda _: False)
     broken = result.broken_by_event(DOWNLOADS)
     print({event: f"{count} of {DOWNLOADS} break" for event, count in broken.items()}, "refused:", result.refused)
+    print("convergence in seconds:", result.convergence())
     assert not any(broken.values())
     assert result.resets == [0] * SETTINGS.servers
     assert result.refused
