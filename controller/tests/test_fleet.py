@@ -14,7 +14,7 @@ import pytest
 from conftest import EXAMPLE, PROGRAM, Switch, new_switch
 from frontage.config import Config, ConfigError, edit, load, loads
 from frontage.config.vips import ServerState
-from frontage.p4.entries import Action, Key, State
+from frontage.p4.entries import Action, Key, State, exact
 from frontage.service import fleet as fleet_module
 from frontage.service.daemon import Service
 from frontage.service.fleet import Fleet
@@ -213,6 +213,7 @@ async def test_all_switches_agree_on_cookies_and_hashes(fleet_file: Path) -> Non
             one, two = await read(fleet)
             same = (
                 "maglev.maglev",
+                "second_hop.others",
                 "assign.pool",
                 "server.server4",
                 "choice.member",
@@ -223,6 +224,30 @@ async def test_all_switches_agree_on_cookies_and_hashes(fleet_file: Path) -> Non
             assert entries(one, *same) == entries(two, *same)
             assert {key.table for key in entries(one, *same)} == set(same)
         assert one[Key("masking.active_key", ())] == Action("set_active_key", (0, 2))
+
+
+def tried(state: State) -> dict[tuple[int, int], list[int]]:
+    """Return the SIDs that a switch tries for each slot, by VIP id and slot."""
+    result = {exact(key.match): [*action.params] for key, action in entries(state, "maglev.maglev").items()}
+    for key, action in entries(state, "second_hop.others").items():
+        count, *sids = action.params
+        result[exact(key.match)] += sids[:count]
+    return {(vip, slot): sids for (vip, slot), sids in result.items()}
+
+
+async def test_restarted_switch_gets_the_owners_before_all_changes(fleet_file: Path, switches: list[Switch]) -> None:
+    async with fleet_of(fleet_file) as fleet:
+        first = tried((await read(fleet))[0])
+        for edited_by in (add_web3, drain_web2, lambda text: edit.set_server_state(text, "web2", ServerState.ACTIVE), drain_web2):
+            await change(fleet, fleet_file, edited_by)
+        switches[0].stop()
+        await until(lambda: fleet.controllers["edge1"].health.phase is Phase.CONNECTING)
+        switches[0].start()
+        await until(lambda: not fleet.missing)
+        size = 1 + max(slot for _, slot in first)
+        for state in await read(fleet):
+            for (vip, slot), sids in tried(state).items():
+                assert first[vip, slot % size][0] in sids
 
 
 async def test_rollout_stops_and_returns_if_a_switch_rejects_it(fleet_file: Path) -> None:

@@ -27,6 +27,7 @@ only_long = pytest.mark.skipif("LONG" not in os.environ, reason="part of `make t
 def test_connections_survive_changes_of_the_fleet(tmp_path: Path, vip: str) -> None:
     result = observe(tmp_path, vip, DOWNLOADS, lambda client: client % 2 == 0)
     print(result.ended, result.packets, "refused:", result.refused, "convergence in seconds:", result.convergence())
+    print("broken:", result.broken_by_event(DOWNLOADS))
     assert len(result.requests) == len(make_plan(DOWNLOADS))
     assert Counter(r.outcome for r in result.downloads(DOWNLOADS)) == {"ok": DOWNLOADS}
     assert [r for r in result.requests if r.outcome != "ok"] == []

@@ -30,7 +30,7 @@ from frontage.state.steering import Change, EndUserMapping
 
 log = logging.getLogger(__name__)
 
-MAX_POOLS = 4
+MAX_POOLS = 16
 """Pools that are kept. A slot of Maglev's table has room for `frontage.state.owners.MAX_OTHERS` servers besides its owner."""
 
 SWITCH_TIMEOUT = 60.0

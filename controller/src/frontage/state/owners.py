@@ -25,7 +25,7 @@ _SLOTS_MIN = 2 * _SLOTS_PER_SERVER
 Others = Mapping[int, tuple[int, ...]]
 """The SIDs of the other servers by slot, in the order in which the switch tries them. Slots without others are absent."""
 
-_table = lru_cache(maxsize=16)(maglev.table)
+_table = lru_cache(maxsize=32)(maglev.table)
 """Tables of the last VIPs, because the state of a server changes more often than the set of servers."""
 
 
