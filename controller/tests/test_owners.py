@@ -11,7 +11,7 @@ from frontage.config import Config, loads
 from frontage.config.vips import Server, ServerState
 from frontage.state.allocation import Allocation, Installed, allocate
 from frontage.state.desired import desired
-from frontage.state.owners import MAX_OTHERS, slot_sids, slots
+from frontage.state.owners import MAX_OTHERS, MAX_POOLS, latest_pools, pools_by_vip, slot_sids, slots
 from frontage.state.resolved import resolve
 from scale import large_config
 
@@ -106,6 +106,22 @@ def test_two_changes_of_a_slot_are_remembered() -> None:
     found = candidates(current, allocation)
     assert lost(owners(steps[0]), found) == []
     assert max(map(len, found)) == 1 + MAX_OTHERS
+
+
+def test_restarted_switch_gets_the_latest_pools_of_each_vip() -> None:
+    vips = loads(large_config(24, 4), Path("large.yaml"))
+    history = [vips.servers]
+    for i in range(len(vips.servers)):  # each change is one of one VIP
+        states = [ServerState.DRAINING if j <= i else ServerState.ACTIVE for j in range(len(vips.servers))]
+        servers = [server.model_copy(update={"state": state}) for server, state in zip(vips.servers, states, strict=True)]
+        history.insert(0, tuple(servers))
+    pools = latest_pools(history)
+    assert set(pools[0]) == set(history[0])
+    assert len(pools) == 1 + len(vips.servers) // len(vips.vips) < MAX_POOLS
+    for name, found in pools_by_vip(vips.model_copy(update={"pools": pools})).items():
+        assert set(found) == {tuple(server for server in pool if server.vip == name) for pool in history}
+    # A pool that returns is the latest one again.
+    assert set(latest_pools((history[3], *pools))[0]) == set(history[3])
 
 
 def test_removed_servers_are_forgotten() -> None:

@@ -25,13 +25,11 @@ from frontage.service.controller import Controller
 from frontage.service.health import Phase
 from frontage.state.activation import is_activation
 from frontage.state.errors import ReconcileError
+from frontage.state.owners import latest_pools
 from frontage.state.rollout import preparation
 from frontage.state.steering import Change, EndUserMapping
 
 log = logging.getLogger(__name__)
-
-MAX_POOLS = 16
-"""Pools that are kept. A slot of Maglev's table has room for `frontage.state.owners.MAX_OTHERS` servers besides its owner."""
 
 SWITCH_TIMEOUT = 60.0
 """Seconds that a rollout waits for the installation in one switch."""
@@ -57,7 +55,7 @@ class Fleet:
         self._complete = config
         """The last configuration that a rollout has installed in all switches, or the first one."""
         self._pools: tuple[tuple[Server, ...], ...] = (config.servers,)
-        """The last different pools, the newest first: switches may have connections that they hashed by one of them."""
+        """The last pools, the newest first: switches may have connections that they hashed by one of them."""
         self.error: str | None = None
         """Why the last rollout stopped; None if it did not."""
         self._election_id = election_id
@@ -108,7 +106,7 @@ class Fleet:
         self.error = None
         self.config = config
         before = self._complete.servers
-        self._pools = tuple(dict.fromkeys((config.servers, before, *self._pools)))[:MAX_POOLS]
+        self._pools = latest_pools((config.servers, before, *self._pools))
         await self._keep_only(config)
         change = mapping or Change()
         if len(self.controllers) == 1:
@@ -208,7 +206,7 @@ class Fleet:
 
     def _hashing_by(self, config: Config, servers: tuple[Server, ...]) -> Config:
         """Return ``config`` with a Maglev table of ``servers``, and with the other pools that may have connections."""
-        return config.model_copy(update={"pools": tuple(dict.fromkeys((servers, *self._pools)))})
+        return config.model_copy(update={"pools": latest_pools((servers, *self._pools))})
 
     async def _round(self, config: Config, change: Change) -> None:
         """Install ``config`` in one switch after the other. Raises _SwitchError."""

@@ -19,6 +19,9 @@ from frontage.config.vips import Protocol, Server
 MAX_OTHERS = 3
 """Servers of a slot besides its owner."""
 
+MAX_POOLS = 8
+"""Different pools of a VIP that the controller of a fleet remembers for switches that restart."""
+
 _SLOTS_PER_SERVER = 16
 _SLOTS_MIN = 2 * _SLOTS_PER_SERVER
 
@@ -54,7 +57,7 @@ def slot_sids(servers: Sequence[Server]) -> list[int]:
 
 def hashed(config: Config) -> dict[str, tuple[Server, ...]]:
     """Return the servers of each VIP's Maglev table, by VIP name."""
-    return _by_vip(config, config.pools[0] if config.pools else config.servers)
+    return {name: pools[0] for name, pools in pools_by_vip(config).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,25 @@ class Owners:
 
 def pools_by_vip(config: Config) -> dict[str, tuple[tuple[Server, ...], ...]]:
     """Return the different pools of each VIP, by VIP name. The first one is that of Maglev's table."""
-    pools = [_by_vip(config, pool) for pool in config.pools or (config.servers,)]
-    return {vip.name: tuple(dict.fromkeys(pool[vip.name] for pool in pools)) for vip in config.vips}
+    pools = [_by_vip(config, pool) for pool in config.pools]
+    servers = config.servers_by_vip
+    return {
+        vip.name: tuple(dict.fromkeys(pool[vip.name] for pool in pools if vip.name in pool)) or (tuple(servers[vip.name]),)
+        for vip in config.vips
+    }
+
+
+def latest_pools(pools: Iterable[tuple[Server, ...]]) -> tuple[tuple[Server, ...], ...]:
+    """Return the latest `MAX_POOLS` different pools of each VIP. The newest pools come first."""
+    by_vip: dict[str, dict[tuple[Server, ...], None]] = {}
+    for pool in pools:
+        for name, servers in _grouped(pool).items():
+            by_vip.setdefault(name, {}).setdefault(servers)
+    lists = [list(different) for different in by_vip.values()]
+    return tuple(
+        tuple(server for different in lists for servers in different[i : i + 1] for server in servers)
+        for i in range(min(MAX_POOLS, max(map(len, lists), default=0)))
+    )
 
 
 def other_owners(config: Config, before: Mapping[str, Owners], names: Container[str]) -> dict[str, Others]:
@@ -88,14 +108,16 @@ def other_owners(config: Config, before: Mapping[str, Owners], names: Container[
 
 
 def _by_vip(config: Config, pool: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
-    """Return the servers of a pool that ``config`` still has. A VIP that is not in the pool has all its servers."""
+    """Return the servers of a pool that ``config`` still has, by VIP name. VIPs without such servers are absent."""
     known = {_identity(server) for server in config.servers}
-    servers = config.servers_by_vip
+    return _grouped(server for server in pool if _identity(server) in known)
+
+
+def _grouped(servers: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
     result: dict[str, list[Server]] = {}
-    for server in pool:
-        if _identity(server) in known:
-            result.setdefault(server.vip, []).append(server)
-    return {vip.name: tuple(result.get(vip.name) or servers[vip.name]) for vip in config.vips}
+    for server in servers:
+        result.setdefault(server.vip, []).append(server)
+    return {name: tuple(group) for name, group in result.items()}
 
 
 def _identity(server: Server) -> tuple[object, ...]:
