@@ -48,6 +48,15 @@ async def test_profile_needs_no_tables_of_other_features(tofino1_file: Path) -> 
         assert not any(vip["up"]["packets"] for vip in status["vips"])
 
 
+async def test_profile_without_second_hop_drains_servers(tofino1_file: Path) -> None:
+    config = load(tofino1_file)
+    first, *others = config.servers
+    async with asyncio.timeout(LIMIT), running(config) as controller:
+        await controller.installed()
+        await controller.apply(config.model_copy(update={"servers": (first.draining(), *others)}))
+        await installed(controller)
+
+
 RACK = "    name: rack\n"
 
 

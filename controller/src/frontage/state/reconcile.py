@@ -169,7 +169,8 @@ async def activate(session: Session, schema: Schema, written: Written, config: C
     """
     started = time.monotonic()
     todo = await asyncio.to_thread(activation, written.config, config, written.allocation)
-    changes = todo.entries
+    found = todo.entries
+    changes = Difference(*(without_constants(part, schema) for part in (found.missing, found.different, found.unexpected)))
     counts = written.counts + Counter(key.table for key in changes.missing)
     counts -= Counter(key.table for key in changes.unexpected)
     check_tables(schema, config, counts)
