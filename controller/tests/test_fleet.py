@@ -304,7 +304,10 @@ async def test_rollout_stops_if_a_switch_disappears_during_it(
         with pytest.raises(ReconcileError, match=r"edge2: not installed after 3 s"):
             await change(fleet, fleet_file, drain_web2)
         await fleet.controllers["edge1"].installed()
-        assert await read_one(fleet, "edge1") == before
+        after = await read_one(fleet, "edge1")
+        # Connections may have begun by the tables of the rollout, so the switch still knows their servers.
+        kept = {key: action for key, action in after.items() if key.table != "second_hop.others"}
+        assert kept == before != after
 
 
 async def test_states_of_servers_reach_each_switch_without_waiting_for_others(
