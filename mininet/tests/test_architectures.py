@@ -71,10 +71,10 @@ def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bo
     }
 
 
-def frames(rng: random.Random, *, walks_options: bool = True) -> Iterator[tuple[bool, bytes]]:
+def frames(rng: random.Random, *, is_whole: bool = True) -> Iterator[tuple[bool, bytes]]:
     """Yield valid and damaged frames without end, and whether they are from a server.
 
-    Without ``walks_options``, they have no options that only a parser that walks all of them reads.
+    Without ``is_whole``, they have neither the mark of the second hop nor options that only a parser that walks all of them reads.
     """
     while True:
         from_server = rng.random() < 0.4
@@ -87,7 +87,9 @@ def frames(rng: random.Random, *, walks_options: bool = True) -> Iterator[tuple[
             for _ in range(rng.randint(1, 3)):
                 data[rng.randrange(min(len(data), 110))] = rng.getrandbits(8)
             frame = bytes(data)
-        if not _promises_more(frame) and not _has_long_extensions(frame) and (walks_options or not _is_walked(frame)):
+        if _promises_more(frame) or _has_long_extensions(frame):
+            continue
+        if is_whole or not (_is_walked(frame) or _is_marked(frame)):
             yield from_server, frame
 
 
@@ -134,8 +136,8 @@ def _is_walked(frame: bytes) -> bool:
 
     It finds timestamps that are first, behind the MSS, or behind the MSS and the window scale.
     """
-    protocol, l4 = (frame[20:21], 54) if frame[12:14] == b"\x86\xdd" else (frame[23:24], 34)
-    if protocol != b"\x06" or len(frame) < l4 + 20:
+    l4 = _tcp(frame)
+    if l4 is None:
         return False
     words = [frame[at : at + 4] for at in range(l4 + 20, l4 + 4 * (frame[l4 + 12] >> 4), 4)]
     for word, skipped in zip(words, (b"\x02\x04", b"\x01\x03\x03", STAMPS), strict=False):
@@ -144,6 +146,18 @@ def _is_walked(frame: bytes) -> bool:
         if not word.startswith(skipped):
             return word[:1] > b"\0"  # not the end of options, and not that of the frame
     return False
+
+
+def _is_marked(frame: bytes) -> bool:
+    """Return whether a segment has the mark of the second hop, which tofino1 does not know."""
+    l4 = _tcp(frame)
+    return l4 is not None and bool(frame[l4 + 12] & 4)
+
+
+def _tcp(frame: bytes) -> int | None:
+    """Return the offset of a TCP header that follows an IP header without options or extensions."""
+    protocol, l4 = (frame[20:21], 54) if frame[12:14] == b"\x86\xdd" else (frame[23:24], 34)
+    return l4 if protocol == b"\x06" and len(frame) >= l4 + 20 else None
 
 
 def _valid(rng: random.Random, from_server: bool) -> bytes:
@@ -177,7 +191,7 @@ def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int
         )
         flags = rng.choice(("S", "A", "PA", "FA", "R", "SA"))
         segment = TCP(sport=sport, dport=dport, flags=flags, seq=rng.getrandbits(32), options=options)
-        segment.reserved = rng.choice((0, 0, 4))  # CK
+        segment.reserved = rng.choice((0, 0, 4, 2))  # CK, the mark of the second hop
         return segment / Raw(rng.randbytes(rng.randrange(20)))
     first = rng.choice((0x40, 0xC0))
     quic = bytes([first]) + (struct.pack(">IB", 1, 12) if first & 0x80 else b"") + rng.randbytes(12)
@@ -193,7 +207,7 @@ def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str, packets: in
     switches = [Switch(site, tmp_path, source) for source in (V1MODEL, profile)]
     came_out = 0
     now = 10**9
-    for n, (from_server, frame) in zip(range(packets), frames(rng, walks_options=is_whole), strict=False):
+    for n, (from_server, frame) in zip(range(packets), frames(rng, is_whole=is_whole), strict=False):
         now += 1000
         ours, theirs = (switch.pipeline.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
         assert ours == theirs, f"packet {n}: {frame.hex()}\nv1model {ours}\nTofino  {theirs}"
