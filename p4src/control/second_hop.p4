@@ -117,11 +117,13 @@ control SecondHop(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Marks a packet that its server may refuse, and clears the mark of clients.
+// Marks a packet that its server may refuse, and clears the mark of clients. The server in the connection table may refuse,
+// too: an earlier packet may still be on its way from there to a further server.
 control SecondHopMark(inout headers_t hdr, in metadata_t meta) {
     apply {
         hdr.tcp.second_hop = 0;
-        if (meta.can_move == 1 && (meta.outcome == OUTCOME_HASHED_NO_COOKIE || meta.outcome == OUTCOME_SECOND_HOP)) {
+        if (meta.can_move == 1 && (meta.outcome == OUTCOME_HASHED_NO_COOKIE || meta.outcome == OUTCOME_RETRIEVED_TABLE
+            || meta.outcome == OUTCOME_SECOND_HOP)) {
             hdr.tcp.second_hop = 1;
         }
     }
