@@ -104,7 +104,7 @@ TCP_FLAGS = [
         Case(f"flags {flags:#04x}", flagged(flags), COOKIE)
         for flags in (0x10, 0x18, 0x11, 0x04, 0x14, 0x12, 0x30, 0x50, 0x90, 0xD8)
     ],
-    Case("reserved bits set by a client", lambda f: patched(data(f), Frame(data(f)).l4 + 12, 0x8E), COOKIE),
+    Case("reserved bits set by a client", lambda f: patched(data(f), Frame(data(f)).l4 + 12, 0x8A), COOKIE),
 ]
 
 LINK = [
