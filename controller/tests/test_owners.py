@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from frontage.config import Config, loads
+from conftest import EXAMPLE
+from frontage.config import Config, load, loads
 from frontage.config.vips import Server, ServerState
 from frontage.state.allocation import Allocation, Installed, allocate
 from frontage.state.desired import desired
@@ -122,6 +123,24 @@ def test_restarted_switch_gets_the_latest_pools_of_each_vip() -> None:
         assert set(found) == {tuple(server for server in pool if server.vip == name) for pool in history}
     # A pool that returns is the latest one again.
     assert set(latest_pools((history[3], *pools))[0]) == set(history[3])
+
+
+def test_switches_try_the_owners_of_all_zones() -> None:
+    fleet = load(EXAMPLE.with_name("fleet.yaml"))
+    zones = ("a", "b")
+    config = fleet.model_copy(
+        update={
+            "vips": tuple(vip.model_copy(update={"spill_over": 0.5}) for vip in fleet.vips),
+            "servers": tuple(s.model_copy(update={"zone": zones[i % 2]}) for i, s in enumerate(fleet.servers)),
+            "devices": tuple(d.model_copy(update={"zone": zone}) for d, zone in zip(fleet.devices, zones, strict=True)),
+        }
+    )
+    switches = [resolve(own, allocate(own, Installed({}))) for own in config.switches]
+    for one, other in (switches, switches[::-1]):
+        for vip, elsewhere in zip(one, other, strict=True):
+            table, theirs = slot_sids(vip.hashed), slot_sids(elsewhere.hashed)
+            assert table != theirs
+            assert all(sid in (table[slot], *vip.others.get(slot, ())) for slot, sid in enumerate(theirs))
 
 
 def test_removed_servers_are_forgotten() -> None:

@@ -6,7 +6,7 @@ Every field has a description, which error messages show; ``controller/README.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -120,7 +120,7 @@ class Config(ConfigFile):
     @property
     def switches(self) -> tuple[Config, ...]:
         """The configuration of each switch, with its own sections about the network. Each access makes copies."""
-        return tuple(self._of(device) for device in self.devices) or (self._in_zone(self.device.zone),)
+        return tuple(self._of(device) for device in self.devices) or (self._in_zone(self.device.zone, {self.device.zone}),)
 
     def ports_of(self, name: str) -> tuple[Port, ...]:
         """Return the ports of the switch with this name."""
@@ -152,13 +152,21 @@ class Config(ConfigFile):
     def _of(self, device: FleetDevice) -> Config:
         own = {name: getattr(device, name) for name in FleetDevice.OWN_SECTIONS}
         sections = {name: section for name, section in own.items() if section is not None}
-        return self.model_copy(update={"device": device.device, "devices": (), **sections})._in_zone(device.zone)
+        return self.model_copy(update={"device": device.device, "devices": (), **sections})._in_zone(
+            device.zone, {device.zone for device in self.devices}
+        )
 
-    def _in_zone(self, zone: str | None) -> Config:
-        """Return the configuration of a switch in this zone, with the servers that it uses active."""
+    def _in_zone(self, zone: str | None, zones: Set[str | None]) -> Config:
+        """Return the configuration of a switch in this zone, with the servers that it uses active.
+
+        Its pools are those of all ``zones``, because it may get connections of switches in other zones.
+        """
         if zone is None or all(vip.spill_over is None for vip in self.vips):
             return self
-        return self.model_copy(update={"servers": for_zone(self.vips, self.servers, zone)})
+        others = sorted(other for other in zones if other not in (None, zone))
+        pools = [for_zone(self.vips, pool, one) for pool in self.pools or (self.servers,) for one in (zone, *others)]
+        servers = for_zone(self.vips, self.servers, zone)
+        return self.model_copy(update={"servers": servers, "pools": tuple(dict.fromkeys(pools))})
 
     @property
     def on_link_hosts(self) -> tuple[Neighbor, ...]:

@@ -182,7 +182,7 @@ class Fleet:
         """Install the states of servers in all switches at once."""
         self._complete = wanted
         waited_for = [own.device.name for own in wanted.switches if self._is_reachable(own.device.name)]
-        for own in wanted.switches:
+        for own in self._hashing_by(wanted, wanted.servers).switches:
             await self.controllers[own.device.name].change(own)
         results = await asyncio.gather(*(self._installed(name) for name in waited_for), return_exceptions=True)
         errors = [str(result) for result in results if isinstance(result, _SwitchError)]

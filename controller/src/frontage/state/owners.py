@@ -82,11 +82,20 @@ def pools_by_vip(config: Config) -> dict[str, tuple[tuple[Server, ...], ...]]:
 
 
 def latest_pools(pools: Iterable[tuple[Server, ...]]) -> tuple[tuple[Server, ...], ...]:
-    """Return the latest `MAX_POOLS` different pools of each VIP. The newest pools come first."""
+    """Return the latest `MAX_POOLS` different pools of each VIP. The newest pools come first.
+
+    During slow start, a slot has the owner that it has before or after, so the pools with these shares stand for those between.
+    """
     by_vip: dict[str, dict[tuple[Server, ...], None]] = {}
-    for pool in pools:
+    for i, pool in enumerate(pools):
         for name, servers in _grouped(pool).items():
-            by_vip.setdefault(name, {}).setdefault(servers)
+            is_slow = any(server.active and server.share < 100 for server in servers)
+            different = by_vip.setdefault(name, {})
+            if i == 0 or not is_slow:
+                different.setdefault(servers)
+            if is_slow:
+                different.setdefault(tuple(_whole(server) if server.share < 100 else server for server in servers))
+                different.setdefault(tuple(server.draining() if server.share < 100 else server for server in servers))
     lists = [list(different) for different in by_vip.values()]
     return tuple(
         tuple(server for different in lists for servers in different[i : i + 1] for server in servers)
@@ -105,6 +114,11 @@ def other_owners(config: Config, before: Mapping[str, Owners], names: Container[
         for vip in config.vips
         if vip.name in names and vip.protocol is Protocol.TCP
     }
+
+
+def _whole(server: Server) -> Server:
+    """Return the server after its slow start."""
+    return Server.model_construct(**{name: getattr(server, name) for name in Server.model_fields})
 
 
 def _by_vip(config: Config, pool: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
