@@ -111,3 +111,73 @@ class WrongTcpChecksumStaysWrong(FrontageTest):
         expected = bytearray(Frame(packet(CLIENT4, OTHER4)).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
         expected[-1] ^= 1
         self.passes(1, bytes(frame), 2, bytes(expected))
+
+
+class GroupSpreadsFlows(FrontageTest):
+    """The flows of a group go to all of its next hops, and each packet of a flow to the same one."""
+
+    control = "forwarding.next_hop_group"
+    FLOWS = 256
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.site.insert([self.site.group_route("0.0.0.0/0", 7), self.site.group_route("::/0", 7)])
+
+    def port_of(self, frame: bytes) -> int:
+        fate = self.fate(1, frame)
+        assert fate.port is not None, fate
+        self.assertEqual(Frame(frame).rewritten((PORT_MAC[fate.port], NEIGHBOR_MAC[fate.port])), fate.frame)
+        return fate.port
+
+    def flows(self) -> list[bytes]:
+        ends = [(CLIENT4.address, ip_address("8.8.8.8")), (CLIENT6.address, ip_address("2a00::8"))]
+        return [packet(Endpoint(a, 4000 + i), Endpoint(b, 80)) for a, b in ends for i in range(self.FLOWS)]
+
+    def runTest(self) -> None:
+        self.site.insert([self.site.group(7, 2, 3, 4)])
+        flows = self.flows()
+        ports = [self.port_of(frame) for frame in flows]
+        for family in filter(None, (ports[: self.FLOWS], ports[self.FLOWS :])):
+            for port in (2, 3, 4):
+                # Of 256 flows, a third: 85 with a standard deviation of 7.5.
+                self.assertGreater(family.count(port), 85 - 4 * 7.5)
+        self.assertEqual(ports, [self.port_of(frame) for frame in flows])
+        # A flow keeps its path, whatever else its packets contain.
+        again = Flow(CLIENT4, Endpoint(ip_address("8.8.8.8"), 80)).up(options=stamped(7, 9), payload=b"more", ttl=9)
+        self.assertEqual(ports[0], self.port_of(again))
+
+        # Without one member, the others take its flows.
+        self.site.modify(self.site.group(7, 2, 4))
+        after = [self.port_of(frame) for frame in flows]
+        self.assertEqual({2, 4}, set(after))
+        self.site.modify(self.site.group(7, 2, 3, 4))
+        self.assertEqual(ports, [self.port_of(frame) for frame in flows])
+
+
+class AddressesSpreadPackets(GroupSpreadsFlows):
+    """Packets without ports spread by their addresses."""
+
+    def flows(self) -> list[bytes]:
+        def ping(i: int) -> bytes:
+            frame = bytearray(packet(CLIENT4, Endpoint(ip_address(f"8.8.{i}.8"), 0)))
+            frame[23] = 1  # ICMP
+            return Frame(bytes(frame)).with_checksums()
+
+        return [ping(i) for i in range(self.FLOWS)]
+
+
+class EmptyGroupDrops(FrontageTest):
+    """A group without next hops drops its packets, and so does a next hop of a group that is not installed."""
+
+    control = "forwarding.next_hop_group"
+
+    def runTest(self) -> None:
+        self.site.insert([self.site.group_route("8.8.8.0/24", 7)])
+        frame = packet(CLIENT4, Endpoint(ip_address("8.8.8.8"), 53))
+        self.drops(1, frame, "NO_NEXT_HOP")
+        self.site.insert([self.site.group(7, 77)])
+        self.drops(1, frame, "NO_NEXT_HOP")
+        self.site.modify(self.site.group(7, 2))
+        self.passes(1, frame, 2, Frame(frame).rewritten((PORT_MAC[2], NEIGHBOR_MAC[2])))
+        self.site.delete(self.site.group(7, 2))
+        self.drops(1, frame, "NO_NEXT_HOP")

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, which is an entry of its own.
+// Longest-prefix-match forwarding (RFC 1812, 5.2; RFC 8200, 3). Routes name a next hop, or a group of them (groups.p4). A
+// next hop is an entry of its own.
 // A packet in a tunnel is routed by its outer header.
 control Forwarding(inout headers_t hdr, inout metadata_t meta) {
     OuterDestination() outer_destination;
+    FlowHash() compute_flow_hash;
+    NextHopGroup() next_hop_group;
     bit<1> by_ipv4;
     bit<16> next_hop_id;
+    bit<16> group_id; // 0: none
+    bit<32> flow_hash;
     ipv4_t destination4;
     ipv6_t destination6;
 
     action set_next_hop(bit<16> next_hop) {
         next_hop_id = next_hop;
+    }
+
+    action set_group(bit<16> group) {
+        group_id = group;
     }
 
     action no_route() {
@@ -18,14 +27,14 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
 
     table ipv4_lpm {
         key = { destination4: lpm @name("dst"); }
-        actions = { set_next_hop; no_route; }
+        actions = { set_next_hop; set_group; no_route; }
         const default_action = no_route();
         size = IPV4_ROUTES;
     }
 
     table ipv6_lpm {
         key = { destination6: lpm @name("dst"); }
-        actions = { set_next_hop; no_route; }
+        actions = { set_next_hop; set_group; no_route; }
         const default_action = no_route();
         size = IPV6_ROUTES;
     }
@@ -49,6 +58,8 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         next_hop_id = 0;
+        group_id = 0;
+        flow_hash = 0;
         destination4 = 0;
         destination6 = 0;
         by_ipv4 = 0;
@@ -68,6 +79,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
                 destination6 = hdr.ipv6.dst;
             }
         }
+        compute_flow_hash.apply(hdr, meta, flow_hash);
         outer_destination.apply(hdr, destination4, destination6, by_ipv4);
 
         if (meta.verdict == VERDICT_CONTINUE) {
@@ -76,6 +88,9 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta) {
             } else {
                 ipv6_lpm.apply();
             }
+        }
+        if (meta.verdict == VERDICT_CONTINUE && group_id != 0) {
+            next_hop_group.apply(meta, group_id, flow_hash, next_hop_id);
         }
         if (meta.verdict == VERDICT_CONTINUE) {
             next_hop.apply();

@@ -18,7 +18,7 @@
 #define DROP_TTL 10 // TTL or hop limit exceeded
 #define DROP_NEIGHBOR_NOT_LOCAL 11 // ARP or neighbor solicitation for an address that is not the switch's, or not a valid request
 #define DROP_NO_ROUTE 12 // no prefix matches the destination
-#define DROP_NO_NEXT_HOP 13 // the route's next hop is not installed
+#define DROP_NO_NEXT_HOP 13 // the route's next hop is not installed, or its group has no next hop
 #define DROP_VIP_FRAGMENT 14 // fragment to a VIP: later fragments have no ports, so their server cannot be found
 #define DROP_VIP_NO_SERVICE 15 // to the address of a VIP, a cookie prefix or a local tunnel endpoint, but not to a service there
 #define DROP_VIP_EXTENSION 16 // to a VIP, with more IPv6 extension headers than the parser follows

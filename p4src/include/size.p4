@@ -87,5 +87,9 @@
 #define IPV6_ROUTES 16384
 #endif
 #define NEXT_HOPS 8192
+// Groups of next hops (control/groups.p4), their next hops together, and the next hops of one group.
+#define NEXT_HOP_GROUPS 1024
+#define GROUP_MEMBERS 16384
+#define GROUP_SIZE 64
 
 #endif

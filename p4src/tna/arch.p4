@@ -12,6 +12,12 @@
 #define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
 #define COUNT(name) name.count();
 
+// Chooses a next hop of a group by hash (control/groups.p4).
+#define NEXT_HOP_SELECTOR(name) \
+    ActionProfile(GROUP_MEMBERS) next_hop_members; \
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) next_hop_hash; \
+    ActionSelector(next_hop_members, next_hop_hash, SelectorMode_t.FAIR, GROUP_SIZE, NEXT_HOP_GROUPS) name;
+
 // Time in ticks of 2^30 ns, 1.07 s, plus 2^18. It begins again after 78 hours, as the timestamps do.
 typedef bit<32> tick_t;
 

@@ -65,6 +65,7 @@
 #include "../control/steering.p4"
 #endif
 
+#include "../control/groups.p4"
 #include "../control/forwarding.p4"
 
 #ifdef WITHOUT_REAL_SERVERS

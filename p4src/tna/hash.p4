@@ -67,6 +67,42 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
+// The hash by which a flow keeps to one of several paths: that of its connection, or else over its addresses and ports.
+control FlowHash(in headers_t hdr, in metadata_t meta, inout bit<32> flow_hash) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash4;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash6;
+    bit<16> src_port;
+    bit<16> dst_port;
+
+    action read_ports() {
+        src_port = hdr.ports.src_port;
+        dst_port = hdr.ports.dst_port;
+    }
+
+    action compute4() {
+        flow_hash = hash4.get({ hdr.ipv4.src, hdr.ipv4.dst, src_port, dst_port });
+    }
+
+    action compute6() {
+        flow_hash = hash6.get({ hdr.ipv6.src, hdr.ipv6.dst, src_port, dst_port });
+    }
+
+    apply {
+        src_port = 0;
+        dst_port = 0;
+        if (hdr.ports.isValid()) {
+            read_ports();
+        }
+        if (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1) {
+            flow_hash = meta.connection_hash;
+        } else if (hdr.ipv4.isValid()) {
+            compute4();
+        } else {
+            compute6();
+        }
+    }
+}
+
 // The hash unit computes in one stage what ALUs, which have two operands, compute in three.
 control XorWords(inout bit<32> word, in bit<32> a, in bit<32> b, in bit<32> c, in bit<32> d) {
     Hash<bit<32>>(HashAlgorithm_t.XOR32) xor;

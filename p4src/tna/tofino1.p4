@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profile for Tofino 1: CCLB4 over TCP, masking, and the connection table. It leaves out QUIC, steering, tunnels,
-// demand, real servers, schedulers, health checks, the resolution of neighbors, the delivery of ICMP errors to servers, the
-// servers of recent packets, and the drop of servers' fragments.
+// demand, real servers, schedulers, health checks, groups of next hops, the resolution of neighbors, the delivery of ICMP
+// errors to servers, the servers of recent packets, and the drop of servers' fragments.
 #include <core.p4>
 #include <tna.p4>
 

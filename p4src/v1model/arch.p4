@@ -11,6 +11,11 @@
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name;
 #define COUNT(name)
 
+// Chooses a next hop of a group by hash (control/groups.p4).
+#define NEXT_HOP_SELECTOR(name) \
+    @max_group_size(GROUP_SIZE) \
+    action_selector(HashAlgorithm.crc16, GROUP_MEMBERS, 16) name;
+
 // The controller sets the timeouts of connections and handshakes.
 #define CONFIGURABLE_TIMEOUTS
 

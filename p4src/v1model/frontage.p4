@@ -77,6 +77,7 @@
 #include "../control/choice.p4"
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
+#include "../control/groups.p4"
 #include "../control/forwarding.p4"
 #include "../control/rank.p4"
 #include "../control/aifo.p4"

@@ -44,6 +44,25 @@ control ConnectionHash(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
+// The hash by which a flow keeps to one of several paths: that of its connection, or else over its addresses and ports.
+control FlowHash(in headers_t hdr, in metadata_t meta, inout bit<32> flow_hash) {
+    apply {
+        if (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1) {
+            flow_hash = meta.connection_hash;
+        } else {
+            bit<32> ports = 0;
+            if (hdr.ports.isValid()) {
+                ports = hdr.ports.src_port ++ hdr.ports.dst_port;
+            }
+            if (hdr.ipv4.isValid()) {
+                hash(flow_hash, HashAlgorithm.crc32, 32w0, { hdr.ipv4.src, hdr.ipv4.dst, ports }, 64w0x100000000);
+            } else {
+                hash(flow_hash, HashAlgorithm.crc32, 32w0, { hdr.ipv6.src, hdr.ipv6.dst, ports }, 64w0x100000000);
+            }
+        }
+    }
+}
+
 control XorWords(inout bit<32> word, in bit<32> a, in bit<32> b, in bit<32> c, in bit<32> d) {
     apply {
         word = word ^ a ^ b ^ c ^ d;

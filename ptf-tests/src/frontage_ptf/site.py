@@ -113,6 +113,18 @@ class Site:
         version = ip_network(prefix).version
         return self.entry(f"{INGRESS}forwarding.ipv{version}_lpm", {"dst": prefix}, "set_next_hop", next_hop=next_hop)
 
+    def group_route(self, prefix: str, group: int) -> fy.P4TableEntry:
+        version = ip_network(prefix).version
+        return self.entry(f"{INGRESS}forwarding.ipv{version}_lpm", {"dst": prefix}, "set_group", group=group)
+
+    def group(self, number: int, *next_hops: int) -> fy.P4TableEntry:
+        """Return the entry of a group of next hops."""
+        control = f"{INGRESS}forwarding.next_hop_group."
+        members = [(1, fy.P4TableAction(f"{control}set_next_hop", next_hop=next_hop)) for next_hop in next_hops]
+        return fy.P4TableEntry(
+            f"{control}members", match=fy.P4TableMatch({"group": number}), action=fy.P4IndirectAction(action_set=members)
+        )
+
     def own_address(self, address: IP, mac: str) -> list[fy.P4TableEntry]:
         neighbor, echo = ("arp", "echo4") if isinstance(address, IPv4Address) else ("ndp", "echo6")
         return [
