@@ -51,7 +51,10 @@ def of(state: State, *tables: str) -> State:
 
 ONE_MACHINE = edited(
     # Load balancer film2 is also a real server, for connections of film1.
-    ('  - { prefix: "2001:db8:a:2::/64", port: balancers,', '  - { prefix: "2001:db8:a:2::/64", port: rack4,'),
+    (
+        '"2001:db8:a:2::/64", port: balancers, next_hop: "2001:db8:2::c"',
+        '"2001:db8:a:2::/64", port: rack4, next_hop: "2001:db8:4::c"',
+    ),
     ('"2001:db8:4::3", for: film2 }', '"2001:db8:a:2::10", for: film1 }'),
 )
 
@@ -63,18 +66,18 @@ WEB = '  - { name: web, address: "2001:db8:ffff::30", port: 80 }\n'
     [
         (
             edited(("port: rack4, mac", "port: rack9, mac")),
-            "70:26: real_servers[2].port",
+            "67:26: real_servers[2].port",
             'unknown port "rack9": use one of `ports`: ',
         ),
         (
             edited(("port: rack4, mac", "port: balancers, mac")),
-            "70:26: real_servers[2].port",
+            "67:26: real_servers[2].port",
             "port balancers has role 'server', not 'real-server': change the role",
         ),
-        (edited(("name: real3", "name: real1")), "70:13: real_servers[2].name", 'duplicate real server name "real1": rename one'),
+        (edited(("name: real3", "name: real1")), "67:13: real_servers[2].name", 'duplicate real server name "real1": rename one'),
         (
             edited(("for: film2", "for: film3")),
-            "70:92: real_servers[2].for[0]",
+            "67:92: real_servers[2].for[0]",
             'unknown server or VIP "film3": use one of `servers` or `vips`: films, films-v4, film1, film2',
         ),
         (
@@ -82,7 +85,7 @@ WEB = '  - { name: web, address: "2001:db8:ffff::30", port: 80 }\n'
             "real_servers[0].for[1]",
             "must be text: give the servers on whose behalf it may send",
         ),
-        (edited((", for: film2 }", " }")), "70:5: real_servers[2].for", "missing: add the servers on whose behalf it may send"),
+        (edited((", for: film2 }", " }")), "67:5: real_servers[2].for", "missing: add the servers on whose behalf it may send"),
         (edited((", for: film2 }", ", for: [] }")), "real_servers[2].for", "has 0 items, needs at least 1: give the servers"),
         (edited((", for: film2 }", ", as: film2 }")), "real_servers[2].as", 'unknown key "as": remove it or use'),
         (
@@ -124,7 +127,7 @@ WEB = '  - { name: web, address: "2001:db8:ffff::30", port: 80 }\n'
             "2001:db8:a:2::3 is in the /64 of server film2, all of which belongs to that server: use an address outside of it",
         ),
         (
-            edited(("address: 10.0.0.11, port: balancers", "address: 10.0.0.11, port: rack3")),
+            edited(("\nvips:\n", '\nneighbors:\n  - { address: 10.0.0.11, port: rack3, mac: "02:00:00:00:03:0b" }\n\nvips:\n')),
             "servers[2].address",
             "10.0.0.11 is behind port rack3 of role 'real-server', which drops its packets: add the address",
         ),

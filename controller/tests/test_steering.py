@@ -14,6 +14,8 @@ import pytest
 from conftest import EXAMPLE, Switch, for_switch
 from frontage import limits
 from frontage.config import Config, ConfigError, load, loads
+from frontage.config.links import Resolved
+from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.replication import CLONE_SESSION
 from frontage.service.daemon import Service, _other_stamps
@@ -83,7 +85,8 @@ def test_error_has_field_problem_and_fix(text: str, where: str, says: str) -> No
 
 
 def test_entries_of_sites() -> None:
-    config = load(ARTEMIS)
+    next_hop = ip_address("2001:db8:3::fe")
+    config = load(ARTEMIS).complete({next_hop: Resolved("backbone", Mac(0x020000000202))})
     allocation = allocate(config, Installed({}))
     state = desired(config, allocation)
     own, tokyo, replica, sender = (end(a) for a in ("2001:db8:101::1", "2001:db8:102::1", "2001:db8:a:1::10", "2001:db8:102::d"))

@@ -103,7 +103,7 @@ def controller(
     `directory` has `mapping.json`, unless the mapping is `computed`. With `dispatched`, first flights go to the dispatchers;
     otherwise the service address determines the service.
     """
-    ports, neighbors = [], []
+    ports = []
     for number, name, role, mac, gateway in (
         (WAN_PORT, "wan", "client", site.mac, site.wan_gateway),
         (BACKBONE_PORT, "backbone", "site", site.backbone_mac, None),
@@ -112,11 +112,9 @@ def controller(
     ):
         port: dict[str, object] = {"id": number, "name": name, "role": role, "mac": mac}
         ports.append(port | ({"gateways": [f"{gateway}/64"]} if gateway else {}))
-    replica_mac = site.link_macs(REPLICA_PORT)[1]
-    neighbors.append({"address": site.replica, "port": "replica", "mac": replica_mac})
-    dispatcher_mac = site.link_macs(DISPATCHER_LINK)[1]
-    neighbors.append({"address": site.dispatcher, "port": "dispatcher", "mac": dispatcher_mac})
-    routes = [{"prefix": p, "port": "replica", "mac": replica_mac} for p in (site.server_prefix, PLAIN_PREFIX)]
+    # The controller resolves the replica and the dispatcher. The WAN, a P4 program, does not answer neighbor discovery.
+    neighbors = [{"address": site.dispatcher, "port": "dispatcher"}]
+    routes = [{"prefix": p, "port": "replica", "next_hop": site.replica} for p in (site.server_prefix, PLAIN_PREFIX)]
     routes.append({"prefix": "::/0", "port": "wan", "mac": WAN_MAC})
     routes += [{"prefix": f"{s.vtep}/128", "port": "backbone", "mac": WAN_MAC} for s in sites if s != site]
     artemis = {"name": ZONE, "id": SERVICE_ID, "dedicated_address": not dispatched}
