@@ -102,14 +102,15 @@ def test_exports_precede_networks() -> None:
     config, bgp = config_of()
     wanted = Announcement(frozenset({ip_network("203.0.113.10")}), {"edge1": Export.SHUTTING_DOWN, "edge2": Export.WITHDRAWN})
     found = list(lines(config, bgp, Originated(networks=frozenset({ip_network("203.0.113.9")})), wanted))
-    assert found[:5] == [
+    assert found[:6] == [
         "route-map frontage-192.0.2.254 permit 10",
+        " match as-path frontage-own",
         " set ip next-hop 192.0.2.1",
         " set community 64512:100 graceful-shutdown",
         " set as-path prepend 64512 64512",
         "exit",
     ]
-    assert found[5] == "route-map frontage-192.0.2.253 deny 10"
+    assert found[6] == "route-map frontage-192.0.2.253 deny 10"
     assert found.index("  network 203.0.113.10/32") < found.index("  no network 203.0.113.9/32")
 
 

@@ -41,6 +41,9 @@ def test_limits_equal_the_sizes_of_the_program() -> None:
     assert sizes["NEIGHBORS"] == limits.MAX_NEIGHBORS
     assert limits.MAX_ROUTES == sizes["IPV4_ROUTES"] == sizes["IPV6_ROUTES"]
     assert sizes["NEXT_HOPS"] == limits.MAX_NEXT_HOPS
+    assert sizes["NEXT_HOP_GROUPS"] == limits.MAX_GROUPS
+    assert sizes["GROUP_MEMBERS"] == limits.MAX_GROUP_MEMBERS
+    assert sizes["GROUP_SIZE"] == limits.MAX_GROUP_SIZE
     assert sizes["AIFO_LIMITS"] == sizes["PORTS"] * (limits.AIFO_WINDOW + 1)
     assert sizes["RANK_BANDS"] == limits.RANK_BANDS
     assert sizes["SITES"] == limits.MAX_SITE + 1

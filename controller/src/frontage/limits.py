@@ -20,6 +20,12 @@ MAX_NEIGHBORS = 1024
 MAX_ROUTES = 16384
 """Routes of one address family, including neighbors."""
 MAX_NEXT_HOPS = 8192
+MAX_GROUPS = 1024
+"""Groups of next hops."""
+MAX_GROUP_MEMBERS = 16384
+"""Next hops of all groups together."""
+MAX_GROUP_SIZE = 64
+"""Next hops of one group."""
 
 MAX_SITE = 255
 MAX_SERVICE = 65535

@@ -13,9 +13,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 from frontage.bgp.announce import Announcement, Export
-from frontage.config.bgp import Bgp, BgpNeighbor
+from frontage.config.bgp import Bgp, BgpNeighbor, Learn
 from frontage.config.schema import Config
 from frontage.fields import IPAddress, IPNetwork
 
@@ -30,8 +31,17 @@ POLICY_DELAY = 1
 """Seconds after which a changed route map takes effect. With zero, it never would by itself."""
 MAX_HOPS = 4
 """Hops to a router: the session passes through the switch."""
-NO_IMPORT = "frontage-in"
-"""The route map that rejects what routers announce."""
+IMPORT = "frontage-in"
+"""The route map for what routers announce. It accepts everything if switches learn routes: the controller has the prefix lists."""
+OWN = "frontage-own"
+"""The list of the AS paths of own routes, so that no router learns the routes of another."""
+NO_KERNEL = "frontage-rib"
+"""The route map that keeps learned routes out of the kernel of FRR's host."""
+BMP_TARGETS = "frontage"
+
+
+ESTABLISHED = "Established"
+"""The state of a session in which routes are exchanged (RFC 4271, section 8.2.2)."""
 
 
 class FrrError(Exception):
@@ -44,6 +54,8 @@ class Originated:
 
     neighbors: frozenset[IPAddress] = frozenset()
     networks: frozenset[IPNetwork] = frozenset()
+    listeners: frozenset[str] = frozenset()
+    """Where it offers routes by BMP, in FRR's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,14 @@ class Frr:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise FrrError(f"vtysh: unexpected summary of BGP: {error}: use FRR 8.4 or later") from None
 
+    async def keeps_stale(self, prefix: IPNetwork, neighbor: IPAddress) -> bool:
+        """Return whether FRR has kept a route of a router that restarts (RFC 4724, section 4.2). Raises FrrError."""
+        text = await self._run(["-c", f"show bgp ipv{prefix.version} unicast {prefix} json"])
+        try:
+            return is_stale(json.loads(text), neighbor)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise FrrError(f"vtysh: unexpected description of {prefix}: {error}: use FRR 8.4 or later") from None
+
     async def _run(self, arguments: Sequence[str], text: str = "") -> str:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -111,6 +131,7 @@ def parse_running(text: str, asn: int) -> Originated:
     """Return what FRR's running configuration has of our instance. Raises FrrError if the instance has another AS number."""
     neighbors: set[IPAddress] = set()
     networks: set[IPNetwork] = set()
+    listeners: set[str] = set()
     is_ours = False
     for line in text.splitlines():
         if found := re.match(r"router bgp (\d+)\s*$", line):
@@ -125,7 +146,9 @@ def parse_running(text: str, asn: int) -> Originated:
             neighbors.add(ip_address(found[1]))
         elif is_ours and (found := re.match(r"\s+network (\S+)", line)):
             networks.add(ip_network(found[1]))
-    return Originated(frozenset(neighbors), frozenset(networks))
+        elif is_ours and (found := re.match(r"\s+bmp listener (.+?)\s*$", line)):
+            listeners.add(found[1])
+    return Originated(frozenset(neighbors), frozenset(networks), frozenset(listeners))
 
 
 def parse_summary(summary: Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]) -> dict[IPAddress, SessionState]:
@@ -139,10 +162,17 @@ def parse_summary(summary: Mapping[str, Mapping[str, Mapping[str, Mapping[str, o
     }
 
 
+def is_stale(route: Mapping[str, Any], neighbor: IPAddress) -> bool:
+    """Return whether the path of a neighbor is stale, by ``show bgp ... PREFIX json``."""
+    return any(bool(path.get("stale")) for path in route.get("paths", ()) if path["peer"]["peerId"] == str(neighbor))
+
+
 def setup_lines(bgp: Bgp, passwords: Mapping[IPAddress, str], present: Originated) -> Iterator[str]:
     """Yield the lines that set up the instance and its neighbors. They change nothing if they have been run before."""
     yield f"bgp route-map delay-timer {POLICY_DELAY}"
-    yield from (f"route-map {NO_IMPORT} deny 10", "exit")
+    yield from (f"route-map {IMPORT} {'deny' if bgp.learn is None else 'permit'} 10", "exit")
+    yield from (f"route-map {NO_KERNEL} deny 10", "exit")
+    yield f"bgp as-path access-list {OWN} permit ^$"
     yield f"router bgp {bgp.asn}"
     yield f" bgp router-id {bgp.router_id}"
     yield " no bgp default ipv4-unicast"
@@ -151,9 +181,25 @@ def setup_lines(bgp: Bgp, passwords: Mapping[IPAddress, str], present: Originate
     wanted = {neighbor.address for neighbor in bgp.neighbors}
     for address in sorted(present.neighbors - wanted, key=str):
         yield f" no neighbor {address}"
+    if present.listeners - ({_listener(bgp.learn)} if bgp.learn is not None else set()):
+        yield f" no bmp targets {BMP_TARGETS}"
+    for version in (4, 6):
+        yield from (f" address-family ipv{version} unicast", f"  table-map {NO_KERNEL}", " exit-address-family")
     for neighbor in bgp.neighbors:
         yield from _neighbor_lines(neighbor, passwords.get(neighbor.address))
     yield "exit"
+
+
+def monitor_lines(bgp: Bgp, learn: Learn) -> Iterator[str]:
+    """Yield the lines that let FRR offer its routes by BMP. FRR rejects them without its module for BMP."""
+    yield from (f"router bgp {bgp.asn}", f" bmp targets {BMP_TARGETS}")
+    yield from (f"  bmp monitor ipv{version} unicast post-policy" for version in (4, 6))
+    yield from (f"  bmp listener {_listener(learn)}", " exit", "exit")
+
+
+def _listener(learn: Learn) -> str:
+    host, _, port = learn.bmp.rpartition(":")
+    return f"{host.strip('[]')} port {port}"
 
 
 def _neighbor_lines(neighbor: BgpNeighbor, password: str | None) -> Iterator[str]:
@@ -169,7 +215,7 @@ def _neighbor_lines(neighbor: BgpNeighbor, password: str | None) -> Iterator[str
     yield f" address-family ipv{neighbor.address.version} unicast"
     yield f" {who} activate"
     yield f" {who} route-map {map_name(neighbor)} out"
-    yield f" {who} route-map {NO_IMPORT} in"
+    yield f" {who} route-map {IMPORT} in"
     yield " exit-address-family"
 
 
@@ -185,6 +231,7 @@ def export_lines(config: Config, bgp: Bgp, exports: Mapping[str, Export]) -> Ite
         if export is None:
             continue
         yield f"route-map {map_name(neighbor)} {'deny' if export is Export.WITHDRAWN else 'permit'} 10"
+        yield f" match as-path {OWN}"
         if export is not Export.WITHDRAWN:
             yield from _attribute_lines(config, bgp, neighbor, export)
         yield "exit"

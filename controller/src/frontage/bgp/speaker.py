@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from frontage.bgp.announce import NOTHING, Announcement, SwitchState, announcement
-from frontage.bgp.frr import Frr, FrrError, Originated, SessionState, lines, setup_lines
+from frontage.bgp.frr import Frr, FrrError, Originated, SessionState, lines, monitor_lines, setup_lines
 from frontage.config.bgp import Bgp
 from frontage.fields import IPAddress
 from frontage.service.fleet import Fleet
@@ -36,6 +36,8 @@ class Speaker:
         """The announcement that FRR has."""
         self.sessions: dict[IPAddress, SessionState] = {}
         self.error: str | None = None
+        self.monitor_error: str | None = None
+        """Why FRR does not offer its routes by BMP. It announces nevertheless."""
         self._fleet = fleet
         self._setup: object = None
         """The part of the configuration for which the instance in FRR was set up."""
@@ -53,6 +55,8 @@ class Speaker:
                     if time.monotonic() - polled > POLL_INTERVAL:
                         polled = time.monotonic()
                         self.sessions = await Frr(bgp.vtysh).sessions()
+                        if {neighbor.address for neighbor in bgp.neighbors} - self.sessions.keys():
+                            self._setup = None  # FRR has restarted, and has lost its configuration
                     self.error = None
                 except FrrError as error:
                     if self.error != str(error):
@@ -75,6 +79,7 @@ class Speaker:
             policies = [*lines(config, bgp, self._present, replace(wanted, prefixes=self._present.networks))]
             await frr.configure([*policies, *setup_lines(bgp, passwords, self._present)])
             self._setup, self.announced = setup, replace(wanted, prefixes=self._present.networks)
+            self.monitor_error = await _set_up_monitor(frr, bgp)
         if wanted != self.announced:
             await frr.configure(lines(config, bgp, self._present, wanted))
             self._report(wanted)
@@ -120,6 +125,18 @@ class Speaker:
                 for neighbor in config.bgp.neighbors
             ],
         }
+
+
+async def _set_up_monitor(frr: Frr, bgp: Bgp) -> str | None:
+    """Let FRR offer its routes, and return why it does not."""
+    if bgp.learn is None:
+        return None
+    try:
+        await frr.configure(monitor_lines(bgp, bgp.learn))
+    except FrrError as error:
+        log.error("BGP: FRR does not offer its routes by BMP: %s: start bgpd with the option -M bmp", error)
+        return str(error)
+    return None
 
 
 def _passwords(bgp: Bgp) -> dict[IPAddress, str]:

@@ -125,6 +125,26 @@ def check(config: ConfigArgument, as_json: JsonOption = False) -> None:
         out.print(f"{config}: {len(found.vips)} VIPs, {len(found.servers)} servers: no problems found", highlight=False)
 
 
+@app.command(epilog=example("frontage route 198.51.100.7 -c frontage.yaml"))
+def route(
+    address: Annotated[str, typer.Argument(help="An IPv4 or IPv6 address.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where each switch sends packets to ADDRESS, and the routes that it has learned for it. Needs the running controller."""
+    from frontage.cli import show
+
+    found = load_config(config, as_json=as_json)
+    try:
+        routes = ask(socket_path(found, config), {"command": "route", "address": address}, REQUEST_TIMEOUT)["routes"]
+    except ControlError as error:
+        fail(error, as_json=as_json)
+    if as_json:
+        out.print_json(json.dumps(routes))
+    else:
+        show.render_routes(out, routes)
+
+
 @app.command(epilog=example("frontage status -c frontage.yaml --json"))
 def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> None:
     """Show the state of the switch compared with CONFIG, the traffic of VIPs and servers, drops by reason, and keys."""

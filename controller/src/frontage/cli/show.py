@@ -54,6 +54,7 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_controller(console, status)
     _render_difference(console, status)
     _render_bgp(console, status.get("bgp"))
+    _render_learned(console, status.get("learned"))
     _render_discovery(console, status.get("discovery", []))
     _render_vips(console, status)
     _render_servers(console, status)
@@ -142,6 +143,45 @@ def _render_bgp(console: Console, bgp: dict[str, Any] | None) -> None:
         row = (neighbor["address"], str(neighbor["asn"]), neighbor["device"], neighbor["state"], str(neighbor["sent"]), export)
         table.add_row(*row)
     console.print(table)
+
+
+def _render_learned(console: Console, learned: dict[str, Any] | None) -> None:
+    if learned is None:
+        return
+    if learned["error"]:
+        console.print(f"learned     {learned['error']}", style="red", markup=False, highlight=False, soft_wrap=True)
+    table = _table("learned routes", "switch", "IPv4", "IPv6", "installed", "groups", "rejected", "routers")
+    for name, device in learned["devices"].items():
+        rejected = ", ".join(f"{reason} {count}" for reason, count in device["rejected"].items() if count) or "-"
+        routers = ", ".join(
+            f"{router['address']} {'up' if router['is_up'] else 'down'} {router['routes']}"
+            + (f" ({router['stale']} stale)" if router["stale"] else "")
+            for router in device["routers"]
+        )
+        counts = [str(device["learned"][family]) for family in ("ipv4", "ipv6")]
+        table.add_row(name, *counts, str(device["installed"]), str(device["groups"]), rejected, routers)
+    console.print(table)
+
+
+def render_routes(console: Console, routes: list[dict[str, Any]]) -> None:
+    """Print the answer to the command `route`."""
+    for one in routes:
+        best = one["route"]
+        if best is None:
+            console.print(f"{one['device']}: no route", highlight=False)
+        else:
+            hops = ", ".join(hop + (" (down)" if hop in one["down"] else "") for hop in best["next_hops"])
+            port = f", port {best['port']}" if best["port"] else ""
+            console.print(f"{one['device']}: {best['prefix']} by {hops}{port} ({best['source']})", highlight=False)
+        for path in one["paths"]:
+            marks = "".join((", used" if path["is_used"] else "", ", stale" if path["is_stale"] else ""))
+            autonomous = " ".join(map(str, path["as_path"])) or "none"
+            console.print(
+                f"    from {path['router']}: next hop {path['next_hop']}, AS path {autonomous}, local preference "
+                f"{path['local_pref']}, MED {path['med']}{marks}",
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def _render_discovery(console: Console, sources: list[dict[str, Any]]) -> None:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``bgp`` of the configuration: the routers to which FRR announces VIPs."""
+"""The section ``bgp`` of the configuration: the routers to which FRR announces VIPs, and from which switches learn routes."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from pydantic import Field
 
-from frontage.fields import AddressField, Model, Name
+from frontage.fields import AddressField, Listen, Model, Name, NetworkField
+from frontage.limits import MAX_GROUP_SIZE, MAX_ROUTES
 
 COMMUNITY = r"^\d{1,5}:\d{1,5}$"
 MAX_ASN = (1 << 32) - 1
@@ -38,6 +40,66 @@ class BgpNeighbor(Model):
     prepend: int = Field(0, ge=0, le=10, description="how many times the own AS number is prepended", examples=[2])
 
 
+class RuleAction(StrEnum):
+    """The effect of a rule of a prefix list."""
+
+    PERMIT = "permit"
+    DENY = "deny"
+
+
+class PrefixRule(Model):
+    prefix: NetworkField = Field(description="a prefix that contains the routes' prefixes", examples=["0.0.0.0/0"])
+    min_length: int | None = Field(
+        None, ge=0, le=128, description="the shortest prefix of a route; that of `prefix` if absent", examples=[8]
+    )
+    max_length: int | None = Field(
+        None,
+        ge=0,
+        le=128,
+        description="the longest prefix of a route; that of `prefix`, or `min_length`, if absent",
+        examples=[24],
+    )
+    action: RuleAction = Field(
+        RuleAction.PERMIT, description="one of " + ", ".join(RuleAction) + "; the first rule that matches counts", examples=["deny"]
+    )
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of the prefixes that match."""
+        shortest = self.prefix.prefixlen if self.min_length is None else self.min_length
+        longest = shortest if self.max_length is None else self.max_length
+        return range(shortest, longest + 1)
+
+
+class LearnFamily(Model):
+    prefixes: tuple[PrefixRule, ...] = Field(min_length=1, description="the prefix list: routes that no rule permits are rejected")
+    max_routes: int = Field(
+        10_000,
+        ge=1,
+        le=MAX_ROUTES,
+        description="the number of learned routes of a switch beyond which further ones are rejected",
+        examples=[10000],
+    )
+
+
+class Learn(Model):
+    ipv4: LearnFamily | None = Field(None, description="the IPv4 routes that are accepted; none if absent")
+    ipv6: LearnFamily | None = Field(None, description="the IPv6 routes that are accepted; none if absent")
+    max_paths: int = Field(
+        8, ge=1, le=MAX_GROUP_SIZE, description="the number of next hops of a route; 1 disables multipath", examples=[8]
+    )
+    stale_time: float = Field(
+        120.0, ge=0, le=4095, description="the seconds for which routes stay while FRR or a router restarts", examples=[120]
+    )
+    bmp: Listen = Field(
+        "127.0.0.1:11019", description="host:port at which FRR offers its routes by BMP", examples=["127.0.0.1:11019"]
+    )
+
+    def family(self, version: int) -> LearnFamily | None:
+        """Return the section of an IP version."""
+        return self.ipv4 if version == 4 else self.ipv6
+
+
 class Bgp(Model):
     asn: int = Field(ge=1, le=MAX_ASN, description="the own AS number", examples=[64512])
     router_id: IPv4Address = Field(description="the BGP identifier, an IPv4 address", examples=["10.0.254.1"])
@@ -55,6 +117,7 @@ class Bgp(Model):
     graceful_restart: bool = Field(
         True, description="whether routers keep the routes for a while when FRR restarts", examples=["true"]
     )
+    learn: Learn | None = Field(None, description="the routes that the switches learn from the routers; none if absent")
     vtysh: tuple[str, ...] = Field(
         ("vtysh",), min_length=1, description="the command that configures FRR", examples=['["vtysh", "-N", "edge"]']
     )

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_network
 from typing import NamedTuple
 
 from frontage.config.network import Neighbor, Route
 from frontage.fields import IPAddress, Mac
+from frontage.learned import NOTHING, Learned
 
 
 class NextHop(NamedTuple):
@@ -21,8 +22,14 @@ class NextHop(NamedTuple):
 class RoutingTable:
     """Longest-prefix match over routes and over hosts on the switch's own links."""
 
-    def __init__(self, routes: Iterable[Route], on_link: Iterable[Neighbor]):
+    def __init__(self, routes: Iterable[Route], on_link: Sequence[Neighbor], learned: Learned = NOTHING):
         self._by_prefix: dict[tuple[int, int, int], NextHop] = {}
+        hosts = {host.address: NextHop(host.port, host.mac) for host in on_link if host.mac is not None}
+        for prefix, next_hops in learned.routes.items():
+            # These packets take one of several paths, because they are not looked up in the forwarding tables.
+            usable = (hosts[address] for address in next_hops if address in hosts and address not in learned.down)
+            if (hop := next(usable, None)) is not None:
+                self._by_prefix[prefix.version, prefix.prefixlen, int(prefix.network_address)] = hop
         for route in routes:
             self._by_prefix[route.prefix.version, route.prefix.prefixlen, int(route.prefix.network_address)] = NextHop(
                 route.port, route.mac

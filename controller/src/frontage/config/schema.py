@@ -196,6 +196,14 @@ class Config(ConfigFile):
         yield from (server.tunnel_address for server in self.servers if server.tunnel_address is not None)
         yield from (dispatcher.address for dispatcher in self.dispatchers)
         yield from (site.vtep for site in self.other_sites)
+        yield from (neighbor.address for neighbor in self.learned_from)
+
+    @property
+    def learned_from(self) -> tuple[BgpNeighbor, ...]:
+        """The routers from which this switch learns routes."""
+        if self.bgp is None or self.bgp.learn is None:
+            return ()
+        return tuple(neighbor for neighbor in self.bgp.neighbors if neighbor.device in (None, self.device.name))
 
     @property
     def wanted(self) -> dict[IPAddress, Wanted]:

@@ -48,6 +48,10 @@ class Difference:
     def __len__(self) -> int:
         return len(self.missing) + len(self.different) + len(self.unexpected)
 
+    def applied_to(self, state: Mapping[Key, Action]) -> State:
+        """Return the state after the changes."""
+        return {key: action for key, action in state.items() if key not in self.unexpected} | self.missing | self.different
+
     def by_table(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield (table, missing, different, unexpected) for each table with a difference."""
         counts: dict[str, list[int]] = {}

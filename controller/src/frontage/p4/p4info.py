@@ -45,6 +45,9 @@ class TableInfo:
     actions: dict[str, ActionInfo]
     actions_by_id: dict[int, ActionInfo]
     direct_counter: bool
+    selector: bool
+    """True if an entry has several members, of which a hash chooses one. Their action has one parameter; the parameters of an entry's
+    `Action` are those of its members."""
 
 
 def _tail(name: str, parts: int) -> str:
@@ -86,6 +89,7 @@ class Schema:
                 actions={action.name: action for action in actions},
                 actions_by_id={action.id: action for action in actions},
                 direct_counter=table.preamble.id in counted,
+                selector=table.implementation_id != 0,
             )
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
@@ -150,7 +154,11 @@ class Schema:
                 match.lpm.prefix_len = value[1]
             else:
                 match.exact.value = to_bytes(value)
-        if action is not None:
+        if action is not None and table.selector:
+            for member in action.params:
+                one = entry.action.action_profile_action_set.action_profile_actions.add(weight=1)
+                self._encode_action(table, Action(action.name, (member,)), one.action)
+        elif action is not None:
             self._encode_action(table, action, entry.action.action)
         return entry
 
@@ -184,6 +192,10 @@ class Schema:
                     values[match.field_id] = from_bytes(match.exact.value, "big")
             # A wildcard of an LPM field is an omitted field (P4Runtime, section 9.1.1).
             key = tuple(values.get(i, (0, 0)) for i in table.fields) if not entry.is_default_action else ()
+            if table.selector:
+                members = [one.action for one in entry.action.action_profile_action_set.action_profile_actions]
+                name = table.actions_by_id[members[0].action_id].name if members else "NoAction"
+                return Key(table.name, key), Action(name, tuple(from_bytes(one.params[0].value, "big") for one in members))
             message = entry.action.action
             info = table.actions_by_id.get(message.action_id)
             if info is None:

@@ -3,6 +3,7 @@
 
 {"command": "status"}                  -> {"ok": true, "status": {...}}
 {"command": "apply"}                   -> {"ok": true, "role": "primary"}     install the current file
+{"command": "route", "address": "..."} -> {"ok": true, "routes": [...]}       where each switch sends packets to an address
 any failed request                     -> {"ok": false, "error": "reason"}
 """
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from frontage.config import Config
 from frontage.config.devices import Device
+from frontage.learned import NOTHING, Learned, NextHops
 from frontage.neighbors.resolver import Resolver
 from frontage.p4.entries import State
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
@@ -28,8 +29,8 @@ from frontage.p4.session import Role, Session
 from frontage.service.health import Health, Phase
 from frontage.state.activation import is_activation
 from frontage.state.errors import ReconcileError
-from frontage.state.reconcile import Outcome, Plan, Written, activate, install, plan, push, push_neighbors
-from frontage.state.recovery import Known
+from frontage.state.reconcile import Outcome, Plan, Written, activate, install, plan, push, push_network
+from frontage.state.recovery import UNKNOWN, Known
 from frontage.state.steering import Change, EndUserMapping, MappingEntries
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Installation:
     mapped: MappingEntries
     neighbors: int
     """The version of the neighbors (`Resolver.version`)."""
+    learned: Learned
     state: State | None = None
     """Every entry; None if a change has been written without computing the whole state."""
 
@@ -71,6 +73,10 @@ class Controller:
         self._changes: list[Change] = []
         """Changes of the mapping that are not yet written."""
         self.neighbors = Resolver(config)
+        self.learned = UNKNOWN if config.learned_from else NOTHING
+        """The learned routes that the switch has, or gets."""
+        self.groups: Mapping[NextHops, int] = {}
+        """The numbers of the groups of next hops that the switch has."""
         self._installation: Installation | None = None
         """The last complete write over this connection, if nothing else can have been written since."""
         self.health = Health()
@@ -137,6 +143,13 @@ class Controller:
             self._wanted += 1
         self._wake.set()
 
+    async def learn(self, learned: Learned) -> None:
+        """Replace the learned routes without waiting for the installation, for which `installed` waits."""
+        async with self._condition:
+            self.learned = learned
+            self._wanted += 1
+        self._wake.set()
+
     async def installed(self) -> None:
         """Wait until the current configuration is installed. Raises ReconcileError if the installation fails.
 
@@ -161,12 +174,14 @@ class Controller:
 
     @property
     def known_neighbors(self) -> Known:
-        """The Ethernet addresses of neighbors, as `plan` needs them.
+        """The Ethernet addresses of neighbors and the learned routes, as `plan` needs them.
 
         Before the first installation over a connection, those that the switch has are newer: another controller may have been primary.
         """
         known = self.neighbors.known
-        return Known(current=known) if self._resolves else Known(old=known)
+        if self._resolves:
+            return Known(current=known, learned=self.learned, groups=self.groups)
+        return Known(old=known, learned=self.learned, groups=self.groups)
 
     async def _run_session(self) -> None:
         """Run one connection from beginning to end."""
@@ -266,33 +281,36 @@ class Controller:
         if before is not None and not self._resync:
             after = await self._write_changes(session, pipeline.schema, before, config, changes)
         self._installation = after or await self._reconcile(session, pipeline, before, config)
+        if self._installation is not None:
+            self.groups = self._installation.written.allocation.groups
         await self._complete(wanted)
 
     async def _write_changes(
         self, session: Session, schema: Schema, before: Installation, config: Config, changes: Sequence[Change]
     ) -> Installation | None:
         """Write a change without reading. Return None if that is impossible, or if nothing has changed."""
-        mapped, neighbors = before.mapped, self.neighbors.version
-        has_neighbors = before.neighbors == neighbors
+        mapped, neighbors, learned = before.mapped, self.neighbors.version, self.learned
+        has_neighbors = before.neighbors == neighbors and before.learned is learned
         if before.written.config is not config:
             if not is_activation(before.written.config, config):
                 return None
-            outcome = await activate(session, schema, before.written, config, mapped)
+            outcome = await activate(session, schema, before.written, config, mapped, before.state)
             assert outcome.written is not None
             self._count(outcome)
-            before = Installation(outcome.written, mapped, before.neighbors)
+            before = Installation(outcome.written, mapped, before.neighbors, before.learned, outcome.state)
         elif has_neighbors and not changes:
             return None
         if not has_neighbors:
-            if changes or before.state is None or config.other_sites:
+            if changes or before.state is None:
                 return None
-            outcome = await push_neighbors(session, schema, config, self.known_neighbors, before.state, mapped)
+            outcome = await push_network(session, schema, before.written, self.known_neighbors, before.state, mapped)
+            assert outcome.written is not None
             self._count(outcome)
-            return Installation(before.written, mapped, neighbors, outcome.state)
+            return Installation(outcome.written, mapped, neighbors, learned, outcome.state)
         for change in changes:
             entries = self.health.last.entries if self.health.last else 0
             self._count(await push(session, schema, config, mapped, mapped.change(change), entries))
-            before = Installation(before.written, mapped, neighbors)
+            before = Installation(before.written, mapped, neighbors, learned)
         return before
 
     async def _reconcile(
@@ -307,6 +325,7 @@ class Controller:
         started = time.monotonic()
         version, neighbors = self.neighbors.version, self.known_neighbors
         is_unchanged = before is not None and before.written.config is config and before.neighbors == version
+        is_unchanged = is_unchanged and before is not None and before.learned is neighbors.learned
         todo = await self._plan(session, pipeline, config, neighbors, interruptible=is_unchanged and not self._resync)
         if todo is None:
             return before
@@ -321,7 +340,7 @@ class Controller:
         self._resolves = True
         self._count(outcome)
         assert outcome.written is not None
-        return Installation(outcome.written, outcome.mapped, version, outcome.state)
+        return Installation(outcome.written, outcome.mapped, version, neighbors.learned, outcome.state)
 
     async def _plan(
         self, session: Session, pipeline: Pipeline, config: Config, neighbors: Known, *, interruptible: bool

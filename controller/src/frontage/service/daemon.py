@@ -8,12 +8,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from prometheus_client.core import Metric
 
-from frontage.bgp.metrics import speaker_metrics
+from frontage.bgp.learner import Learner
+from frontage.bgp.metrics import learner_metrics, speaker_metrics
 from frontage.bgp.speaker import Speaker
 from frontage.checks import service as checks
 from frontage.checks.passive import Packets, read_packets
@@ -32,6 +34,7 @@ from frontage.service.control import Answer, ControlServer, Request, socket_path
 from frontage.service.fleet import Fleet
 from frontage.service.health import Phase
 from frontage.service.metrics import Endpoint
+from frontage.service.route import route_to
 from frontage.service.status import fleet_status
 from frontage.state import steering_file
 from frontage.state.errors import ReconcileError
@@ -72,6 +75,7 @@ class Service:
         self.control = ControlServer(socket_path(config, file), self._handle)
         self.end_users = MappingService(self.fleet)
         self.speaker = Speaker(self.fleet)
+        self.learner = Learner(self.fleet, lambda: self.speaker.sessions)
         self._was_primary = False
         self.endpoint: Endpoint | None = None
         self._metrics_error: str | None = None
@@ -85,6 +89,7 @@ class Service:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.fleet.run())
                 tasks.create_task(self.speaker.run())
+                tasks.create_task(self.learner.run())
                 tasks.create_task(self._watch())
                 tasks.create_task(self._grow_shares())
                 tasks.create_task(self.checks.run(self._on_health, self._may_check))
@@ -148,6 +153,7 @@ class Service:
     def _other_metrics(self) -> Iterable[Metric]:
         yield from self.end_users.metrics()
         yield from speaker_metrics(self.speaker)
+        yield from learner_metrics(self.learner)
         yield from self.discovery.metrics()
         yield from self.checks.metrics()
         yield from self.slow_start.metrics()
@@ -220,12 +226,23 @@ class Service:
                         return await self._apply()
                 case "status":
                     return {"ok": True, "status": await self._status()}
+                case "route":
+                    return self._route(request)
                 case other:
-                    return {"ok": False, "error": f'unknown command "{other}": use apply or status'}
+                    return {"ok": False, "error": f'unknown command "{other}": use apply, status or route'}
         except TimeoutError:
             return {"ok": False, "error": f"not installed after {APPLY_TIMEOUT:g} s: {self._why_not_installed()}"}
         except (ConfigError, ReconcileError, SwitchError, PipelineError) as error:
             return {"ok": False, "error": str(error)}
+
+    def _route(self, request: Request) -> Answer:
+        """Explain the routes to an address."""
+        try:
+            address = ip_address(str(request.get("address")))
+        except ValueError:
+            return {"ok": False, "error": f"invalid address {request.get('address')}: give an IPv4 or IPv6 address"}
+        learned = self.learner.explain(address)
+        return {"ok": True, "routes": [route_to(own, address, learned) for own in self.fleet.config.switches]}
 
     def _why_not_installed(self) -> str:
         """Return the state of the switches that do not have the configuration."""
@@ -259,6 +276,7 @@ class Service:
     async def _status(self) -> dict[str, Any]:
         status = await fleet_status(self.fleet)
         status["bgp"] = self.speaker.describe()
+        status["learned"] = self.learner.describe()
         status["discovery"] = self.discovery.describe()
         self.checks.describe(status)
         status["controller"] |= {"config": str(self.file), "config_error": self.config_error}

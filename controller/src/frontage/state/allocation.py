@@ -16,7 +16,8 @@ from frontage import limits
 from frontage.config import Config
 from frontage.config.network import Neighbor, Route
 from frontage.config.vips import Server, Vip
-from frontage.fields import Mac
+from frontage.fields import IPAddress, Mac
+from frontage.learned import NextHops
 from frontage.p4.entries import Action, Key, exact
 from frontage.state.owners import Others, Owners, other_owners
 from frontage.state.scores import Scores, all_scores
@@ -45,6 +46,8 @@ class Allocation:
     next_hops: dict[Hop, int] = field(default_factory=dict)
     others: dict[str, Others] = field(default_factory=dict)
     """By VIP name."""
+    groups: dict[NextHops, int] = field(default_factory=dict)
+    """The groups of next hops of learned routes (`frontage.state.numbered_groups`)."""
 
 
 def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
@@ -57,6 +60,12 @@ def hops(config: Config) -> dict[tuple[str, Mac], Hop]:
         if destination.mac is not None:
             result[destination.port, destination.mac] = Hop(port.id, port.mac, destination.mac)
     return result
+
+
+def host_ids(config: Config, ids: Mapping[Hop, int]) -> dict[IPAddress, int]:
+    """Return the ids of the next hops that are resolved hosts on links, by address."""
+    by_port_and_mac = hops(config)
+    return {host.address: ids[by_port_and_mac[host.port, host.mac]] for host in config.on_link_hosts if host.mac is not None}
 
 
 _TABLES = frozenset(

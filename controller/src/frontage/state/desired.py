@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from frontage.config import Config
 from frontage.config.routing import RoutingTable
 from frontage.config.schema import Fallback, Handshake
 from frontage.config.vips import Protocol
+from frontage.learned import NOTHING, Learned
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.p4info import Schema
-from frontage.state.allocation import Allocation, hops
+from frontage.state.allocation import Allocation, hops, host_ids
 from frontage.state.blocks import (
     aifo,
     assign,
@@ -21,6 +24,7 @@ from frontage.state.blocks import (
     fallback,
     forwarding,
     fragments,
+    groups,
     handshake,
     insight,
     maglev,
@@ -42,6 +46,7 @@ from frontage.state.resolved import replicas, resolve
 
 STAGES: tuple[tuple[str, ...], ...] = (
     (*neighbor.TABLES, forwarding.NEXT_HOP, *real_servers.DESTINATIONS),
+    groups.TABLES,
     (forwarding.IPV4_LPM, forwarding.IPV6_LPM),
     (
         *insight.TABLES,
@@ -71,7 +76,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
 Deletions go in reverse order. Ports come last, so that no packet enters an empty switch before everything is there: otherwise
 packets of servers would reach clients unmasked, and the clients would reset the connections."""
 
-TREE_STAGE = 7
+TREE_STAGE = next(number for number, stage in enumerate(STAGES) if vip.POLICY in stage)
 """The leaves of the tournament trees are seeded before this stage, whose policies may lead to them."""
 
 TABLES = tuple(table for stage in STAGES for table in stage)
@@ -80,6 +85,7 @@ BLOCKS = (
     ports,
     neighbor,
     forwarding,
+    groups,
     scheduler,
     aifo,
     vip,
@@ -107,15 +113,37 @@ BLOCKS = (
 """The modules of all controls that have tables."""
 
 
-def desired(config: Config, allocation: Allocation) -> State:
-    """Return every entry that ``config`` requires."""
+NETWORK = (forwarding.NEXT_HOP, *groups.TABLES, forwarding.IPV4_LPM, forwarding.IPV6_LPM, *copies.TABLES)
+"""The tables of `network`, in the order of writing."""
+
+
+def network(config: Config, allocation: Allocation, learned: Learned, installed: Mapping[Key, Action]) -> State:
+    """Return the entries that depend on neighbors and learned routes.
+
+    ``installed`` are the entries that stay if ``learned`` is not complete. Configured routes come before learned ones.
+    """
+    ids = host_ids(config, allocation.next_hops)
+    state = forwarding.unconfirmed_entries(learned, installed, ids)
+    state |= groups.entries(allocation.groups, learned, ids)
+    state |= forwarding.learned_entries(learned, allocation.groups, ids)
+    state |= forwarding.entries(config.routes, config.on_link_hosts, hops(config), allocation.next_hops)
+    if config.site is not None:
+        routing = RoutingTable(config.routes, config.on_link_hosts, learned)
+        state |= copies.entries(config.site, config.other_sites, config.ports, routing)
+    return state
+
+
+def desired(
+    config: Config, allocation: Allocation, learned: Learned = NOTHING, installed: Mapping[Key, Action] | None = None
+) -> State:
+    """Return every entry that ``config`` requires, with ``learned`` routes; see `network`."""
     vips = resolve(config, allocation)
     keys, own, others = config.cookie_keys, config.site, config.other_sites
     vteps = own.vtep if own is not None else ()
     state: State = {
+        **network(config, allocation, learned, installed or {}),
         **ports.entries(config.ports),
         **neighbor.entries(config.ports, (*(vip.address for vip in config.vips), *vteps)),
-        **forwarding.entries(config.routes, config.on_link_hosts, hops(config), allocation.next_hops),
         **scheduler.entries(config.ports),
         **aifo.entries(config.ports),
         **vip.entries(vips, vteps),
@@ -138,7 +166,6 @@ def desired(config: Config, allocation: Allocation) -> State:
     if own is not None:
         state |= tunnel.entries(own, others, config.dispatchers, vips)
         state |= encapsulation.entries(own, others, config.dispatchers, replicas(vips))
-        state |= copies.entries(own, others, config.ports, RoutingTable(config.routes, config.on_link_hosts))
         state |= steering.entries(own, config.sites, vips)
         state |= encapsulation.server_entries(own, config.servers)
         state |= tunnel.server_entries(config.servers)

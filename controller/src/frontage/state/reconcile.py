@@ -11,13 +11,15 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from finsy.proto import p4r
 
 from frontage.config import Config
 from frontage.config.links import Resolved
 from frontage.fields import IPAddress
+from frontage.learned import NextHops
 from frontage.limits import WORKER_SESSION
 from frontage.p4.entries import Action, Difference, Key, State, difference, exact
 from frontage.p4.p4info import Schema
@@ -25,11 +27,12 @@ from frontage.p4.replication import CLONE_SESSION
 from frontage.p4.session import Session
 from frontage.state import worker
 from frontage.state.activation import activation
-from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, hops
-from frontage.state.blocks import forwarding, masking, steering
-from frontage.state.desired import STAGES, TABLES, TREE_STAGE, desired, supported
+from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, host_ids
+from frontage.state.blocks import groups, masking, steering
+from frontage.state.desired import NETWORK, STAGES, TABLES, TREE_STAGE, desired, network, supported
 from frontage.state.errors import ReconcileError
 from frontage.state.fit import check_tables, check_trees
+from frontage.state.numbered_groups import number_groups
 from frontage.state.recovery import Known, merge
 from frontage.state.resolved import resolve
 from frontage.state.steering import EndUserMapping, MappingEntries, MappingError
@@ -105,7 +108,8 @@ async def plan(
     sessions = await session.read_clone_sessions()
     if mapping is None:
         sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
-    config, recovered = merge(config, neighbors or Known(), installed)
+    known = neighbors or Known()
+    config, recovered = merge(config, known, installed)
     # Other tasks continue while this computes: several seconds at the largest size.
     numbers = await asyncio.to_thread(Installed, installed)
     try:
@@ -113,7 +117,8 @@ async def plan(
     except AllocationError as error:
         raise ReconcileError(str(error)) from None
     check_trees(schema, allocation)
-    wanted = await asyncio.to_thread(desired, config, allocation)
+    allocation.groups = _groups(schema, config, allocation, known, installed)
+    wanted = await asyncio.to_thread(desired, config, allocation, known.learned, installed)
     wanted |= worker.session(schema.architecture, config)
     mapped = None
     if mapping is not None:
@@ -162,15 +167,18 @@ async def install(
     )
 
 
-async def activate(session: Session, schema: Schema, written: Written, config: Config, mapped: MappingEntries) -> Outcome:
+async def activate(
+    session: Session, schema: Schema, written: Written, config: Config, mapped: MappingEntries, installed: State | None
+) -> Outcome:
     """Write the difference that changes of servers' states make, without reading.
 
-    ``config`` must be an activation of ``written.config`` (`frontage.state.activation`). Raises SwitchError and ReconcileError.
+    ``config`` must be an activation of ``written.config`` (`frontage.state.activation`). ``installed`` is the state before the
+    change, if it is known. Raises SwitchError and ReconcileError.
     """
     started = time.monotonic()
     todo = await asyncio.to_thread(activation, written.config, config, written.allocation)
     found = todo.entries
-    changes = Difference(*(without_constants(part, schema) for part in (found.missing, found.different, found.unexpected)))
+    changes = Difference(*(supported(part, schema) for part in (found.missing, found.different, found.unexpected)))
     counts = written.counts + Counter(key.table for key in changes.missing)
     counts -= Counter(key.table for key in changes.unexpected)
     check_tables(schema, config, counts)
@@ -185,6 +193,7 @@ async def activate(session: Session, schema: Schema, written: Written, config: C
         leaf_ops=len(todo.leaves.before) + len(todo.leaves.after),
         seconds=time.monotonic() - started,
         mapped=mapped,
+        state=None if installed is None else changes.applied_to(installed),
         written=Written(config, todo.allocation, counts),
     )
 
@@ -221,40 +230,64 @@ async def push(
     return Outcome(held, writes.inserted, writes.modified, writes.deleted, 0, time.monotonic() - started, mapped)
 
 
-async def push_neighbors(
-    session: Session, schema: Schema, config: Config, neighbors: Known, installed: State, mapped: MappingEntries
+async def push_network(
+    session: Session, schema: Schema, written: Written, neighbors: Known, installed: State, mapped: MappingEntries
 ) -> Outcome:
     """Write the difference that a change of ``neighbors`` makes, without reading.
 
-    ``installed`` is the state after the last change. The configuration may not have other sites, whose copies depend on their next
-    hops, too. Raises SwitchError and ReconcileError.
+    ``installed`` is the state after the last change, ``written`` its configuration. Raises SwitchError and ReconcileError.
     """
     started = time.monotonic()
-    config, recovered = merge(config, neighbors, installed)
-    old = {key: action for key, action in installed.items() if key.table in forwarding.TABLES}
-    try:
-        ids = allocate_next_hops(config, Installed(old))
-    except AllocationError as error:
-        raise ReconcileError(str(error)) from None
-    new = forwarding.entries(config.routes, config.on_link_hosts, hops(config), ids)
-    counts = Counter(key.table for key in old)
-    writes = _Writes(session, schema, difference(new, old), counts)
-    for table in forwarding.TABLES:
+    config, recovered = merge(written.config, neighbors, installed)
+    todo = await asyncio.to_thread(_network_changes, schema, config, written.allocation, neighbors, installed)
+    counts = Counter(key.table for key in installed)
+    writes = _Writes(session, schema, todo.changes, counts)
+    check_tables(schema, config, Counter(key.table for key in todo.state))
+    for table in NETWORK:
         await writes.put(table)
-    for table in reversed(forwarding.TABLES):
+    for table in reversed(NETWORK):
         await writes.remove(table)
-    state = {key: action for key, action in installed.items() if key not in old} | new
     return Outcome(
-        entries=len(state),
+        entries=len(todo.state),
         inserted=writes.inserted,
         modified=writes.modified,
         deleted=writes.deleted,
         leaf_ops=0,
         seconds=time.monotonic() - started,
         mapped=mapped,
-        state=state,
+        state=todo.state,
         recovered=recovered,
+        written=Written(written.config, todo.allocation, Counter(key.table for key in todo.state)),
     )
+
+
+class _NetworkChanges(NamedTuple):
+    """The effect of a change of neighbors or learned routes."""
+
+    allocation: Allocation
+    changes: Difference
+    state: State
+    """The whole state after the change."""
+
+
+def _network_changes(schema: Schema, config: Config, allocation: Allocation, known: Known, installed: State) -> _NetworkChanges:
+    """Compare the entries that depend on ``known``. Raises ReconcileError."""
+    old = {key: action for key, action in installed.items() if key.table in NETWORK}
+    try:
+        allocation = replace(allocation, next_hops=allocate_next_hops(config, Installed(old)))
+    except AllocationError as error:
+        raise ReconcileError(str(error)) from None
+    allocation.groups = _groups(schema, config, allocation, known, old)
+    new = network(config, allocation, known.learned, old)
+    state = {key: action for key, action in installed.items() if key.table not in NETWORK} | new
+    return _NetworkChanges(allocation, difference(new, old), state)
+
+
+def _groups(schema: Schema, config: Config, allocation: Allocation, known: Known, installed: State) -> dict[NextHops, int]:
+    """Return the numbers of groups; none if the program has no groups, so that every route uses one next hop."""
+    if groups.MEMBERS not in schema.tables:
+        return {}
+    return number_groups(known.learned, host_ids(config, allocation.next_hops), known.groups, installed)
 
 
 class _Writes:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from frontage.config import Config
 from frontage.config.links import Resolved
 from frontage.fields import IPAddress
+from frontage.learned import Learned, NextHops
 from frontage.p4.entries import Action, Key
 from frontage.state.blocks.forwarding import host_key, installed_hops, route_key
 
@@ -37,14 +38,20 @@ def recover(config: Config, installed: Mapping[Key, Action]) -> dict[IPAddress, 
     return found
 
 
+UNKNOWN = Learned(is_complete=False)
+
+
 class Known(NamedTuple):
-    """The knowledge of a controller about the neighbors of its switch."""
+    """The knowledge of a controller about the neighbors of its switch, and about the routes that it learned from them."""
 
     current: Mapping[IPAddress, Resolved | None] = {}
     """The Ethernet addresses that count. None means that the neighbor has failed. About other neighbors nothing is known, so that
     they keep the addresses that the switch has."""
     old: Mapping[IPAddress, Resolved | None] = {}
     """The Ethernet addresses known before the controller lost the switch. They count where the switch has none."""
+    learned: Learned = UNKNOWN
+    groups: Mapping[NextHops, int] = {}
+    """The numbers of groups of next hops."""
 
 
 def merge(config: Config, known: Known, installed: Mapping[Key, Action]) -> tuple[Config, dict[IPAddress, Resolved]]:

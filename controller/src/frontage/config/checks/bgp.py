@@ -6,16 +6,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from frontage.config.bgp import COMMUNITY
+from frontage.config.bgp import COMMUNITY, PrefixRule
 from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.document import Path
 from frontage.config.schema import Config
+from frontage.limits import MAX_ROUTES
 
 
 def check(config: Config) -> Iterator[Finding]:
     """Yield the problems of the section ``bgp``."""
     if config.bgp is None:
         return
+    yield from _learn(config)
     neighbors = config.bgp.neighbors
     names = [own.device.name for own in config.switches]
     yield from duplicates(
@@ -43,3 +45,33 @@ def check(config: Config) -> Iterator[Finding]:
             if not re.match(COMMUNITY, community) or any(int(part) > 65535 for part in community.split(":")):
                 what = f'invalid community "{community}"'
                 yield Finding((*path, "communities", j), what, "write two numbers up to 65535, for example 64512:100")
+
+
+def _learn(config: Config) -> Iterator[Finding]:
+    learn = config.bgp.learn if config.bgp is not None else None
+    if learn is None:
+        return
+    if learn.ipv4 is None and learn.ipv6 is None:
+        yield Finding(("bgp", "learn"), "neither `ipv4` nor `ipv6`", "add the section of an address family, or remove `learn`")
+    for version in (4, 6):
+        family = learn.family(version)
+        if family is None:
+            continue
+        path: Path = ("bgp", "learn", f"ipv{version}")
+        for i, rule in enumerate(family.prefixes):
+            yield from _rule((*path, "prefixes", i), version, rule)
+        for own in config.switches:
+            held = sum(route.prefix.version == version for route in own.routes)
+            held += sum(host.address.version == version for host in own.on_link_hosts)
+            if held + family.max_routes > MAX_ROUTES:
+                what = f"{family.max_routes} learned routes and {held} others of {own.device.name} exceed the table of {MAX_ROUTES}"
+                yield Finding((*path, "max_routes"), what, f"use at most {MAX_ROUTES - held}")
+
+
+def _rule(path: Path, version: int, rule: PrefixRule) -> Iterator[Finding]:
+    if rule.prefix.version != version:
+        yield Finding((*path, "prefix"), f"{rule.prefix} is not an IPv{version} prefix", f"move it to `ipv{rule.prefix.version}`")
+    elif not rule.prefix.prefixlen <= min(rule.lengths, default=-1) <= max(rule.lengths, default=-1) <= rule.prefix.max_prefixlen:
+        what = f"lengths from {rule.lengths.start} to {rule.lengths.stop - 1} do not fit {rule.prefix}"
+        fix = f"use {rule.prefix.prefixlen} <= min_length <= max_length <= {rule.prefix.max_prefixlen}"
+        yield Finding(path, what, fix)

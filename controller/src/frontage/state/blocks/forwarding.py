@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from frontage.config.network import Neighbor, Route
-from frontage.fields import IPAddress, Mac
+from frontage.fields import IPAddress, IPNetwork, Mac
+from frontage.learned import Learned, NextHops
 from frontage.p4.entries import Action, Key, State
 from frontage.state.allocation import Hop
+from frontage.state.blocks.groups import MEMBERS, installed_groups, usable
 
 IPV4_LPM = "forwarding.ipv4_lpm"
 IPV6_LPM = "forwarding.ipv6_lpm"
@@ -23,7 +25,7 @@ UNRESOLVED = 0xFFFF
 def entries(
     routes: Iterable[Route], on_link: Iterable[Neighbor], hops: Mapping[tuple[str, Mac], Hop], ids: Mapping[Hop, int]
 ) -> State:
-    """Return the entries. ``hops`` are by port name and Ethernet address, ``ids`` the ids of the next hops."""
+    """Return the entries of configured routes. ``hops`` are by port name and Ethernet address, ``ids`` the ids of the next hops."""
 
     def to(port: str, mac: Mac | None) -> Action:
         return Action("set_next_hop", (UNRESOLVED if mac is None else ids[hops[port, mac]],))
@@ -33,6 +35,39 @@ def entries(
         state[route_key(route)] = to(route.port, route.mac)
     for neighbor in on_link:
         state[host_key(neighbor.address)] = to(neighbor.port, neighbor.mac)
+    return state
+
+
+def learned_entries(learned: Learned, groups: Mapping[NextHops, int], ids: Mapping[IPAddress, int]) -> State:
+    """Return the entries of learned routes. ``ids`` are the ids of the resolved next hops, ``groups`` the numbers of groups."""
+    actions: dict[NextHops, Action] = {}
+    for next_hops in set(learned.routes.values()):
+        if (group := groups.get(next_hops)) is not None:
+            actions[next_hops] = Action("set_group", (group,))
+        else:
+            actions[next_hops] = Action("set_next_hop", (*usable(next_hops, learned, ids), UNRESOLVED)[:1])
+    return {prefix_key(prefix): actions[next_hops] for prefix, next_hops in learned.routes.items()}
+
+
+def unconfirmed_entries(learned: Learned, installed: Mapping[Key, Action], ids: Mapping[IPAddress, int]) -> State:
+    """Return the installed entries of routes that routers may still announce, with their groups.
+
+    Those are entries that lead to hosts on links. They include static routes that have just been removed.
+    """
+    if learned.is_complete:
+        return {}
+    numbers = set(ids.values())
+    groups = {number: members for number, members in installed_groups(installed).items() if numbers.issuperset(members)}
+    gone = {prefix_key(prefix) for prefix in learned.withdrawn}
+    state: State = {}
+    for key, action in installed.items():
+        if key.table not in (IPV4_LPM, IPV6_LPM) or key in gone:
+            continue
+        if action.name == "set_next_hop" and action.params[0] in numbers:
+            state[key] = action
+        elif action.name == "set_group" and (members := groups.get(action.params[0])) is not None:
+            state[key] = action
+            state[Key(MEMBERS, action.params)] = Action("set_next_hop", members)
     return state
 
 
@@ -53,7 +88,12 @@ def host_key(address: IPAddress) -> Key:
 
 def route_key(route: Route) -> Key:
     """Return the key of a route."""
-    return Key(_table(route.prefix.version), ((int(route.prefix.network_address), route.prefix.prefixlen),))
+    return prefix_key(route.prefix)
+
+
+def prefix_key(prefix: IPNetwork) -> Key:
+    """Return the key of the route to a prefix."""
+    return Key(_table(prefix.version), ((int(prefix.network_address), prefix.prefixlen),))
 
 
 def _table(version: int) -> str:
