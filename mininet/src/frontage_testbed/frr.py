@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -21,18 +22,21 @@ DAEMONS = ("zebra", "bgpd", "bfdd")
 """In the order of their start: the others connect to zebra."""
 START_TIMEOUT = 20.0
 COMMAND_TIMEOUT = 15.0
+KEEP_ROUTES = 120
+"""Seconds for which zebra keeps the routes of a daemon that restarts."""
 
 
 class Frr:
     """The daemons of one host."""
 
-    def __init__(self, host: Namespace, logs: Path) -> None:
-        """`logs` is the directory of the log files."""
+    def __init__(self, host: Namespace, logs: Path, *, bmp: bool = False) -> None:
+        """`logs` is the directory of the log files. `bmp` loads the module by which bgpd reports its routes."""
         # The user frr cannot enter a test's directory, and paths of sockets must be short.
         self.directory = Path(tempfile.mkdtemp(prefix=f"frr-{host.name}-", dir="/tmp"))
         self._logs = logs
         self._host = host
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._bmp = bmp
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def vtysh(self) -> list[str]:
@@ -44,17 +48,43 @@ class Frr:
         self._logs.mkdir()
         shutil.chown(self.directory, USER, USER)
         for name in DAEMONS:
-            file = self.directory / f"{name}.conf"
-            file.touch()
-            shutil.chown(file, USER, USER)
-            command: list[str | Path] = [PROGRAMS / name, "-f", file, "-i", self.directory / f"{name}.pid"]
-            command += ["-z", self.directory / "zserv.api", "--vty_socket", self.directory, "--log", "stdout"]
-            command += ["--bfdctl", self.directory / "bfdd.sock"] if name == "bfdd" else []
-            with (self._logs / f"{name}.log").open("wb") as log:
-                self._processes.append(self._host.spawn(command, stdout=log, stderr=log))
-            _wait(f"{name} of {self._host.name}", (self.directory / f"{name}.vty").exists)
+            self.start_daemon(name)
         if configuration:
-            self._run(["-f", "/dev/stdin"], configuration)
+            self.configure(configuration)
+
+    def start_daemon(self, name: str) -> None:
+        """Start one daemon, without configuration."""
+        file = self.directory / f"{name}.conf"
+        file.touch()
+        shutil.chown(file, USER, USER)
+        command: list[str | Path] = [PROGRAMS / name, "-f", file, "-i", self.directory / f"{name}.pid"]
+        command += ["-z", self.directory / "zserv.api", "--vty_socket", self.directory, "--log", "stdout"]
+        if name == "zebra":
+            command += ["-K", str(KEEP_ROUTES)]
+        elif name == "bfdd":
+            command += ["--bfdctl", self.directory / "bfdd.sock"]
+        elif self._bmp:
+            command += ["-M", "bmp"]
+        with (self._logs / f"{name}.log").open("ab") as log:
+            self._processes[name] = self._host.spawn(command, stdout=log, stderr=log)
+        _wait(f"{name} of {self._host.name}", (self.directory / f"{name}.vty").exists)
+
+    def kill_daemon(self, name: str) -> None:
+        """Kill one daemon, as if it crashed."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+        (self.directory / f"{name}.vty").unlink()
+
+    def thaw(self) -> None:
+        """Let frozen daemons continue."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGCONT)
+
+    def freeze(self) -> None:
+        """Stop the daemons without ending their connections, as if the host hung."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGSTOP)
 
     def show(self, command: str) -> Mapping[str, Any]:
         """Return the result of a command that prints JSON."""
@@ -74,7 +104,8 @@ class Frr:
 
     def stop(self) -> None:
         """Stop the daemons."""
-        for process in reversed(self._processes):
+        self.thaw()
+        for process in reversed(self._processes.values()):
             end(process)
         shutil.rmtree(self.directory)
 

@@ -44,7 +44,7 @@ class FleetNetwork(Topo):  # type: ignore[misc]
         clients = [ClientAddresses(i) for i in range(settings.clients)]
         servers = [ServerAddresses(i) for i in range(settings.servers)]
         self.addHost(INTERNET, setup=_router_setup(clients, edges))
-        self.addHost(RACK, setup=_rack_setup([*(s.name for s in servers), *(e.name for e in edges), SPEAKER]))
+        self.addHost(RACK, setup=rack_setup([*(s.name for s in servers), *(e.name for e in edges), SPEAKER]))
         for client in clients:
             self.addHost(client.name, setup=client_setup(client))
             self.addLink(INTERNET, client.name, intfName1=client.name, intfName2="eth0")
@@ -70,7 +70,7 @@ class FleetNetwork(Topo):  # type: ignore[misc]
         self.addHost(SPEAKER, setup=speaker_setup(edges))
         self.addLink(RACK, SPEAKER, intfName1=SPEAKER, intfName2="eth0")
         for server in servers:
-            self.addHost(server.name, setup=_server_setup(server, settings.server_rate, edges))
+            self.addHost(server.name, setup=server_setup(server, settings.server_rate, edges))
             self.addLink(RACK, server.name, intfName1=server.name, intfName2="eth0", addr2=server.mac)
 
 
@@ -134,7 +134,8 @@ def _router_setup(clients: Sequence[ClientAddresses], edges: Sequence[EdgeAddres
     return [*lines, *routes_to_speaker(edges), *_routes_to_services(edges)]
 
 
-def _rack_setup(interfaces: Sequence[str]) -> list[str]:
+def rack_setup(interfaces: Sequence[str]) -> list[str]:
+    """Return the set-up script of the rack, a bridge of these interfaces."""
     return [
         f"ip link add name {RACK} type bridge",
         *(f"ip link set {i} master {RACK}" for i in interfaces),
@@ -142,7 +143,8 @@ def _rack_setup(interfaces: Sequence[str]) -> list[str]:
     ]
 
 
-def _server_setup(server: ServerAddresses, rate: int, edges: Sequence[EdgeAddresses]) -> list[str]:
+def server_setup(server: ServerAddresses, rate: int, edges: Sequence[EdgeAddresses]) -> list[str]:
+    """Return the set-up script of a server, which spreads packets to clients over these switches."""
     return [
         *MULTIPATH,
         f"ip addr add {server.address4}/{RACK4} dev eth0",
