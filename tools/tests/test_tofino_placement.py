@@ -40,6 +40,12 @@ def test_log_that_is_cut_off_is_read_up_to_there(tmp_path: Path) -> None:
     assert [event["n"] for event in backend.events(tmp_path)] == ["A"]
 
 
+def test_endless_run_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(backend, "CPU_LIMIT", 1)
+    refusal = backend.run([sys.executable, "-c", "while True: pass"], "tofino1", tmp_path)
+    assert refusal == backend.Refusal("(none)", "no result within 1 seconds of processor time")
+
+
 def test_unknown_command_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("P4C_TOFINO", "no-such-compiler -O2")
     with pytest.raises(SystemExit, match="P4C_TOFINO=no-such-compiler: not a program: correct or unset it"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +19,13 @@ from tofino import ROOT
 
 CHIPS = {"tofino1": ("tofino", "tna"), "tofino2": ("tofino2", "t2na")}
 """Target and architecture of each profile."""
-TIMEOUT = 900.0
-"""Seconds after which a run counts as refused. A program that fits needs two minutes; the search for others may never end."""
+CPU_LIMIT = 900
+"""Seconds of processor time after which a run counts as refused.
+
+A program that fits needs two minutes; the search for others may never end.
+"""
+LIMIT_REACHED = (-signal.SIGKILL, -signal.SIGXCPU, 128 + signal.SIGKILL, 128 + signal.SIGXCPU)
+"""Exit statuses of a command, or of a shell around it, that reached the limit."""
 PROPERTIES, PASS, PARSE_ERROR, ERROR = 0, 1, 2, 3
 """Kinds of events in the log of the back end."""
 
@@ -45,19 +52,18 @@ def run(command: list[str], profile: str, folder: Path) -> Refusal | None:
     target, architecture = CHIPS[profile]
     options = ["--target", target, "--arch", architecture, "-g", "--enable-event-logger", "-o", str(folder)]
     # Events are complete only if the program ends by itself, so the file may be missing or cut off.
-    try:
-        done = subprocess.run(
-            [*command, *options, f"p4src/tna/{profile}.p4"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT,
-        )
-    except subprocess.TimeoutExpired:
-        return refusal(events(folder), f"no result within {TIMEOUT / 60:.0f} minutes")
+    done = subprocess.run(
+        [*command, *options, f"p4src/tna/{profile}.p4"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT)),
+    )
     if done.returncode == 0:
         return None
+    if done.returncode in LIMIT_REACHED:
+        return refusal(events(folder), f"no result within {CPU_LIMIT} seconds of processor time")
     return refusal(events(folder), message(done.stdout + done.stderr))
 
 
