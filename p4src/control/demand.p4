@@ -13,6 +13,7 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
     bit<32> cell;
     bit<16> limit;
     bit<16> distance; // to the limit
+    bit<32> region;
 
     // Cell base + r counts region r, for r from 1 to regions - 1. Cell base counts all other clients.
     action set_counter_range(bit<32> base, bit<16> regions) {
@@ -25,8 +26,13 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
         distance = limit |-| meta.region;
     }
 
+    // An ALU may not add fields of different sizes.
+    action widen_region() {
+        IN_HASH { region = 16w0 ++ meta.region; }
+    }
+
     action add_region() {
-        cell = cell + (bit<32>)meta.region;
+        cell = cell + region;
     }
 
     table service {
@@ -56,6 +62,7 @@ control Demand(in headers_t hdr, inout metadata_t meta) {
             if (service.apply().hit) {
                 compare_region();
                 if (distance != 0) {
+                    widen_region();
                     add_region();
                 }
                 bit<1> is_duplicate;
