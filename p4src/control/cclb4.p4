@@ -6,7 +6,8 @@
 // A packet passes ingress twice if the server has to be chosen before state is written, because each register is
 // accessed once per pass. The first pass chooses the server; the second updates the state. These packets pass twice:
 //
-//     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree
+//     a first packet under a load-aware policy     the second pass updates the server's leaf of the tree; if the switch
+//                                                  answered the SYN, this is the client's acknowledgment
 //     a FIN or RST under cheetah-ll                the second pass subtracts the connection from the server's leaf
 //     a packet of a QUIC handshake, server gone    the second pass removes the entry of the handshake table, so that the
 //                                                  client's next attempt is assigned anew, and drops the packet
@@ -108,7 +109,7 @@ control Cclb4(inout headers_t hdr, inout metadata_t meta) {
             if (hdr.tcp.isValid()) {
                 second_hop_mark.apply(hdr, meta);
             }
-            if (meta.verdict == VERDICT_CONTINUE) {
+            if (meta.verdict == VERDICT_CONTINUE && !ANSWERS_SYN) {
                 server.apply(hdr, meta);
                 if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE && !IS_ERROR) {
                     release_handshake();

@@ -44,7 +44,10 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             || meta.outcome == OUTCOME_SECOND_HOP) {
             meta.sid = meta.connection.sid; // that of a handshake is read below
         } else if (meta.candidate_found == 1) {
-            if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0) {
+            if (meta.is_new_connection == 1 && meta.tree.best[31:16] != 0 && !ANSWERS_SYN) {
+                tree_op = TREE_ADD;
+            } else if (BEGINS_CONNECTION && meta.active == 1
+                && (meta.policy == POLICY_CHEETAH_LL || meta.policy == POLICY_CCLB4)) {
                 tree_op = TREE_ADD;
             } else if (!IS_CHECK && meta.policy == POLICY_CHEETAH_LL && hdr.tcp.isValid()
                 && meta.outcome != OUTCOME_RETRIEVED_RECENT // one for each segment of the server that the client rejects
@@ -59,6 +62,8 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             meta.verdict = DROP_SERVER_GONE;
         } else if (meta.hash_found == 0) {
             meta.verdict = DROP_VIP_NO_SERVER;
+        } else if (REFUSES_UNKNOWN && meta.is_new_connection == 0) {
+            meta.verdict = DROP_SYN_COOKIE;
         } else {
             meta.sid = meta.hash_sid;
             if (meta.is_new_connection == 1) {

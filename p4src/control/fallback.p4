@@ -21,7 +21,15 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.direction == Direction.UP) {
             meta.connection.sid = meta.hash_sid;
-            if (meta.is_refused == 1) {
+            if (ANSWERS_SYN) {
+                meta.connection.op = CONNECTION_NONE; // the connection begins with the client's acknowledgment
+            } else if (COMPLETES_HANDSHAKE) {
+                meta.connection.op = CONNECTION_JOIN;
+                meta.connection.refresh = 1;
+                if (meta.can_carry_cookie == 1) {
+                    meta.connection.op = CONNECTION_RELEASE;
+                }
+            } else if (meta.is_refused == 1) {
                 meta.connection.sid = meta.next_sid;
                 if (meta.hash_found == 1) {
                     meta.connection.op = CONNECTION_CLAIM; // later packets go there at once
@@ -54,16 +62,15 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
             if (meta.connection.has_entry == 1) {
                 sids.apply(meta.connection);
             }
-            if (meta.connection.op == CONNECTION_LOOKUP) {
-                if (meta.connection.has_entry == 1) {
-                    meta.outcome = OUTCOME_RETRIEVED_TABLE;
-                }
-            } else if (meta.connection.op == CONNECTION_CLAIM) {
-                if (meta.connection.is_new_entry == 1) {
-                    claims.apply(CLAIM_TAKEN);
-                } else {
-                    claims.apply(CLAIM_REFUSED);
-                }
+            if (meta.connection.has_entry == 1
+                && (meta.connection.op == CONNECTION_LOOKUP || meta.connection.op == CONNECTION_JOIN)) {
+                meta.outcome = OUTCOME_RETRIEVED_TABLE;
+            }
+            if (meta.connection.is_new_entry == 1) {
+                claims.apply(CLAIM_TAKEN);
+            } else if (meta.connection.has_entry == 0
+                && (meta.connection.op == CONNECTION_CLAIM || meta.connection.op == CONNECTION_JOIN)) {
+                claims.apply(CLAIM_REFUSED);
             }
         }
     }

@@ -51,6 +51,11 @@
 #define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments have no ports, so the VIP that they are from is not known
 #define DROP_REMOTE_SERVER_SOURCE 47 // in a remote server's tunnel, not from a server behind it; or a remote server's, not in its tunnel
 #define DROP_TUNNEL_TOO_LONG 48 // to a remote server, longer than the tunnel carries, with IPv4 options or IPv6 extension headers
+#define DROP_LIMIT_CLIENT_CONNECTIONS 50 // new connection above the limit of its client prefix (docs/limits.md)
+#define DROP_LIMIT_CONNECTIONS 51 // new connection above the limit of its VIP
+#define DROP_LIMIT_CLIENT_BANDWIDTH 52 // to a VIP, above the bandwidth of its client prefix
+#define DROP_LIMIT_BANDWIDTH 53 // to a VIP, above the bandwidth of the VIP
+#define DROP_SYN_COOKIE 54 // to a VIP under SYN flood, of no known connection and without a valid SYN cookie (docs/syn-flood.md)
 #define DROP_REFUSED_SYN 56 // from a server, a SYN that it claims to refuse: no switch lets a server refuse a SYN
 #define DROP_REASONS 64
 

@@ -266,6 +266,7 @@ header too_long_t {
 #define IPV6_EXTENSION_UNITS 8
 #endif
 #define TCP_OPTION_WORDS 10
+#define SYN_OPTION_WORDS 7
 
 struct headers_t {
     ARCHITECTURE_HEADERS
@@ -311,6 +312,9 @@ struct headers_t {
     tcp_t tcp;
     word_t[TCP_OPTION_WORDS] tcp_options; // those before the timestamp option; later ones stay payload
     tcp_timestamp_t tcp_timestamp;
+#ifndef WITHOUT_SYN_DEFENCE
+    word_t[SYN_OPTION_WORDS] syn_options; // those of a SYN behind the timestamp option
+#endif
     udp_t udp;
     quic_long_t quic_long;
     quic_short_t quic_short;

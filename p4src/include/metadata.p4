@@ -174,6 +174,44 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 // Fields that a copy of a first flight brings to egress (control/copies.p4).
 #define COPY_FIELDS 3
 
+// State of a VIP's defence against SYN floods (control/syn_defence.p4).
+const bit<2> SYN_UNDEFENDED = 0;
+const bit<2> SYN_WATCHED = 1;
+const bit<2> SYN_ANSWERED = 2;
+
+const bit<4> SYN_NO_WINDOW_SCALE = 0xf;
+// Window scale that the switch offers in a server's place; the agent sets the same one.
+const bit<4> SYN_WINDOW_SCALE = 7;
+
+struct syn_t {
+    bit<2> mode;
+    bit<1> answers;       // the switch answers this SYN
+    bit<1> completes;     // an acknowledgment with a valid cookie
+    bit<1> counts;        // this acknowledgment begins the connection
+    bit<6> head;          // epoch (1) | age (2) | MSS (3)
+    bit<32> isn;
+    bit<16> clock;        // of TSval, with the client's options
+    bit<16> server_mss;
+    // The client's options, from the parser
+    bit<16> mss;
+    bit<4> window_scale;
+    bit<1> sack;
+}
+
+#ifdef WITHOUT_SYN_DEFENCE
+#define ANSWERS_SYN false
+#define COMPLETES_HANDSHAKE false
+#define BEGINS_CONNECTION false
+#define REFUSES_UNKNOWN false
+#define SYN_METADATA
+#else
+#define ANSWERS_SYN (meta.syn.answers == 1)
+#define COMPLETES_HANDSHAKE (meta.syn.completes == 1)
+#define BEGINS_CONNECTION (meta.syn.completes == 1 && meta.syn.counts == 1)
+#define REFUSES_UNKNOWN (meta.syn.mode == SYN_ANSWERED && meta.syn.completes == 0)
+#define SYN_METADATA syn_t syn;
+#endif
+
 // True for a health check and its answer (control/checker.p4).
 #ifdef WITHOUT_CHECKER
 #define IS_CHECK false
@@ -290,6 +328,7 @@ struct metadata_t {
     bit<8> score_class;
     bit<1> from_real_server; // sent on the server's behalf, so its loads may be out of date
     CHECKER_METADATA
+    SYN_METADATA
 
     // CRC-32 over client, VIP and their ports: the cookie's tweak, Maglev's hash, the connection tables' fingerprint
     @field_list(COPY_FIELDS)

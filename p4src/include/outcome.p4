@@ -33,6 +33,7 @@
 #define OUTCOME_ERROR_HASHED 25 // ICMP error whose quote names no server, and which is in no table: Maglev
 #define OUTCOME_RETRIEVED_RECENT 26 // RST without a cookie, to the server that last sent a packet of the connection
 #define OUTCOME_TOO_LONG 27 // longer than the tunnel to its remote server carries: an ICMP message tells the client
+#define OUTCOME_SYN_ANSWERED 28 // SYN to a VIP under SYN flood: the switch answered it
 #define OUTCOME_SECOND_HOP 29 // TCP without a cookie: its server does not know the connection, so the next one gets the packet
 #define OUTCOMES 32
 
@@ -46,5 +47,17 @@
 #define MSS_CLAMPED 1 // lowered to the tunnel's limit
 #define MSS_UNKNOWN 2 // the maximum segment size is not the first option: unchanged
 #define MSS_KINDS 3
+
+// Kinds of limits: with the VIP, the index into the refusals of control/limits.p4.
+#define LIMIT_CLIENT_CONNECTIONS 0 // new connections of a client prefix
+#define LIMIT_CONNECTIONS 1 // new connections of the VIP
+#define LIMIT_CLIENT_BANDWIDTH 2 // bandwidth of a client prefix
+#define LIMIT_BANDWIDTH 3 // bandwidth of the VIP
+
+// Packets of the defence against SYN floods: with the VIP, the index into the packets of control/syn_answer.p4.
+#define SYNS_PASSED 0 // SYNs that reached a server
+#define SYNS_ANSWERED 1 // SYNs that the switch answered
+#define SYNS_COMPLETED 2 // acknowledgments that proved the client's address
+#define SYNS_REFUSED 3 // packets without a valid SYN cookie
 
 #endif

@@ -81,6 +81,14 @@
 // Health checks (control/checker.p4): addresses of checkers, of each IP version.
 #define CHECKERS 16
 
+// Limits (control/limits.p4): client prefixes of one kind of limit and one IP version. The counter of dropped packets has
+// a cell for each VIP and each of its four kinds of limits.
+#define LIMITED_PREFIXES 4096
+#define LIMIT_COUNTERS 2048
+
+// The defence against SYN floods: the counter has a cell for each VIP and each of four kinds of packets.
+#define SYN_COUNTERS 2048
+
 #define NEIGHBORS 1024
 #ifndef IPV4_ROUTES
 #define IPV4_ROUTES 16384

@@ -11,6 +11,10 @@
 
 #define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
 #define COUNT(name) name.count();
+#define DIRECT_METER(name, kind) DirectMeter(kind) name;
+#define METER_PACKETS MeterType_t.PACKETS
+#define METER_BYTES MeterType_t.BYTES
+#define READ_METER(name, color) color = name.execute();
 
 // Chooses a next hop of a group by hash (control/groups.p4).
 #define NEXT_HOP_SELECTOR(name) \

@@ -11,6 +11,14 @@ control ClaimCounter(in bit<32> kind) {
     }
 }
 
+control LimitCounter(in vip_id_t vip_id, in bit<2> kind) {
+    Counter<bit<64>, bit<18>>(LIMIT_COUNTERS, CounterType_t.PACKETS_AND_BYTES) refusals;
+
+    apply {
+        refusals.count(vip_id ++ kind);
+    }
+}
+
 control DemandCounter(in bit<32> cell) {
     Counter<bit<64>, bit<32>>(DEMAND_CELLS, CounterType_t.PACKETS) handshakes;
 

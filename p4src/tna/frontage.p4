@@ -66,6 +66,7 @@
 #endif
 
 #include "../control/groups.p4"
+#include "../control/limits.p4"
 #include "../control/forwarding.p4"
 
 #ifdef WITHOUT_REAL_SERVERS
@@ -121,6 +122,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     Unseal() unseal;
     ConnectionHash() connection_hash;
     Region() region;
+    Limits() limits;
     Demand() demand;
     Steering() steering;
     Reading() reading;
@@ -194,8 +196,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)
                 && meta.second_pass == 0 && !IS_CHECK) {
                 region.apply(hdr, meta);
-                demand.apply(hdr, meta);
-                steering.apply(hdr, meta);
+                limits.apply(hdr, meta);
+                if (meta.verdict == VERDICT_CONTINUE) {
+                    demand.apply(hdr, meta);
+                    steering.apply(hdr, meta);
+                }
             }
         }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profile for Tofino 1: CCLB4 over TCP, masking, and the connection table. It leaves out QUIC, steering, tunnels,
-// demand, real servers, schedulers, health checks, groups of next hops, the resolution of neighbors, the delivery of ICMP
-// errors to servers, the servers of recent packets, and the drop of servers' fragments.
+// demand, real servers, schedulers, limits, the defence against SYN floods, health checks, groups of next hops, the resolution
+// of neighbors, the delivery of ICMP errors to servers, the servers of recent packets, and the drop of servers' fragments.
 #include <core.p4>
 #include <tna.p4>
 
@@ -12,6 +12,7 @@
 #define WITHOUT_CHECKER
 #define WITHOUT_QUIC
 #define WITHOUT_REMOTE_SERVERS
+#define WITHOUT_SYN_DEFENCE
 #define WITHOUT_EGRESS_REWRITES
 #define WITHOUT_ICMP_ERRORS
 #define IPV4_ROUTES 2048

@@ -15,6 +15,10 @@
 #define NEXT_HOP_SELECTOR(name) \
     @max_group_size(GROUP_SIZE) \
     action_selector(HashAlgorithm.crc16, GROUP_MEMBERS, 16) name;
+#define DIRECT_METER(name, kind) direct_meter<bit<8>>(kind) name;
+#define METER_PACKETS MeterType.packets
+#define METER_BYTES MeterType.bytes
+#define READ_METER(name, color) name.read(color);
 
 // The controller sets the timeouts of connections and handshakes.
 #define CONFIGURABLE_TIMEOUTS

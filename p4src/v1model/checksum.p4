@@ -94,7 +94,8 @@ control ChecksumResidue(in headers_t hdr, inout metadata_t meta) {
             meta.transport_residue = meta.transport_residue + (bit<32>)(~hdr.udp.checksum);
         }
         if (hdr.tcp_timestamp.isValid()) {
-            meta.transport_residue = meta.transport_residue + words32(~hdr.tcp_timestamp.tsval);
+            meta.transport_residue = meta.transport_residue + words32(~hdr.tcp_timestamp.tsval)
+                + words32(~hdr.tcp_timestamp.tsecr);
         }
         if (hdr.quoted_ports.isValid()) {
             quote.apply(hdr, meta);
@@ -130,7 +131,7 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
                 sum = sum + (bit<32>)(hdr.tcp.data_offset ++ hdr.tcp.ck ++ hdr.tcp.second_hop ++ hdr.tcp.reserved
                                       ++ hdr.tcp.flags);
                 if (hdr.tcp_timestamp.isValid()) {
-                    sum = sum + words32(hdr.tcp_timestamp.tsval);
+                    sum = sum + words32(hdr.tcp_timestamp.tsval) + words32(hdr.tcp_timestamp.tsecr);
                 }
                 hdr.tcp.checksum = fold(sum);
             } else if (hdr.udp.isValid() && hdr.udp.checksum != 0) { // zero: the sender computed none (RFC 768)
@@ -139,6 +140,28 @@ control ChecksumUpdate(inout headers_t hdr, in metadata_t meta) {
                     hdr.udp.checksum = 0xffff;
                 }
             }
+        }
+    }
+}
+
+// The answer to a SYN has no field of the SYN's that its checksums could be updated from. This sets the sums of all
+// fields that ChecksumUpdate does not add, and cuts off the rest of the SYN.
+control SynAnswerChecksum(in headers_t hdr, inout metadata_t meta, in bit<16> length) {
+    apply {
+        bit<32> sum = (bit<32>)PROTO_TCP + (bit<32>)length + words32(hdr.tcp.seq) + words32(hdr.tcp.ack)
+            + (bit<32>)hdr.tcp.window + words32(hdr.tcp_options[0].data);
+        if (hdr.tcp_timestamp.isValid()) {
+            sum = sum + (bit<32>)hdr.tcp_timestamp.before + (bit<32>)(hdr.tcp_timestamp.kind ++ hdr.tcp_timestamp.length);
+            if (hdr.syn_options[0].isValid()) {
+                sum = sum + words32(hdr.syn_options[0].data);
+            }
+        }
+        meta.transport_residue = sum;
+        if (hdr.ipv4.isValid()) {
+            meta.ipv4_residue = (bit<32>)hdr.ipv4.total_length + 0x4000; // do not fragment
+            truncate((bit<32>)length + 34);
+        } else {
+            truncate((bit<32>)length + 54);
         }
     }
 }

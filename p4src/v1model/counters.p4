@@ -19,6 +19,22 @@ control MssCounter(in bit<32> kind) {
     }
 }
 
+control LimitCounter(in vip_id_t vip_id, in bit<2> kind) {
+    counter(LIMIT_COUNTERS, CounterType.packets_and_bytes) refusals;
+
+    apply {
+        refusals.count((bit<32>)(vip_id ++ kind));
+    }
+}
+
+control SynCounter(in vip_id_t vip_id, in bit<2> kind) {
+    counter(SYN_COUNTERS, CounterType.packets) packets;
+
+    apply {
+        packets.count((bit<32>)(vip_id ++ kind));
+    }
+}
+
 control DemandCounter(in bit<32> cell) {
     counter(DEMAND_CELLS, CounterType.packets) handshakes;
 

@@ -10,8 +10,10 @@
 //      |  |     | remote_servers  by the server's own tunnel?    |          |             flights to    |
 //      |  |     | real_servers    may it send as this server?    |          |             more sites    |
 //      |  |     | unseal          read the QUIC cookie           |          |                           |
-//      |  |     | region, demand  locate client, count handshake |          +------------+--------------+
+//      |  |     | region, limits  locate and limit the client    |          +------------+--------------+
+//      |  |     | demand          count handshakes               |                       |
 //      |  |     | steering        which site                     |                       |
+//      |  |     | syn_defence     SYN floods: verify, answer     |                       |
 //      |  |     | cclb4           which server (4 phases)        |                       |
 //      |  |     | mss             segments that fit in tunnels   |                       |
 //      |  |     | encapsulation   into a tunnel                  |                       |
@@ -61,8 +63,12 @@
 #include "../control/cookie6.p4"
 #include "../control/unseal.p4"
 #include "../control/region.p4"
+#include "../control/limits.p4"
 #include "../control/demand.p4"
 #include "../control/steering.p4"
+#include "../control/siphash.p4"
+#include "../control/syn_defence.p4"
+#include "../control/syn_answer.p4"
 #include "../control/retrieve.p4"
 #include "../control/insight.p4"
 #include "../control/maglev.p4"
@@ -149,8 +155,11 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     Unseal() unseal;
     ConnectionHash() connection_hash;
     Region() region;
+    Limits() limits;
     Demand() demand;
     Steering() steering;
+    SynDefence() syn_defence;
+    SynAnswer() syn_answer;
     Reading() reading;
     Cclb4() cclb4;
     IcmpErrorOutcome() error_outcome;
@@ -232,9 +241,16 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 connection_hash.apply(hdr, meta);
                 if (meta.second_pass == 0 && !IS_CHECK) {
                     region.apply(hdr, meta);
-                    demand.apply(hdr, meta);
-                    steering.apply(hdr, meta);
+                    limits.apply(hdr, meta);
+                    if (meta.verdict == VERDICT_CONTINUE) {
+                        demand.apply(hdr, meta);
+                        steering.apply(hdr, meta);
+                    }
                 }
+            }
+            if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.UP && hdr.tcp.isValid()
+                && meta.from_tunnel == 0 && meta.is_refused == 0 && !IS_CHECK && !IS_ERROR) {
+                syn_defence.apply(hdr, meta);
             }
         }
 
@@ -251,6 +267,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             }
             cclb4.apply(hdr, meta);
             error_outcome.apply(meta);
+            syn_answer.apply(hdr, meta);
         }
         if (meta.direction == Direction.CONTROLLER) {
             meta.verdict = VERDICT_CONSUME;
@@ -354,7 +371,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     hdr.ipv6.version, hdr.ipv6.traffic_class, hdr.ipv6.flow_label, hdr.ipv6.payload_length, hdr.ipv6.next_header, \
     hdr.ipv6.hop_limit, hdr.ipv6.src, hdr.ipv6.dst
 #define QUOTED_TCP \
-    hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.seq, hdr.tcp.ack, hdr.tcp.data_offset, hdr.tcp.ck, \
+    hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.seq, hdr.tcp.ack, hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.second_hop, \
     hdr.tcp.reserved, hdr.tcp.flags, hdr.tcp.window, hdr.tcp.checksum, hdr.tcp.urgent
 #define QUOTED_UDP hdr.ports.src_port, hdr.ports.dst_port, hdr.udp.length, hdr.udp.checksum
 #define OUTER_PSEUDO_HEADER \
@@ -428,6 +445,7 @@ control FrontageDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.tcp);
         packet.emit(hdr.tcp_options);
         packet.emit(hdr.tcp_timestamp);
+        packet.emit(hdr.syn_options);
         packet.emit(hdr.udp);
         packet.emit(hdr.quic_long);
         packet.emit(hdr.quic_short);

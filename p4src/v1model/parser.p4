@@ -350,6 +350,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         packet.extract(hdr.tcp);
         verify(hdr.tcp.data_offset >= 5, error.TcpDataOffset);
         meta.remaining = (bit<8>)hdr.tcp.data_offset - 5;
+        meta.syn.window_scale = SYN_NO_WINDOW_SCALE;
         transition tcp_option;
     }
 
@@ -368,12 +369,13 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         meta.option_words = 1;
         transition select(word) {
             0x0101080a: tcp_timestamp;                          // NOP NOP TS
-            0x0402080a: tcp_timestamp;                          // SACK-permitted TS
+            0x0402080a: tcp_sack_timestamp;                     // SACK-permitted TS
             0x01010101: tcp_option_skip;
-            0x01010402: tcp_option_skip;                        // NOP NOP SACK-permitted
-            0x04020101: tcp_option_skip;
-            0x01030300 &&& 0xffffff00: tcp_option_skip;         // NOP window scale
-            0x03030001 &&& 0xffff00ff: tcp_option_skip;
+            0x01010402: tcp_option_sack;                        // NOP NOP SACK-permitted
+            0x04020101: tcp_option_sack;
+            0x01030300 &&& 0xffffff00: tcp_option_scale_behind; // NOP window scale
+            0x03030001 &&& 0xffff00ff: tcp_option_scale_first;
+            0x02040000 &&& 0xffff0000: tcp_option_mss;
             0x01010100 &&& 0xffffff00: accept;                  // three NOPs and one byte of the next option
             0x01010000 &&& 0xffffff00: accept;                  // end of options
             0x01010800 &&& 0xffffff00: accept;                  // timestamps with a wrong length
@@ -384,6 +386,27 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
             0x00000000 &&& 0x00030000: tcp_option_aligned;      // an option of 4n bytes (MSS, MPTCP)
             default: accept;
         }
+    }
+
+    // The options of a SYN that control/syn_defence.p4 needs.
+    state tcp_option_sack {
+        meta.syn.sack = 1;
+        transition tcp_option_skip;
+    }
+
+    state tcp_option_scale_behind {
+        meta.syn.window_scale = (bit<4>)packet.lookahead<bit<32>>();
+        transition tcp_option_skip;
+    }
+
+    state tcp_option_scale_first {
+        meta.syn.window_scale = packet.lookahead<bit<24>>()[3:0];
+        transition tcp_option_skip;
+    }
+
+    state tcp_option_mss {
+        meta.syn.mss = (bit<16>)packet.lookahead<bit<32>>();
+        transition tcp_option_skip;
     }
 
     state tcp_option_behind_nops {
@@ -409,6 +432,11 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
         }
     }
 
+    state tcp_sack_timestamp {
+        meta.syn.sack = 1;
+        transition tcp_timestamp;
+    }
+
     state tcp_timestamp {
         transition select(meta.remaining) {
             1: accept;
@@ -419,7 +447,46 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta) 
 
     state tcp_timestamp_extract {
         packet.extract(hdr.tcp_timestamp);
-        transition accept;
+        meta.remaining = meta.remaining - 3;
+        transition select(hdr.tcp.flags) {
+            TCP_SYN &&& (TCP_SYN | TCP_ACK): syn_option;
+            default: accept;
+        }
+    }
+
+    // Behind the timestamps of a SYN, stacks have a window scale (Linux) or SACK-permitted (macOS).
+    state syn_option {
+        transition select(meta.remaining) {
+            0: accept;
+            default: syn_option_kind;
+        }
+    }
+
+    state syn_option_kind {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x01010402: syn_option_sack;
+            0x04020000: syn_option_sack;
+            0x04020101: syn_option_sack;
+            0x01030300 &&& 0xffffff00: syn_option_scale;
+            default: accept;
+        }
+    }
+
+    state syn_option_sack {
+        meta.syn.sack = 1;
+        transition syn_option_extract;
+    }
+
+    state syn_option_scale {
+        meta.syn.window_scale = (bit<4>)packet.lookahead<bit<32>>();
+        transition syn_option_extract;
+    }
+
+    state syn_option_extract {
+        packet.extract(hdr.syn_options.next);
+        meta.remaining = meta.remaining - 1;
+        transition syn_option;
     }
 }
 
