@@ -30,6 +30,7 @@ pub mod ipv6;
 pub mod load;
 pub mod quant;
 mod stream;
+pub mod syn;
 pub mod tcp;
 #[cfg(feature = "vectors")]
 #[allow(missing_docs)] // The fields are those of docs/cookie-vectors.json.

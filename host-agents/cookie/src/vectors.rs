@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::Secret;
+use crate::syn;
 use crate::tcp::Tuple;
 
 pub use generate::generate;
@@ -29,6 +30,7 @@ pub struct Vectors {
     pub ipv6_invalid: Vec<Ipv6Invalid>,
     pub cid: Vec<Cid>,
     pub cid_invalid: Vec<CidInvalid>,
+    pub syn: Vec<Syn>,
 }
 
 /// One value in one field.
@@ -149,6 +151,45 @@ pub struct CidInvalid {
     pub reason: String,
 }
 
+/// The initial sequence number of the answer to a SYN (docs/syn-flood.md).
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Syn {
+    pub secret: String,
+    pub client: IpAddr,
+    pub client_port: u16,
+    pub client_isn: u32,
+    pub epoch: u8,
+    pub age: u8,
+    pub mss_code: u8,
+    pub timestamps: bool,
+    /// 15 without the option; 15 and no SACK without timestamps.
+    pub window_scale: u8,
+    pub sack: bool,
+    pub isn: u32,
+}
+
+impl Syn {
+    /// Return the SYN and the clear part of the answer's sequence number.
+    pub fn parts(&self) -> (syn::Syn, syn::Head) {
+        let options = syn::Options {
+            window_scale: (self.window_scale != 15).then_some(self.window_scale),
+            sack: self.sack,
+        };
+        let syn = syn::Syn {
+            client: self.client,
+            client_port: self.client_port,
+            client_isn: self.client_isn,
+            options: self.timestamps.then_some(options),
+        };
+        let head = syn::Head {
+            epoch: self.epoch,
+            age: self.age,
+            mss: self.mss_code,
+        };
+        (syn, head)
+    }
+}
+
 /// Return the text of the file, with one case per line, so that a diff shows the changed cases.
 pub fn to_json(vectors: &Vectors) -> String {
     let sections = [
@@ -162,6 +203,7 @@ pub fn to_json(vectors: &Vectors) -> String {
         section("ipv6_invalid", &vectors.ipv6_invalid),
         section("cid", &vectors.cid),
         section("cid_invalid", &vectors.cid_invalid),
+        section("syn", &vectors.syn),
     ];
     format!("{{\n{}\n}}\n", sections.join(",\n"))
 }

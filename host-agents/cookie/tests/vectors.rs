@@ -4,7 +4,7 @@
 use frontage_cookie::quant::Quantiser;
 use frontage_cookie::tcp::{Sid, Signals};
 use frontage_cookie::vectors::{self, Vectors};
-use frontage_cookie::{cid, ipv6, tcp};
+use frontage_cookie::{cid, ipv6, syn, tcp};
 
 const PATH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -137,5 +137,14 @@ fn invalid_connection_ids_do_not_open() {
     for c in committed().cid_invalid {
         let key = ipv6::Key::new(c.key_id, &vectors::secret(&c.secret));
         assert_eq!(cid::open([&key], &vectors::bytes(&c.id)), None, "{c:?}");
+    }
+}
+
+#[test]
+fn syn_cookies_match_the_vectors() {
+    for c in committed().syn {
+        let (syn, head) = c.parts();
+        let key = syn::Key::new(&vectors::secret(&c.secret));
+        assert_eq!(key.isn(&syn, head), c.isn, "{c:?}");
     }
 }

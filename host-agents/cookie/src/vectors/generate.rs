@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 
 use super::{
-    Cid, CidInvalid, Ipv6, Ipv6Invalid, Ipv6Tables, Quantisation, TcpDynamic, TcpInvalid,
+    Cid, CidInvalid, Ipv6, Ipv6Invalid, Ipv6Tables, Quantisation, Syn, TcpDynamic, TcpInvalid,
     TcpStatic, TcpTables, Vectors, secret, tuple,
 };
 use crate::quant::{IPV6, Quantiser, RPT_UNIT_US, TCP_COUNT, TCP_RPT};
 use crate::tcp::{Sid, Signals};
-use crate::{cid, ipv6, tcp};
+use crate::{cid, ipv6, syn, tcp};
 
 const SECRETS: [&str; 3] = [
     "000102030405060708090a0b0c0d0e0f",
@@ -32,6 +32,7 @@ pub fn generate() -> Vectors {
         ipv6_invalid: ipv6_invalid(&mut rng),
         cid: cid_cases(&mut rng),
         cid_invalid: cid_invalid(&mut rng),
+        syn: syn_cases(&mut rng),
     }
 }
 
@@ -351,6 +352,36 @@ const _: () = assert!(
 
 /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 struct SplitMix(u64);
+
+fn syn_cases(rng: &mut SplitMix) -> Vec<Syn> {
+    let case = |i: usize| {
+        let hex = SECRETS[i % SECRETS.len()];
+        let (client, _, client_port, _) = rng.connection();
+        let bits = rng.next();
+        let timestamps = i % 4 != 0;
+        let mut case = Syn {
+            secret: hex.into(),
+            client,
+            client_port,
+            client_isn: rng.next() as u32,
+            epoch: bits as u8 & 1,
+            age: (bits >> 1) as u8 & 3,
+            mss_code: (bits >> 3) as u8 & 7,
+            timestamps,
+            window_scale: if timestamps {
+                (bits >> 6) as u8 & 15
+            } else {
+                15
+            },
+            sack: timestamps && bits >> 10 & 1 == 1,
+            isn: 0,
+        };
+        let (syn, head) = case.parts();
+        case.isn = syn::Key::new(&secret(hex)).isn(&syn, head);
+        case
+    };
+    (0..48).map(case).collect()
+}
 
 impl SplitMix {
     fn next(&mut self) -> u64 {
