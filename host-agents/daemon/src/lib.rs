@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod config;
+pub mod key_file;
 pub mod logging;
 pub mod metrics;
 pub mod process;
