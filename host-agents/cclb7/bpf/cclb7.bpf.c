@@ -18,6 +18,7 @@
 #include "packet.h"
 #include "responses.h"
 #include "second_hop.h"
+#include "syncookie.h"
 #include "timestamps.h"
 
 #define AF_INET 2
@@ -57,7 +58,8 @@ static __always_inline void begin_cookies(struct flow *flow, const struct handsh
 {
 	flow->cookies = 1;
 	flow->last_echo = handshake->ts;
-	flow->clock_offset = handshake->ts - (__u32)(handshake->sent_ns / NS_PER_MS);
+	/* If the switch answered, the clock of the connection starts now. */
+	flow->clock_offset = handshake->ts - (handshake->sent_ns ? (__u32)(handshake->sent_ns / NS_PER_MS) : now_ms());
 }
 
 SEC("classifier")
@@ -119,6 +121,18 @@ static __always_inline __u32 acknowledge(struct flow *flow, __u32 ack)
 	return previous;
 }
 
+/* Complete the handshake of a segment without a socket, unless the kernel sent the SYN-ACK. */
+static __always_inline void try_complete(struct __sk_buff *skb, const struct segment *s)
+{
+	struct handshake *handshake;
+
+	if (s->flags & (TCP_SYN | TCP_RST))
+		return;
+	handshake = bpf_map_lookup_elem(&handshakes, &s->connection);
+	if (!handshake || !handshake->sent_ns || s->ack != handshake->isn + 1)
+		complete_handshake(skb, s);
+}
+
 SEC("classifier")
 int cclb7_ingress(struct __sk_buff *skb)
 {
@@ -144,6 +158,8 @@ int cclb7_ingress(struct __sk_buff *skb)
 	flow = bpf_map_lookup_elem(&flows, &s.connection);
 	if (flow)
 		previous = acknowledge(flow, s.ack);
+	else
+		try_complete(skb, &s);
 	if (!s.timestamp) {
 		count(INGRESS_NO_TIMESTAMP);
 		return PASS;
@@ -157,8 +173,9 @@ int cclb7_ingress(struct __sk_buff *skb)
 			count(INGRESS_UNKNOWN_CONNECTION);
 			return PASS;
 		}
-		/* Exactly: with SYN cookies the kernel reads the connection's options from it. */
-		if (s.ack == handshake->isn + 1)
+		/* Exactly: with SYN cookies the kernel reads the connection's options from it. The time of an answer of
+		 * the switch is unknown. */
+		if (s.ack == handshake->isn + 1 && handshake->sent_ns)
 			echo = handshake->ts;
 	}
 	if (s.tsecr == echo)
@@ -308,9 +325,14 @@ static __always_inline void established(struct bpf_sock_ops *ctx, const struct c
 	flow->gap = 1;
 	if (handshake && handshake->isn + 1 == flow->base) {
 		begin_cookies(flow, handshake);
-		flow->rtt_min = (now - handshake->sent_ns) / NS_PER_MS;
-		if (flow->rtt_min / (RING / 2) > 1)
-			flow->gap = flow->rtt_min / (RING / 2) < GAP_MAX ? flow->rtt_min / (RING / 2) : GAP_MAX;
+		if (handshake->sent_ns) {
+			__u32 gap;
+
+			flow->rtt_min = (now - handshake->sent_ns) / NS_PER_MS;
+			gap = flow->rtt_min / (RING / 2);
+			if (gap > 1)
+				flow->gap = gap < GAP_MAX ? gap : GAP_MAX;
+		}
 	}
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 }

@@ -32,7 +32,7 @@ struct server {
  * kernel sends for it without a full socket (TIME_WAIT) do not fall back to a raw timestamp, which the client's
  * PAWS check might reject as old. */
 struct handshake {
-	__u64 sent_ns;
+	__u64 sent_ns; /* 0: the switch sent it, or the connection has ended */
 	__u32 isn;
 	__u32 ts;
 };
@@ -90,6 +90,8 @@ enum reason {
 	FRAGMENT,
 	MALFORMED,
 	FLOW_TABLE_FULL,
+	SYN_COOKIE_ACCEPTED,
+	SYN_COOKIE_REFUSED,
 	REASONS,
 };
 
@@ -124,6 +126,20 @@ struct {
 	__type(key, struct connection);
 	__type(value, struct handshake);
 } handshakes SEC(".maps");
+
+/* The keys of SYN cookies (syncookie.h), by epoch. */
+struct syn_key {
+	__u32 k0;
+	__u32 k1;
+	__u32 valid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct syn_key);
+} syn_keys SEC(".maps");
 
 /* A flow of zeros: a new one is too large for the stack. */
 struct {

@@ -73,12 +73,22 @@ impl Connection {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Handshake {
-    /// Time of sending, by the monotonic clock.
+    /// Time of sending, by the monotonic clock; 0 if the switch sent it.
     pub sent_ns: u64,
     /// Sequence number.
     pub isn: u32,
     /// TSval.
     pub ts: u32,
+}
+
+/// A key of SYN cookies, in map `syn_keys`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct SynKey {
+    /// The key's words.
+    pub words: [u32; 2],
+    /// 1 if there is a key for the epoch.
+    pub valid: u32,
 }
 
 /// A range of retransmitted sequence numbers.
@@ -142,7 +152,7 @@ impl Flow {
 }
 
 /// The outcomes for a packet, in the order of `enum reason`.
-pub const REASONS: [&str; 12] = [
+pub const REASONS: [&str; 14] = [
     "cookie_written",
     "cookie_syn_ack",
     "egress_no_timestamp",
@@ -155,6 +165,8 @@ pub const REASONS: [&str; 12] = [
     "fragment",
     "malformed",
     "flow_table_full",
+    "syn_cookie_accepted",
+    "syn_cookie_refused",
 ];
 
 /// Make `$type`, which is plain data without padding, usable as key or value of a map.
@@ -165,4 +177,4 @@ macro_rules! map_types {
         unsafe impl aya::Pod for $type {}
     )* };
 }
-map_types!(Config, Server, Connection, Handshake, Flow);
+map_types!(Config, Server, Connection, Handshake, SynKey, Flow);

@@ -15,8 +15,9 @@ use aya::programs::tc::{NlOptions, SchedClassifier, TcAttachOptions, TcAttachTyp
 use aya::programs::{CgroupSockopt, ProgramError, SockOps, tc};
 use aya::{Ebpf, EbpfLoader};
 
-use crate::abi::{Config, OBJECT, Server};
+use crate::abi::{Config, OBJECT, Server, SynKey};
 use crate::bpf::{self, CgroupHook};
+use crate::kfunc;
 use crate::state::State;
 use crate::system;
 
@@ -40,6 +41,8 @@ pub struct Attachment {
     pub bandwidth: u64,
     /// Remaining bytes above which a response counts in N_FF.
     pub look_ahead: u64,
+    /// Keys of SYN cookies by epoch; `None` without the defence against SYN floods.
+    pub syn_keys: Option<[SynKey; 2]>,
     /// Map sizes, which adoption does not change.
     pub sizes: Sizes,
     /// Folder in bpffs for pins.
@@ -55,7 +58,14 @@ pub enum Attached {
     Adopted,
 }
 
-const MAPS: [&str; 5] = ["config", "servers", "flows", "handshakes", "packets"];
+const MAPS: [&str; 6] = [
+    "config",
+    "servers",
+    "flows",
+    "handshakes",
+    "packets",
+    "syn_keys",
+];
 const CLASSIFIERS: [(&str, TcAttachType); 2] = [
     ("cclb7_egress", TcAttachType::Egress),
     ("cclb7_ingress", TcAttachType::Ingress),
@@ -77,7 +87,7 @@ pub fn load(sizes: Sizes) -> Result<Ebpf> {
     EbpfLoader::new()
         .set_max_entries("flows", sizes.flows)
         .set_max_entries("handshakes", sizes.handshakes)
-        .load(OBJECT)
+        .load(&kfunc::resolve(OBJECT))
         .map_err(|error| explain(error.into()))
         .context(
             "cannot load the eBPF maps: use Linux 5.15 or newer with BTF (CONFIG_DEBUG_INFO_BTF)",
@@ -92,6 +102,9 @@ pub fn load(sizes: Sizes) -> Result<Ebpf> {
 /// namespace.
 pub fn attach(wanted: &Attachment) -> Result<Attached> {
     system::require_root()?;
+    if wanted.syn_keys.is_some() {
+        require_syn_cookies()?;
+    }
     let ifindex = system::interface_index(&wanted.interface)?;
     let config = Config {
         netns_cookie: system::netns_cookie()?,
@@ -117,9 +130,24 @@ pub fn attach(wanted: &Attachment) -> Result<Attached> {
     Ok(attached)
 }
 
+/// Check that the kernel can create connections from SYN cookies in this network namespace.
+fn require_syn_cookies() -> Result<()> {
+    if !kfunc::is_available() {
+        bail!(
+            "--syn-keys: this kernel cannot create connections from SYN cookies: use Linux 6.9 or newer with BTF, or leave out --syn-keys"
+        );
+    }
+    if system::sysctl("net/ipv4/tcp_syncookies")? == "0" {
+        bail!(
+            "--syn-keys: net.ipv4.tcp_syncookies is 0, so the kernel rejects SYN cookies: set it to 1"
+        );
+    }
+    Ok(())
+}
+
 fn attach_fresh(wanted: &Attachment, config: Config, cgroup: &File) -> Result<()> {
     let mut ebpf = load(wanted.sizes)?;
-    configure(&mut ebpf, config, &wanted.ports)?;
+    configure(&mut ebpf, config, wanted)?;
     for name in MAPS {
         let map = ebpf
             .map(name)
@@ -189,7 +217,8 @@ fn adopt(wanted: &Attachment, config: Config) -> Result<()> {
             .with_context(|| format!("cannot open pinned {name}"))?;
         attach_filter(&mut classifier, &wanted.interface, direction)?;
     }
-    state.reconfigure(config, &wanted.ports)
+    state.reconfigure(config, &wanted.ports)?;
+    state.set_syn_keys(wanted.syn_keys.unwrap_or_default())
 }
 
 /// Remove everything that [`attach`] created. From then on, connections with cookies get raw timestamps, which their
@@ -238,11 +267,15 @@ fn remove_pins(pin_dir: &Path) -> Result<()> {
     fs::remove_dir(pin_dir).with_context(|| format!("cannot remove {}", pin_dir.display()))
 }
 
-fn configure(ebpf: &mut Ebpf, config: Config, ports: &[u16]) -> Result<()> {
+fn configure(ebpf: &mut Ebpf, config: Config, wanted: &Attachment) -> Result<()> {
     let mut settings: Array<_, Config> = map(ebpf, "config")?;
     settings.set(0, config, 0)?;
+    let mut syn_keys: Array<_, SynKey> = map(ebpf, "syn_keys")?;
+    for (epoch, key) in (0..).zip(wanted.syn_keys.unwrap_or_default()) {
+        syn_keys.set(epoch, key, 0)?;
+    }
     let mut servers: HashMap<_, u16, Server> = map(ebpf, "servers")?;
-    for port in ports {
+    for port in &wanted.ports {
         servers.insert(port, Server::default(), 0)?;
     }
     Ok(())

@@ -8,6 +8,8 @@ pub mod abi;
 pub mod agent;
 pub mod bpf;
 pub mod frame;
+pub mod kfunc;
 pub mod state;
 pub mod stats;
+pub mod syn_keys;
 pub mod system;

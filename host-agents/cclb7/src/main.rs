@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use frontage_cclb7::agent::{self, Attached, Attachment, Sizes};
 use frontage_cclb7::state::State;
-use frontage_cclb7::{stats, system};
+use frontage_cclb7::{stats, syn_keys, system};
 use frontage_daemon::metrics::serve_with;
 use frontage_daemon::process::exit_code;
 
@@ -92,6 +92,9 @@ struct AttachArgs {
     /// Remaining bytes above which a response counts in N_FF
     #[arg(long, default_value = "65536", value_parser = parse_bytes)]
     look_ahead: u64,
+    /// Key file of `frontage keys`, for connections whose SYN the switch answered; needs Linux 6.9
+    #[arg(long, value_name = "FILE")]
+    syn_keys: Option<PathBuf>,
     /// Most tracked connections; further ones are served, but not counted and without RPT
     #[arg(long, default_value_t = 65_536)]
     flows: u32,
@@ -128,12 +131,14 @@ fn enter(target: &Target) -> Result<()> {
 }
 
 fn attach(args: AttachArgs) -> Result<()> {
+    let syn_keys = args.syn_keys.as_deref().map(syn_keys::read).transpose()?;
     enter(&args.target)?;
     let wanted = Attachment {
         interface: args.interface,
         ports: args.port,
         bandwidth: args.bandwidth,
         look_ahead: args.look_ahead,
+        syn_keys,
         sizes: Sizes {
             flows: args.flows,
             handshakes: args.handshakes,

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 
-use crate::abi::{Config, Connection, Flow, REASONS, Server};
+use crate::abi::{Config, Connection, Flow, REASONS, Server, SynKey};
 
 /// The opened maps of an agent.
 pub struct State {
@@ -14,6 +14,7 @@ pub struct State {
     servers: HashMap<MapData, u16, Server>,
     flows: HashMap<MapData, Connection, Flow>,
     packets: PerCpuArray<MapData, u64>,
+    syn_keys: Array<MapData, SynKey>,
 }
 
 impl State {
@@ -38,6 +39,7 @@ impl State {
             servers: Map::HashMap(open("servers")?).try_into()?,
             flows: Map::HashMap(open("flows")?).try_into()?,
             packets: Map::PerCpuArray(open("packets")?).try_into()?,
+            syn_keys: Map::Array(open("syn_keys")?).try_into()?,
         })
     }
 
@@ -59,6 +61,17 @@ impl State {
             if self.servers.get(port, 0).is_err() {
                 self.servers.insert(port, Server::default(), 0)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Replace the keys of SYN cookies.
+    ///
+    /// # Errors
+    /// If the map cannot be written.
+    pub fn set_syn_keys(&mut self, keys: [SynKey; 2]) -> Result<()> {
+        for (epoch, key) in (0..).zip(keys) {
+            self.syn_keys.set(epoch, key, 0)?;
         }
         Ok(())
     }

@@ -67,6 +67,17 @@ pub fn netns_cookie() -> Result<u64> {
     Ok(cookie)
 }
 
+/// Return the value of a sysctl in this thread's network namespace.
+///
+/// # Errors
+/// If there is no such sysctl.
+pub fn sysctl(name: &str) -> Result<String> {
+    let path = Path::new("/proc/sys").join(name);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.trim().to_owned())
+}
+
 /// Check that this process may load eBPF programs.
 ///
 /// # Errors

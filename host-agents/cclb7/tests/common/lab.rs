@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, MapData};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::SchedClassifier;
-use frontage_cclb7::abi::{Config, Connection, Flow, Server};
+use frontage_cclb7::abi::{Config, Connection, Flow, REASONS, Server, SynKey};
 use frontage_cclb7::agent::{self, Sizes};
 use frontage_cclb7::bpf;
 use frontage_cclb7::frame::{ACK, Segment, build, is_checksum_valid, tcp_offset, timestamps, word};
@@ -70,6 +70,21 @@ impl PacketLab {
 
     pub fn flows(&mut self) -> HashMap<&mut MapData, Connection, Flow> {
         self.ebpf.map_mut("flows").unwrap().try_into().unwrap()
+    }
+
+    /// Use this key for SYN cookies of an epoch, and none for the other epoch.
+    pub fn set_syn_key(&mut self, epoch: u32, words: [u32; 2]) {
+        let mut keys: Array<_, SynKey> = self.ebpf.map_mut("syn_keys").unwrap().try_into().unwrap();
+        keys.set(epoch, SynKey { words, valid: 1 }, 0).unwrap();
+        keys.set(1 - epoch, SynKey::default(), 0).unwrap();
+    }
+
+    /// Return the number of packets with this outcome.
+    pub fn packets(&mut self, reason: &str) -> u64 {
+        let packets: PerCpuArray<_, u64> =
+            self.ebpf.map_mut("packets").unwrap().try_into().unwrap();
+        let index = REASONS.iter().position(|name| *name == reason).unwrap();
+        packets.get(&(index as u32), 0).unwrap().iter().sum()
     }
 
     pub fn set_server(&mut self, server: Server) {

@@ -91,6 +91,7 @@ impl Testbed {
             ports: ports.to_vec(),
             bandwidth: 1_000_000_000,
             look_ahead: 1_000_000,
+            syn_keys: None,
             sizes: Sizes {
                 flows: 4096,
                 handshakes: 4096,
