@@ -58,6 +58,7 @@ async def test_profile_without_second_hop_drains_servers(tofino1_file: Path) -> 
 
 
 RACK = "    name: rack\n"
+AHEAD = "    look_ahead: 65536"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,12 @@ RACK = "    name: rack\n"
     [
         (RACK, f"{RACK}    scheduler: {{kind: sp-pifo}}\n", "ports[1].scheduler: the P4 program does not have schedulers"),
         (RACK, f"{RACK}    ecn_threshold: 5\n", "ports[1].ecn_threshold: the P4 program does not have ECN marking"),
+        (AHEAD, f"    limits: {{new_connections: 5}}\n{AHEAD}", "vips[0].limits: the P4 program does not have limits"),
+        (
+            AHEAD,
+            f"    syn_defence: {{}}\n{AHEAD}",
+            "vips[0].syn_defence: the P4 program does not have the defence against SYN floods",
+        ),
         (
             "idle_timeout: 120",
             "idle_timeout: 60",

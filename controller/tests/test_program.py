@@ -50,6 +50,8 @@ def test_limits_equal_the_sizes_of_the_program() -> None:
     assert sizes["DISPATCHER_SLOTS"] == limits.DISPATCHER_SLOTS
     assert sizes["TUNNEL_ENDPOINTS"] == limits.MAX_TUNNEL_ENDPOINTS
     assert sizes["DEMAND_CELLS"] == limits.DEMAND_CELLS
+    assert sizes["LIMITED_PREFIXES"] == limits.MAX_LIMITED_PREFIXES
+    assert sizes["LIMIT_COUNTERS"] == 4 * limits.MAX_VIPS
     assert sizes["REAL_SERVERS"] == limits.MAX_REAL_SERVERS
     assert sizes["REAL_SERVER_SENDERS"] == limits.MAX_SENDERS
     window = (SOURCE / "v1model" / "window.p4").read_text()

@@ -77,7 +77,7 @@ control SecondHop(in headers_t hdr, inout metadata_t meta) {
         second_sid = 0;
         third_sid = 0;
         if (!IS_CHECK && meta.direction == Direction.UP && meta.is_new_connection == 0
-            && (meta.from_tunnel == 0 || IS_FROM_SERVER_TUNNEL) && !hdr.tcp_timestamp.isValid()) {
+            && !COMPLETES_HANDSHAKE && (meta.from_tunnel == 0 || IS_FROM_SERVER_TUNNEL) && !hdr.tcp_timestamp.isValid()) {
             slot = meta.connection_hash[15:0] & meta.maglev_mask;
             others.apply();
         }

@@ -149,6 +149,12 @@ class CookieKey:
         plain = left << 7 | right
         return None if plain & 7 else plain >> _CHECK_TCP_BITS
 
+    @cached_property
+    def syn_key(self) -> tuple[int, int]:
+        """The two words of the key of SYN cookies (docs/syn-flood.md)."""
+        first, second = struct.unpack_from("<II", _stream(self.secret, b"syn", 1))
+        return first, second
+
     def _round_ip6(self, i: int, y: int) -> int:
         t = self.ip6_tables[i]
         return t[0][y >> 24] ^ t[1][y >> 16 & 255] ^ t[2][y >> 8 & 255] ^ t[3][y & 255]

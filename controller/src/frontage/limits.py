@@ -40,6 +40,9 @@ MAX_GRE_KEY = (1 << 32) - 1
 DEMAND_CELLS = 131072
 """Counter cells of handshakes by service and region, shared by the counted services."""
 
+MAX_LIMITED_PREFIXES = 4096
+"""Client prefixes with limits of one kind, of one IP version."""
+
 MAX_REAL_SERVERS = 4096
 """Addresses of real servers, of one IP version."""
 MAX_SENDERS = 16384

@@ -57,6 +57,8 @@ def render(console: Console, status: dict[str, Any]) -> None:
     _render_learned(console, status.get("learned"))
     _render_discovery(console, status.get("discovery", []))
     _render_vips(console, status)
+    _render_limits(console, status)
+    _render_syn_defence(console, status)
     _render_servers(console, status)
     _render_real_servers(console, status)
     _render_neighbors(console, status)
@@ -212,6 +214,35 @@ def _render_vips(console: Console, status: dict[str, Any]) -> None:
         alpha = f"{vip['alpha']:g}" if vip["policy"].startswith("cclb4") else "-"
         where = f"{vip['address']} {vip['protocol']} port {vip['port']}"
         table.add_row(vip["name"], where, vip["policy"], alpha, str(vip["active"]), str(vip["draining"]), *_traffic(vip))
+    console.print(table)
+
+
+def _render_limits(console: Console, status: dict[str, Any]) -> None:
+    limited = [vip for vip in status["vips"] if vip["limits"] is not None]
+    if not limited:
+        return
+    table = _table("limits", "VIP", "limit", "per second", "client prefixes", "dropped pkts / bytes")
+    units = {"connections": "connections", "bandwidth": "bit"}
+    for vip in limited:
+        for kind, limit in vip["limits"].items():
+            rate, prefixes = limit.get("rate"), limit.get("prefixes")
+            if rate or prefixes:
+                shown = f"{rate} {units[kind]}" if rate else "-"
+                table.add_row(vip["name"], kind, shown, str(prefixes or "-"), _count(limit, "dropped"))
+    console.print(table)
+
+
+def _render_syn_defence(console: Console, status: dict[str, Any]) -> None:
+    defended = [vip for vip in status["vips"] if vip["syn_defence"] is not None]
+    if not defended:
+        return
+    kinds = ("passed", "answered", "completed", "refused")
+    table = _table("SYN defence", "VIP", "mode", "state", "SYNs/s", "threshold", *kinds)
+    for vip in defended:
+        defence = vip["syn_defence"]
+        state = "answers SYNs" if defence["answering"] else "SYNs reach servers"
+        counts = (str(defence["packets"].get(kind, "-")) for kind in kinds)
+        table.add_row(vip["name"], defence["mode"], state, str(defence.get("rate", "-")), str(defence["threshold"]), *counts)
     console.print(table)
 
 

@@ -11,8 +11,10 @@ from pydantic import Field
 
 from frontage.config.discovery import Source
 from frontage.config.health import HealthCheck
+from frontage.config.limits import Limits
 from frontage.config.remote_servers import Encapsulation, EncapsulationKind
 from frontage.config.sites import Artemis
+from frontage.config.syn_defence import SynDefence
 from frontage.fields import AddressField, IPAddress, L4Port, Model, Name, PrefixField
 from frontage.limits import MAX_SID, MAX_WEIGHT
 
@@ -68,7 +70,8 @@ class Vip(Model):
     )
     artemis: Artemis | None = Field(None, description="the Artemis service whose service address this is; none if absent")
     health: HealthCheck | None = Field(None, description="the health check of the VIP's servers; none if absent")
-
+    syn_defence: SynDefence | None = Field(None, description="the defence against SYN floods; none if absent")
+    limits: Limits | None = Field(None, description="the limits on what clients send to the VIP; none if absent")
     slow_start: float = Field(
         0,
         ge=0,

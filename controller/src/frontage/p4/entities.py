@@ -54,7 +54,10 @@ class Entities:
         """Return all entries of these tables, and the default action of tables without match fields."""
         request = p4r.ReadRequest(device_id=self.device_id)
         for table in tables:
-            request.entities.add().table_entry.CopyFrom(p4r.TableEntry(table_id=table.id, is_default_action=not table.fields))
+            entry = request.entities.add().table_entry
+            entry.CopyFrom(p4r.TableEntry(table_id=table.id, is_default_action=not table.fields))
+            if table.direct_meter:
+                entry.meter_config.SetInParent()
         state: State = {}
         decode = schema.decoder()
 

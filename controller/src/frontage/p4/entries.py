@@ -28,10 +28,12 @@ class Key(NamedTuple):
 
 
 class Action(NamedTuple):
-    """The action of a table entry."""
+    """The action of a table entry, and the rate and burst of its direct meter."""
 
     name: str
     params: tuple[int, ...] = ()
+    meter: tuple[int, int] | None = None
+    """Packets or bytes per second, and packets or bytes; None without a meter, or if it is not configured."""
 
 
 State: TypeAlias = dict[Key, Action]

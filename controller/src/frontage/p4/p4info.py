@@ -48,6 +48,7 @@ class TableInfo:
     selector: bool
     """True if an entry has several members, of which a hash chooses one. Their action has one parameter; the parameters of an entry's
     `Action` are those of its members."""
+    direct_meter: bool
 
 
 def _tail(name: str, parts: int) -> str:
@@ -70,6 +71,7 @@ class Schema:
                 widths=tuple(param.bitwidth for param in action.params),
             )
         counted = {counter.direct_table_id for counter in p4info.direct_counters}
+        metered = {meter.direct_table_id for meter in p4info.direct_meters}
         self.tables: dict[str, TableInfo] = {}
         self.tables_by_id: dict[int, TableInfo] = {}
         lpm = p4i.MatchField.LPM
@@ -90,6 +92,7 @@ class Schema:
                 actions_by_id={action.id: action for action in actions},
                 direct_counter=table.preamble.id in counted,
                 selector=table.implementation_id != 0,
+                direct_meter=table.preamble.id in metered,
             )
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
@@ -160,6 +163,9 @@ class Schema:
                 self._encode_action(table, Action(action.name, (member,)), one.action)
         elif action is not None:
             self._encode_action(table, action, entry.action.action)
+            if action.meter is not None:
+                rate, burst = action.meter
+                entry.meter_config.CopyFrom(p4r.MeterConfig(cir=rate, cburst=burst, pir=rate, pburst=burst))
         return entry
 
     @staticmethod
@@ -201,7 +207,8 @@ class Schema:
             if info is None:
                 return Key(table.name, key), Action("NoAction")
             given = {param.param_id: from_bytes(param.value, "big") for param in message.params}
-            return Key(table.name, key), Action(info.name, tuple(given.get(i, 0) for i in info.params))
+            meter = (entry.meter_config.pir, entry.meter_config.pburst) if entry.HasField("meter_config") else None
+            return Key(table.name, key), Action(info.name, tuple(given.get(i, 0) for i in info.params), meter)
 
         return decode
 

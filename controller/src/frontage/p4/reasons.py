@@ -45,6 +45,16 @@ def segments() -> dict[int, Reason]:
     return _read("outcome.p4", "MSS")
 
 
+def limit_kinds() -> dict[int, Reason]:
+    """Return the kinds of limits: with the id of the VIP, the indices of the packets that limits refused."""
+    return _read("outcome.p4", "LIMIT")
+
+
+def syn_kinds() -> dict[int, Reason]:
+    """Return the kinds of packets of the defence against SYN floods: with the id of the VIP, the indices of their counter."""
+    return _read("outcome.p4", "SYNS")
+
+
 def bands() -> dict[int, Reason]:
     """Return the bands of eight ranks, named by their lowest RPT in microseconds: the indices of AIFO's refusals."""
     least = [IP6_SIGNAL.decode(8 * band) * RPT_UNIT_US for band in range(RANK_BANDS)]

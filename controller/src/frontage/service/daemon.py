@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,8 @@ from frontage.service.fleet import Fleet
 from frontage.service.health import Phase
 from frontage.service.metrics import Endpoint
 from frontage.service.route import route_to
-from frontage.service.status import fleet_status
+from frontage.service.status import fleet_status, read_syns
+from frontage.service.syn_defence import SynDefences
 from frontage.state import steering_file
 from frontage.state.errors import ReconcileError
 from frontage.state.reconcile import plan
@@ -63,8 +66,9 @@ class Service:
         self.discovery = Discovery(file, self._servers_changed)
         self.checks = HealthChecks(with_discovered(config, self.discovery.rosters))
         self.slow_start = SlowStart(self.checks.effective)
+        self.defences = SynDefences()
         self.fleet = Fleet(
-            self.checks.effective,
+            self.defences.effective(self.checks.effective),
             election_id=election_id,
             mapping=steering_file.for_config(config),
             before_install=self._recover_health,
@@ -92,8 +96,9 @@ class Service:
                 tasks.create_task(self.learner.run())
                 tasks.create_task(self._watch())
                 tasks.create_task(self._grow_shares())
-                tasks.create_task(self.checks.run(self._on_health, self._may_check))
-                tasks.create_task(self.checks.watch(self._read_packets, self._on_health))
+                tasks.create_task(self.checks.run(self._on_effect, self._may_check))
+                tasks.create_task(self.checks.watch(self._read_packets, self._on_effect))
+                tasks.create_task(self.defences.run(self._read_syns, self._on_effect))
         finally:
             await self.discovery.close()
             await self.end_users.close()
@@ -107,8 +112,8 @@ class Service:
         return self._wanted()
 
     def _wanted(self) -> Config:
-        """Return the effective configuration, with the shares of servers in slow start."""
-        return self.slow_start.follow(self.checks.effective, time.monotonic())
+        """Return the effective configuration, with the shares of servers in slow start, and defended."""
+        return self.defences.effective(self.slow_start.follow(self.checks.effective, time.monotonic()))
 
     async def _servers_changed(self) -> None:
         async with self._loading:
@@ -157,6 +162,7 @@ class Service:
         yield from self.discovery.metrics()
         yield from self.checks.metrics()
         yield from self.slow_start.metrics()
+        yield from self.defences.metrics()
 
     def _may_check(self) -> bool:
         """Return whether this controller is the primary, or was when the connection to the switch ended."""
@@ -169,12 +175,28 @@ class Service:
         if await session.installed_pipeline() == pipeline.cookie:
             inactive = await read_inactive(session, pipeline.schema, config)
             if self.checks.recover(inactive):
-                await self._on_health()
+                await self._on_effect()
 
-    async def _on_health(self) -> None:
-        """Install the effect of a change of health."""
+    async def _on_effect(self) -> None:
+        """Install the effect of a change of health, or of the beginning or end of an attack."""
         async with self._loading:
             await self.fleet.change(self._wanted())
+
+    async def _read_syns(self, vips: AbstractSet[str]) -> Mapping[str, int]:
+        """Return the SYNs so far of these VIPs; none unless this controller is the primary of all switches."""
+        totals: Counter[str] = Counter()
+        for controller in self.fleet.controllers.values():
+            session, pipeline = controller.session, controller.pipeline
+            if session is None or pipeline is None or not controller.primary or controller.health.phase is not Phase.INSTALLED:
+                return {}
+            try:
+                found = await read_syns(session, pipeline.schema, controller.config)
+            except (SwitchError, PipelineError) as error:
+                log.warning("cannot read counters for the defence against SYN floods: %s", error)
+                return {}
+            for name in vips & found.keys():
+                totals[name] += found[name]["passed"].packets + found[name]["answered"].packets
+        return totals
 
     async def _read_packets(self, config: Config) -> Mapping[str, Packets]:
         """Return the packets of servers for their passive checks; none unless this controller is the primary of all switches."""
@@ -279,6 +301,7 @@ class Service:
         status["learned"] = self.learner.describe()
         status["discovery"] = self.discovery.describe()
         self.checks.describe(status)
+        self.defences.describe(status)
         status["controller"] |= {"config": str(self.file), "config_error": self.config_error}
         return status
 

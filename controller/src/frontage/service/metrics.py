@@ -121,15 +121,23 @@ def _counter_metrics(switches: Mapping[str, tuple[Config, Counters]]) -> Iterabl
         "Maximum segment sizes in SYNs and SYN-ACKs of remote servers, by what happened to them",
         labels=["device", "result"],
     )
+    syns = CounterMetricFamily(
+        "frontage_syn_packets",
+        "Packets of the defence of a VIP against SYN floods: SYNs passed and answered, acknowledgments completed, packets refused",
+        labels=["device", "vip", "kind"],
+    )
     states = GaugeMetricFamily("frontage_server_active", "1 if a server gets new connections", labels=["device", "vip", "server"])
     for device, (config, counters) in switches.items():
         by_result = ((claims, counters.claims), (handshakes, counters.handshakes), (segments, counters.segments))
         for family, counts in by_result:
             for result, count in counts.items():
                 family.add_metric([device, result], count.packets)
+        for vip, kinds in counters.syns.items():
+            for kind, count in kinds.items():
+                syns.add_metric([device, vip, kind], count.packets)
         for server in config.servers:
             states.add_metric([device, server.vip, server.name], float(server.active))
-    yield from (claims, handshakes, segments, states)
+    yield from (claims, handshakes, segments, syns, states)
 
 
 def _unit_metrics(switches: Mapping[str, tuple[Config, Counters]], unit: str) -> Iterable[Metric]:
@@ -145,6 +153,9 @@ def _unit_metrics(switches: Mapping[str, tuple[Config, Counters]], unit: str) ->
         f"frontage_real_server_{unit}",
         f"{title} to clients from a port of real servers, on behalf of a server",
         labels=["device", "port", "server"],
+    )
+    limited = CounterMetricFamily(
+        f"frontage_limited_{unit}", f"{title} dropped above a limit of a VIP", labels=["device", "vip", "limit"]
     )
     drops = CounterMetricFamily(f"frontage_dropped_{unit}", f"{title} dropped, by reason", labels=["device", "reason"])
     refusals = CounterMetricFamily(
@@ -167,10 +178,13 @@ def _unit_metrics(switches: Mapping[str, tuple[Config, Counters]], unit: str) ->
             vips.add_metric([device, vip, direction], value)
         for (port, sid), count in counters.senders.items():
             senders.add_metric([device, port, names[sid]], getattr(count, unit))
+        for vip, kinds in counters.limited.items():
+            for kind, count in kinds.items():
+                limited.add_metric([device, vip, kind], getattr(count, unit))
         for family, counts in ((drops, counters.drops), (refusals, counters.refusals), (steering, counters.outcomes)):
             for label, count in counts.items():
                 family.add_metric([device, label], getattr(count, unit))
-    yield from (servers, vips, senders, drops, refusals, steering)
+    yield from (servers, vips, senders, limited, drops, refusals, steering)
 
 
 class Endpoint:

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from typing import Any
 
 from frontage.config import Config
+from frontage.config.limits import Limits
 from frontage.config.real_servers import balancers, senders
-from frontage.config.vips import Server
+from frontage.config.syn_defence import SynDefence, SynMode
+from frontage.config.vips import Server, Vip
 from frontage.config.zones import is_own
 from frontage.p4 import reasons
 from frontage.p4.entities import Count
@@ -22,7 +24,8 @@ from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.fleet import Fleet
 from frontage.service.health import Health, Phase
-from frontage.state.blocks import demand, real_servers
+from frontage.state.allocation import Installed
+from frontage.state.blocks import demand, limits, real_servers, syn_defence
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
 from frontage.state.errors import ReconcileError
@@ -62,6 +65,10 @@ class Counters:
     """Insertions into the QUIC handshake table, by result."""
     segments: dict[str, Count]
     """SYNs and SYN-ACKs of remote servers, by what happened to their maximum segment size."""
+    limited: dict[str, dict[str, Count]]
+    """Packets above a limit, by name of the VIP and kind of the limit."""
+    syns: dict[str, dict[str, Count]]
+    """Packets of the defence against SYN floods, by name of the VIP and kind."""
     refusals: dict[str, Count]
     """Packets that AIFO dropped, by the lowest RPT of their band in microseconds."""
 
@@ -88,6 +95,8 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
 
     dropped_copies = by_reason(_EGRESS_DROPS, reasons.drops())
     return Counters(
+        limited=await _read_limited(session, schema, config),
+        syns=await read_syns(session, schema, config),
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},
         senders={
@@ -101,6 +110,43 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         segments=by_reason(_SEGMENTS, reasons.segments()),
         refusals=by_reason(_REFUSALS, reasons.bands()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ByVip:
+    """A counter with a cell for each VIP and each of four kinds."""
+
+    counter: str
+    kinds: dict[int, reasons.Reason]
+    cell: Callable[[int, int], int]
+
+    async def read(self, session: Session, schema: Schema, vips: Sequence[Vip]) -> dict[str, dict[str, Count]]:
+        """Return the counts by name of the VIP and kind."""
+        if not vips or self.counter not in schema.counters:
+            return {}
+        ids = Installed(await session.read_tables(schema, schema.present((vip_block.VIP4, vip_block.VIP6)))).vips
+        cells = {
+            (vip.name, reason.name): self.cell(vip_id, kind)
+            for vip in vips
+            if (vip_id := ids.get((vip.address.version, int(vip.address), vip.protocol.number, vip.port))) is not None
+            for kind, reason in self.kinds.items()
+        }
+        counts = await session.read_cells(schema.counter(self.counter), list(cells.values()))
+        return {
+            vip.name: {reason.name: counts.get(cells.get((vip.name, reason.name), -1), Count()) for reason in self.kinds.values()}
+            for vip in vips
+        }
+
+
+async def _read_limited(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
+    by_vip = _ByVip(limits.REFUSALS, reasons.limit_kinds(), limits.cell)
+    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.limits is not None])
+
+
+async def read_syns(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
+    """Return the packets of the defence against SYN floods, by name of the VIP and kind. Raises SwitchError."""
+    by_vip = _ByVip(syn_defence.PACKETS, reasons.syn_kinds(), syn_defence.cell)
+    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.syn_defence is not None])
 
 
 async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
@@ -147,6 +193,8 @@ def describe_config(config: Config) -> dict[str, Any]:
                 "look_ahead": vip.look_ahead,
                 "active": sum(server.active for server in servers),
                 "draining": sum(not server.active for server in servers),
+                "syn_defence": _describe_syn_defence(vip.syn_defence) if vip.syn_defence is not None else None,
+                "limits": describe_limits(vip.limits) if vip.limits is not None else None,
             }
             for vip, servers in zip(config.vips, config.servers_by_vip.values(), strict=True)
         ],
@@ -208,6 +256,30 @@ def _describe_tunnel(server: Server) -> dict[str, Any] | None:
     }
 
 
+def _describe_syn_defence(configured: SynDefence) -> dict[str, Any]:
+    return {
+        "mode": str(configured.mode),
+        "answering": configured.mode is SynMode.ALWAYS,
+        "threshold": configured.threshold,
+        "hold": configured.hold,
+        "packets": {},
+    }
+
+
+def describe_limits(configured: Limits) -> dict[str, Any]:
+    """Return the limits of a VIP by kind: rates per second, and the number of client prefixes with limits of their own."""
+
+    def count(kind: str) -> int:
+        return sum(client.size for client in configured.clients if getattr(client, kind) is not None)
+
+    return {
+        "client-connections": {"prefixes": count("new_connections")},
+        "connections": {"rate": configured.new_connections},
+        "client-bandwidth": {"prefixes": count("bandwidth")},
+        "bandwidth": {"rate": configured.bandwidth},
+    }
+
+
 async def read_status(
     session: Session,
     schema: Schema,
@@ -248,6 +320,10 @@ async def read_status(
     for vip in status["vips"]:
         up, down = totals.get(vip["name"], (Count(), Count()))
         vip["up"], vip["down"] = asdict(up), asdict(down)
+        for kind, count in counters.limited.get(vip["name"], {}).items():
+            vip["limits"][kind]["dropped"] = asdict(count)
+        for kind, count in counters.syns.get(vip["name"], {}).items():
+            vip["syn_defence"]["packets"][kind] = count.packets
     for described, (real_server, servers) in zip(
         status["real_servers"], balancers(config.real_servers, config.servers), strict=True
     ):
@@ -301,6 +377,10 @@ def _add(total: dict[str, Any], status: Mapping[str, Any]) -> None:
         for sums in total[part]:
             item = counted.get(sums["name"], {})
             _add_counts(sums, {name: item[name] for name in ("up", "down") if name in item})
+            for kind, limit in (item.get("limits") or {}).items():
+                _add_counts(sums["limits"][kind], {"dropped": limit["dropped"]} if "dropped" in limit else {})
+            for kind, packets in (item.get("syn_defence") or {}).get("packets", {}).items():
+                sums["syn_defence"]["packets"][kind] = sums["syn_defence"]["packets"].get(kind, 0) + packets
     for part in _COUNTS:
         if part in status:
             _add_counts(total.setdefault(part, {}), status[part])

@@ -27,6 +27,7 @@ from frontage.state.blocks import (
     groups,
     handshake,
     insight,
+    limits,
     maglev,
     masking,
     neighbor,
@@ -38,6 +39,7 @@ from frontage.state.blocks import (
     second_hop,
     server,
     steering,
+    syn_defence,
     tunnel,
     unseal,
     vip,
@@ -52,6 +54,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *insight.TABLES,
         *retrieve.TABLES,
         *unseal.TABLES,
+        *syn_defence.KEYS,
         *masking.ROUNDS,
         masking.STATIC_COOKIE,
         *fallback.TABLES,
@@ -66,7 +69,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
     (*choice.TABLES, *vip.DIPS, *fragments.TABLES, *real_servers.SENDERS),
     second_hop.TABLES,
     (*maglev.TABLES, *assign.TABLES),
-    (*steering.TABLES, *demand.TABLES, *checker.TABLES, vip.POLICY),
+    (*steering.TABLES, *demand.TABLES, *checker.TABLES, *limits.TABLES, syn_defence.VIP, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
     (*tunnel.SOURCES, tunnel.ORIGIN, *tunnel.ENDPOINTS, *scheduler.TABLES),
     ports.TABLES,
@@ -92,6 +95,7 @@ BLOCKS = (
     fragments,
     checker,
     remote_servers,
+    limits,
     real_servers,
     unseal,
     retrieve,
@@ -108,6 +112,7 @@ BLOCKS = (
     copies,
     demand,
     steering,
+    syn_defence,
     masking,
 )
 """The modules of all controls that have tables."""
@@ -149,6 +154,7 @@ def desired(
         **vip.entries(vips, vteps),
         **fragments.entries(vips),
         **checker.entries(config.health, config.ports),
+        **limits.entries(vips),
         **real_servers.entries(config.real_servers, config.servers, config.ports),
         **unseal.entries(keys if _unseals(config) else ()),
         **retrieve.entries(keys),
@@ -161,6 +167,7 @@ def desired(
         **choice.entries(vips),
         **server.entries(config.servers),
         **demand.entries(demand.cells(config), allocation.vip_ids),
+        **syn_defence.entries(keys, vips),
         **masking.entries(keys, vips),
     }
     if own is not None:
@@ -178,15 +185,19 @@ def _unseals(config: Config) -> bool:
     return any(vip.protocol is Protocol.UDP for vip in config.vips) or any(port.uses_ranks for port in config.ports)
 
 
-DEFAULT_TIMEOUTS: State = {**fallback.entries(Fallback().idle_timeout), **handshake.entries(Handshake().timeout)}
-"""The entries of the timeouts that a configuration has if it does not name others."""
+DEFAULTS: State = {
+    **fallback.entries(Fallback().idle_timeout),
+    **handshake.entries(Handshake().timeout),
+    **syn_defence.UNUSED,
+}
+"""Default actions that a configuration has if it does not name others."""
 
 
 def supported(state: State, schema: Schema) -> State:
     """Return the entries without those that a program for Tofino may lack although the configuration does not ask for anything:
-    default timeouts, for which it has constants, the drop of servers' fragments, and second hops."""
+    defaults, for which it has constants or lacks the feature, the drop of servers' fragments, and second hops."""
 
     def is_optional(key: Key, action: Action) -> bool:
-        return key.table in (*fragments.TABLES, second_hop.OTHERS) or DEFAULT_TIMEOUTS.get(key) == action
+        return key.table in (*fragments.TABLES, second_hop.OTHERS) or DEFAULTS.get(key) == action
 
     return {key: action for key, action in state.items() if key.table in schema.tables or not is_optional(key, action)}

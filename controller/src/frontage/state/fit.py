@@ -22,11 +22,13 @@ from frontage.state.blocks import (
     encapsulation,
     fallback,
     handshake,
+    limits,
     masking,
     real_servers,
     remote_servers,
     scheduler,
     steering,
+    syn_defence,
     tunnel,
     unseal,
     vip,
@@ -85,6 +87,10 @@ def _uses(config: Config) -> Iterator[_Use]:
     for number, service in enumerate(config.vips):
         if service.protocol is Protocol.UDP:
             yield _Use(f"vips[{number}].protocol", "QUIC services", _QUIC_TABLES)
+        if service.limits is not None:
+            yield _Use(f"vips[{number}].limits", "limits", limits.TABLES)
+        if service.syn_defence is not None:
+            yield _Use(f"vips[{number}].syn_defence", "the defence against SYN floods", syn_defence.TABLES)
     for number, port in enumerate(config.ports):
         if port.scheduler is not None:
             # A rank is in a cookie, which unseal.p4 opens.

@@ -10,6 +10,7 @@ from frontage.config.checks import (
     devices,
     discovery,
     health,
+    limits,
     network,
     real_servers,
     records,
@@ -17,6 +18,7 @@ from frontage.config.checks import (
     services,
     sites,
     sizes,
+    syn_defence,
 )
 from frontage.config.checks.findings import Finding
 from frontage.config.schema import Config
@@ -37,6 +39,8 @@ def _check_switch(config: Config) -> list[Finding]:
         *remote_servers.check(config),
         *real_servers.check(config),
         *health.check(config),
+        *limits.check(config),
+        *syn_defence.check(config),
         *_keys(config),
         *sizes.check(config),
         *mapping_checks.check_end_users(config),
