@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..bpfmap import PinnedMap
@@ -27,22 +28,38 @@ class Cclb7Agents:
         self._binary = binary
         self._pins = pins
         self._bandwidth = bandwidth
+        self._indices: list[int] = []
         self._loads: list[PinnedMap] = []
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
         """Attach to all servers in parallel: the kernel's verifier takes a moment for each."""
-        started = [(index, self._start(index, host)) for index, host in hosts.items()]
+        self._attach(hosts)
+        self._indices = sorted(hosts)
+        self._loads = [PinnedMap(self._pin_directory(i) / "servers", PORT_KEY.size, LOADS.size) for i in self._indices]
+
+    def use_syn_keys(self, hosts: Mapping[int, Namespace], keys: Path) -> None:
+        """Give all agents the key file, for connections whose SYN the switch answers."""
+        self._attach(hosts, "--syn-keys", keys)
+
+    def packets(self) -> list[dict[str, int]]:
+        """Return the packets of each agent by outcome."""
+        command: list[str | Path] = [self._binary, "stats", "--json", "--pin-dir"]
+        pins = [self._pin_directory(index) for index in self._indices]
+        outputs = [subprocess.run([*command, pin], capture_output=True, text=True, check=True).stdout for pin in pins]
+        return [json.loads(output)["packets"] for output in outputs]
+
+    def _attach(self, hosts: Mapping[int, Namespace], *options: str | Path) -> None:
+        started = [(index, self._start(index, host, options)) for index, host in hosts.items()]
         for index, process in started:
             output, _ = process.communicate()
             if process.returncode != 0:
                 name = ServerAddresses(index).name
                 raise NodeError(f"{name}: attaching the agent failed: {output.strip()}")
-        self._loads = [PinnedMap(self._pin_directory(index) / "servers", PORT_KEY.size, LOADS.size) for index in sorted(hosts)]
 
     def _pin_directory(self, index: int) -> Path:
         return self._pins / ServerAddresses(index).name
 
-    def _start(self, index: int, host: Namespace) -> subprocess.Popen[str]:
+    def _start(self, index: int, host: Namespace, options: Sequence[str | Path]) -> subprocess.Popen[str]:
         command: list[str | Path] = [
             self._binary,
             "attach",
@@ -52,7 +69,7 @@ class Cclb7Agents:
             "eth0",
         ]
         command += ["--port", str(HTTP_PORT), "--pin-dir", self._pin_directory(index)]
-        command += ["--look-ahead", f"{LOOK_AHEAD}b", "--bandwidth", f"{self._bandwidth}bit"]
+        command += ["--look-ahead", f"{LOOK_AHEAD}b", "--bandwidth", f"{self._bandwidth}bit", *options]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def active_flows(self) -> list[int]:
