@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frontage_ptf.syn import Options, isn, key_words
 
 import texts
 from conftest import EXAMPLE, ROOT
@@ -27,6 +26,7 @@ from frontage.state.activation import is_activation
 from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import syn_defence
 from frontage.state.desired import desired
+from frontage_ptf.syn import Options, isn, key_words
 from live import beside, connected, edited, installed, running, until
 
 FILE = Path("demo.yaml")
