@@ -75,7 +75,7 @@ def test_file_with_one_device_has_one_switch() -> None:
          "22:15: devices[1].ports[1].id: duplicate port id 1"),
         ('{ id: 2, name: rack, role: server, mac: "02:00:00:00:02', '{ id: 510, name: rack, role: server, mac: "02:00:00:00:02',
          "22:15: devices[1].ports[1].id: port 510 is the CPU port"),
-        ("port: uplink, mac", "port: upLink, mac", '26:32: routes[0].port: unknown port "upLink"'),
+        ("port: uplink, mac", "port: upLink, mac", '27:32: routes[0].port: unknown port "upLink"'),
         ("# The same for", "device: { address: x, cpu_port: 1, pipeline: { p4info: x, json: x } }\n# The same for",
          "needs either `device` (one switch) or `devices` (a fleet)"),
         ("  - name: edge1\n", "  - name: edge1\n    speed: 3\n", '6:5: devices[0].speed: unknown key "speed"'),
