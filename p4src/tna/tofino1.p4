@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile for Tofino 1: CCLB4 over TCP, masking, and the connection table. It leaves out QUIC, steering, tunnels,
-// demand, real servers, schedulers, limits, the defence against SYN floods, health checks, groups of next hops, the resolution
-// of neighbors, the delivery of ICMP errors to servers, the servers of recent packets, and the drop of servers' fragments.
+// The profile for Tofino 1: CCLB4 over TCP, masking, and the connection table. docs/tofino.md lists what it leaves out.
 #include <core.p4>
 #include <tna.p4>
 

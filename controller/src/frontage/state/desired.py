@@ -194,8 +194,10 @@ DEFAULTS: State = {
 
 
 def supported(state: State, schema: Schema) -> State:
-    """Return the entries without those that a program for Tofino may lack although the configuration does not ask for anything:
-    defaults, for which it has constants or lacks the feature, the drop of servers' fragments, and second hops."""
+    """Return the entries without those that the program lacks and that the configuration does not ask for.
+
+    Programs for Tofino may lack the tables of defaults, servers' fragments and second hops.
+    """
 
     def is_optional(key: Key, action: Action) -> bool:
         return key.table in (*fragments.TABLES, second_hop.OTHERS) or DEFAULTS.get(key) == action

@@ -358,7 +358,7 @@ fn syn_cases(rng: &mut SplitMix) -> Vec<Syn> {
         let hex = SECRETS[i % SECRETS.len()];
         let (client, _, client_port, _) = rng.connection();
         let bits = rng.next();
-        let timestamps = i % 4 != 0;
+        let timestamps = !i.is_multiple_of(4);
         let mut case = Syn {
             secret: hex.into(),
             client,
