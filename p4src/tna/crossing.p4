@@ -42,14 +42,12 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         meta.direction = Direction.CONTROLLER;
     }
 
-#ifndef WITHOUT_LEARNING
     // A frame of the controller leaves as it is.
     action send() {
         meta.egress_port = (port_t)hdr.packet_out.slot;
         meta.verdict = VERDICT_REPLY;
         hdr.packet_out.setInvalid();
     }
-#endif
 
     apply {
         from_port();
@@ -68,10 +66,8 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             if (hdr.worker.origin_port[8:7] == ig_intr_md.ingress_port[8:7]) {
                 worker_of_this_pipe();
             }
-#ifndef WITHOUT_LEARNING
         } else if (hdr.packet_out.isValid() && hdr.packet_out.op == PACKET_OUT_SEND) {
             send();
-#endif
         } else if (hdr.packet_out.isValid()) {
             from_controller();
         }

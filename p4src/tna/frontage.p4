@@ -45,16 +45,7 @@
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
 #include "../control/masking.p4"
-
-#ifdef WITHOUT_LEARNING
-#include "without_learning.p4"
-#else
 #include "../control/learning.p4"
-#endif
-
-#ifdef WITHOUT_STEERING
-#include "without_steering.p4"
-#else
 #include "../control/excess.p4"
 #include "outer.p4"
 #include "../control/tunnel.p4"
@@ -63,21 +54,10 @@
 #include "../control/region.p4"
 #include "../control/demand.p4"
 #include "../control/steering.p4"
-#endif
-
 #include "../control/groups.p4"
 #include "../control/limits.p4"
 #include "../control/forwarding.p4"
-
-#ifdef WITHOUT_REAL_SERVERS
-#include "without_real_servers.p4"
-#else
 #include "../control/real_servers.p4"
-#endif
-
-#ifdef WITHOUT_SCHEDULERS
-#include "without_schedulers.p4"
-#else
 #include "scheduling.p4"
 #include "window.p4"
 #include "../control/rank.p4"
@@ -85,14 +65,7 @@
 #include "../control/sppifo.p4"
 #include "../control/scheduler.p4"
 #include "../control/ecn.p4"
-#endif
-
-#ifdef WITHOUT_CHECKER
-#include "without_checker.p4"
-#else
 #include "../control/checker.p4"
-#endif
-
 #include "crossing.p4"
 #include "frame_length.p4"
 
@@ -279,9 +252,7 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
     AdvertisementChecksum() advertisement_checksum;
     OuterChecksum() outer_checksum;
     @name("new_client_t") Digest<new_client_t>() new_client;
-#ifndef WITHOUT_LEARNING
     @name("new_neighbor_t") Digest<new_neighbor_t>() new_neighbor;
-#endif
     Mirror() worker_mirror;
     Mirror() copy_mirror;
     Resubmit() resubmit;
@@ -294,11 +265,9 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
         if (ig_dprsr_md.digest_type == DIGEST_NEW_CLIENT) {
             new_client.pack({ meta.new_client_version, meta.new_client_prefix });
         }
-#ifndef WITHOUT_LEARNING
         if (ig_dprsr_md.digest_type == DIGEST_NEW_NEIGHBOR) {
             new_neighbor.pack({ meta.sender.kind, meta.ingress_port, meta.sender.address, meta.sender.mac, meta.sender.source });
         }
-#endif
         if (ig_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { meta.mirror_kind, 0, meta.has_queue, 0, meta.ingress_port, 0, meta.egress_port, 0, 0,
@@ -365,20 +334,16 @@ control FrontageEgressDeparser(packet_out packet, inout headers_t hdr, in metada
                                in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     Ipv4Checksum() ipv4_checksum;
     OuterChecksum() outer_checksum;
-#ifndef WITHOUT_SCHEDULERS
     Mirror() worker_mirror;
-#endif
 
     apply {
         ipv4_checksum.apply(hdr, meta);
         outer_checksum.apply(hdr);
-#ifndef WITHOUT_SCHEDULERS
         if (eg_dprsr_md.mirror_type == MIRROR_WORKER) {
             worker_mirror.emit<worker_t>((MirrorId_t)meta.mirror_session,
                                          { meta.mirror_kind, 0, meta.has_queue, 0, meta.egress_port, 0, meta.egress_port, 0,
                                            meta.depth_after, 0, TREE_NONE, 0, 0, 0, 0, 0, 0 });
         }
-#endif
         packet.emit(hdr);
     }
 }

@@ -63,11 +63,6 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     state second_pass {
         transition reject;
     }
-#elif defined(WITHOUT_STEERING)
-    state second_pass {
-        packet.extract(hdr.second_pass);
-        transition ethernet;
-    }
 #else
     state second_pass {
         packet.extract(hdr.second_pass);
