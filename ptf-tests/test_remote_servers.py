@@ -14,7 +14,7 @@ from frontage_ptf.packets import MSS, NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flo
 from frontage_ptf.quic import PREFIX, QUIC4, QUIC6, cookie_address, long, own_address, short
 from frontage_ptf.remote import GENEVE, GRE, IP_IN_IP, KINDS, UNDERLAY_PORT, VXLAN, RemoteTest, ServerTunnel
 from frontage_ptf.site import HASH, Server, Vip
-from frontage_ptf.switch import KEY
+from frontage_ptf.switch import KEY, to_server
 from frontage_ptf.tunnel import ENDS
 
 SERVER_PORT = 3
@@ -408,3 +408,26 @@ class MissingTunnelsDrop(RemoteTest):
             head = Ether(src=NEIGHBOR_MAC[UNDERLAY_PORT], dst=PORT_MAC[UNDERLAY_PORT])
             frame = bytes(head / Ip4(src=str(tunnel.dst), dst=str(ENDS[4]), proto=protocol) / Raw(bytes(40)))
             self.drops(UNDERLAY_PORT, frame, "VIP_NO_SERVICE")
+
+
+class RefusedPacketsReturnThroughTheTunnel(RemoteTest):
+    """A remote server that does not know a connection sends its packet back, and the switch sends it to the next server."""
+
+    def runTest(self) -> None:
+        vip = self.make_vip(2, policy=HASH)
+        flow = self.new_flow(vip)
+        slot = flow.hash & (vip.maglev_size - 1)
+        one = vip.servers[slot]
+        two = vip.servers[1 - slot]
+        self.site.set_others(vip, slot, two.sid)
+        to_one, to_two = self.tunnel_to(one, VXLAN, 4), self.tunnel_to(two, GENEVE, 6)
+        self.put_behind(one, to_one)
+        self.put_behind(two, to_two)
+        frame = flow.up("A")
+        marked = to_server(frame, one, second_hop=1)
+        self.passes(1, frame, UNDERLAY_PORT, to_one.out(marked, flow), "HASHED_NO_COOKIE")
+        refused = Frame(marked).refused()
+        expected = Frame(to_server(frame, two, second_hop=0)).rewritten()
+        self.passes(UNDERLAY_PORT, to_one.back().into(refused), UNDERLAY_PORT, to_two.out(expected, flow), "SECOND_HOP")
+        # Not in the tunnel of another server.
+        self.drops(UNDERLAY_PORT, to_two.back().into(refused), "REMOTE_SERVER_SOURCE")
