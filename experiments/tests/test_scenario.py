@@ -173,7 +173,7 @@ def test_listed_flow_has_size_and_rpt(file: Path) -> None:
         (FLOWS.replace("server: b", "server: c"), '4:19: workload.flows: unknown server "c": use one of b'),
         (
             FLOWS.replace("size: 1MB", "size: 0B"),
-            "4:49: workload.flows[0].size: 0 should be greater than 0: give bytes of the response",
+            "4:49: workload.flows[0].size: 0 must be greater than 0: give bytes of the response",
         ),
         (
             FLOWS.replace("workload: {", "workload: {load: 0.5, "),
