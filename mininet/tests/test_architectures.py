@@ -74,7 +74,8 @@ def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bo
 def frames(rng: random.Random, *, is_whole: bool = True) -> Iterator[tuple[bool, bytes]]:
     """Yield valid and damaged frames without end, and whether they are from a server.
 
-    Without ``is_whole``, they have neither the mark of the second hop nor options that only a parser that walks all of them reads.
+    Without ``is_whole``, they have neither the mark of the second hop nor options that only a parser that walks all of them reads,
+    and clients send no resets, whose servers only other programs remember.
     """
     while True:
         from_server = rng.random() < 0.4
@@ -87,9 +88,9 @@ def frames(rng: random.Random, *, is_whole: bool = True) -> Iterator[tuple[bool,
             for _ in range(rng.randint(1, 3)):
                 data[rng.randrange(min(len(data), 110))] = rng.getrandbits(8)
             frame = bytes(data)
-        if _promises_more(frame) or _has_long_extensions(frame):
+        if _promises_more(frame) or _has_long_extensions(frame) or _is_cut_syn(frame) or _is_icmp_error(frame):
             continue
-        if is_whole or not (_is_walked(frame) or _is_marked(frame)):
+        if is_whole or not (_is_walked(frame) or _is_marked(frame) or _is_reset(frame)):
             yield from_server, frame
 
 
@@ -131,6 +132,17 @@ def _has_long_extensions(frame: bytes) -> bool:
     return False
 
 
+def _is_icmp_error(frame: bytes) -> bool:
+    """Return whether a frame is an ICMP error, which only v1model reads."""
+    if frame[12:14] == b"\x08\x00":
+        at = 14 + 4 * (frame[14] & 15) if len(frame) > 14 else 0
+        return frame[23:24] == b"\x01" and frame[at : at + 1] in (b"\x03", b"\x0b", b"\x0c")
+    kind, at = frame[20:21], 54
+    while kind in (b"\0", b"\x2b", b"\x3c") and at < len(frame):
+        kind, at = frame[at : at + 1], at + 8
+    return frame[12:14] == b"\x86\xdd" and kind == b"\x3a" and frame[at : at + 1] in (b"\x01", b"\x02", b"\x03", b"\x04")
+
+
 def _is_walked(frame: bytes) -> bool:
     """Return whether TCP options continue where the parser of tofino1 stops.
 
@@ -152,6 +164,17 @@ def _is_marked(frame: bytes) -> bool:
     """Return whether a segment has the mark of the second hop, which tofino1 does not know."""
     l4 = _tcp(frame)
     return l4 is not None and bool(frame[l4 + 12] & 4)
+
+
+def _is_reset(frame: bytes) -> bool:
+    l4 = _tcp(frame)
+    return l4 is not None and bool(frame[l4 + 13] & 4)
+
+
+def _is_cut_syn(frame: bytes) -> bool:
+    """Return whether a frame ends within the options of a SYN, which only v1model reads beyond the timestamps."""
+    l4 = _tcp(frame)
+    return l4 is not None and frame[l4 + 13] & 0x12 == 2 and l4 + 4 * (frame[l4 + 12] >> 4) > len(frame)
 
 
 def _tcp(frame: bytes) -> int | None:
