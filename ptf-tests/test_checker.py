@@ -5,7 +5,6 @@ from ipaddress import ip_address
 
 import finsy as fy
 
-from frontage_ptf.balancer import VIP4, VIP6
 from frontage_ptf.frame import IP
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, stamped
 from frontage_ptf.quic import QUIC4, QUIC6, Conversation, QuicTest, long, short
@@ -40,18 +39,6 @@ class CheckerTest(QuicTest):
         """Return the conversation of a check of the server `sid`."""
         port = 0x8000 | turn << 12 | sid
         return Conversation(Endpoint(CHECKER[vip.at.address.version], port), vip.at)
-
-    def tcp_vips(self, policy: int = HASH) -> list[Vip]:
-        """Install a VIP of each IP version, with servers whose SIDs use all 12 bits."""
-        vips = [
-            self.make_vip(3, 1, VIP4, base=16, first_sid=0xA50, policy=policy),
-            self.make_vip(3, 2, VIP6, base=32, first_sid=0x5AF, policy=policy),
-        ]
-        for vip in vips:
-            if policy == CHEETAH_RR:
-                self.site.set_pool(vip, [server.sid for server in vip.servers])
-                self.site.update_policy(vip)
-        return vips
 
     def quic_vips(self) -> list[Vip]:
         return [self.make_quic(3, 7, QUIC6, HASH, 48, 700), self.make_quic(3, 8, QUIC4, HASH, 64, 800)]

@@ -9,7 +9,6 @@ from ipaddress import ip_address, ip_network
 
 import finsy as fy
 
-from frontage_ptf.balancer import VIP4, VIP6
 from frontage_ptf.client import TEST_TIMEOUT
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, stamped
 from frontage_ptf.quic import QUIC6, QuicTest, long, short
@@ -42,12 +41,6 @@ class LimitsTest(QuicTest):
         entry = self.site.entry(f"{INGRESS}limits.{table}", match, ACTIONS[table])
         entry.meter_config = fy.P4MeterConfig(cir=rate, cburst=burst, pir=rate, pburst=burst)
         return entry
-
-    def tcp_vips(self) -> list[Vip]:
-        return [
-            self.make_vip(2, 1, VIP4, base=16, first_sid=100, policy=HASH),
-            self.make_vip(2, 2, VIP6, base=32, first_sid=200, policy=HASH),
-        ]
 
     def flow(self, vip: Vip, turn: int, inside: bool = True) -> Flow:
         sources = INSIDE if inside else OUTSIDE

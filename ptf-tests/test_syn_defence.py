@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any
 
-from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.balancer import BalancerTest
 from frontage_ptf.cookie import VECTORS, Key
 from frontage_ptf.frame import Frame
 from frontage_ptf.names import CLAIMS
@@ -127,17 +127,6 @@ class SynDefenceTest(BalancerTest):
     def watch(self, vip: Vip) -> None:
         self.site.modify(self.site.entry(f"{INGRESS}syn_defence.vip", {"vip_id": vip.id}, "watch"))
 
-    def vips(self, policy: int = HASH) -> list[Vip]:
-        vips = [
-            self.make_vip(3, 1, VIP4, base=16, first_sid=0xA50, policy=policy),
-            self.make_vip(3, 2, VIP6, base=32, first_sid=0x5AF, policy=policy),
-        ]
-        for vip in vips:
-            if policy == CHEETAH_RR:
-                self.site.set_pool(vip, [server.sid for server in vip.servers])
-                self.site.update_policy(vip)
-        return vips
-
     def answered(self, flow: Flow, options: bytes, client: Options, server: Server | None = None) -> Answer:
         """Send a SYN and check the whole answer; with timestamps, it names `server`, if that is known."""
         before = self.outcomes()
@@ -186,7 +175,7 @@ class SynIsAnsweredWithCookie(SynDefenceTest):
     """Each stack's SYN gets an answer whose sequence number and clock hold its options."""
 
     def runTest(self) -> None:
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             self.defend(vip)
             for name, (options, client) in SYNS.items():
                 with self.subTest(name):
@@ -200,7 +189,7 @@ class AcknowledgmentReachesTheNamedServer(SynDefenceTest):
 
     def runTest(self) -> None:
         for policy in (HASH, CHEETAH_RR):
-            for vip in self.vips(policy):
+            for vip in self.tcp_vips(policy):
                 self.defend(vip)
                 for _ in range(4):
                     answer = self.answered(self.new_flow(vip), linux_syn(7), LINUX)
@@ -220,7 +209,7 @@ class LoadCountsFromTheAcknowledgment(SynDefenceTest):
     def runTest(self) -> None:
         self.add_class(0, 0.5)
         for policy in (CCLB4, CHEETAH_LL):
-            for vip in self.vips(policy):
+            for vip in self.tcp_vips(policy):
                 self.seed(vip, *vip.servers)
                 self.defend(vip)
                 for _ in range(6):
@@ -241,7 +230,7 @@ class ClientWithoutTimestampsClaimsAnEntry(SynDefenceTest):
     """Its acknowledgment claims an entry of the connection table, which later packets find."""
 
     def runTest(self) -> None:
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             self.defend(vip)
             flow = self.new_flow(vip)
             answer = self.answered(flow, windows_syn(), SYNS["Windows"][1])
@@ -259,7 +248,7 @@ class WrongAcknowledgmentsAreDropped(SynDefenceTest):
     """Without a cookie, an entry of the connection table or a cookie of a server, no packet reaches a server."""
 
     def runTest(self) -> None:
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             self.defend(vip)
             flow = self.new_flow(vip)
             answer = self.answered(flow, windows_syn(), SYNS["Windows"][1])
@@ -287,7 +276,7 @@ class EstablishedConnectionsContinue(SynDefenceTest):
     """Connections from before the attack keep their servers, by cookie and by the connection table."""
 
     def runTest(self) -> None:
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             flow, other = self.new_flow(vip), self.new_flow(vip)
             server = self.server_of(other.up("S"), vip)
             self.defend(vip)
@@ -301,7 +290,7 @@ class HandshakeOutlivesTheDefence(SynDefenceTest):
     """A watched VIP forwards SYNs, and still accepts acknowledgments of answers."""
 
     def runTest(self) -> None:
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             self.defend(vip)
             answer = self.answered(self.new_flow(vip), linux_syn(7), LINUX)
             self.watch(vip)
@@ -319,7 +308,7 @@ class OlderKeySealsNumbers(SynDefenceTest):
         self.install_syn_key(older)
         self.site.modify(self.site.entry(f"{INGRESS}syn_defence.active_key", None, "set_active_key", epoch=older.epoch))
         self.key = older
-        for vip in self.vips():
+        for vip in self.tcp_vips():
             self.defend(vip)
             for _ in range(3):
                 answer = self.answered(self.new_flow(vip), linux_syn(7), LINUX)
@@ -330,7 +319,7 @@ class NumbersAgreeWithTheVectors(SynDefenceTest):
     """Numbers of docs/cookie-vectors.json pass if they are as young as the switch's own, and no others do."""
 
     def runTest(self) -> None:
-        vips = {vip.at.address.version: vip for vip in self.vips()}
+        vips = {vip.at.address.version: vip for vip in self.tcp_vips()}
         self.defend(*vips.values())
         age = self.answered(self.new_flow(vips[4]), linux_syn(7), LINUX).age
         seen = {True: 0, False: 0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbor resolution with a real switch. It has no ports, so the tests pass the neighbors' messages to the resolver."""
+"""Neighbor resolution with a real switch. The switch has no ports, so the tests pass messages to the resolver."""
 
 from __future__ import annotations
 

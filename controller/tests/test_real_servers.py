@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import texts
 from conftest import EXAMPLE, Switch, for_switch
 from frontage import limits
 from frontage.cli.show import render
@@ -23,22 +25,16 @@ from frontage.state.allocation import Hop, Installed, allocate
 from frontage.state.blocks import forwarding, ports, real_servers
 from frontage.state.desired import STAGES, desired
 from live import connected, installed, running
-from texts import problems, replaced
+from texts import problems
 
 QDSR = EXAMPLE.with_name("qdsr.yaml")
 TEXT = QDSR.read_text(encoding="utf-8")
+edited = partial(texts.edited, TEXT)
 FILE = Path("qdsr.yaml")
 
 
 def number(address: str) -> int:
     return int(ip_address(address))
-
-
-def edited(*changes: tuple[str, str]) -> str:
-    text = TEXT
-    for old, new in changes:
-        text = replaced(text, old, new)
-    return text
 
 
 def wanted(config: Config) -> State:

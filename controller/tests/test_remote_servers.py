@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import texts
 from conftest import EXAMPLE, Switch, for_switch
 from frontage.cli.show import render
 from frontage.config import Config, load, loads
@@ -19,10 +21,11 @@ from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import encapsulation, remote_servers, server, tunnel
 from frontage.state.desired import STAGES, desired
 from live import connected, installed, running
-from texts import problems, replaced
+from texts import problems
 
 REMOTE = EXAMPLE.with_name("remote-servers.yaml")
 TEXT = REMOTE.read_text(encoding="utf-8")
+edited = partial(texts.edited, TEXT)
 FILE = Path("remote-servers.yaml")
 WEB1 = "encapsulation: { kind: vxlan, endpoint: 10.9.0.11, vni: 7, mtu: 9000 }"
 WEB2 = "encapsulation: { kind: gre, endpoint: 10.9.0.12, key: 5 }"
@@ -32,13 +35,6 @@ VTEP4, VTEP6 = (int(ip_address(address)) for address in ("10.8.0.1", "2001:db8:8
 
 def number(address: str) -> int:
     return int(ip_address(address))
-
-
-def edited(*changes: tuple[str, str]) -> str:
-    text = TEXT
-    for old, new in changes:
-        text = replaced(text, old, new)
-    return text
 
 
 def wanted(text: str) -> State:

@@ -16,6 +16,13 @@ def replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new, 1)
 
 
+def edited(text: str, *changes: tuple[str, str]) -> str:
+    """Replace the first occurrence of each old text, which must exist, by the new one."""
+    for old, new in changes:
+        text = replaced(text, old, new)
+    return text
+
+
 def problems(text: str, file: Path) -> list[str]:
     """Return the lines of the error that the text causes."""
     with pytest.raises(ConfigError) as caught:

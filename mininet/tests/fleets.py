@@ -16,6 +16,8 @@ from frontage_testbed.datacentre.edge import METRICS
 from frontage_testbed.datacentre.servers import PACE, PACED
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.datacentre.testbed import Testbed
+from frontage_testbed.fleet.addresses import EdgeAddresses
+from frontage_testbed.fleet.edges import Edges
 from frontage_testbed.fleet.testbed import fleet_testbed
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
@@ -147,6 +149,32 @@ def compile_with_smaller_trees(directory: Path) -> tuple[Path, Path]:
     return p4info, json
 
 
+@dataclass(frozen=True)
+class Outages:
+    """Events at the switches of a fleet of three, with the routes that an operator or a routing daemon would change."""
+
+    edge: Edges
+    route_through: Callable[[list[EdgeAddresses]], None]
+    other: tuple[Path, Path]
+    """The P4Info and the JSON of another program."""
+
+    def kill_one(self) -> None:
+        one, two, three = self.edge.edges
+        self.edge.kill_one(one)
+        self.route_through([two, three])
+
+    def bring_one_back(self) -> None:
+        self.edge.start_one(self.edge.edges[0])
+        self.edge.wait_until_installed()
+        self.route_through(self.edge.edges)
+
+    def change_program_of_two(self) -> None:
+        one, two, three = self.edge.edges
+        self.route_through([one, three])
+        self.edge.set_program(two, *self.other)
+        self.route_through([one, two, three])
+
+
 def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[[int], bool], *, agents: bool = True) -> Observed:
     """Run the downloads through all events. `has_timestamps` says which clients, by index, use TCP timestamps."""
     parts = deployment(SETTINGS)
@@ -161,23 +189,7 @@ def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[
                 host.run(["sh", "-c", f"echo {int(has_timestamps(index))} > /proc/sys/net/ipv4/tcp_timestamps"])
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
-            edge = testbed.edge
-            one, two, three = edge.edges
-
-            def kill_one() -> None:
-                edge.kill_one(one)
-                testbed.route_through([two, three])
-
-            def bring_one_back() -> None:
-                edge.start_one(one)
-                edge.wait_until_installed()
-                testbed.route_through([one, two, three])
-
-            def change_program_of_two() -> None:
-                testbed.route_through([one, three])
-                edge.set_program(two, *other)
-                testbed.route_through([one, two, three])
-
+            edge, outages = testbed.edge, Outages(testbed.edge, testbed.route_through, other)
             seen: dict[str, Any] = {}
 
             def read_counters() -> None:
@@ -198,9 +210,9 @@ def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[
                 [
                     *(timed(ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
                     *(timed(DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
-                    timed(KILL, kill_one),
-                    timed(RETURN, bring_one_back),
-                    timed(PROGRAM, change_program_of_two),
+                    timed(KILL, outages.kill_one),
+                    timed(RETURN, outages.bring_one_back),
+                    timed(PROGRAM, outages.change_program_of_two),
                     timed(ROTATE, edge.rotate_key),
                     timed(LAST, read_counters),
                 ]

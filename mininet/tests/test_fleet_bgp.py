@@ -4,13 +4,11 @@ and sessions with a wrong password.
 """
 
 import time
-from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
-from frontage_testbed import frr
 from frontage_testbed.datacentre.addresses import VIP4, VIP6
 from frontage_testbed.datacentre.clients import Clients, over_tcp
 from frontage_testbed.datacentre.servers import PACE, PACED
@@ -19,20 +17,18 @@ from frontage_testbed.fleet.testbed import FleetTestbed, IPAddress, fleet_testbe
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, Schedule, deployment, needs_root
+from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, seconds_until
 
 pytestmark = [
     needs_root,
     pytest.mark.slow(seconds=90),
-    pytest.mark.skipif(not frr.is_installed(), reason="needs FRR: install the package frr"),
+    needs_frr,
 ]
 
 SETTINGS = Settings(servers=3, policies=("cclb4",), queue_delay=0.1)
 DOWNLOADS = 200
 LENGTH = 60.0
 """Seconds of each download."""
-LIMIT = 60.0
-"""Seconds for each change of the router's routes."""
 FORGED = "203.0.113.99"
 PASSWORD = "known-to-both-sides"
 
@@ -42,15 +38,6 @@ def make_plan() -> list[Arrival]:
     begin = [(2.0 * i / DOWNLOADS, int(LENGTH * PACE)) for i in range(DOWNLOADS)]
     begin += [(2.0 + 0.2 * i, 10_000) for i in range(int((LENGTH - 5) * 5))]
     return [Arrival(i, at, i % SETTINGS.clients, size, size, "idle") for i, (at, size) in enumerate(begin)]
-
-
-def seconds_until(condition: Callable[[], bool]) -> float:
-    """Wait, and return how long it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() < began + LIMIT
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 def uplinks(testbed: FleetTestbed, vip: str, *indices: int) -> set[IPAddress]:

@@ -34,7 +34,7 @@ DELAY = 0.1
 ROUND_TRIP = 2 * DELAY
 SIZE = 300_000
 SYN_ACK = 94
-"""Bytes of the longest frame of a connection that has no data: Ethernet, IPv6, and TCP with all options of a SYN-ACK."""
+"""Length in bytes of the longest frame without data: Ethernet, IPv6, and TCP with all options of a SYN-ACK."""
 GIVE_UP = 8
 """Seconds after which a client gives up: several retransmission timeouts."""
 SETTINGS = Settings(servers=2, clients=1, policies=("cclb4",), delay=DELAY, queue_delay=0.2)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fleets import compile_with_smaller_trees
+from fleets import Outages, compile_with_smaller_trees
 from frontage_testbed.datacentre.addresses import ServerAddresses
 from frontage_testbed.datacentre.clients import Clients
 from frontage_testbed.datacentre.edge import METRICS
@@ -83,30 +83,15 @@ def test_quic_connections_survive_changes_of_the_fleet(tmp_path: Path) -> None:
         with QuicFleet(SETTINGS, box.scratch, edge, parts.quic_agent, parts.h3_client) as testbed:
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
-            one, two, three = edge.edges
-
-            def kill_one() -> None:
-                edge.kill_one(one)
-                testbed.route_through([two, three])
-
-            def bring_one_back() -> None:
-                edge.start_one(one)
-                edge.wait_until_installed()
-                testbed.route_through([one, two, three])
-
-            def change_program_of_two() -> None:
-                testbed.route_through([one, three])
-                edge.set_program(two, *other)
-                testbed.route_through([one, two, three])
-
+            outages = Outages(edge, testbed.route_through, other)
             packets: dict[str, int] = {}
             schedule = Schedule(
                 [
                     (ADD, lambda: edge.add_server(SPARE)),
                     (DRAIN, lambda: edge.drain(TO_DRAIN)),
-                    (KILL, kill_one),
-                    (RETURN, bring_one_back),
-                    (PROGRAM, change_program_of_two),
+                    (KILL, outages.kill_one),
+                    (RETURN, outages.bring_one_back),
+                    (PROGRAM, outages.change_program_of_two),
                     (ROTATE, testbed.rotate_key),
                     (LAST, lambda: packets.update(scrape(METRICS).by("device", "frontage_vip_packets_total"))),
                 ]

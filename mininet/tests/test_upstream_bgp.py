@@ -6,13 +6,11 @@ import itertools
 import json
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from frontage_testbed import frr
 from frontage_testbed.datacentre.addresses import VIP4, ClientAddresses
 from frontage_testbed.datacentre.clients import Clients, over_tcp
 from frontage_testbed.datacentre.servers import PACE, PACED
@@ -24,20 +22,18 @@ from frontage_testbed.upstream.addresses import TRANSIT, Upstream
 from frontage_testbed.upstream.probes import Probes, outage
 from frontage_testbed.upstream.routing import router_configuration
 from frontage_testbed.upstream.testbed import ROUTERS, UpstreamTestbed, upstream_testbed
-from testbeds import Sandboxed, Schedule, deployment, needs_root
+from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, seconds_until
 
 pytestmark = [
     needs_root,
     pytest.mark.slow(seconds=90),
-    pytest.mark.skipif(not frr.is_installed(), reason="needs FRR: install the package frr"),
+    needs_frr,
 ]
 
 SETTINGS = Settings(servers=2, policies=("cclb4",), queue_delay=0.1)
 DOWNLOADS = 60
 LENGTH = 50.0
 """Seconds of each download."""
-LIMIT = 60.0
-"""Seconds for each change of routes."""
 HANG, BACK, ROUTER_RESTART, FRR_RESTART = 6.0, 12.0, 20.0, 30.0
 """Times of the events in seconds."""
 SHORT = 1.0
@@ -52,15 +48,6 @@ def make_plan() -> list[Arrival]:
     return [
         Arrival(i, i / DOWNLOADS, i % SETTINGS.clients, int(LENGTH * PACE), int(LENGTH * PACE), "idle") for i in range(DOWNLOADS)
     ]
-
-
-def seconds_until(condition: Callable[[], bool]) -> float:
-    """Wait, and return how long it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() < began + LIMIT
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 def next_hops(testbed: UpstreamTestbed, address: str = CLIENT) -> set[str]:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from frontage_testbed import sandbox
+from frontage_testbed import frr, sandbox
 from frontage_testbed.datacentre.clients import Clients
 from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
 
+ROUTING_LIMIT = 60.0
+"""Seconds for each change of routes."""
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run this with sudo")
+needs_frr = pytest.mark.skipif(not frr.is_installed(), reason="needs FRR: install the package frr")
 
 
 def deployment(settings: Settings) -> Deployment:
@@ -77,6 +82,15 @@ class Schedule:
 
         clients.run(act)
         assert not self._actions
+
+
+def seconds_until(condition: Callable[[], bool]) -> float:
+    """Wait for a change of routes, and return how long it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() < began + ROUTING_LIMIT
+        time.sleep(0.02)
+    return time.monotonic() - began
 
 
 def network_counters(host: Namespace) -> dict[str, int]:

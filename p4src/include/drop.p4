@@ -48,7 +48,7 @@
 #define DROP_NEIGHBOR_ANSWER 40 // ARP reply or neighbor advertisement: the controller reads it (docs/neighbors.md), and it ends here
 #define DROP_CHECK_NO_SERVER 41 // health check whose source port names no server of the VIP
 #define DROP_ERROR_QUOTE 42 // ICMP error to or from a VIP whose quote is too short, of a later fragment, without ports, or not from the error's destination
-#define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments have no ports, so the VIP that they are from is not known
+#define DROP_SERVER_FRAGMENT 43 // fragment from a server's address: later fragments carry no ports, so the switch cannot find their VIP
 #define DROP_REMOTE_SERVER_SOURCE 47 // in a remote server's tunnel, not from a server behind it; or a remote server's, not in its tunnel
 #define DROP_TUNNEL_TOO_LONG 48 // to a remote server, longer than the tunnel carries, with IPv4 options or IPv6 extension headers
 #define DROP_LIMIT_CLIENT_CONNECTIONS 50 // new connection above the limit of its client prefix (docs/limits.md)

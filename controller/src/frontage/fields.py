@@ -103,6 +103,12 @@ def parse_secret(value: object) -> bytes:
     return secret
 
 
+def split_listen(value: str) -> tuple[str, int]:
+    """Return the host, without brackets, and the port of a listen address."""
+    host, _, port = value.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def check_listen(value: str) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from frontage_ptf.cookie import decode, dynamic_tsval
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
-from frontage_ptf.site import CCLB4, SEED, UNIT, Server, Vip, score, tree_depth_for
+from frontage_ptf.site import CCLB4, CHEETAH_RR, HASH, SEED, UNIT, Server, Vip, score, tree_depth_for
 from frontage_ptf.switch import KEY, FrontageTest
 from frontage_ptf.tree import Leaves
 
@@ -50,6 +50,18 @@ class BalancerTest(FrontageTest):
         vip = Vip(id, at, servers, policy=policy, tree_base=base, tree_depth=depth)
         self.site.add_vip(vip)
         return vip
+
+    def tcp_vips(self, policy: int = HASH) -> list[Vip]:
+        """Install a VIP of each IP version, with servers whose SIDs use all 12 bits."""
+        vips = [
+            self.make_vip(3, 1, VIP4, base=16, first_sid=0xA50, policy=policy),
+            self.make_vip(3, 2, VIP6, base=32, first_sid=0x5AF, policy=policy),
+        ]
+        for vip in vips:
+            if policy == CHEETAH_RR:
+                self.site.set_pool(vip, [server.sid for server in vip.servers])
+                self.site.update_policy(vip)
+        return vips
 
     def new_flow(self, vip: Vip) -> Flow:
         return Flow(random_client(self.rng, vip.at.address.version == 6), vip.at)

@@ -18,7 +18,7 @@ from typing import Any
 from frontage.bgp.announce import Announcement, Export
 from frontage.config.bgp import Bgp, BgpNeighbor, Learn
 from frontage.config.schema import Config
-from frontage.fields import IPAddress, IPNetwork
+from frontage.fields import IPAddress, IPNetwork, split_listen
 
 TIMEOUT = 10.0
 """Seconds that FRR may take for a command."""
@@ -198,8 +198,8 @@ def monitor_lines(bgp: Bgp, learn: Learn) -> Iterator[str]:
 
 
 def _listener(learn: Learn) -> str:
-    host, _, port = learn.bmp.rpartition(":")
-    return f"{host.strip('[]')} port {port}"
+    host, port = split_listen(learn.bmp)
+    return f"{host} port {port}"
 
 
 def _neighbor_lines(neighbor: BgpNeighbor, password: str | None) -> Iterator[str]:

@@ -23,7 +23,7 @@ from frontage.bgp.rib import Rib
 from frontage.bgp.update import MalformedError
 from frontage.config.bgp import Learn
 from frontage.config.schema import Config
-from frontage.fields import IPAddress, IPNetwork
+from frontage.fields import IPAddress, IPNetwork, split_listen
 from frontage.learned import NOTHING
 from frontage.service.controller import Controller
 from frontage.service.fleet import Fleet
@@ -102,9 +102,9 @@ class Learner:
 
     async def _read(self, learn: Learn) -> None:
         """Read until the connection ends, or the routes have to be read again."""
-        host, _, port = learn.bmp.rpartition(":")
+        host, port = split_listen(learn.bmp)
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), limit=READ_LIMIT)
+            reader, writer = await asyncio.open_connection(host, port, limit=READ_LIMIT)
         try:
             for rib in self.ribs.values():
                 rib.refreshing()
@@ -242,7 +242,7 @@ class Learner:
         groups = controller.groups if controller is not None else {}
         return {
             "learned": {f"ipv{version}": count for version, count in rib.counts.items()},
-            "installed": sum(1 for _ in learned.routes) if controller is not None and controller.health.ok else 0,
+            "installed": len(learned.routes) if controller is not None and controller.health.ok else 0,
             "groups": len(groups),
             "is_complete": learned.is_complete,
             "rejected": dict(rejections(rib)),

@@ -116,7 +116,7 @@ class Rib:
         return True
 
     def process(self, event: Event, now: float) -> None:
-        """Apply a message. Those about unknown routers have no effect."""
+        """Apply a message. Messages about unknown routers have no effect."""
         router = self.routers.get(event.peer)
         if router is None:
             return

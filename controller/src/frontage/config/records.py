@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from frontage.fields import Listen, Model
+from frontage.fields import Listen, Model, split_listen
 
 SQLITE = "sqlite:///"
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?"
@@ -46,8 +46,7 @@ class Dns(Model):
 
     @property
     def address(self) -> tuple[str, int]:
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return split_listen(self.listen)
 
     def in_folder(self, folder: Path) -> Dns:
         """Return the settings with absolute paths."""
@@ -98,8 +97,7 @@ class Records(Model):
 
     @property
     def address(self) -> tuple[str, int]:
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return split_listen(self.listen)
 
 
 def in_folder(settings: Records, folder: Path) -> Records:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -133,6 +133,11 @@ class Server(Model):
     )
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """The fields on which cookies of the server depend: if one changes, it is another server."""
+        return self.vip, self.sid, self.address, self.port
+
+    @property
     def tunnel_endpoint(self) -> IPAddress:
         return self.tunnel_address or self.address
 
@@ -196,3 +201,11 @@ class JudgedServer(Server):
 
 START_SHARES = (25, 50, 75)
 """The shares of a server in slow start in percent, each for a third of the time. Each step moves connections without a cookie."""
+
+
+def by_vip(servers: Iterable[Server]) -> dict[str, list[Server]]:
+    """Return servers by VIP name, in their order. VIPs without servers are absent."""
+    result: dict[str, list[Server]] = {}
+    for server in servers:
+        result.setdefault(server.vip, []).append(server)
+    return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from frontage.config.vips import Policy, Server, Vip
+from frontage.config.vips import Policy, Server, Vip, by_vip
 
 _WEIGHTED = frozenset({Policy.HASH, Policy.CHEETAH_RR})
 """Policies that give servers connections in proportion to their weights. The other ones compare loads."""
@@ -17,11 +17,9 @@ _WEIGHTED = frozenset({Policy.HASH, Policy.CHEETAH_RR})
 
 def for_zone(vips: Sequence[Vip], servers: Sequence[Server], zone: str) -> tuple[Server, ...]:
     """Return ``servers`` as the switches of a zone use them: those that get no new connections there are draining."""
-    by_vip: dict[str, list[Server]] = {}
-    for server in servers:
-        by_vip.setdefault(server.vip, []).append(server)
+    grouped = by_vip(servers)
     shares = {
-        vip.name: _share_of_others(vip, by_vip.get(vip.name, []), zone, vip.spill_over)
+        vip.name: _share_of_others(vip, grouped.get(vip.name, []), zone, vip.spill_over)
         for vip in vips
         if vip.spill_over is not None
     }

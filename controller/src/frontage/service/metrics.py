@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from frontage.config import Config
 from frontage.config.schema import Metrics
+from frontage.fields import split_listen
 from frontage.neighbors.metrics import neighbor_metrics
 from frontage.p4.entities import Count
 from frontage.p4.errors import SwitchError
@@ -199,8 +200,8 @@ class Endpoint:
     ):
         self.metrics = metrics
         registry = CollectorRegistry(auto_describe=False)
-        host, _, port = metrics.address.rpartition(":")
-        self._server, self._thread = start_http_server(int(port), host.strip("[]"), registry)
+        host, port = split_listen(metrics.address)
+        self._server, self._thread = start_http_server(port, host, registry)
         registry.register(FrontageCollector(fleet, loop, extra))
         bound = self._server.server_address
         self.address = str(bound[0]), int(bound[1])

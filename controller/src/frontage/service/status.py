@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -24,7 +24,7 @@ from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.fleet import Fleet
 from frontage.service.health import Health, Phase
-from frontage.state.allocation import Installed
+from frontage.state.allocation import Installed, vip_key
 from frontage.state.blocks import demand, limits, real_servers, syn_defence
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
@@ -114,11 +114,10 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
 
 @dataclass(frozen=True, slots=True)
 class _ByVip:
-    """A counter with a cell for each VIP and each of four kinds."""
+    """A counter with a cell for each VIP and each of four kinds: the id of the VIP | the kind (2 bits)."""
 
     counter: str
     kinds: dict[int, reasons.Reason]
-    cell: Callable[[int, int], int]
 
     async def read(self, session: Session, schema: Schema, vips: Sequence[Vip]) -> dict[str, dict[str, Count]]:
         """Return the counts by name of the VIP and kind."""
@@ -126,9 +125,9 @@ class _ByVip:
             return {}
         ids = Installed(await session.read_tables(schema, schema.present((vip_block.VIP4, vip_block.VIP6)))).vips
         cells = {
-            (vip.name, reason.name): self.cell(vip_id, kind)
+            (vip.name, reason.name): vip_id << 2 | kind
             for vip in vips
-            if (vip_id := ids.get((vip.address.version, int(vip.address), vip.protocol.number, vip.port))) is not None
+            if (vip_id := ids.get(vip_key(vip))) is not None
             for kind, reason in self.kinds.items()
         }
         counts = await session.read_cells(schema.counter(self.counter), list(cells.values()))
@@ -139,13 +138,13 @@ class _ByVip:
 
 
 async def _read_limited(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
-    by_vip = _ByVip(limits.REFUSALS, reasons.limit_kinds(), limits.cell)
+    by_vip = _ByVip(limits.REFUSALS, reasons.limit_kinds())
     return await by_vip.read(session, schema, [vip for vip in config.vips if vip.limits is not None])
 
 
 async def read_syns(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
     """Return the packets of the defence against SYN floods, by name of the VIP and kind. Raises SwitchError."""
-    by_vip = _ByVip(syn_defence.PACKETS, reasons.syn_kinds(), syn_defence.cell)
+    by_vip = _ByVip(syn_defence.PACKETS, reasons.syn_kinds())
     return await by_vip.read(session, schema, [vip for vip in config.vips if vip.syn_defence is not None])
 
 

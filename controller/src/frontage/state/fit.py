@@ -50,7 +50,7 @@ class _Use:
 
 
 def check_tables(schema: Schema, config: Config, counts: Mapping[str, int]) -> None:
-    """Raise ReconcileError if the program has no table, or no room, for these numbers of entries by table."""
+    """Raise ReconcileError if the program lacks a table, or room in one, for these numbers of entries by table."""
     missing = {name for name in counts if name not in schema.tables and name != CLONE_SESSION}
     for use in _uses(config):
         if not missing.isdisjoint(use.tables):

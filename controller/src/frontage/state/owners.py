@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from frontage import maglev
 from frontage.config import Config
-from frontage.config.vips import Protocol, Server
+from frontage.config.vips import Protocol, Server, by_vip
 
 MAX_OTHERS = 3
 """Servers of a slot besides its owner."""
@@ -86,17 +86,17 @@ def latest_pools(pools: Iterable[tuple[Server, ...]]) -> tuple[tuple[Server, ...
 
     During slow start, a slot has the owner that it has before or after, so the pools with these shares stand for those between.
     """
-    by_vip: dict[str, dict[tuple[Server, ...], None]] = {}
+    pools_of: dict[str, dict[tuple[Server, ...], None]] = {}
     for i, pool in enumerate(pools):
         for name, servers in _grouped(pool).items():
             is_slow = any(server.active and server.share < 100 for server in servers)
-            different = by_vip.setdefault(name, {})
+            different = pools_of.setdefault(name, {})
             if i == 0 or not is_slow:
                 different.setdefault(servers)
             if is_slow:
                 different.setdefault(tuple(_whole(server) if server.share < 100 else server for server in servers))
                 different.setdefault(tuple(server.draining() if server.share < 100 else server for server in servers))
-    lists = [list(different) for different in by_vip.values()]
+    lists = [list(different) for different in pools_of.values()]
     return tuple(
         tuple(server for different in lists for servers in different[i : i + 1] for server in servers)
         for i in range(min(MAX_POOLS, max(map(len, lists), default=0)))
@@ -123,19 +123,12 @@ def _whole(server: Server) -> Server:
 
 def _by_vip(config: Config, pool: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
     """Return the servers of a pool that ``config`` still has, by VIP name. VIPs without such servers are absent."""
-    known = {_identity(server) for server in config.servers}
-    return _grouped(server for server in pool if _identity(server) in known)
+    known = {server.identity for server in config.servers}
+    return _grouped(server for server in pool if server.identity in known)
 
 
 def _grouped(servers: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
-    result: dict[str, list[Server]] = {}
-    for server in servers:
-        result.setdefault(server.vip, []).append(server)
-    return {name: tuple(group) for name, group in result.items()}
-
-
-def _identity(server: Server) -> tuple[object, ...]:
-    return server.vip, server.sid, server.address, server.port
+    return {name: tuple(group) for name, group in by_vip(servers).items()}
 
 
 def _merge(pools: Sequence[Sequence[Server]], before: Owners, known: Container[int]) -> Others:

@@ -284,7 +284,7 @@ def _network_changes(schema: Schema, config: Config, allocation: Allocation, kno
 
 
 def _groups(schema: Schema, config: Config, allocation: Allocation, known: Known, installed: State) -> dict[NextHops, int]:
-    """Return the numbers of groups; none if the program has no groups, so that every route uses one next hop."""
+    """Return the numbers of groups: an empty result if the program lacks groups, so that every route uses one next hop."""
     if groups.MEMBERS not in schema.tables:
         return {}
     return number_groups(known.learned, host_ids(config, allocation.next_hops), known.groups, installed)

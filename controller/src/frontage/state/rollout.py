@@ -32,19 +32,14 @@ def preparation(current: Sequence[Config], wanted: Config) -> Config:
 
 def _servers(current: Sequence[Config], wanted: Config) -> tuple[Server, ...]:
     vips = {vip.name for vip in wanted.vips}
-    known = [{_identity(server) for server in config.servers} for config in current]
-    kept = {_identity(server) for server in wanted.servers}
+    known = [{server.identity for server in config.servers} for config in current]
+    kept = {server.identity for server in wanted.servers}
     sids = {server.sid for server in wanted.servers}
-    servers = [server if all(_identity(server) in one for one in known) else server.draining() for server in wanted.servers]
+    servers = [server if all(server.identity in one for one in known) else server.draining() for server in wanted.servers]
     for config in current:
         for server in config.servers:
-            if _identity(server) not in kept and server.sid not in sids and server.vip in vips:
-                kept.add(_identity(server))
+            if server.identity not in kept and server.sid not in sids and server.vip in vips:
+                kept.add(server.identity)
                 sids.add(server.sid)
                 servers.append(server.draining())
     return tuple(servers)
-
-
-def _identity(server: Server) -> tuple[object, ...]:
-    """Return what a cookie of the server depends on."""
-    return server.vip, server.sid, server.address, server.port

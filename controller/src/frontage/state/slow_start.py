@@ -22,7 +22,7 @@ class SlowStart:
 
     def __init__(self, config: Config):
         """The active servers of ``config`` do not start slowly."""
-        self._active = {_identity(server) for server in config.servers if server.active}
+        self._active = {server.identity for server in config.servers if server.active}
         self._began: dict[_Identity, float] = {}
         self._shares: dict[_Identity, tuple[Server, int]] = {}
         self._due: float | None = None
@@ -34,7 +34,7 @@ class SlowStart:
     def follow(self, config: Config, now: float) -> Config:
         """Return ``config`` with the shares that its servers have now; ``config`` itself if all have their full share."""
         windows = {vip.name: vip.slow_start for vip in config.vips if vip.slow_start}
-        active = {_identity(server): server for server in config.servers if server.active}
+        active = {server.identity: server for server in config.servers if server.active}
         began = {key: self._began.get(key, now) for key in active if key in self._began or key not in self._active}
         began = {key: at for key, at in began.items() if now < at + windows.get(active[key].vip, 0)}
         complete = {server.vip for key, server in active.items() if key not in began}
@@ -61,8 +61,3 @@ class SlowStart:
         for server, share in list(self._shares.values()):
             shares.add_metric([server.vip, server.name], share / 100)
         yield shares
-
-
-def _identity(server: Server) -> _Identity:
-    """Return what makes a server another one if it changes."""
-    return server.vip, server.sid, server.address, server.port

@@ -37,7 +37,7 @@ def fleet_testbed(
 ) -> FleetTestbed:
     """Return a TCP testbed with this many edge switches, not yet up.
 
-    Without `cookies`, its servers have no agents. With a BGP `password`, the router learns its routes by BGP.
+    Without `cookies`, no agents run on its servers. With a BGP `password`, the router learns its routes by BGP.
     """
     edges = Edges(
         [EdgeAddresses(i) for i in range(switches)],

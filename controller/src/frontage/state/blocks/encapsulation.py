@@ -46,6 +46,14 @@ def server_entries(own: OwnSite, servers: Iterable[Server]) -> State:
     return state
 
 
+def source_sets(ends: Iterable[tuple[IPAddress, int]]) -> dict[IPAddress, int]:
+    """Return a source set for each tunnel endpoint of these pairs of endpoint and SID: one more than the smallest SID there."""
+    sets: dict[IPAddress, int] = {}
+    for address, sid in ends:
+        sets[address] = min(sid + 1, sets.get(address, sid + 1))
+    return sets
+
+
 def number(tunnel: Encapsulation) -> int:
     """Return the number of the tunnel's kind in the P4 program."""
     is_keyless = tunnel.kind is EncapsulationKind.GRE and tunnel.key is None

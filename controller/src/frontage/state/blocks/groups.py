@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``groups.p4``: groups of next hops with equal cost. A group without a usable next hop has no entry, so that its packets drop."""
+"""``groups.p4``: groups of next hops with equal cost.
+
+A group without a usable next hop has no entry, and the switch drops its packets.
+"""
 
 from __future__ import annotations
 

@@ -29,11 +29,6 @@ def entries(vips: Iterable[ResolvedVip]) -> State:
     return dict(entry for vip in vips for entry in _vip_entries(vip))
 
 
-def cell(vip_id: int, kind: int) -> int:
-    """Return the index of the counter for packets above a VIP's limit of this kind."""
-    return vip_id << 2 | kind
-
-
 def _vip_entries(vip: ResolvedVip) -> Iterator[tuple[Key, Action]]:
     limits = vip.config.limits
     if limits is None:

@@ -33,9 +33,9 @@ def entries(servers: Iterable[Server]) -> State:
 
 
 def source_sets(servers: Iterable[Server]) -> dict[IPAddress, int]:
-    """Return a source set for each endpoint from which remote servers answer: one more than the smallest SID there."""
-    sets: dict[IPAddress, int] = {}
-    for server in servers:
-        if server.remote is not None and server.remote.answers is Answers.TUNNEL:
-            sets[server.destination] = min(server.sid + 1, sets.get(server.destination, server.sid + 1))
-    return sets
+    """Return a source set for each endpoint from which remote servers answer."""
+    return encapsulation.source_sets(
+        (server.destination, server.sid)
+        for server in servers
+        if server.remote is not None and server.remote.answers is Answers.TUNNEL
+    )

@@ -43,8 +43,3 @@ def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip]) -> State:
         state[Key(CLOCK, (key.epoch,))] = Action("set_clock_offset", (key.id & 0xFFFF,))
     state[Key(ACTIVE_KEY, ())] = Action("set_active_key", (keys[0].epoch,))
     return state
-
-
-def cell(vip_id: int, kind: int) -> int:
-    """Return the index of the counter for a VIP's packets of this kind (SYNS_* of ``outcome.p4``)."""
-    return vip_id << 2 | kind

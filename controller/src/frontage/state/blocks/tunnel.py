@@ -10,7 +10,7 @@ from frontage.config.sites import Dispatcher, OwnSite, Site
 from frontage.config.vips import Server
 from frontage.fields import IPAddress
 from frontage.p4.entries import Action, Key, State
-from frontage.state.blocks import remote_servers
+from frontage.state.blocks import encapsulation, remote_servers
 from frontage.state.blocks.ports import ROLES
 from frontage.state.resolved import ResolvedVip, replicas
 
@@ -36,7 +36,7 @@ def entries(own: OwnSite, other_sites: Sequence[Site], dispatchers: Iterable[Dis
         state[Key(ORIGIN, (site.id, own.id))] = Action("deliver_response")
         state[Key(ORIGIN, (site.id, site.id))] = Action("accept_first_flight")
         state[Key(ORIGIN, (0, site.id))] = Action("forward_response", (site.id,))
-    source_sets = _source_sets(replicas(vips))
+    source_sets = encapsulation.source_sets((server.tunnel_endpoint, server.sid) for server in replicas(vips))
     for address, role, site_id, source_set in _peers(source_sets, dispatchers, other_sites):
         state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("remote_endpoint")
         state[_key(PEER4, PEER6, address, ROLES[role])] = Action("set_peer", (site_id, source_set))
@@ -60,14 +60,6 @@ def server_entries(servers: Sequence[Server]) -> State:
     for address, source_set in remote_servers.source_sets(servers).items():
         state[_key(PEER4, PEER6, address, ROLES[Role.SERVER])] = Action("set_server_peer", (source_set,))
     return state
-
-
-def _source_sets(servers: Iterable[Server]) -> dict[IPAddress, int]:
-    """Return a source set for each replica's tunnel endpoint: one more than the smallest SID there."""
-    sets: dict[IPAddress, int] = {}
-    for server in servers:
-        sets[server.tunnel_endpoint] = min(server.sid + 1, sets.get(server.tunnel_endpoint, server.sid + 1))
-    return sets
 
 
 def _peers(
