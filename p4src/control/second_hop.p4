@@ -68,7 +68,7 @@ control SecondHop(in headers_t hdr, inout metadata_t meta) {
         }
         actions = { set_others; NoAction; }
         const default_action = NoAction();
-        size = MAGLEV_SLOTS;
+        size = SECOND_HOP_SLOTS;
     }
 
     apply {

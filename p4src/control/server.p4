@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reacting phase towards the server (CloudCookie, IV.B): rewrites the destination from the VIP or a cookie address to
-// the DIP. A packet to a remote server then leaves in a tunnel. A packet that entered at another site goes to the
+// the DIP. A packet to a remote server then leaves in a tunnel. A datagram that entered at another site goes to the
 // replica in a tunnel, unchanged, so that the response can return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
     DIRECT_COUNTER(up4)
@@ -65,7 +65,7 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
 #ifndef WITHOUT_STEERING
-        if (meta.from_tunnel == 1 && !IS_FROM_SERVER_TUNNEL) {
+        if (meta.from_tunnel == 1 && !IS_FROM_SERVER_TUNNEL && hdr.udp.isValid()) {
             meta.remote = Remote.REPLICA;
             meta.remote_id = meta.sid;
         } else

@@ -3,10 +3,13 @@
 // applies:
 //
 //     connection id that a server chose          the site of that server
+//     cookie in TSecr, or in the TSval of a      the site of that server
+//         segment that an ICMP error quotes
 //     long header, SNI selects the service       a dispatcher, in user space
 //     long header, address selects the service   the site that the mapping names for the service's deployment and the
 //                                                client's region; further sites get a copy of a datagram that may hold
 //                                                an Initial (RFC 9000, 14.1)
+//     SYN, or any other segment without a cookie that site, without copies
 //     any other packet                           this site
 //
 // A VIP without an entry in `service` is not a service address and is not steered. A packet from a tunnel is never
@@ -86,7 +89,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
 
     // Each site's range of SIDs, as prefixes.
     table sid_site {
-        key = { meta.quic_cookie.sid: lpm @name("sid"); }
+        key = { meta.candidate_sid: lpm @name("sid"); }
         actions = { set_local_site; set_remote_site; NoAction; }
         const default_action = NoAction();
         size = SID_RANGES;
@@ -99,17 +102,21 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         service_id = 0;
         deployment_id = 0;
         dispatched = 0;
-        if (meta.direction == Direction.UP && hdr.udp.isValid() && meta.at_cookie_address == 0) {
+        bit<1> is_mapped = 0; // the mapping applies to the packet unless it names a server
+        if (hdr.quic_long.isValid() || (hdr.tcp.isValid() && !IS_ERROR)) {
+            is_mapped = 1;
+        }
+        if (meta.direction == Direction.UP && meta.at_cookie_address == 0) {
             if (service.apply().hit) {
                 is_service = 1;
             }
         }
 
         if (is_service == 1) {
-            // The mapping need not wait for the connection id, which may have to be unsealed.
+            // The mapping need not wait for the cookie, which may have to be unsealed.
             mapped_site = 0;
             mapped_session = 0;
-            if (hdr.quic_long.isValid() && dispatched == 0 && meta.from_tunnel == 0) {
+            if (is_mapped == 1 && dispatched == 0 && meta.from_tunnel == 0) {
                 deployment.apply();
                 if (!mapping.apply().hit) {
                     default_mapping.apply();
@@ -117,13 +124,16 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
             }
             bit<1> is_named = 0;
             bit<8> steered = OUTCOME_STEERED_SITE;
-            if (meta.quic_cookie.kind != QuicCookie.NONE) {
+            if (meta.candidate_found == 1) {
                 if (sid_site.apply().hit) {
                     is_named = 1;
-                    steered = OUTCOME_STEERED_CID;
+                    steered = OUTCOME_STEERED_COOKIE;
+                    if (hdr.udp.isValid()) {
+                        steered = OUTCOME_STEERED_CID;
+                    }
                 }
             }
-            if (is_named == 0 && hdr.quic_long.isValid()) {
+            if (is_named == 0 && is_mapped == 1) {
                 if (dispatched == 1) {
                     meta.remote = Remote.DISPATCHER;
                     meta.remote_id = 10w0 ++ meta.connection_hash[5:0];

@@ -19,8 +19,9 @@ control SynDefence(inout headers_t hdr, inout metadata_t meta) {
         meta.syn.mode = SYN_WATCHED;
     }
 
-    action answer(bit<16> mss) {
+    action answer(bit<16> mss, bit<1> is_only_switch) {
         meta.syn.mode = SYN_ANSWERED;
+        meta.syn.is_only_switch = is_only_switch;
         meta.syn.server_mss = mss;
     }
 

@@ -26,9 +26,11 @@ control Tournament(inout tournament_t tree) {
     TreeLevel(5, TREE_SLOTS >> 5) level5;
     TreeLevel(6, TREE_SLOTS >> 6) level6;
     TreeLevel(7, TREE_SLOTS >> 7) level7;
+#if TREE_LEVELS > 7
     TreeLevel(8, TREE_SLOTS >> 8) level8;
     TreeLevel(9, TREE_SLOTS >> 9) level9;
     TreeLevel(10, TREE_SLOTS >> 10) level10;
+#endif
 #if TREE_LEVELS > 10
     TreeLevel(11, TREE_SLOTS >> 11) level11;
     TreeLevel(12, TREE_SLOTS >> 12) level12;
@@ -45,9 +47,11 @@ control Tournament(inout tournament_t tree) {
             level5.apply(tree, 5w0 ++ slot[15:5], slot[4:4]);
             level6.apply(tree, 6w0 ++ slot[15:6], slot[5:5]);
             level7.apply(tree, 7w0 ++ slot[15:7], slot[6:6]);
+#if TREE_LEVELS > 7
             level8.apply(tree, 8w0 ++ slot[15:8], slot[7:7]);
             level9.apply(tree, 9w0 ++ slot[15:9], slot[8:8]);
             level10.apply(tree, 10w0 ++ slot[15:10], slot[9:9]);
+#endif
 #if TREE_LEVELS > 10
             level11.apply(tree, 11w0 ++ slot[15:11], slot[10:10]);
             level12.apply(tree, 12w0 ++ slot[15:12], slot[11:11]);

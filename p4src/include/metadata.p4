@@ -174,6 +174,32 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 // Fields that a copy of a first flight brings to egress (control/copies.p4).
 #define COPY_FIELDS 3
 
+// Fields that a sample brings to egress (control/samples.p4).
+#define SAMPLE_FIELDS 4
+
+// Kinds of samples.
+const bit<8> SAMPLE_NONE = 0;
+const bit<8> SAMPLE_FLOW = 1;     // a packet that the switch forwards, as it arrived
+const bit<8> SAMPLE_DROP = 2;     // a packet that the switch drops
+const bit<8> SAMPLE_POSTCARD = 3; // a packet as it leaves, with its latency and the depth of its queue
+
+#ifdef WITHOUT_SAMPLES
+#define SAMPLE_METADATA
+#else
+// sample_threshold: a packet whose draw is below is sampled. takes_postcards: sampled packets also send a postcard.
+#define SAMPLE_METADATA \
+    bit<32> sample_threshold; \
+    bit<1> takes_postcards; \
+    @field_list(SAMPLE_FIELDS) \
+    bit<8> sample_kind; \
+    @field_list(SAMPLE_FIELDS) \
+    bit<32> sample_pool; \
+    @field_list(SAMPLE_FIELDS) \
+    bit<32> hop_latency; \
+    @field_list(SAMPLE_FIELDS) \
+    depth_t queue_depth;
+#endif
+
 // State of a VIP's defence against SYN floods (control/syn_defence.p4).
 const bit<2> SYN_UNDEFENDED = 0;
 const bit<2> SYN_WATCHED = 1;
@@ -186,6 +212,7 @@ const bit<4> SYN_WINDOW_SCALE = 7;
 struct syn_t {
     bit<2> mode;
     bit<1> answers;       // the switch answers this SYN
+    bit<1> is_only_switch; // no other switch serves the VIP, so its connections without a cookie are in the connection table
     bit<1> completes;     // an acknowledgment with a valid cookie
     bit<1> counts;        // this acknowledgment begins the connection
     bit<6> head;          // epoch (1) | age (2) | MSS (3)
@@ -208,7 +235,9 @@ struct syn_t {
 #define ANSWERS_SYN (meta.syn.answers == 1)
 #define COMPLETES_HANDSHAKE (meta.syn.completes == 1)
 #define BEGINS_CONNECTION (meta.syn.completes == 1 && meta.syn.counts == 1)
-#define REFUSES_UNKNOWN (meta.syn.mode == SYN_ANSWERED && meta.syn.completes == 0)
+// In a fleet, connections without a cookie may come from another switch.
+#define REFUSES_UNKNOWN (meta.syn.mode == SYN_ANSWERED && meta.syn.completes == 0 \
+    && (meta.syn.is_only_switch == 1 || meta.can_carry_cookie == 1))
 #define SYN_METADATA syn_t syn;
 #endif
 
@@ -254,15 +283,18 @@ struct syn_t {
 struct metadata_t {
     ARCHITECTURE_METADATA
 
+    @field_list(SAMPLE_FIELDS)
     bit<8> verdict; // VERDICT_* or DROP_*
+    @field_list(SAMPLE_FIELDS)
     bit<8> outcome; // OUTCOME_* (include/outcome.p4)
+    SAMPLE_METADATA
 
     // port
-    @field_list(RESUBMIT_FIELDS)
+    @field_list(RESUBMIT_FIELDS, SAMPLE_FIELDS)
     port_t ingress_port;
     @field_list(RESUBMIT_FIELDS)
     tick_t now;
-    @field_list(WORKER_FIELDS)
+    @field_list(WORKER_FIELDS, SAMPLE_FIELDS)
     port_t egress_port;
     bit<8> role;
     mac_t port_mac;
@@ -312,7 +344,9 @@ struct metadata_t {
     ICMP_ERROR_METADATA
 
     // VIP and its policy
+    @field_list(SAMPLE_FIELDS)
     Direction direction;
+    @field_list(SAMPLE_FIELDS)
     vip_id_t vip_id;
     bit<8> policy;
     bit<16> flow_unit;
@@ -322,6 +356,7 @@ struct metadata_t {
     bit<16> maglev_mask;
 
     // server
+    @field_list(SAMPLE_FIELDS)
     sid_t sid;
     bit<16> slot;
     bit<1> active;

@@ -35,6 +35,7 @@
 #define OUTCOME_TOO_LONG 27 // longer than the tunnel to its remote server carries: an ICMP message tells the client
 #define OUTCOME_SYN_ANSWERED 28 // SYN to a VIP under SYN flood: the switch answered it
 #define OUTCOME_SECOND_HOP 29 // TCP without a cookie: its server does not know the connection, so the next one gets the packet
+#define OUTCOME_STEERED_COOKIE 30 // TCP, or an ICMP error about it: to the site of the server that the cookie names
 #define OUTCOMES 32
 
 // The index into the claims of the connection table (TCP) and of the handshake table (QUIC).

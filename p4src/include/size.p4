@@ -22,10 +22,17 @@
 
 // Consistent hashing of packets without a cookie: 512 VIPs x 256 slots, or fewer VIPs with more slots.
 #define MAGLEV_SLOTS 131072
-// Must stay 2^16: a CRC-16 indexes them.
-#define FALLBACK_CONNECTIONS 65536
-#define HANDSHAKES 65536
-#define RECENT_SERVERS 65536
+// Slots with other servers than that of the hash (control/second_hop.p4)
+#ifndef SECOND_HOP_SLOTS
+#define SECOND_HOP_SLOTS MAGLEV_SLOTS
+#endif
+// As many as a CRC-16 of CONNECTION_INDEX_BITS bits, which indexes them
+#ifndef CONNECTION_INDEX_BITS
+#define CONNECTION_INDEX_BITS 16
+#endif
+#define FALLBACK_CONNECTIONS (1 << CONNECTION_INDEX_BITS)
+#define HANDSHAKES (1 << CONNECTION_INDEX_BITS)
+#define RECENT_SERVERS (1 << CONNECTION_INDEX_BITS)
 // Ticks after which an idle connection or handshake expires: 120 s and 10.5 s. The controller can change them if the
 // architecture lets it; otherwise, compile with -D.
 #ifndef FALLBACK_TICKS
@@ -73,7 +80,9 @@
 // QDSR (control/real_servers.p4): addresses of real servers, for each IP version; pairs of a port and a server for
 // which it may send.
 #define REAL_SERVERS 4096
+#ifndef REAL_SERVER_SENDERS
 #define REAL_SERVER_SENDERS 16384
+#endif
 
 // Remote servers (control/remote_servers.p4): the tunnels of their endpoints.
 #define SERVER_TUNNELS 8192
@@ -83,7 +92,9 @@
 
 // Limits (control/limits.p4): client prefixes of one kind of limit and one IP version. The counter of dropped packets has
 // a cell for each VIP and each of its four kinds of limits.
+#ifndef LIMITED_PREFIXES
 #define LIMITED_PREFIXES 4096
+#endif
 #define LIMIT_COUNTERS 2048
 
 // The defence against SYN floods: the counter has a cell for each VIP and each of four kinds of packets.

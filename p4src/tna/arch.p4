@@ -25,6 +25,9 @@
 // Time in ticks of 2^30 ns, 1.07 s, plus 2^18. It begins again after 78 hours, as the timestamps do.
 typedef bit<32> tick_t;
 
+// Samples need clones with metadata of their own (docs/samples.md).
+#define WITHOUT_SAMPLES
+
 // The ingress port of packets from the controller. No chip has this port, but softswitch does; for a board, compile with
 // the number of its CPU port.
 #ifndef CPU_PORT
@@ -36,8 +39,11 @@ typedef bit<32> tick_t;
 #define RECIRCULATION_PORT 68
 // The mask of the low four bits, for ParserCounter
 #define COUNTER_MASK_4 3
+// The stage of the leaves of the tournament trees (stateful.p4). The levels take the stages behind it.
+#define LEAF_STAGE 1
 #else
 #define RECIRCULATION_PORT 6
+#define LEAF_STAGE 7
 #define COUNTER_MASK_4 0x0f
 #endif
 
@@ -49,6 +55,7 @@ typedef bit<32> tick_t;
 const bit<8> INTERNAL_BRIDGE = 1;
 const bit<8> INTERNAL_WORKER = 2;
 const bit<8> INTERNAL_COPY = 3;
+const bit<8> INTERNAL_FOLD = 4;
 
 // From ingress to egress, in front of a packet that leaves.
 #ifdef COMPACT
@@ -131,9 +138,14 @@ struct resubmitted_t {
     bit<16> inner_length;
 }
 
+#ifndef FOLDED
+#define FOLD_HEADER
+#endif
+
 #define ARCHITECTURE_HEADERS \
     bridge_t bridge; \
     second_pass_t second_pass; \
+    FOLD_HEADER \
     worker_t worker; \
     copy_t copy;
 

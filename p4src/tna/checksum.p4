@@ -23,19 +23,27 @@ control Ipv4Checksum(inout headers_t hdr, in metadata_t meta) {
     apply {
         if (hdr.ipv4.isValid()) {
             hdr.ipv4.checksum = checksum.update({
-                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst,
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos,
+#ifdef WITHOUT_TCP
+                hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.reserved, hdr.ipv4.dont_fragment,
+                hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
+#endif
+                hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst,
                 meta.ipv4_residue });
         }
     }
 }
 
 control TransportChecksum(inout headers_t hdr, in metadata_t meta) {
+#ifndef WITHOUT_TCP
     Checksum() tcp_checksum;
+#endif
 #ifndef WITHOUT_QUIC
     Checksum() udp_checksum;
 #endif
 
     apply {
+#ifndef WITHOUT_TCP
         if (meta.update_tcp == 1) {
             hdr.tcp.checksum = tcp_checksum.update({
                 hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port,
@@ -43,6 +51,7 @@ control TransportChecksum(inout headers_t hdr, in metadata_t meta) {
                 hdr.tcp_timestamp.tsval,
                 meta.transport_residue });
         }
+#endif
 #ifndef WITHOUT_QUIC
         if (meta.update_udp == 1) {
             hdr.udp.checksum = udp_checksum.update({

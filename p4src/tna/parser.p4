@@ -8,10 +8,38 @@
 #ifndef FRONTAGE_TNA_PARSER_P4
 #define FRONTAGE_TNA_PARSER_P4
 
+// The back end refuses a counter whose state it has to split, so options have own states instead of loops. It does not split
+// the states of tofino1.
+#if defined(COMPACT) && !defined(WITHOUT_QUIC)
+#define WITHOUT_PARSER_COUNTER
+#endif
+
+#define IPV4_OPTION(state_name, index, next_state) \
+    state state_name { \
+        packet.extract(hdr.ipv4_options[index]); \
+        transition next_state; \
+    }
+
+#define IPV4_OPTIONS_THEN(protocol) \
+    IPV4_OPTION(option10_then_##protocol, 0, option9_then_##protocol) \
+    IPV4_OPTION(option9_then_##protocol, 1, option8_then_##protocol) \
+    IPV4_OPTION(option8_then_##protocol, 2, option7_then_##protocol) \
+    IPV4_OPTION(option7_then_##protocol, 3, option6_then_##protocol) \
+    IPV4_OPTION(option6_then_##protocol, 4, option5_then_##protocol) \
+    IPV4_OPTION(option5_then_##protocol, 5, option4_then_##protocol) \
+    IPV4_OPTION(option4_then_##protocol, 6, option3_then_##protocol) \
+    IPV4_OPTION(option3_then_##protocol, 7, option2_then_##protocol) \
+    IPV4_OPTION(option2_then_##protocol, 8, option1_then_##protocol) \
+    IPV4_OPTION(option1_then_##protocol, 9, protocol)
+
 parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                              out ingress_intrinsic_metadata_t ig_intr_md) {
+#ifndef WITHOUT_PARSER_COUNTER
     ParserCounter() counter;
+#endif
+#ifndef WITHOUT_TCP
     Checksum() ipv4_checksum;
+#endif
     Checksum() ipv4_residue;
     Checksum() transport_checksum;
 
@@ -20,7 +48,11 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
             (1, _): second_pass;
             (0, CPU_PORT): from_controller;
+#ifdef FOLDED
+            (0, INNER_PORT &&& INNER_PORT): from_switch;
+#else
             (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
+#endif
             default: from_network;
         }
     }
@@ -36,8 +68,18 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         bit<8> kind = packet.lookahead<bit<8>>();
         transition select(kind) {
             INTERNAL_WORKER: worker;
+#ifdef FOLDED
+            INTERNAL_FOLD: fold;
+#endif
         }
     }
+
+#ifdef FOLDED
+    state fold {
+        packet.extract(hdr.fold);
+        transition ethernet;
+    }
+#endif
 
     state worker {
         packet.extract(hdr.worker);
@@ -62,6 +104,16 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
 #ifdef WITHOUT_QUIC
     state second_pass {
         transition reject;
+    }
+#elif defined(FOLDED)
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition fold;
+    }
+#elif defined(WITHOUT_STEERING)
+    state second_pass {
+        packet.extract(hdr.second_pass);
+        transition ethernet;
     }
 #else
     state second_pass {
@@ -137,12 +189,73 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     state ipv4 {
         packet.extract(hdr.ipv4);
         meta.protocol = hdr.ipv4.protocol;
+#ifdef WITHOUT_TCP
+        ipv4_residue.subtract(hdr.ipv4);
+#else
         ipv4_checksum.add(hdr.ipv4);
         meta.bad_ipv4_checksum = (bit<1>)ipv4_checksum.verify();
         ipv4_residue.subtract({ hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.ttl, hdr.ipv4.protocol,
                                 hdr.ipv4.checksum, hdr.ipv4.src, hdr.ipv4.dst });
+#endif
         meta.ipv4_residue = ipv4_residue.get();
         transport_checksum.subtract({ hdr.ipv4.src, hdr.ipv4.dst });
+#ifdef WITHOUT_PARSER_COUNTER
+        transition select(hdr.ipv4.ihl, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0 &&& 0xc, _, _, _): ipv4_too_short;
+            (4, _, _, _): ipv4_too_short;
+            (5, 0, 0, PROTO_UDP): udp;
+            (6, 0, 0, PROTO_UDP): option1_then_udp;
+            (7, 0, 0, PROTO_UDP): option2_then_udp;
+            (8, 0, 0, PROTO_UDP): option3_then_udp;
+            (9, 0, 0, PROTO_UDP): option4_then_udp;
+            (10, 0, 0, PROTO_UDP): option5_then_udp;
+            (11, 0, 0, PROTO_UDP): option6_then_udp;
+            (12, 0, 0, PROTO_UDP): option7_then_udp;
+            (13, 0, 0, PROTO_UDP): option8_then_udp;
+            (14, 0, 0, PROTO_UDP): option9_then_udp;
+            (15, 0, 0, PROTO_UDP): option10_then_udp;
+#ifndef WITHOUT_TCP
+            (5, 0, 0, PROTO_TCP): tcp;
+            (6, 0, 0, PROTO_TCP): option1_then_tcp;
+            (7, 0, 0, PROTO_TCP): option2_then_tcp;
+            (8, 0, 0, PROTO_TCP): option3_then_tcp;
+            (9, 0, 0, PROTO_TCP): option4_then_tcp;
+            (10, 0, 0, PROTO_TCP): option5_then_tcp;
+            (11, 0, 0, PROTO_TCP): option6_then_tcp;
+            (12, 0, 0, PROTO_TCP): option7_then_tcp;
+            (13, 0, 0, PROTO_TCP): option8_then_tcp;
+            (14, 0, 0, PROTO_TCP): option9_then_tcp;
+            (15, 0, 0, PROTO_TCP): option10_then_tcp;
+#endif
+            (5, 0, 0, PROTO_ICMP): icmp;
+            (6, 0, 0, PROTO_ICMP): option1_then_icmp;
+            (7, 0, 0, PROTO_ICMP): option2_then_icmp;
+            (8, 0, 0, PROTO_ICMP): option3_then_icmp;
+            (9, 0, 0, PROTO_ICMP): option4_then_icmp;
+            (10, 0, 0, PROTO_ICMP): option5_then_icmp;
+            (11, 0, 0, PROTO_ICMP): option6_then_icmp;
+            (12, 0, 0, PROTO_ICMP): option7_then_icmp;
+            (13, 0, 0, PROTO_ICMP): option8_then_icmp;
+            (14, 0, 0, PROTO_ICMP): option9_then_icmp;
+            (15, 0, 0, PROTO_ICMP): option10_then_icmp;
+            (_, 0, 0, _): accept;
+            default: fragment;
+        }
+    }
+
+    // Each protocol has its own states, because only the state before knows the protocol. The last option is always the last of
+    // the stack.
+    IPV4_OPTIONS_THEN(udp)
+    IPV4_OPTIONS_THEN(icmp)
+#ifndef WITHOUT_TCP
+    IPV4_OPTIONS_THEN(tcp)
+#endif
+
+    state ipv4_too_short {
+        meta.parse_failure = DROP_IPV4_HEADER;
+        transition accept;
+    }
+#else
         counter.set(hdr.ipv4.ihl, 15, 0, COUNTER_MASK_4, 0xfb); // words of options: ihl - 5
         transition select(hdr.ipv4.ihl, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
             (5, 0, 0, PROTO_TCP): tcp;
@@ -210,6 +323,7 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
             false: options_then_accept;
         }
     }
+#endif
 
     state fragment {
         meta.is_fragment = 1;
@@ -350,6 +464,11 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     }
 #endif
 
+#ifdef WITHOUT_TCP
+    state tcp {
+        transition accept;
+    }
+#else
     // Masking rewrites the word of data_offset to flags, and TSval.
     state tcp {
         packet.extract(hdr.ports);
@@ -357,6 +476,18 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transport_checksum.subtract({ hdr.ports.src_port, hdr.ports.dst_port, hdr.tcp.checksum,
                                       hdr.tcp.data_offset, hdr.tcp.ck, hdr.tcp.second_hop, hdr.tcp.reserved,
                                       hdr.tcp.flags });
+#ifdef WITHOUT_PARSER_COUNTER
+        transition select(hdr.tcp.data_offset) {
+            5: tcp_end;
+            0 .. 4: tcp_too_short;
+            6: tcp_word;
+            7: tcp_word;
+            8: timestamp_of_3_words;
+            9: mss_of_4_words;
+            default: mss_of_5_words;
+        }
+    }
+#else
         counter.set(hdr.tcp.data_offset, 15, 0, COUNTER_MASK_4, 0xfb); // words of options: data_offset - 5
         transition select(hdr.tcp.data_offset) {
             5: tcp_end;
@@ -364,16 +495,80 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
             default: tcp_option;
         }
     }
+#endif
 
     state tcp_too_short {
         meta.parse_failure = DROP_TCP_HEADER;
         transition accept;
     }
 
-#ifdef COMPACT
+#ifdef WITHOUT_PARSER_COUNTER
     // The layouts of the operating systems in use: timestamps come first, after the MSS, or after the MSS and the window scale.
-    // Any other layout ends the walk, and the connection is served without a cookie (control/fallback.p4). A loop would need more
-    // match registers than the parser has.
+    // Any other layout ends the walk, and the connection is served without a cookie (control/fallback.p4). The name of a state
+    // tells how many words are left.
+    state tcp_word {
+        packet.extract(hdr.tcp_options[0]);
+        transition tcp_end;
+    }
+
+    state timestamp_of_3_words {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            default: tcp_end;
+        }
+    }
+
+    state mss_of_4_words {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            0x02040000 &&& 0xffff0000: last_word;
+            default: tcp_end;
+        }
+    }
+
+    state last_word {
+        packet.extract(hdr.tcp_options[1]);
+        transition timestamp_of_3_words;
+    }
+
+    state mss_of_5_words {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            0x02040000 &&& 0xffff0000: mss_word;
+            default: tcp_end;
+        }
+    }
+
+    state mss_word {
+        packet.extract(hdr.tcp_options[0]);
+        transition window_scale_of_4_words;
+    }
+
+    state window_scale_of_4_words {
+        bit<32> word = packet.lookahead<bit<32>>();
+        transition select(word) {
+            0x0101080a: tcp_timestamp;
+            0x0402080a: tcp_timestamp;
+            0x01030300 &&& 0xffffff00: last_word;
+            default: tcp_end;
+        }
+    }
+
+    state tcp_timestamp {
+        packet.extract(hdr.tcp_timestamp);
+        transport_checksum.subtract({ hdr.tcp_timestamp.tsval });
+        transition tcp_end;
+    }
+
+#else
+#ifdef COMPACT
+    // The same layouts, with a counter. A loop would need more match registers than the parser has.
     state tcp_option {
         bit<32> word = packet.lookahead<bit<32>>();
         transition select(word) {
@@ -583,11 +778,13 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transport_checksum.subtract({ hdr.tcp_timestamp.tsval });
         transition tcp_end;
     }
+#endif
 
     state tcp_end {
         meta.transport_residue = transport_checksum.get();
         transition accept;
     }
+#endif
 }
 
 #endif

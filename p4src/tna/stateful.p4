@@ -72,8 +72,8 @@ control TreeLeaf(inout tournament_t tree) {
         tree.best[31:16] = seed.execute(tree.slot);
     }
 
-    // One table of the chip, after the first stage, which ingress needs.
-    @hidden @stage(1) table leaf {
+    // One table of the chip, after the first stages, which ingress needs.
+    @hidden @stage(LEAF_STAGE) table leaf {
         key = { tree.op: ternary; }
         actions = { write_leaf; add_flow; subtract_flow; seed_leaf; @defaultonly NoAction; }
         const entries = {
@@ -239,6 +239,7 @@ control ConnectionTable(inout connection_t connection)(bit<32> size) {
 // live (2).
 const bit<8> JOIN_FREE = 1 << 0;
 const bit<8> JOIN_EXPIRED = 1 << 1;
+const bit<8> JOIN_OTHER = 1 << 2;
 const bit<8> JOIN_OWN = 1 << 3;
 
 // The handshakes of control/handshake.p4, with LOOKUP, JOIN and RELEASE.

@@ -3,9 +3,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-#define TREE_LEVELS 10 // 10 or 12 (control/tree.p4)
+#define TREE_LEVELS 10 // 7, 10 or 12 (control/tree.p4)
 #define COMPACT
+#define WITHOUT_FRAGMENTS
+#define WITHOUT_RECENT
 #define WITHOUT_STEERING
+#define WITHOUT_NEXT_HOP_GROUPS
 #define WITHOUT_LEARNING
 #define WITHOUT_CHECKER
 #define WITHOUT_QUIC

@@ -34,7 +34,25 @@ typedef bit<16> tick_t; // ticks of 2^20 us, 1.05 s
 #define REAL_SERVER_VERDICT verdict
 #define COOKIE_VERDICT verdict
 
-#define ARCHITECTURE_HEADERS
+// A sample: a packet-in for the controller (samples.p4).
+@controller_header("packet_in")
+header packet_in_t {
+    bit<8> kind;          // SAMPLE_*
+    bit<8> reason;        // DROP_*; 0: not dropped
+    bit<8> outcome;       // OUTCOME_*
+    bit<8> direction;     // Direction; 0: not a packet of a VIP
+    bit<16> ingress_port;
+    bit<16> egress_port;  // 0: dropped
+    bit<16> vip_id;       // of a packet of a VIP
+    bit<16> sid;          // of the server of a packet that is not dropped
+    bit<32> length;       // of the packet, of which the sample has the first bytes
+    bit<32> pool;         // packets of the port so far that could be sampled
+    bit<32> hop_latency;  // us from ingress to egress, of a postcard
+    bit<32> queue_depth;  // of the egress queue behind the packet, of a postcard
+}
+
+#define ARCHITECTURE_HEADERS \
+    packet_in_t packet_in;
 
 // In the parser: words or units of the header, and words of the option, that are still to extract; bytes that an ICMP error
 // quotes behind the IP header.

@@ -35,6 +35,14 @@ control SynCounter(in vip_id_t vip_id, in bit<2> kind) {
     }
 }
 
+control OpeningCounter(in sid_t sid, in bit<2> kind) {
+    counter(4 * SERVERS, CounterType.packets) packets;
+
+    apply {
+        packets.count((bit<32>)(sid ++ kind));
+    }
+}
+
 control DemandCounter(in bit<32> cell) {
     counter(DEMAND_CELLS, CounterType.packets) handshakes;
 

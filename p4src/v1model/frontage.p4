@@ -23,6 +23,7 @@
 //      |  |     +--------+--------------------+------------------+                       |
 //      |  +-- resubmit --+ (tunnel, cclb4)    | clone                                    |
 //      +-- recirculate: worker packets -------+------------------------------------------+
+//                                             +-- samples: to the controller
 #include <core.p4>
 #include <v1model.p4>
 
@@ -39,10 +40,13 @@
 #include "scheduling.p4"
 #include "window.p4"
 #include "worker.p4"
+#include "samples.p4"
 #include "hash.p4"
 #include "checksum.p4"
+#include "server_loads.p4"
 
 #include "../control/ports.p4"
+#include "../control/samples.p4"
 #include "../control/excess.p4"
 #include "../control/validation.p4"
 #include "../control/neighbor.p4"
@@ -83,6 +87,7 @@
 #include "../control/choice.p4"
 #include "../control/server.p4"
 #include "../control/cclb4.p4"
+#include "../control/openings.p4"
 #include "../control/groups.p4"
 #include "../control/forwarding.p4"
 #include "../control/rank.p4"
@@ -162,6 +167,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     SynAnswer() syn_answer;
     Reading() reading;
     Cclb4() cclb4;
+    Openings() openings;
     IcmpErrorOutcome() error_outcome;
     Mss() mss;
     Encapsulation() encapsulation;
@@ -170,6 +176,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
     CookieAddress() cookie_address;
     Rank() rank;
     Scheduler() scheduler;
+    FlowSamples() flow_samples;
+    DropSamples() drop_samples;
+    ServerLoads() server_loads;
 
     apply {
         if (meta.second_pass == 0 && meta.from_tunnel == 0) {
@@ -214,7 +223,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 tunnel.apply(hdr, meta);
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.TRANSIT) {
-                if (meta.from_tunnel == 0) {
+                if (!IS_FROM_SERVER_TUNNEL) {
                     quote_reply.apply(hdr, meta);
                 }
                 vip.apply(hdr, meta);
@@ -236,10 +245,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 rank.apply(hdr, meta);
             }
 
-            // Choose the site.
+            // Read the cookie, and choose the site.
             if (meta.verdict == VERDICT_CONTINUE && (meta.direction != Direction.TRANSIT || meta.from_tunnel == 1)) {
                 connection_hash.apply(hdr, meta);
-                if (meta.second_pass == 0 && !IS_CHECK) {
+                if (meta.direction == Direction.UP || meta.direction == Direction.DOWN) {
+                    reading.apply(hdr, meta);
+                }
+                if (meta.verdict == VERDICT_CONTINUE && meta.second_pass == 0 && !IS_CHECK) {
                     region.apply(hdr, meta);
                     limits.apply(hdr, meta);
                     if (meta.verdict == VERDICT_CONTINUE) {
@@ -249,7 +261,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
                 }
             }
             if (meta.verdict == VERDICT_CONTINUE && meta.direction == Direction.UP && hdr.tcp.isValid()
-                && meta.from_tunnel == 0 && meta.is_refused == 0 && !IS_CHECK && !IS_ERROR) {
+                && meta.remote == Remote.NONE && meta.is_refused == 0 && !IS_CHECK && !IS_ERROR) {
                 syn_defence.apply(hdr, meta);
             }
         }
@@ -262,12 +274,12 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         if (meta.verdict == VERDICT_CONTINUE && meta.remote == Remote.NONE
             && (meta.direction == Direction.UP || meta.direction == Direction.DOWN
                 || meta.direction == Direction.CONTROLLER)) {
-            if (meta.direction != Direction.CONTROLLER) {
-                reading.apply(hdr, meta);
-            }
             cclb4.apply(hdr, meta);
             error_outcome.apply(meta);
             syn_answer.apply(hdr, meta);
+            if (meta.verdict == VERDICT_CONTINUE) {
+                openings.apply(hdr, meta);
+            }
         }
         if (meta.direction == Direction.CONTROLLER) {
             meta.verdict = VERDICT_CONSUME;
@@ -302,17 +314,29 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         if (meta.verdict == VERDICT_CONTINUE || meta.verdict == VERDICT_REPLY) {
             standard_metadata.egress_spec = meta.egress_port;
             standard_metadata.priority = meta.priority;
-            if (meta.bound_decrement != 0 && meta.clone_session == 0) { // v1model makes one clone per packet
+            if (meta.sample_threshold != 0) {
+                flow_samples.apply(meta);
+            }
+            // v1model makes one clone per packet.
+            if (meta.bound_decrement != 0 && meta.clone_session == 0) {
                 clone_preserving_field_list(CloneType.I2E, WORKER_SESSION, WORKER_FIELDS);
+            } else if (meta.sample_kind != SAMPLE_NONE && meta.clone_session == 0) {
+                clone_preserving_field_list(CloneType.I2E, SAMPLE_SESSION, SAMPLE_FIELDS);
             }
             if (meta.direction != Direction.TRANSIT) {
                 outcomes.count((bit<32>)meta.outcome);
+                server_loads.apply(hdr, meta);
             }
         } else if (meta.verdict == VERDICT_RESUBMIT) {
             resubmit_preserving_field_list(RESUBMIT_FIELDS);
         } else {
             if (meta.verdict != VERDICT_CONSUME) {
                 drops.count((bit<32>)meta.verdict);
+                drop_samples.apply(meta);
+                if (meta.sample_kind != SAMPLE_NONE && meta.clone_session == 0) {
+                    meta.egress_port = 0;
+                    clone_preserving_field_list(CloneType.I2E, SAMPLE_SESSION, SAMPLE_FIELDS);
+                }
             }
             mark_to_drop(standard_metadata);
         }
@@ -327,6 +351,7 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     Ecn() ecn;
     ChecksumUpdate() checksum_update;
     Departures() departures;
+    SampleHeader() sample_header;
     counter(DROP_REASONS, CounterType.packets_and_bytes) egress_drops;
 
     apply {
@@ -348,6 +373,15 @@ control FrontageEgress(inout headers_t hdr, inout metadata_t meta, inout standar
             } else if (hdr.too_long.isValid()) {
                 truncate((bit<32>)(14 + 48 + 40 + meta.excerpt_bytes));
             }
+            if (meta.sample_kind == SAMPLE_FLOW && meta.takes_postcards == 1 && meta.report_departure == 0) {
+                meta.sample_kind = SAMPLE_POSTCARD;
+                meta.hop_latency = (bit<32>)(standard_metadata.egress_global_timestamp - standard_metadata.ingress_global_timestamp);
+                meta.queue_depth = standard_metadata.deq_qdepth;
+                clone_preserving_field_list(CloneType.E2E, SAMPLE_SESSION, SAMPLE_FIELDS);
+            }
+        } else if (meta.sample_kind != SAMPLE_NONE) {
+            sample_header.apply(hdr, meta, standard_metadata.packet_length);
+            truncate(SAMPLE_HEADER_BYTES + SAMPLE_BYTES);
         } else if (meta.clone_session != 0) {
             checksum_residue.apply(hdr, meta);
             copies.apply(hdr, meta, standard_metadata.egress_rid);
@@ -414,6 +448,7 @@ control FrontageComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
 
 control FrontageDeparser(packet_out packet, in headers_t hdr) {
     apply {
+        packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.outer_ipv4);
         packet.emit(hdr.outer_ipv6);

@@ -56,7 +56,7 @@ control Lengths(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (meta.direction != Direction.WORKER) { // later than the lookups of addresses, which need the hash unit, too
+        if (READS_LENGTHS_AT_ONCE || meta.direction != Direction.WORKER) { // later than the lookups of addresses, which need the hash unit, too
             read_lengths();
         }
         segment_length.apply();
@@ -93,6 +93,9 @@ control Segments(in headers_t hdr, inout metadata_t meta) {
         meta.is_new_connection = is_new_connection;
         meta.can_carry_cookie = can_carry_cookie;
         meta.has_report = has_report;
+#ifndef ONE_PROTOCOL
+        meta.has_tcp_report = has_report;
+#endif
     }
 
     @hidden table segment {
@@ -272,6 +275,10 @@ control Verdict(in headers_t hdr, inout metadata_t meta) {
             (Direction.TRANSIT, _, _, _, 0, 0, 1, _, true, _, _, _, _, _): drop(DROP_VIP_NO_SERVICE);
             (Direction.TRANSIT, _, _, _, 0, 0, 1, _, _, _, _, _, _, _): use_parse_failure();
             // from a client
+#ifndef ONE_PROTOCOL
+            (Direction.UP, _, _, _, 0, 0, _, _, true, 0, _, _, _, 1): drop(DROP_VIP_NO_SERVER);
+            (Direction.UP, _, _, _, 0, 0, _, _, true, 0, _, _, _, _): NoAction();
+#endif
             (Direction.UP, _, _, _, 0, 0, _, _, _, 0, 0, 0x00 &&& 0x17, _, _): drop(DROP_TCP_FLAGS);
             (Direction.UP, _, _, _, 0, 0, _, _, _, 0, 0, 0x03 &&& 0x03, _, _): drop(DROP_TCP_FLAGS);
             (Direction.UP, _, _, _, 0, 0, _, _, _, 0, 0, 0x06 &&& 0x06, _, _): drop(DROP_TCP_FLAGS);

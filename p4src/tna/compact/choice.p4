@@ -39,9 +39,14 @@ control Assign(inout metadata_t meta) {
     }
 
     apply {
-        if (meta.direction == Direction.UP && meta.is_new_connection == 1 && meta.can_carry_cookie == 1) {
+        if (!IS_CHECK && meta.direction == Direction.UP && meta.is_new_connection == 1 && meta.can_carry_cookie == 1) {
             by_policy.apply();
         }
+#ifndef ONE_PROTOCOL
+        else if (meta.joined_handshake == JOIN_FREE || meta.joined_handshake == JOIN_EXPIRED) {
+            by_policy.apply();
+        }
+#endif
         if (meta.uses_pool == 1 && meta.verdict == VERDICT_CONTINUE) {
             round_robin.apply(meta.vip_id, meta.pool_size, meta.pool_index);
         }
@@ -49,7 +54,7 @@ control Assign(inout metadata_t meta) {
 }
 
 // The server that the packet or the policy names.
-control Candidate(inout metadata_t meta) {
+control Candidate(in headers_t hdr, inout metadata_t meta) {
     action select_server(sid_t sid) {
         meta.candidate_sid = sid;
         meta.candidate_found = 1;
@@ -79,7 +84,9 @@ control Candidate(inout metadata_t meta) {
     }
 
     apply {
-        if (meta.is_new_connection == 0) {
+        if (IS_CHECK || IS_NAMED) {
+            // The check (control/checker.p4) or the cookie of QUIC names the server.
+        } else if (IS_TCP && meta.is_new_connection == 0) {
             read_cookie();
             if (meta.can_carry_cookie == 1 && meta.is_opened == 1 && meta.opened.a[2:0] == 0) {
                 meta.candidate_found = 1;
@@ -180,7 +187,11 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        operation.apply();
+        if (IS_REFUSED && meta.hash_found == 1) {
+            set_operation(CONNECTION_CLAIM); // later packets go to the next server at once
+        } else if (IS_TCP && !IS_CHECK && !IS_REFUSED) {
+            operation.apply();
+        }
         connections.apply(meta);
         if (meta.connection.has_entry == 1 || meta.connection.is_new_entry == 1) {
             sids.apply(meta.connection);
@@ -194,6 +205,11 @@ control Fallback(in headers_t hdr, inout metadata_t meta) {
 }
 
 control Choice(in headers_t hdr, inout metadata_t meta) {
+#ifndef ONE_PROTOCOL
+    @name("quic") QuicChoice() quic_choice;
+    @name("handshake_sids") HandshakeSids() handshake_sids;
+#endif
+
     // The servers of each VIP, active and draining.
     action set_member(bit<16> slot, bit<1> active) {
         meta.slot = slot;
@@ -252,6 +268,23 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
         meta.verdict = DROP_VIP_NO_SERVER;
     }
 
+#ifndef WITHOUT_RECENT
+    action use_recent() {
+        meta.sid = meta.candidate_sid;
+        meta.outcome = OUTCOME_RETRIEVED_RECENT;
+    }
+#endif
+
+#ifndef WITHOUT_CHECKER
+    action use_named() {
+        meta.sid = meta.candidate_sid;
+    }
+
+    action no_named_server() {
+        meta.verdict = DROP_CHECK_NO_SERVER;
+    }
+#endif
+
     @hidden table first_found {
         key = {
             meta.is_new_connection: ternary;
@@ -286,8 +319,33 @@ control Choice(in headers_t hdr, inout metadata_t meta) {
             member.apply();
         }
         if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {
-            first_found.apply();
+#ifndef WITHOUT_CHECKER
+            if (IS_CHECK && meta.is_member == 1) {
+                use_named();
+            } else if (IS_CHECK) {
+                no_named_server();
+            } else
+#endif
+            if (IS_REFUSED && meta.hash_found == 1) {
+                use_hash(OUTCOME_SECOND_HOP);
+            } else
+#ifndef WITHOUT_RECENT
+            if (meta.uses_recent == 1 && meta.is_member == 1 && meta.connection.has_entry == 0) {
+                use_recent();
+            } else
+#endif
+            if (IS_TCP) {
+                first_found.apply();
+            }
+#ifndef ONE_PROTOCOL
+            else {
+                quic_choice.apply(hdr, meta);
+            }
+#endif
         }
+#ifndef ONE_PROTOCOL
+        handshake_sids.apply(meta);
+#endif
     }
 }
 

@@ -79,7 +79,12 @@ control Masking(inout headers_t hdr, inout metadata_t meta) {
         active_key.apply();
         compute_indices();
         seal.apply(meta.sealed, meta.sealing_epoch, meta.is_sealed);
-        if (meta.direction == Direction.DOWN && meta.has_report == 1) {
+#ifndef ONE_PROTOCOL
+        if (meta.direction == Direction.DOWN && hdr.tcp.isValid()) {
+            hdr.tcp.ck = 0;
+        }
+#endif
+        if (meta.direction == Direction.DOWN && HAS_TCP_REPORT) {
             write_clock();
             if (meta.is_sealed == 1) {
                 write_code();

@@ -23,12 +23,26 @@
 #include "../../control/maglev.p4"
 
 #include "checks.p4"
+#ifndef WITHOUT_CHECKER
+#include "../../control/checker.p4"
+#endif
 #include "neighbor.p4"
 #include "vip.p4"
 #include "hash.p4"
 #include "cookie.p4"
 #include "insight.p4"
+#ifndef ONE_PROTOCOL
+#include "unseal.p4"
+#include "handshake.p4"
+#include "quic.p4"
+#endif
+#ifndef WITHOUT_FRAGMENTS
+#include "../../control/fragments.p4"
+#endif
 #include "choice.p4"
+#ifndef WITHOUT_NEXT_HOP_GROUPS
+#include "groups.p4"
+#endif
 #include "../../control/server.p4"
 #include "tree.p4"
 #include "crossing.p4"
@@ -49,6 +63,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     @name("vip") Addresses() addresses;
     @name("vip") Policy() policy;
     UpHash() up_hash;
+#ifndef WITHOUT_NEXT_HOP_GROUPS
+    AddressHash() address_hash;
+#endif
     DownHash() down_hash;
     ConnectionIndex() connection_index;
     HeaderChecks() header_checks;
@@ -68,6 +85,21 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
     @name("cclb4.tree.filter") Filter() filter;
     ControllerHeadroom() headroom;
     Masking() masking;
+#ifndef ONE_PROTOCOL
+    CookieForm() cookie_form;
+    @name("unseal.open") Unseal() unseal;
+    Datagrams() datagrams;
+    @name("cclb4.handshake") Handshake() handshake;
+    @name("quic_cookies") QuicRetrieval() quic_retrieval;
+    @name("quic_cookies") QuicSource() quic_source;
+    @name("masking") QuicMasking() quic_masking;
+#endif
+#ifndef WITHOUT_CHECKER
+    Checker() checker;
+#endif
+#ifndef WITHOUT_FRAGMENTS
+    Fragments() fragments;
+#endif
     Departure() departure;
     WorkerMirror() worker_mirror;
     bit<16> next_hop_id = 0;
@@ -89,6 +121,7 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         meta.tree_depth = hdr.packet_out.depth;
     }
 
+
     // The value that a leaf sends up, without its headroom (control/tree.p4).
     action read_best() {
         IN_HASH { meta.worker_best = 16w0 ++ meta.connection_hash[19:16] ++ meta.tree.sid[11:0]; }
@@ -108,16 +141,30 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         meta.verdict = DROP_NO_ROUTE;
     }
 
+#ifdef WITHOUT_NEXT_HOP_GROUPS
+#define ROUTE_ACTIONS set_next_hop; no_route;
+#else
+#define ROUTE_ACTIONS set_next_hop; set_group; no_route;
+    bit<16> group_id = 0; // 0: none
+
+    @name("forwarding.set_group") action set_group(bit<16> group) {
+        group_id = group;
+    }
+
+    // A group without members is not installed. The number of its next hop stays zero, which no next hop has.
+    @name("forwarding.next_hop_group") NextHopGroup() next_hop_group;
+#endif
+
     @name("forwarding.ipv4_lpm") table ipv4_lpm {
         key = { hdr.ipv4.dst: lpm @name("dst"); }
-        actions = { set_next_hop; no_route; }
+        actions = { ROUTE_ACTIONS }
         const default_action = no_route();
         size = IPV4_ROUTES;
     }
 
     @name("forwarding.ipv6_lpm") table ipv6_lpm {
         key = { hdr.ipv6.dst: lpm @name("dst"); }
-        actions = { set_next_hop; no_route; }
+        actions = { ROUTE_ACTIONS }
         const default_action = no_route();
         size = IPV6_ROUTES;
     }
@@ -141,6 +188,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
 
     apply {
         // Read the packet before its addresses change.
+#ifndef WITHOUT_CHECKER
+        meta.ingress_port = ig_intr_md.ingress_port;
+#endif
         up_hash.apply(hdr, meta);
         sources.apply(hdr, meta);
         segments.apply(hdr, meta);
@@ -156,6 +206,13 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         addresses.apply(hdr, meta);
         headroom.apply(meta);
         policy.apply(meta);
+#ifndef WITHOUT_CHECKER
+        checker.apply(hdr, meta);
+#endif
+#ifndef ONE_PROTOCOL
+        cookie_form.apply(hdr, meta);
+        unseal.apply(meta);
+#endif
 
         // The server that the cookie names, and that of the hash.
         retrieve.apply(hdr, meta);
@@ -167,6 +224,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         lengths.apply(hdr, meta);
         header_checks.apply(hdr, meta);
         neighbor.apply(hdr, meta, ig_intr_md.ingress_port, ig_tm_md.ucast_egress_port);
+#ifndef ONE_PROTOCOL
+        datagrams.apply(hdr, meta);
+#endif
         verdict.apply(hdr, meta);
 
         // Steps that others do not wait for: here, the hash units have room.
@@ -175,19 +235,49 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
         read_clock();
         neighbor_rest.apply(hdr, meta);
         departure.apply(hdr);
+#ifndef WITHOUT_FRAGMENTS
+        if (meta.verdict == VERDICT_CONTINUE) {
+            fragments.apply(hdr, meta);
+        }
+#endif
 
         // Read the loads of a server's packet, and mask its cookie.
         read_loads.apply(hdr, meta);
+#ifdef ONE_PROTOCOL
         insight.apply(hdr, meta);
         masking.apply(hdr, meta);
         filter.apply(meta);
+#endif
 
         // Choose the server of a client's packet, and rewrite it.
         root.apply(hdr, meta);
+#ifndef ONE_PROTOCOL
+        handshake.apply(hdr, meta);
+        quic_retrieval.apply(hdr, meta);
+#endif
         assign.apply(meta);
-        candidate.apply(meta);
+        candidate.apply(hdr, meta);
         fallback.apply(hdr, meta);
+#ifndef WITHOUT_FRAGMENTS
+        if (meta.vip_verdict != VERDICT_CONTINUE) {
+            meta.verdict = DROP_SERVER_FRAGMENT;
+        }
+#endif
+#ifndef ONE_PROTOCOL
+        masking.apply(hdr, meta);
+        quic_source.apply(hdr, meta);
+        quic_masking.apply(hdr, meta);
+#endif
+#ifdef ONE_PROTOCOL
         choice.apply(hdr, meta);
+#else
+        if (meta.direction == Direction.UP) {
+            choice.apply(hdr, meta);
+        } else {
+            insight.apply(hdr, meta);
+            filter.apply(meta);
+        }
+#endif
         if (meta.direction == Direction.UP && meta.verdict == VERDICT_CONTINUE) {
             server.apply(hdr, meta);
         }
@@ -197,6 +287,9 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
             worker_mirror.apply(meta, ig_dprsr_md.mirror_type);
         }
         read_best();
+#ifndef WITHOUT_NEXT_HOP_GROUPS
+        address_hash.apply(hdr, meta);
+#endif
 
         // Choose the port, and carry out the verdict.
         if (meta.direction == Direction.CONTROLLER || meta.direction == Direction.WORKER) {
@@ -219,12 +312,26 @@ control FrontageIngress(inout headers_t hdr, inout metadata_t meta, in ingress_i
                     }
                 }
             }
+#ifndef ONE_PROTOCOL
+            if (meta.direction == Direction.UP && meta.at_cookie_address == 1) {
+                hdr.ipv6.dst[63:0] = meta.cookie_word; // the server's address at which the client knows it
+            }
+#endif
+#ifndef WITHOUT_NEXT_HOP_GROUPS
+            if (group_id != 0) {
+                next_hop_group.apply(meta, group_id, next_hop_id);
+            }
+#endif
             if (meta.verdict == VERDICT_CONTINUE) {
                 if (next_hop.apply().miss) {
                     drops.count(DROP_NO_NEXT_HOP);
                 } else if (meta.direction != Direction.TRANSIT) {
                     outcomes.count(meta.outcome);
                 }
+#ifndef ONE_PROTOCOL
+            } else if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
+                ig_dprsr_md.resubmit_type = RESUBMIT;
+#endif
             } else if (meta.verdict != VERDICT_REPLY) {
                 drops.count(meta.verdict);
                 ig_dprsr_md.drop_ctl = 1;
@@ -239,6 +346,9 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
     TransportChecksum() transport_checksum;
     AdvertisementChecksum() advertisement_checksum;
     Mirror() worker_mirror;
+#ifndef ONE_PROTOCOL
+    Resubmit() resubmit;
+#endif
 
     apply {
         ipv4_checksum.apply(hdr, meta);
@@ -249,6 +359,11 @@ control FrontageIngressDeparser(packet_out packet, inout headers_t hdr, in metad
                                          { meta.mirror_kind, meta.tree.op, meta.tree_depth, meta.tree.slot, meta.tree.sid,
                                            meta.tree.score, 0, meta.worker_best });
         }
+#ifndef ONE_PROTOCOL
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<resubmitted_t>({ meta.second_pass_kind, 0, 0, 0 });
+        }
+#endif
         packet.emit(hdr);
     }
 }

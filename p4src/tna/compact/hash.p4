@@ -17,13 +17,45 @@ control UpHash(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        if (hdr.tcp.isValid() && hdr.ipv4.isValid()) {
+#ifdef WITHOUT_NEXT_HOP_GROUPS
+        if (HAS_SERVICE_PORTS && hdr.ipv4.isValid()) {
             hash_up4();
-        } else if (hdr.tcp.isValid()) {
+        } else if (HAS_SERVICE_PORTS) {
             hash_up6();
+        }
+#else
+        if (hdr.ports.isValid() && hdr.ipv4.isValid()) {
+            hash_up4();
+        } else if (hdr.ports.isValid()) {
+            hash_up6();
+        }
+#endif
+    }
+}
+
+#ifndef WITHOUT_NEXT_HOP_GROUPS
+// Packets without ports only choose one of several paths, so their hash leaves the first stages to the lookups of addresses.
+control AddressHash(in headers_t hdr, inout metadata_t meta) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) addresses4;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) addresses6;
+
+    action hash_addresses4() {
+        meta.connection_hash = addresses4.get({ hdr.ipv4.src, hdr.ipv4.dst, 16w0, 16w0 });
+    }
+
+    action hash_addresses6() {
+        meta.connection_hash = addresses6.get({ hdr.ipv6.src, hdr.ipv6.dst, 16w0, 16w0 });
+    }
+
+    apply {
+        if (!hdr.ports.isValid() && hdr.ipv4.isValid()) {
+            hash_addresses4();
+        } else if (!hdr.ports.isValid() && hdr.ipv6.isValid()) {
+            hash_addresses6();
         }
     }
 }
+#endif
 
 // The source of a server's packet already is the VIP.
 control DownHash(in headers_t hdr, inout metadata_t meta) {
@@ -48,25 +80,25 @@ control DownHash(in headers_t hdr, inout metadata_t meta) {
 }
 
 control ConnectionIndex(in headers_t hdr, inout metadata_t meta) {
-    Hash<bit<16>>(HashAlgorithm_t.CRC16) up_index4;
-    Hash<bit<16>>(HashAlgorithm_t.CRC16) up_index6;
-    Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index4;
-    Hash<bit<16>>(HashAlgorithm_t.CRC16) down_index6;
+    Hash<bit<CONNECTION_INDEX_BITS>>(HashAlgorithm_t.CRC16) up_index4;
+    Hash<bit<CONNECTION_INDEX_BITS>>(HashAlgorithm_t.CRC16) up_index6;
+    Hash<bit<CONNECTION_INDEX_BITS>>(HashAlgorithm_t.CRC16) down_index4;
+    Hash<bit<CONNECTION_INDEX_BITS>>(HashAlgorithm_t.CRC16) down_index6;
 
     action index_up4() {
-        meta.connection.index = up_index4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
+        meta.connection.index[CONNECTION_INDEX_BITS - 1:0] = up_index4.get({ hdr.ipv4.src, hdr.ipv4.dst, hdr.ports.src_port, hdr.ports.dst_port });
     }
 
     action index_up6() {
-        meta.connection.index = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
+        meta.connection.index[CONNECTION_INDEX_BITS - 1:0] = up_index6.get({ hdr.ipv6.src, hdr.ipv6.dst, hdr.ports.src_port, hdr.ports.dst_port });
     }
 
     action index_down4() {
-        meta.connection.index = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
+        meta.connection.index[CONNECTION_INDEX_BITS - 1:0] = down_index4.get({ hdr.ipv4.dst, hdr.ipv4.src, hdr.ports.dst_port, hdr.ports.src_port });
     }
 
     action index_down6() {
-        meta.connection.index = down_index6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
+        meta.connection.index[CONNECTION_INDEX_BITS - 1:0] = down_index6.get({ hdr.ipv6.dst, hdr.ipv6.src, hdr.ports.dst_port, hdr.ports.src_port });
     }
 
     apply {

@@ -120,14 +120,27 @@ control Insight(in headers_t hdr, inout metadata_t meta) {
             meta.active: ternary;
             meta.policy: ternary;
             meta.report_parts: ternary;
+#ifdef FOLDED
+            meta.from_real_server: ternary;
+#endif
         }
         actions = { set_leaf; clear_leaf; set_outcome; NoAction; }
         const entries = {
+#ifdef FOLDED
+            // Copied from its load balancer, whose own reports are newer
+            (Direction.DOWN, VERDICT_CONTINUE, _, _, _, _, 1): set_outcome(OUTCOME_REAL_SERVER);
+            (Direction.DOWN, VERDICT_CONTINUE, 1, 0, _, _, _): clear_leaf(OUTCOME_INSIGHT);
+            (Direction.DOWN, VERDICT_CONTINUE, 0, 0, _, _, _): clear_leaf(OUTCOME_NO_INSIGHT);
+            (Direction.DOWN, VERDICT_CONTINUE, 1, _, POLICY_CCLB4, 2, _): set_leaf();
+            (Direction.DOWN, VERDICT_CONTINUE, 1, _, _, _, _): set_outcome(OUTCOME_INSIGHT);
+            (Direction.DOWN, VERDICT_CONTINUE, 0, _, _, _, _): set_outcome(OUTCOME_NO_INSIGHT);
+#else
             (Direction.DOWN, VERDICT_CONTINUE, 1, 0, _, _): clear_leaf(OUTCOME_INSIGHT);
             (Direction.DOWN, VERDICT_CONTINUE, 0, 0, _, _): clear_leaf(OUTCOME_NO_INSIGHT);
             (Direction.DOWN, VERDICT_CONTINUE, 1, _, POLICY_CCLB4, 2): set_leaf();
             (Direction.DOWN, VERDICT_CONTINUE, 1, _, _, _): set_outcome(OUTCOME_INSIGHT);
             (Direction.DOWN, VERDICT_CONTINUE, 0, _, _, _): set_outcome(OUTCOME_NO_INSIGHT);
+#endif
         }
         const default_action = NoAction();
         size = 8;

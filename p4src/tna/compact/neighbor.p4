@@ -12,6 +12,18 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
         meta.NEIGHBOR_VERDICT = reason;
     }
 
+#ifndef WITHOUT_LEARNING
+    // The reply overwrites the option.
+    action solicitation_with_source() {
+        meta.request = REQUEST_NDP;
+        meta.has_source_option = 1;
+    }
+
+    action read_option() {
+        meta.sender.mac = hdr.ndp_option.mac;
+    }
+#endif
+
     @hidden table kind {
         key = {
             hdr.arp.isValid(): ternary;
@@ -28,7 +40,13 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
             hdr.icmp.icmp_code: ternary;
             hdr.ndp.isValid(): ternary;
             meta.parse_failure: ternary;
+#ifndef WITHOUT_LEARNING
+            hdr.ndp_option.isValid(): ternary;
+            hdr.ndp_option.option_type: ternary;
+#endif
         }
+#ifdef WITHOUT_LEARNING
+#define KINDS 9
         actions = { set_request; drop; NoAction; }
         const entries = {
             (true, 1, 1, ETHERTYPE_IPV4, _, _, _, _, _, _, _, _, _, _): set_request(REQUEST_ARP);
@@ -41,8 +59,25 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
             (_, _, _, _, _, true, _, _, _, true, ICMP_ECHO_REQUEST, 0, _, _): set_request(REQUEST_ECHO4);
             (_, _, _, _, _, _, true, PROTO_ICMPV6, _, true, ICMPV6_ECHO_REQUEST, 0, _, _): set_request(REQUEST_ECHO6);
         }
+#else
+#define KINDS 12
+        actions = { set_request; solicitation_with_source; drop; NoAction; }
+        const entries = {
+            (true, 1, 1, ETHERTYPE_IPV4, _, _, _, _, _, _, _, _, _, _, _, _): set_request(REQUEST_ARP);
+            (true, 2, 1, ETHERTYPE_IPV4, _, _, _, _, _, _, _, _, _, _, _, _): drop(DROP_NEIGHBOR_ANSWER);
+            (true, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _): drop(DROP_NEIGHBOR_NOT_LOCAL);
+            // Hop limit 255 proves that the packet comes from this link (RFC 4861, 7.1.1).
+            (_, _, _, _, _, _, _, PROTO_ICMPV6, 255, _, NDP_ADVERTISEMENT, 0, true, DROP_NONE, _, _): drop(DROP_NEIGHBOR_ANSWER);
+            (_, _, _, _, _, _, _, PROTO_ICMPV6, 255, _, _, 0, true, DROP_NONE, true, 1): solicitation_with_source();
+            (_, _, _, _, _, _, _, PROTO_ICMPV6, 255, _, _, 0, true, DROP_NONE, _, _): set_request(REQUEST_NDP);
+            (_, _, _, _, _, _, _, _, _, _, _, _, true, _, _, _): drop(DROP_NEIGHBOR_NOT_LOCAL);
+            (_, _, _, _, 1, _, _, _, _, _, _, _, _, _, _, _): drop(DROP_MULTICAST);
+            (_, _, _, _, _, true, _, _, _, true, ICMP_ECHO_REQUEST, 0, _, _, _, _): set_request(REQUEST_ECHO4);
+            (_, _, _, _, _, _, true, PROTO_ICMPV6, _, true, ICMPV6_ECHO_REQUEST, 0, _, _, _, _): set_request(REQUEST_ECHO6);
+        }
+#endif
         const default_action = NoAction();
-        size = 9;
+        size = KINDS;
     }
 
     action reply() {
@@ -92,7 +127,7 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
         meta.is_advertisement = 1;
     }
 
-    @stage(2) table ndp {
+    STAGE_OF_TOFINO1(2) table ndp {
         key = { hdr.ndp.target: exact @name("target"); }
         actions = { ndp_reply; not_local; }
         const default_action = not_local();
@@ -104,14 +139,14 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
         hdr.ethernet.src = meta.port_mac;
     }
 
-    @stage(2) table echo4 {
+    STAGE_OF_TOFINO1(2) table echo4 {
         key = { hdr.ipv4.dst: exact @name("dst"); }
         actions = { echo_reply; NoAction; }
         const default_action = NoAction();
         size = NEIGHBORS;
     }
 
-    @stage(2) table echo6 {
+    STAGE_OF_TOFINO1(2) table echo6 {
         key = { hdr.ipv6.dst: exact @name("dst"); }
         actions = { echo_reply; NoAction; }
         const default_action = NoAction();
@@ -119,6 +154,9 @@ control Neighbor(inout headers_t hdr, inout metadata_t meta, in port_t ingress_p
     }
 
     apply {
+#ifndef WITHOUT_LEARNING
+        read_option();
+#endif
         kind.apply();
         if (meta.request == REQUEST_ARP) {
             arp.apply();

@@ -27,21 +27,34 @@ control Root(in headers_t hdr, inout metadata_t meta) {
         write.execute(meta.tree_base);
     }
 
-    @hidden @stage(2) table root {
+    @hidden STAGE_OF_TOFINO1(2) table root {
         key = {
             meta.direction: ternary;
             meta.is_new_connection: ternary;
             meta.can_carry_cookie: ternary;
             meta.policy: ternary;
+#ifndef ONE_PROTOCOL
+            hdr.quic_long.isValid(): ternary;
+#endif
         }
         actions = { read_root; write_root; @defaultonly NoAction; }
         const entries = {
+#ifdef ONE_PROTOCOL
             (Direction.UP, 1, 1, POLICY_CHEETAH_LL): read_root();
             (Direction.UP, 1, 1, POLICY_CCLB4): read_root();
             (Direction.WORKER, _, _, _): write_root();
+#define ROOT_ENTRIES 4
+#else
+            (Direction.UP, 1, 1, POLICY_CHEETAH_LL, _): read_root();
+            (Direction.UP, 1, 1, POLICY_CCLB4, _): read_root();
+            (Direction.UP, _, _, POLICY_CHEETAH_LL, true): read_root();
+            (Direction.UP, _, _, POLICY_CCLB4, true): read_root();
+            (Direction.WORKER, _, _, _, _): write_root();
+#define ROOT_ENTRIES 5
+#endif
         }
         const default_action = NoAction();
-        size = 4;
+        size = ROOT_ENTRIES;
     }
 
     apply {

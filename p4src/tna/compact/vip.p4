@@ -5,7 +5,7 @@
 
 control Vip(inout headers_t hdr, inout metadata_t meta) {
     action set_vip(vip_id_t vip_id) {
-        meta.update_tcp = 1;
+        meta.update_tcp = 1; // without effect on datagrams
         meta.direction = Direction.UP;
         meta.vip_id = vip_id;
     }
@@ -35,7 +35,9 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
     action from_server(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class) {
         meta.update_tcp = 1;
         meta.direction = Direction.DOWN;
+#ifdef ONE_PROTOCOL
         hdr.tcp.ck = 0;
+#endif
         meta.sid = sid;
         meta.vip_id = vip_id;
         meta.slot = slot;
@@ -86,14 +88,69 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         size = SERVERS;
     }
 
+#ifndef ONE_PROTOCOL
+    // Cookie addresses: the /64 of a QUIC service, with an interface id that names the server.
+    action set_cookie_address(vip_id_t vip_id) {
+        set_vip(vip_id);
+        meta.at_cookie_address = 1;
+        meta.cookie_word = hdr.ipv6.dst[63:0];
+    }
+
+    table cookie_address {
+        key = {
+            hdr.ipv6.dst[127:64]: exact @name("prefix");
+            hdr.ports.dst_port: exact @name("dst_port");
+        }
+        actions = { set_cookie_address; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+
+    DIRECT_COUNTER(down_quic6)
+
+    // A QUIC server may send from any address of its /64.
+    action from_quic_server6(sid_t sid, vip_id_t vip_id, bit<16> slot, bit<1> active, bit<8> score_class, ipv6_t vip,
+                             bit<16> vip_port, bit<64> dip_id, bit<64> prefix) {
+        COUNT(down_quic6)
+        meta.cookie_word = hdr.ipv6.src[63:0];
+        meta.dip_difference = dip_id;
+        meta.cookie_prefix = prefix;
+        from_server(sid, vip_id, slot, active, score_class);
+        hdr.ipv6.src = vip;
+        hdr.ports.src_port = vip_port;
+    }
+
+    table quic_dip6 {
+        key = {
+            hdr.ipv6.src[127:64]: exact @name("prefix");
+            hdr.ports.src_port: exact @name("src_port");
+        }
+        actions = { from_quic_server6; @defaultonly NoAction; }
+        const default_action = NoAction();
+        counters = down_quic6;
+        size = SERVERS;
+    }
+
+#endif
+
     apply {
-        if (hdr.tcp.isValid() && hdr.ipv4.isValid()) {
+        if (HAS_SERVICE_PORTS && hdr.ipv4.isValid()) {
             if (vip4.apply().miss) {
                 dip4.apply();
             }
-        } else if (hdr.tcp.isValid()) {
+        } else if (HAS_SERVICE_PORTS) {
             if (vip6.apply().miss) {
+#ifdef ONE_PROTOCOL
                 dip6.apply();
+#else
+                if (hdr.tcp.isValid()) {
+                    dip6.apply();
+                } else {
+                    if (cookie_address.apply().miss) {
+                        quic_dip6.apply();
+                    }
+                }
+#endif
             }
         }
     }
@@ -118,11 +175,23 @@ control Addresses(in headers_t hdr, inout metadata_t meta) {
         size = VIPS;
     }
 
+#ifndef ONE_PROTOCOL
+    @stage(2) table cookie_prefix {
+        key = { hdr.ipv6.dst[127:64]: exact @name("prefix"); }
+        actions = { no_service; NoAction; }
+        const default_action = NoAction();
+        size = VIPS;
+    }
+#endif
+
     apply {
         if (hdr.ipv4.isValid()) {
             address4.apply();
         } else {
             address6.apply();
+#ifndef ONE_PROTOCOL
+            cookie_prefix.apply();
+#endif
         }
     }
 }
