@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "p4/v1/p4runtime.proto",
             "p4/bm/dataplane_interface.proto",
             "bfrt/bfruntime.proto",
+            "softswitch/v1/trace.proto",
         ],
         ["proto"],
     )?;

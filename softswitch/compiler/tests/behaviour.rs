@@ -40,7 +40,7 @@ fn send(pipeline: &mut Pipeline, frame: &[u8]) -> Option<Vec<u8>> {
         1_000_000,
         &mut egress,
     ) {
-        EgressOutcome::Transmit { .. } => Some(egress.frame),
+        EgressOutcome::Transmit { .. } => Some(egress.frame.into()),
         _ => None,
     }
 }

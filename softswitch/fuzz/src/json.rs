@@ -45,7 +45,7 @@ fn packets(program: Program, engine: Engine, data: &[u8]) -> Vec<Vec<u8>> {
         for descriptor in queue.drain(..) {
             let outcome = pipeline.egress(descriptor, QueueInfo::default(), now, &mut out);
             if matches!(outcome, EgressOutcome::Transmit { .. }) {
-                sent.push(out.frame.clone());
+                sent.push(out.frame.to_vec());
             }
         }
     }

@@ -277,7 +277,7 @@ impl Runner {
             .pipeline
             .egress(descriptor, QueueInfo::default(), self.now, out)
         {
-            EgressOutcome::Transmit { port } => self.sent.push((port, out.frame.clone())),
+            EgressOutcome::Transmit { port } => self.sent.push((port, out.frame.to_vec())),
             EgressOutcome::Recirculate(packet) => {
                 self.pipeline.ingress_recirculated(packet, self.now, queue);
             }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use softswitch::dataplane::{Engine, Setup};
+use softswitch::dataplane::{Clock, Engine, Setup};
 use softswitch::p4rt::deployment::Target;
 use softswitch::p4rt::device::Device;
 use softswitch::p4rt::service::Service;
@@ -71,6 +71,7 @@ impl Server {
     pub async fn new() -> Self {
         let (events, _) = mpsc::channel(1);
         let setup = Setup {
+            clock: Clock::from_zero(),
             ports: Vec::new(),
             threads: NonZeroUsize::MIN,
             cpu_port: Some(510),

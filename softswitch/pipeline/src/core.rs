@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::info::DigestId;
 use crate::native::Native;
 use crate::options::Options;
-use crate::packet::{Descriptor, EgressOutcome, IngressOutcome, Packet};
+use crate::packet::{Descriptor, EgressOutcome, EgressOutput, IngressOutcome, Packet};
 use crate::phv::{Field, Place};
 use crate::pool::Pool;
 use crate::program::Compiled;
@@ -29,7 +29,7 @@ pub(crate) struct Core {
     native: Option<Arc<Native>>,
     pub(crate) pool: Pool,
     /// A buffer for the headers that a deparser emits.
-    pub(crate) headers: Vec<u8>,
+    headers: Vec<u8>,
     /// The number of the program, if pipes have different ones.
     pub(crate) program: usize,
 }
@@ -88,6 +88,18 @@ impl Core {
             .then_some(EgressOutcome::AssertionFailed)
     }
 
+    /// Transmits a packet whose headers are deparsed.
+    pub(crate) fn transmit(
+        &mut self,
+        mut pkt: Box<Packet>,
+        port: u32,
+        out: &mut EgressOutput,
+    ) -> EgressOutcome {
+        std::mem::swap(&mut pkt.frame, &mut out.frame);
+        self.pool.put(pkt);
+        EgressOutcome::Transmit { port }
+    }
+
     /// Makes one packet per replica.
     pub(crate) fn replicate(
         &mut self,
@@ -119,6 +131,12 @@ impl Core {
         if let Some(coverage) = &mut self.state.externs.coverage {
             coverage.mute(is_muted);
         }
+    }
+
+    /// Returns true if a parser takes the chip's header from the packet's values instead of the frame.
+    pub(crate) fn receives_header(&self, parser: usize) -> bool {
+        let native = unless_observed(self.native.as_deref(), &self.state);
+        native.is_some_and(|native| native.receives_header(parser))
     }
 
     /// Runs a parser and verifies checksums.
@@ -163,53 +181,21 @@ impl Core {
         });
     }
 
-    /// Updates the checksums, runs a deparser, and leaves the whole packet in `frame`. The contents of the packet's own
-    /// frame are undefined afterwards.
-    pub(crate) fn deparse(
-        &mut self,
-        c: &Compiled,
-        deparser: usize,
-        pkt: &mut Packet,
-        now: Nanos,
-        frame: &mut Vec<u8>,
-    ) {
-        let bytes = self.emit(c, deparser, pkt, now, frame);
-        self.append_payload(c, deparser, pkt, bytes, frame);
+    /// Updates the checksums, runs a deparser, and replaces the parsed headers in the packet's frame by those that it emits.
+    pub(crate) fn deparse(&mut self, c: &Compiled, deparser: usize, pkt: &mut Packet, now: Nanos) {
+        let bytes = self.emit(c, deparser, pkt, now);
+        self.replace_headers(c, deparser, pkt, bytes);
     }
 
-    /// Leaves the whole packet in `frame`, which begins with the `bytes` that a deparser emitted. The contents of the
-    /// packet's own frame are undefined afterwards.
-    pub(crate) fn append_payload(
-        &mut self,
-        c: &Compiled,
-        deparser: usize,
-        pkt: &mut Packet,
-        bytes: usize,
-        frame: &mut Vec<u8>,
-    ) {
-        if bytes == pkt.start && !pkt.frame.has_room() {
-            // If the headers' length has not changed, the payload can stay in place.
-            pkt.frame[..bytes].copy_from_slice(&frame[..bytes]);
-            pkt.frame.move_to(frame);
-        } else {
-            frame.truncate(bytes);
-            frame.extend_from_slice(&pkt.frame[pkt.start..]);
-        }
-        frame.truncate(pkt.truncate_to as usize);
-        if let Some(trace) = &mut self.state.externs.trace {
-            trace.deparse(c, &c.deparsers[deparser], pkt, frame);
-        }
-    }
-
-    /// Replaces the parsed headers in a packet's frame by the `headers` that a deparser emitted.
+    /// Replaces the parsed headers in a packet's frame by the `bytes` that a deparser has [emitted](Self::emit).
     pub(crate) fn replace_headers(
         &mut self,
         c: &Compiled,
         deparser: usize,
         pkt: &mut Packet,
-        headers: &[u8],
+        bytes: usize,
     ) {
-        pkt.frame.replace_front(pkt.start, headers);
+        pkt.frame.replace_front(pkt.start, &self.headers[..bytes]);
         pkt.frame.truncate(pkt.truncate_to as usize);
         if let Some(trace) = &mut self.state.externs.trace {
             trace.deparse(c, &c.deparsers[deparser], pkt, &pkt.frame);
@@ -228,19 +214,19 @@ impl Core {
         self.state.machine(c, pkt, now).run(ops, &[]);
     }
 
-    /// Updates the checksums, writes the headers to the beginning of `frame` and returns their length in bytes.
+    /// Updates the checksums, emits the headers to a buffer, and returns their length in bytes.
     pub(crate) fn emit(
         &mut self,
         c: &Compiled,
         deparser: usize,
         pkt: &mut Packet,
         now: Nanos,
-        frame: &mut Vec<u8>,
     ) -> usize {
         let native = unless_observed(self.native.as_deref(), &self.state);
-        match native.and_then(|n| n.emit(c, deparser, &mut self.state, pkt, now, frame)) {
+        let (state, to) = (&mut self.state, &mut self.headers);
+        match native.and_then(|n| n.emit(c, deparser, state, pkt, now, to)) {
             Some(bytes) => bytes,
-            None => self.state.emit(c, deparser, pkt, now, frame),
+            None => self.state.emit(c, deparser, pkt, now, &mut self.headers),
         }
     }
 }

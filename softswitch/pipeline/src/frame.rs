@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of room that a frame gets in front if headers may grow.
 pub(crate) const ROOM: usize = 128;
 
-/// The bytes of a packet, and room in front of them, in which headers can grow without moving the payload.
+/// The bytes of a packet, with memory in front of them, in which headers can grow without moving the payload.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Frame {
+pub struct Frame {
     buffer: Vec<u8>,
     /// Number of bytes of room.
     room: usize,
@@ -30,15 +30,25 @@ impl DerefMut for Frame {
     }
 }
 
-impl Frame {
-    /// Returns true if there is room in front.
-    pub(crate) fn has_room(&self) -> bool {
-        self.room > 0
+impl From<Vec<u8>> for Frame {
+    fn from(buffer: Vec<u8>) -> Self {
+        Self { buffer, room: 0 }
     }
+}
 
-    /// Replaces the content, and leaves `room` bytes of room.
+impl From<Frame> for Vec<u8> {
+    /// Moves the bytes to the beginning of their memory.
+    fn from(frame: Frame) -> Self {
+        let mut buffer = frame.buffer;
+        buffer.drain(..frame.room);
+        buffer
+    }
+}
+
+impl Frame {
+    /// Replaces the content, and leaves `room` bytes of room, with arbitrary bytes.
     pub(crate) fn set(&mut self, room: usize, bytes: &[u8]) {
-        self.buffer.clear();
+        self.buffer.truncate(room);
         self.buffer.resize(room, 0);
         self.buffer.extend_from_slice(bytes);
         self.room = room;
@@ -54,16 +64,6 @@ impl Frame {
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         self.room = 0;
         &mut self.buffer
-    }
-
-    /// Moves the content to `to`.
-    pub(crate) fn move_to(&mut self, to: &mut Vec<u8>) {
-        if self.has_room() {
-            to.clear();
-            to.extend_from_slice(self);
-        } else {
-            std::mem::swap(&mut self.buffer, to);
-        }
     }
 
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
@@ -140,21 +140,19 @@ mod tests {
         frame.set(0, &[1, 2, 3]);
         frame.replace_front(2, &[]);
         assert_eq!(*frame, [3]);
-        assert!(frame.has_room());
+        assert_eq!(frame.room, 2);
         frame.replace_front(0, &[4, 5]);
         assert_eq!(*frame, [4, 5, 3]);
-        assert!(!frame.has_room());
+        assert_eq!(frame.room, 0);
     }
 
     #[test]
-    fn content_moves_with_and_without_room() {
+    fn frame_becomes_vector_with_and_without_room() {
         for room in [0, 4] {
             let mut frame = Frame::default();
             frame.set(room, &[1, 2, 3]);
             frame.truncate(2);
-            let mut to = vec![9; 7];
-            frame.move_to(&mut to);
-            assert_eq!(to, [1, 2]);
+            assert_eq!(Vec::from(frame), [1, 2]);
         }
     }
 }

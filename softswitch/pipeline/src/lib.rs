@@ -131,6 +131,7 @@ pub use entry::{
     EntryState, FilterConfig, Group, GroupMember, MatchField, MeterConfig, WeightedAction,
 };
 pub use error::{LoadError, StateError};
+pub use frame::Frame;
 pub use info::{
     ActionId, ActionInfo, CalculationId, CalculationInfo, CounterId, CounterInfo, DigestId,
     DigestInfo, DirectRegisterId, DirectRegisterInfo, FilterId, FilterInfo, HashId, HashInfo,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets that pass between the pipeline and the traffic manager.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::Nanos;
 use crate::frame::Frame;
 use crate::program::layout::Layout;
+use crate::program::tna::IntrinsicValues;
 
 /// Maximum length in bytes of a received frame.
 pub const MAX_FRAME: usize = 1 << 16;
@@ -78,6 +81,8 @@ pub(crate) struct Packet {
     pub(crate) mem: Vec<u8>,
     /// The received frame.
     pub(crate) frame: Frame,
+    /// The chip's header, for a parser that does not find it in the frame.
+    pub(crate) intrinsic: IntrinsicValues,
     /// Bytes of the frame that the parser has consumed.
     pub(crate) start: usize,
     /// Current length in bytes, which changes as headers are added and removed.
@@ -152,20 +157,24 @@ impl Packet {
     }
 
     /// Turns this state into a new, unparsed packet.
-    pub(crate) fn reset(&mut self, blank: &[u8], frame: &[u8]) {
+    pub(crate) fn reset(&mut self, layout: &Layout, frame: &[u8]) {
         self.frame.set(0, frame);
-        self.begin(blank);
-    }
-
-    /// Invalidates all headers and resets metadata, in the layout of a program.
-    pub(crate) fn blank(&mut self, blank: &[u8]) {
-        self.mem.clear();
-        self.mem.extend_from_slice(blank);
+        self.begin(layout);
     }
 
     /// Resets this state to its received frame, unparsed.
-    pub(crate) fn begin(&mut self, blank: &[u8]) {
-        self.blank(blank);
+    pub(crate) fn begin(&mut self, layout: &Layout) {
+        layout.reset(&mut self.mem);
+        self.begin_frame();
+    }
+
+    /// Resets this state to its received frame, unparsed, of which some parts will be used.
+    pub(crate) fn begin_parts(&mut self, layout: &Layout, parts: &[Range<usize>]) {
+        layout.reset_parts(&mut self.mem, parts);
+        self.begin_frame();
+    }
+
+    fn begin_frame(&mut self) {
         self.start = 0;
         self.len = self.frame.len() as u32;
         self.ingress_len = self.len;
@@ -176,7 +185,7 @@ impl Packet {
 
     /// Resets this state to its frame, unparsed, with the metadata of `mem`.
     pub(crate) fn begin_with_metadata(&mut self, layout: &Layout, mem: &[u8], ingress_len: u32) {
-        self.begin(&layout.blank);
+        self.begin(layout);
         let metadata = ..layout.metadata_bytes;
         self.mem[metadata].copy_from_slice(&mem[metadata]);
         self.ingress_len = ingress_len;
@@ -254,9 +263,16 @@ pub enum EgressOutcome {
 #[derive(Debug, Default)]
 pub struct EgressOutput {
     /// The deparsed packet, if it is to be transmitted.
-    pub frame: Vec<u8>,
+    pub frame: Frame,
     /// Egress-to-egress clones, to be enqueued.
     pub clones: Vec<Descriptor>,
+}
+
+impl EgressOutput {
+    /// Takes the frame as a vector, and leaves the memory of `spare` for the next one.
+    pub fn take_frame(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        std::mem::replace(&mut self.frame, spare.into()).into()
+    }
 }
 
 /// A recirculated packet, between the deparser and the parser.

@@ -6,6 +6,8 @@
 //! and a mask. Each metadata field of up to 64 bits has a native slot. Then follow one validity byte per header, one fill
 //! count per header stack and one length per variable-length field.
 
+use std::ops::Range;
+
 use num_bigint::{BigInt, BigUint, Sign};
 
 use crate::value::Value;
@@ -160,6 +162,32 @@ impl Field {
             place,
             width,
             signed,
+        }
+    }
+
+    /// Returns the bytes of the packet's state that contain the field, with the length of a variable-length field behind it.
+    pub(crate) fn bytes(&self) -> Range<usize> {
+        match self.place {
+            Place::Word(Word::Slot(off, bytes)) => off as usize..off as usize + usize::from(bytes),
+            Place::Varbit { off, len, .. } => off as usize..len as usize + size_of::<u16>(),
+            Place::Word(_) | Place::Bits(_) => {
+                let first = self.first_bit();
+                first / 8..(first + self.width as usize).div_ceil(8)
+            }
+        }
+    }
+
+    /// Returns the first bit in wire format.
+    pub(crate) fn first_bit(&self) -> usize {
+        match self.place {
+            Place::Bits(bit) => bit as usize,
+            Place::Word(Word::Packed { off, shift, .. }) => {
+                off as usize * 8 + 64 - usize::from(shift) - self.width as usize
+            }
+            Place::Word(Word::Split { off, shift, .. }) => {
+                off as usize * 8 + 128 - usize::from(shift) - self.width as usize
+            }
+            Place::Word(Word::Slot(off, _)) | Place::Varbit { off, .. } => off as usize * 8,
         }
     }
 

@@ -104,6 +104,10 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 
+    /// Let the clock of packets begin at the time of day (UTC) instead of 0, so that those of several switches agree
+    #[arg(long)]
+    pub time_of_day: bool,
+
     /// Address of the P4Runtime server: HOST:PORT (port 0 selects a free one) or unix:PATH; called simple_switch, the
     /// program uses 127.0.0.1:0 by default
     #[arg(long, default_value = "0.0.0.0:9559", value_name = "ADDRESS")]
@@ -184,8 +188,9 @@ pub struct Options {
     #[command(flatten)]
     pub tls: TlsOptions,
 
-    /// Serve BMv2's Thrift services on a TCP port of all addresses (0 selects a free one); called simple_switch or
-    /// simple_switch_grpc, the program uses 127.0.0.1:9090 by default, if this port is free
+    /// Serve BMv2's Thrift services on a TCP port of all addresses, or of 127.0.0.1 with --grpc-server-ssl. 0 selects a
+    /// free one. Called simple_switch or simple_switch_grpc, the program uses 127.0.0.1:9090 by default, if this port
+    /// is free
     #[arg(long, value_name = "PORT")]
     pub thrift_port: Option<u16>,
 

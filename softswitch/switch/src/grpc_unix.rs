@@ -20,14 +20,14 @@ const READ: usize = 64 << 10;
 
 /// A connection whose requests have a valid authority.
 #[derive(Debug)]
-pub struct GrpcUnixStream {
-    inner: UnixStream,
+pub struct GrpcUnixStream<S = UnixStream> {
+    inner: S,
     filter: Filter,
 }
 
-impl GrpcUnixStream {
-    /// Wraps an accepted connection.
-    pub fn new(inner: UnixStream) -> Self {
+impl<S> GrpcUnixStream<S> {
+    /// Wraps an accepted connection, after its TLS handshake if it has one.
+    pub fn new(inner: S) -> Self {
         Self {
             inner,
             filter: Filter::default(),
@@ -35,7 +35,7 @@ impl GrpcUnixStream {
     }
 }
 
-impl AsyncRead for GrpcUnixStream {
+impl<S: AsyncRead + Unpin> AsyncRead for GrpcUnixStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -60,7 +60,7 @@ impl AsyncRead for GrpcUnixStream {
     }
 }
 
-impl AsyncWrite for GrpcUnixStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GrpcUnixStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

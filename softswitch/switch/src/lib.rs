@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod notifications;
 pub mod p4rt;
 pub mod packet_service;
+pub mod packet_trace;
 pub mod port;
 pub mod proto;
 pub mod switch;

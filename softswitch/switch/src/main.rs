@@ -15,7 +15,7 @@ use softswitch::address::{Address, NanomsgAddress};
 use softswitch::bfrt;
 use softswitch::cli::Options;
 use softswitch::coverage::CoverageFile;
-use softswitch::dataplane::PortSetup;
+use softswitch::dataplane::{Clock, PortSetup};
 use softswitch::log::{Log, PacketLog};
 use softswitch::notifications::Notifications;
 use softswitch::p4rt::deployment::LoadedProgram;
@@ -149,6 +149,11 @@ fn configure(
     let bfrt = bfrt(&options, program.as_ref())?;
     Ok(Config {
         bfrt,
+        clock: if options.time_of_day {
+            Clock::from_time_of_day()
+        } else {
+            Clock::from_zero()
+        },
         threads: options.threads(),
         device_id: options.device_id,
         program,
@@ -216,11 +221,16 @@ async fn notifications(
     }
 }
 
-/// Binds the port of the Thrift server, if there is one.
+/// Binds the port of the Thrift server, if there is one. Thrift has no TLS: where P4Runtime requires it, only clients on
+/// this machine may use Thrift, which can change the tables, too.
 fn thrift_listener(options: &Options) -> anyhow::Result<Option<TcpListener>> {
     if let Some(port) = options.thrift_port {
-        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+        let listener = if options.tls.grpc_server_ssl {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        } else {
+            TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+                .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+        };
         let listener =
             listener.with_context(|| format!("--thrift-port: cannot listen on port {port}"))?;
         return Ok(Some(listener));

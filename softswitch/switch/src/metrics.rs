@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::address::Listener;
 use crate::dataplane::counters::Sample;
 use crate::dataplane::{Handle, PortView};
+use crate::tls::Tls;
 
 /// The counters to export.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Metrics {
     pub dataplane: Arc<Handle>,
     /// The ports and their counters.
     pub ports: Vec<PortView>,
+    /// TLS of the servers, if enabled.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Maximum length of an HTTP request in bytes.
@@ -77,6 +80,29 @@ impl Metrics {
                 }
             }
         }
+    }
+
+    fn encode_tls(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let Some(tls) = &self.tls else {
+            return Ok(());
+        };
+        let metrics = [
+            (
+                "certificate_days_left",
+                "Days until the server's certificate expires",
+                tls.days_left(),
+            ),
+            (
+                "certificate_error",
+                "1 if replaced TLS files are invalid and not in use",
+                f64::from(u8::from(tls.error().is_some())),
+            ),
+        ];
+        for (name, help, value) in metrics {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            metric.encode_gauge(&value)?;
+        }
+        Ok(())
     }
 
     async fn answer(&self, mut connection: impl AsyncRead + AsyncWrite + Unpin) {
@@ -136,6 +162,6 @@ impl Collector for Metrics {
                 }
             }
         }
-        Ok(())
+        self.encode_tls(&mut encoder)
     }
 }

@@ -26,3 +26,9 @@ pub mod p4 {
         tonic::include_proto!("p4.v1");
     }
 }
+
+pub mod softswitch {
+    pub mod v1 {
+        tonic::include_proto!("softswitch.v1");
+    }
+}

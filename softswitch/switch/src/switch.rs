@@ -12,15 +12,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
 use tonic::transport::server::{Router, TcpIncoming};
-use tonic::transport::{Server, ServerTlsConfig};
 
 use crate::address::{Address, Listener};
 use crate::bfrt::hub::Hub;
 use crate::bfrt::{self, Bfrt};
 use crate::coverage::CoverageFile;
 use crate::dataplane::{
-    Ends, Engine, Handle, Observers, PacketStream, PortControl, PortSetup, Setup,
+    Captures, Clock, Ends, Engine, Handle, Observers, PacketStream, PortControl, PortSetup, Setup,
 };
 use crate::grpc_unix::GrpcUnixStream;
 use crate::log::PacketLog;
@@ -30,7 +30,9 @@ use crate::p4rt::deployment::{LoadedProgram, Target};
 use crate::p4rt::device::{Device, EventListener};
 use crate::p4rt::service::Service;
 use crate::packet_service::PacketService;
+use crate::packet_trace::PacketTraceService;
 use crate::thrift;
+use crate::tls::{self, Tls};
 use crate::trace::TraceLog;
 
 /// Maximum number of packets and digests that wait for the control plane; further ones are dropped.
@@ -47,6 +49,8 @@ pub struct Config {
     pub program: Option<LoadedProgram>,
     /// The ports.
     pub ports: Vec<PortSetup>,
+    /// The clock that packets see.
+    pub clock: Clock,
     /// Number of packet threads.
     pub threads: NonZeroUsize,
     /// The port for packet-in and packet-out.
@@ -61,8 +65,8 @@ pub struct Config {
     pub grpc: Address,
     /// Address of the service of packets, which replaces the ports, if enabled.
     pub packets: Option<Address>,
-    /// TLS of the P4Runtime server, if enabled.
-    pub tls: Option<ServerTlsConfig>,
+    /// TLS of the P4Runtime and BfRuntime servers, if enabled.
+    pub tls: Option<Arc<Tls>>,
     /// Address of the metrics server, if any.
     pub metrics: Option<Address>,
     /// The Thrift server, if any.
@@ -86,6 +90,7 @@ impl Config {
             device_id: 0,
             program: None,
             ports: Vec::new(),
+            clock: Clock::from_zero(),
             threads: NonZeroUsize::MIN,
             cpu_port: None,
             options: Options {
@@ -135,8 +140,7 @@ impl Switch {
     /// If an address cannot be bound.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         let options = config.options;
-        let has_tls = config.tls.is_some();
-        let server = grpc_server(config.tls)?;
+        let tls = config.tls;
         let (grpc_listener, grpc) = config.grpc.bind().await.context("--grpc-server-addr")?;
         let packets_listener = match &config.packets {
             Some(address) => Some(address.bind().await.context("--dp-grpc-server-addr")?),
@@ -159,6 +163,7 @@ impl Switch {
         };
         let (events, events_rx) = mpsc::channel(EVENT_BACKLOG);
         let engine = Engine::new(Setup {
+            clock: config.clock,
             ports: config.ports,
             threads: config.threads,
             cpu_port: config.cpu_port,
@@ -168,6 +173,7 @@ impl Switch {
                 trace: config.trace,
                 log: config.log,
                 coverage: config.coverage,
+                captures: Captures::default(),
             },
             packet_stream: (!has_interfaces).then(PacketStream::default),
         })?;
@@ -175,6 +181,7 @@ impl Switch {
         let metrics = Metrics {
             dataplane: Arc::clone(&dataplane),
             ports: engine.ports(),
+            tls: tls.clone(),
         };
         let target = Target {
             options,
@@ -209,6 +216,7 @@ impl Switch {
             (None, ..) => {}
         }
         let mut tasks = Vec::new();
+        tasks.extend(tls.clone().map(|tls| tokio::spawn(tls.follow())));
         if device.notifications.is_some() {
             tasks.push(tokio::spawn(notify(Arc::clone(&device), ports.clone())));
         }
@@ -228,7 +236,7 @@ impl Switch {
             let service = PacketService::server(config.device_id, Arc::clone(&dataplane));
             let router = Server::builder().add_service(service);
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = serve(router, listener, false).await {
+                if let Err(error) = serve(router, listener, None).await {
                     tracing::error!("the service of packets failed: {error}: restart the switch");
                 }
             }));
@@ -236,14 +244,15 @@ impl Switch {
         });
         let bfrt_address = bfrt.zip(bfrt_listener).map(|(state, (listener, address))| {
             let router = Server::builder().add_service(bfrt::Service::server(state));
+            let tls = tls.clone();
             tasks.push(tokio::spawn(async move {
-                if let Err(error) = serve(router, listener, false).await {
+                if let Err(error) = serve(router, listener, tls).await {
                     tracing::error!("the BfRuntime server failed: {error}: restart the switch");
                 }
             }));
             address
         });
-        let server = tokio::spawn(serve_grpc(server, device, grpc_listener, has_tls));
+        let server = tokio::spawn(serve_grpc(device, grpc_listener, tls));
         Ok(Self {
             grpc,
             metrics_address,
@@ -311,46 +320,34 @@ async fn notify(device: Arc<Device>, ports: PortControl) {
     }
 }
 
-fn grpc_server(tls: Option<ServerTlsConfig>) -> anyhow::Result<Server> {
-    let server = Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE));
-    match tls {
-        Some(tls) => server.tls_config(tls).context(
-            "--grpc-server-ssl: invalid certificates: check --grpc-server-cert, --grpc-server-key and --grpc-server-cacert",
-        ),
-        None => Ok(server),
-    }
-}
-
 async fn serve_grpc(
-    mut server: Server,
     device: Arc<Device>,
     listener: Listener,
-    has_tls: bool,
+    tls: Option<Arc<Tls>>,
 ) -> Result<(), tonic::transport::Error> {
-    serve(
-        server.add_service(Service::server(device)),
-        listener,
-        has_tls,
-    )
-    .await
+    let mut server = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    let traces = PacketTraceService::server(device.id(), Arc::clone(&device.dataplane));
+    let router = server
+        .add_service(traces)
+        .add_service(Service::server(device));
+    serve(router, listener, tls).await
 }
 
 async fn serve(
     server: Router,
     listener: Listener,
-    has_tls: bool,
+    tls: Option<Arc<Tls>>,
 ) -> Result<(), tonic::transport::Error> {
+    if let Some(tls) = tls {
+        return server.serve_with_incoming(tls::accept(listener, tls)).await;
+    }
     match listener {
         Listener::Tcp(l) => {
             // Without TCP_NODELAY, the rest of a response would wait for the client's delayed acknowledgement.
             let connections = TcpIncoming::from(l).with_nodelay(Some(true));
             server.serve_with_incoming(connections).await
-        }
-        // The authority is encrypted, so it needs no correction.
-        Listener::Unix(l) if has_tls => {
-            server.serve_with_incoming(UnixListenerStream::new(l)).await
         }
         Listener::Unix(l) => {
             let connections = UnixListenerStream::new(l).map(|c| c.map(GrpcUnixStream::new));

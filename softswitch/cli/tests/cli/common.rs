@@ -2,16 +2,17 @@
 //! A switch in the test's process, and sessions with it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Parser;
 use softswitch::address::Address;
 use softswitch::switch::{Config, Switch};
+use softswitch::tls::Tls;
 use softswitch_cli::execute::execute;
 use softswitch_cli::options::Options;
 use softswitch_cli::output::Answer;
 use softswitch_cli::session::Session;
 use tokio::runtime::Runtime;
-use tonic::transport::ServerTlsConfig;
 
 /// A running switch, without a program at first.
 pub struct TestSwitch {
@@ -25,7 +26,7 @@ impl TestSwitch {
         Self::start_with(None)
     }
 
-    pub fn start_with(tls: Option<ServerTlsConfig>) -> Self {
+    pub fn start_with(tls: Option<Arc<Tls>>) -> Self {
         let runtime = Runtime::new().unwrap();
         let address = || Address::Tcp("127.0.0.1:0".into());
         let config = Config {

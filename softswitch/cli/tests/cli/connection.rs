@@ -2,12 +2,14 @@
 //! Addresses, election ids and TLS.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Parser;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use softswitch::cli::TlsOptions;
+use softswitch::tls::{self, Tls};
 use softswitch_cli::options::Options;
 use softswitch_cli::session::Session;
-use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 use crate::common::{TestSwitch, ok, refused};
 
@@ -60,7 +62,7 @@ fn reading_needs_no_election_and_writing_does() {
 /// An authority with certificates of a server and a client.
 struct Certificates {
     folder: tempfile::TempDir,
-    server: ServerTlsConfig,
+    server: Arc<Tls>,
 }
 
 fn certificates() -> Certificates {
@@ -82,14 +84,23 @@ fn certificates() -> Certificates {
     let (client, client_key) = issue("client");
     for (name, text) in [
         ("ca.pem", &authority),
+        ("server.pem", &server),
+        ("server.key", &server_key),
         ("client.pem", &client),
         ("client.key", &client_key),
     ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    let server = ServerTlsConfig::new()
-        .identity(Identity::from_pem(server, server_key))
-        .client_ca_root(Certificate::from_pem(authority));
+    let file = |name: &str| Some(folder.path().join(name));
+    let server = tls::configure(&TlsOptions {
+        grpc_server_ssl: true,
+        grpc_server_cert: file("server.pem"),
+        grpc_server_key: file("server.key"),
+        grpc_server_cacert: file("ca.pem"),
+        grpc_server_with_client_auth: true,
+        grpc_client_access: None,
+    });
+    let server = server.unwrap().unwrap();
     Certificates { folder, server }
 }
 

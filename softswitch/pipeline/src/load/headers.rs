@@ -184,6 +184,7 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
     let valid = arena.take(parts.len() as u32);
     let (stacks, stack_names) = stacks(root, &mut arena, &ids)?;
     let unions = unions(root, &mut arena, &ids)?;
+    let flags_end = arena.size;
 
     let mut headers = Vec::new();
     for (i, (name, type_name, t, metadata)) in parts.iter().enumerate() {
@@ -213,17 +214,15 @@ pub(crate) fn load(root: &Cursor, info: &mut Info) -> Result<Names, LoadError> {
             union: unions.of_header.get(&(i as u32)).copied(),
         });
     }
-    let mut blank = vec![0; arena.size as usize + PADDING];
-    for h in headers.iter().filter(|h| h.metadata) {
-        blank[h.valid as usize] = 1;
-    }
     Ok(Names {
         layout: Layout {
+            bytes: arena.size as usize + PADDING,
+            flags: valid as usize..flags_end as usize,
+            initially_valid: headers.iter().map(|h| u8::from(h.metadata)).collect(),
             headers,
             stacks,
             unions: unions.unions,
             union_stacks: unions.stacks,
-            blank,
             metadata_bytes,
             keeps_fields: false,
         },

@@ -80,7 +80,7 @@ impl Gen<'_, '_> {
     /// Returns an offset into the packet's state after a bounds check.
     pub(super) fn inside(&self, off: u32, bytes: u32) -> Result<i32> {
         let end = u64::from(off) + u64::from(bytes);
-        if end <= self.c.layout.blank.len() as u64 {
+        if end <= self.c.layout.bytes as u64 {
             i32::try_from(off).map_err(|_| Unsupported)
         } else {
             Err(Unsupported)
@@ -271,13 +271,19 @@ impl Gen<'_, '_> {
         })
     }
 
+    /// Writes the low bits of a value to a field of up to 64 bits.
+    pub(super) fn set_field64(&mut self, f: Field, v: Value) -> Result<()> {
+        let Place::Word(w) = f.place else {
+            return Err(Unsupported);
+        };
+        let v = self.mask(v, mask64(f.width));
+        self.set(w, v)
+    }
+
     /// Writes the low bits of a value to a field.
     pub(super) fn set_field128(&mut self, f: Field, [low, high]: Pair) -> Result<()> {
         match f.place {
-            Place::Word(w) => {
-                let v = self.mask(low, mask64(f.width));
-                self.set(w, v)?;
-            }
+            Place::Word(_) => self.set_field64(f, low)?,
             Place::Bits(bit)
                 if f.width <= 128 && f.width > 64 && (bit | f.width).is_multiple_of(8) =>
             {

@@ -42,6 +42,8 @@ use runtime::{Code, Entry, enter};
 pub(crate) struct Native {
     /// Each block in the architecture's order; `None` if the interpreter must run it.
     parsers: Vec<Option<Entry>>,
+    /// Whether each parser takes the chip's header from the packet's [values](crate::program::tna::IntrinsicValues).
+    receiving: Vec<bool>,
     controls: Vec<Option<Entry>>,
     /// With the maximum number of bytes that they emit.
     deparsers: Vec<Option<(Entry, usize)>>,
@@ -79,6 +81,10 @@ impl Native {
         let entry = |id: Option<FuncId>| id.map(|id| code.entry(id));
         let most = c.deparsers.iter().map(|d| deparser::most_emitted(c, d));
         Some(Self {
+            receiving: (0..)
+                .zip(&parsers)
+                .map(|(n, id)| id.is_some() && c.received_header(n).is_some())
+                .collect(),
             parsers: parsers.into_iter().map(entry).collect(),
             controls: controls.into_iter().map(entry).collect(),
             deparsers: deparsers
@@ -156,6 +162,11 @@ impl Native {
         let deparsers = self.deparsers.iter().map(Option::is_some);
         let all: Vec<bool> = parsers.chain(controls).chain(deparsers).collect();
         (all.iter().filter(|b| **b).count(), all.len())
+    }
+
+    /// Returns true if a parser does not find the chip's header in the frame.
+    pub(crate) fn receives_header(&self, parser: usize) -> bool {
+        self.receiving[parser]
     }
 
     /// Runs a parser and verifies checksums; `None` if the interpreter must do it.

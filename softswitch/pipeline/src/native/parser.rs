@@ -17,6 +17,7 @@ use crate::packet::Packet;
 use crate::program::expr::Node;
 use crate::program::layout::HeaderId;
 use crate::program::parser::{Case, Destination, Parsed, ParserOp, ParserState, SelectPart};
+use crate::program::tna::IntrinsicHeader;
 
 /// Maximum size in bytes of a header that is copied inline; larger ones take a call.
 const MAX_INLINE: u32 = 256;
@@ -44,8 +45,9 @@ pub(super) struct Walk {
 
 impl Gen<'_, '_> {
     /// Compiles a parser and the verification of checksums; the result is as [`parsed`] reads it.
-    pub(super) fn parser(&mut self, number: usize) -> Result<()> {
+    pub(super) fn parser(&mut self, parser_number: usize) -> Result<()> {
         let parser = &self.c.parser;
+        let received = self.c.received_header(parser_number);
         let frame = self.context(offset_of!(Context, frame));
         let frame_bytes = self.context(offset_of!(Context, frame_bytes));
         let most = self.context(offset_of!(Context, max_parser_states));
@@ -56,7 +58,7 @@ impl Gen<'_, '_> {
         self.start = Some(start);
         let end = self.b.create_block();
         let code = self.b.append_block_param(end, I64);
-        let reachable = parser.reachable(number);
+        let reachable = parser.reachable(parser_number);
         let states = reachable
             .into_iter()
             .map(|state| (state, self.b.create_block()))
@@ -68,7 +70,7 @@ impl Gen<'_, '_> {
             states,
             end,
         };
-        self.go(&walk, parser.starts[number]);
+        self.go(&walk, parser.starts[parser_number]);
         for (&number, &block) in &walk.states {
             let state = &parser.states[number as usize];
             self.enter_loop(block)?;
@@ -77,7 +79,8 @@ impl Gen<'_, '_> {
             self.b.def_var(visited, so_far);
             let few = self.compare(IntCC::UnsignedLessThanOrEqual, so_far, most);
             self.require(&walk, few, parser.errors.parser_timeout);
-            for op in &state.ops {
+            let received = received.filter(|_| number == parser.starts[parser_number]);
+            for op in &state.ops[self.receive(received)?..] {
                 self.parser_op(&walk, op)?;
             }
             self.select(&walk, state)?;
@@ -91,6 +94,19 @@ impl Gen<'_, '_> {
         let result = self.b.ins().bor(code, wrong);
         self.b.ins().return_(&[result]);
         Ok(())
+    }
+
+    /// Compiles the extraction of a header that is not in the frame, and returns the number of steps that do this.
+    fn receive(&mut self, header: Option<&IntrinsicHeader>) -> Result<usize> {
+        let Some((header, id)) = header.and_then(|header| Some((header, header.id?))) else {
+            return Ok(0);
+        };
+        for (value, field) in &header.mentioned {
+            let v = self.load_state(I64, offset_of!(Packet, intrinsic) + value.offset());
+            self.set_field64(*field, v)?;
+        }
+        self.set_valid(&self.c.layout.headers[id as usize])?;
+        Ok(1)
     }
 
     /// Jumps to a state, or to the end.

@@ -24,7 +24,7 @@ impl Pipeline {
                 ..QueueInfo::default()
             };
             match self.egress(d, queue, now, &mut out) {
-                EgressOutcome::Transmit { port } => sent.push((port, out.frame.clone())),
+                EgressOutcome::Transmit { port } => sent.push((port, out.frame.to_vec())),
                 EgressOutcome::Recirculate(packet) if recirculations < most => {
                     recirculations += 1;
                     self.ingress_recirculated(packet, now, &mut made);

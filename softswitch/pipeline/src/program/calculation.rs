@@ -3,7 +3,7 @@
 
 use crate::phv::{Field, Place, Word, copy_bits, mask64};
 use crate::program::hash::{Hash, HashParameters, HashState, sum16};
-use crate::program::layout::{HeaderId, Layout, first_bit};
+use crate::program::layout::{HeaderId, Layout};
 
 /// One piece of a calculation's input. A piece of an invalid header is left out.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl BitBuffer {
 impl Calculation {
     /// Adds a field to the input; adjacent fields become one span.
     pub(crate) fn push_field(&mut self, h: HeaderId, f: Field) {
-        let bit = match (f.place, first_bit(&f) as u32) {
+        let bit = match (f.place, f.first_bit() as u32) {
             (Place::Word(Word::Slot(..)) | Place::Varbit { .. }, _) => {
                 self.inputs.push(Input::Field(h, f));
                 return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers, stacks and unions of a program, and their positions in a packet's state.
 
+use std::ops::Range;
+
 use crate::phv::{Field, Place, Word, copy_bits};
 
 /// Index of a header instance.
@@ -93,7 +95,7 @@ impl Header {
                     varbit * 8
                 }
                 _ => {
-                    copy_bits(wire, at, mem, first_bit(f), f.width as usize);
+                    copy_bits(wire, at, mem, f.first_bit(), f.width as usize);
                     f.width as usize
                 }
             };
@@ -129,25 +131,11 @@ impl Header {
                     at += f.width as usize;
                 }
                 _ => {
-                    copy_bits(mem, first_bit(f), out, at, f.width as usize);
+                    copy_bits(mem, f.first_bit(), out, at, f.width as usize);
                     at += f.width as usize;
                 }
             }
         }
-    }
-}
-
-/// Returns the first bit of a field in wire format.
-pub(crate) fn first_bit(f: &Field) -> usize {
-    match f.place {
-        Place::Bits(bit) => bit as usize,
-        Place::Word(Word::Packed { off, shift, .. }) => {
-            off as usize * 8 + 64 - usize::from(shift) - f.width as usize
-        }
-        Place::Word(Word::Split { off, shift, .. }) => {
-            off as usize * 8 + 128 - usize::from(shift) - f.width as usize
-        }
-        Place::Word(Word::Slot(off, _)) | Place::Varbit { off, .. } => off as usize * 8,
     }
 }
 
@@ -173,6 +161,9 @@ pub(crate) struct UnionStack {
     pub(crate) next: u32,
 }
 
+/// The undefined bytes of a packet's state in debug builds, so that tests notice their use.
+const UNDEFINED: u8 = 0xa5;
+
 /// The layout of a packet's state: headers, stacks, unions and metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -180,8 +171,12 @@ pub(crate) struct Layout {
     pub(crate) stacks: Vec<Stack>,
     pub(crate) unions: Vec<Union>,
     pub(crate) union_stacks: Vec<UnionStack>,
-    /// The state of an unparsed packet: all zero, only metadata is valid.
-    pub(crate) blank: Vec<u8>,
+    /// Number of bytes of the state.
+    pub(crate) bytes: usize,
+    /// The validity bytes of all headers, and behind them the fill counts of stacks.
+    pub(crate) flags: Range<usize>,
+    /// The validity of the headers of an unparsed packet: only metadata is valid.
+    pub(crate) initially_valid: Vec<u8>,
     /// Number of bytes of metadata, at the beginning of the state.
     pub(crate) metadata_bytes: usize,
     /// True if a header that becomes valid keeps what was written to its fields before, as on Tofino, where validity is a
@@ -190,6 +185,30 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Resets a packet's state to that of an unparsed packet: all zero, only metadata is valid.
+    pub(crate) fn reset(&self, mem: &mut Vec<u8>) {
+        mem.resize(self.bytes, 0);
+        mem.fill(0);
+        self.reset_validity(mem);
+    }
+
+    /// Resets some parts of a packet's state, among them all flags. The contents of the others are undefined.
+    pub(crate) fn reset_parts(&self, mem: &mut Vec<u8>, parts: &[Range<usize>]) {
+        mem.resize(self.bytes, 0);
+        if cfg!(debug_assertions) {
+            mem.fill(UNDEFINED);
+        }
+        for part in parts {
+            mem[part.clone()].fill(0);
+        }
+        self.reset_validity(mem);
+    }
+
+    fn reset_validity(&self, mem: &mut [u8]) {
+        let valid = &self.initially_valid;
+        mem[self.flags.start..][..valid.len()].copy_from_slice(valid);
+    }
+
     /// Sets the validity of a header; a union keeps at most one valid member.
     #[inline]
     pub(crate) fn set_valid(&self, mem: &mut [u8], id: HeaderId, valid: bool) {

@@ -37,6 +37,7 @@ use layout::{HeaderId, Layout};
 use op::{Op, Target};
 use parser::Parser;
 use source::SourceMap;
+use tna::IntrinsicHeader;
 
 /// The fixed part of an action.
 #[derive(Debug, Clone)]
@@ -97,6 +98,16 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
+    /// Returns the chip's header, if a parser always extracts it first.
+    pub(crate) fn received_header(&self, parser: usize) -> Option<&IntrinsicHeader> {
+        let Architecture::Tna(m) = &self.architecture else {
+            return None;
+        };
+        let header = &m.gress_of(parser).intrinsic;
+        let is_first = |id| self.parser.begins_with(parser, id);
+        header.id.is_some_and(is_first).then_some(header)
+    }
+
     /// Returns the fields of a list; none if it does not exist.
     pub(crate) fn field_list(&self, id: u32) -> &[Field] {
         self.field_lists.get(&id).map_or(&[], Vec::as_slice)

@@ -116,6 +116,11 @@ impl ParserState {
     pub(crate) fn next(&self, case: usize) -> u32 {
         self.cases.get(case).map_or(self.default, Case::next)
     }
+
+    /// Returns all next states.
+    fn successors(&self) -> impl Iterator<Item = u32> {
+        self.cases.iter().map(Case::next).chain([self.default])
+    }
 }
 
 /// The result of a parser.
@@ -145,10 +150,19 @@ impl Parser {
             if let Some(state) = self.states.get(number as usize)
                 && reached.insert(number)
             {
-                next.extend(state.cases.iter().map(Case::next));
-                next.push(state.default);
+                next.extend(state.successors());
             }
         }
         reached
+    }
+
+    /// Returns true if a parser begins with the extraction of a header, and never returns to its first state.
+    pub(crate) fn begins_with(&self, parser: usize, header: HeaderId) -> bool {
+        let start = self.starts[parser];
+        let state = |number: u32| self.states.get(number as usize);
+        let first = state(start).and_then(|state| state.ops.first());
+        let mut reachable = self.reachable(parser).into_iter().filter_map(state);
+        matches!(first, Some(ParserOp::Extract(id)) if *id == header)
+            && !reachable.any(|state| state.successors().any(|next| next == start))
     }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The metadata of the Tofino Native Architecture, and the headers that the chip puts in front of packets.
 
+use std::ops::Range;
+
 use crate::phv::{Field, mask64};
+use crate::program::layout::HeaderId;
 use crate::program::pipelines::Pipelines;
 
 /// The chip that a program was written for.
@@ -96,6 +99,19 @@ pub(crate) struct TnaMetadata {
     pub(crate) handles_parser_errors: bool,
 }
 
+/// The number of gresses, whose blocks alternate in a program.
+pub(crate) const GRESSES: usize = 2;
+
+impl TnaMetadata {
+    /// Returns the metadata of the gress to which a parser or deparser belongs, by its position in the program.
+    pub(crate) fn gress_of(&self, block: usize) -> &TnaGress {
+        match block % GRESSES {
+            0 => &self.ingress,
+            _ => &self.egress,
+        }
+    }
+}
+
 /// The metadata of one gress.
 #[derive(Debug, Clone)]
 pub(crate) struct TnaGress {
@@ -106,6 +122,8 @@ pub(crate) struct TnaGress {
     pub(crate) drop_ctl: Field,
     /// True to mirror the outgoing packet instead of the incoming one (Tofino 2).
     pub(crate) mirror_io_select: Option<Field>,
+    /// The parts of a packet's state to which the blocks of this gress refer.
+    pub(crate) used_parts: Vec<Range<usize>>,
 }
 
 /// The metadata of a ghost thread: a queue and its length.
@@ -136,6 +154,7 @@ pub(crate) struct TnaForTm {
 }
 
 /// A field that the chip fills; the others are zero.
+#[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IntrinsicField {
     ResubmitFlag,
@@ -153,7 +172,34 @@ pub(crate) enum IntrinsicField {
     PktLength,
 }
 
+/// The values of all fields of an intrinsic header, of which the low bits count.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IntrinsicValues([u64; IntrinsicField::COUNT]);
+
+impl IntrinsicValues {
+    /// Returns these values with some others.
+    pub(crate) fn of<const N: usize>(fields: [(IntrinsicField, u64); N]) -> Self {
+        let mut values = Self::default();
+        for (field, value) in fields {
+            values.0[field as usize] = value;
+        }
+        values
+    }
+
+    fn get(&self, field: IntrinsicField) -> u64 {
+        self.0[field as usize]
+    }
+}
+
 impl IntrinsicField {
+    const COUNT: usize = Self::PktLength as usize + 1;
+
+    /// Returns the offset in bytes of the field's value in [`IntrinsicValues`].
+    pub(crate) fn offset(self) -> usize {
+        self as usize * size_of::<u64>()
+    }
+
     /// Returns the field of this name in the architecture.
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -186,18 +232,22 @@ pub(crate) struct Bits {
 /// The form of an intrinsic header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IntrinsicHeader {
+    /// The program's header, if it declares one.
+    pub(crate) id: Option<HeaderId>,
     pub(crate) bytes: usize,
     /// Each field with its position, in this order.
     pub(crate) fields: Vec<(IntrinsicField, Bits)>,
+    /// The fields that the program may read.
+    pub(crate) mentioned: Vec<(IntrinsicField, Field)>,
 }
 
 impl IntrinsicHeader {
-    /// Writes the header to the beginning of zeros; `value` gives the fields, of which the low bits count.
-    pub(crate) fn write(&self, to: &mut [u8], value: impl Fn(IntrinsicField) -> u64) {
+    /// Writes the header to the beginning of zeros.
+    pub(crate) fn write(&self, to: &mut [u8], values: &IntrinsicValues) {
         // Each word is stored once, because a load of bytes that several stores have just written is slow.
         let (mut word, mut number) = (0, 0);
         for (field, bits) in &self.fields {
-            let value = value(*field) & mask64(bits.width);
+            let value = values.get(*field) & mask64(bits.width);
             let begin = bits.first / u64::BITS;
             if begin != number {
                 store_word(to, number, word);
@@ -237,13 +287,15 @@ mod tests {
                 (IntrinsicField::EnqTstamp, bits(20, 12)),
                 (IntrinsicField::DeqTimedelta, bits(88, 48)),
             ],
+            ..IntrinsicHeader::default()
         };
+        let values = IntrinsicValues::of([
+            (IntrinsicField::EgressPort, 0x1ff),
+            (IntrinsicField::EnqTstamp, 0xf_edcb),
+            (IntrinsicField::DeqTimedelta, 0xff_0123_4567_89ab),
+        ]);
         let mut out = [0; 18];
-        header.write(&mut out, |field| match field {
-            IntrinsicField::EgressPort => 0x1ff,
-            IntrinsicField::EnqTstamp => 0xf_edcb,
-            _ => 0xff_0123_4567_89ab,
-        });
+        header.write(&mut out, &values);
         let mut expected = [0; 18];
         expected[..4].copy_from_slice(&[0x01, 0xff, 0x0d, 0xcb]);
         expected[11..17].copy_from_slice(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab]);

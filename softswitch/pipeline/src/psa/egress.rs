@@ -27,7 +27,7 @@ impl Psa<'_> {
         pkt.exit = false;
         let port = d.egress_port;
         m.deparser_port.set64(&mut pkt.mem, port.into());
-        self.deparse(EGRESS, &mut pkt, now, &mut out.frame);
+        self.deparse(EGRESS, &mut pkt, now);
         if let Some(failure) = self.core.egress_failure(&pkt) {
             self.core.pool.put(pkt);
             return failure;
@@ -41,7 +41,7 @@ impl Psa<'_> {
         }
         if port == PORT_RECIRCULATE {
             let mut next = self.core.pool.get();
-            next.reset(&self.c.layout.blank, &out.frame);
+            next.reset(&self.c.layout, &pkt.frame);
             preserve(&m.handed.recirculate, &pkt.mem, &mut next.mem);
             self.core.pool.put(pkt);
             return EgressOutcome::Recirculate(Recirculated {
@@ -49,8 +49,7 @@ impl Psa<'_> {
                 packet: next,
             });
         }
-        self.core.pool.put(pkt);
-        EgressOutcome::Transmit { port }
+        self.core.transmit(pkt, port, out)
     }
 
     /// Clones the packet as the deparser left it, if the session exists.
@@ -61,7 +60,7 @@ impl Psa<'_> {
             return;
         };
         let mut copy = self.core.pool.get();
-        copy.reset(&self.c.layout.blank, &out.frame);
+        copy.reset(&self.c.layout, &pkt.frame);
         preserve(&self.metadata.handed.clone_e2e, &pkt.mem, &mut copy.mem);
         self.enqueue_clones(copy, &session, PacketPath::CloneE2e, &mut out.clones);
     }

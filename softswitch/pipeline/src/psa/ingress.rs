@@ -17,7 +17,7 @@ impl Psa<'_> {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        pkt.begin(&self.c.layout.blank);
+        pkt.begin(&self.c.layout);
         self.traced_ingress((pkt, 0), (port, PacketPath::Normal), now, out)
     }
 
@@ -97,7 +97,7 @@ impl Psa<'_> {
             }
             let mut next = self.core.pool.get();
             std::mem::swap(&mut next.frame, &mut pkt.frame);
-            next.begin(&self.c.layout.blank);
+            next.begin(&self.c.layout);
             preserve(&m.handed.resubmit, &pkt.mem, &mut next.mem);
             self.core.pool.put(std::mem::replace(&mut pkt, next));
             path = PacketPath::Resubmit;
@@ -131,8 +131,9 @@ impl Psa<'_> {
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
         let output = &self.metadata.ingress_output;
+        self.deparse(INGRESS, &mut pkt, now);
         let mut next = self.core.pool.get();
-        self.deparse(INGRESS, &mut pkt, now, next.frame.buffer());
+        std::mem::swap(&mut next.frame, &mut pkt.frame);
         let class_of_service = output.class_of_service.get64(&pkt.mem) as u8;
         let group = output.multicast_group.get64(&pkt.mem) as u32;
         let port = output.egress_port.get64(&pkt.mem) as u32;
@@ -157,7 +158,7 @@ impl Psa<'_> {
             return;
         };
         let mut copy = self.core.pool.get();
-        copy.reset(&self.c.layout.blank, &pkt.frame);
+        copy.reset(&self.c.layout, &pkt.frame);
         preserve(&self.metadata.handed.clone_i2e, &pkt.mem, &mut copy.mem);
         self.enqueue_clones(copy, &session, PacketPath::CloneI2e, out);
     }

@@ -78,11 +78,11 @@ impl Psa<'_> {
         to.parser_error.set64(mem, parsed.error);
     }
 
-    /// Runs the deparser of a gress, which may send a digest, and leaves the packet in `frame`.
-    fn deparse(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, frame: &mut Vec<u8>) {
+    /// Runs the deparser of a gress, which may send a digest.
+    fn deparse(&mut self, gress: usize, pkt: &mut Packet, now: Nanos) {
         self.core.state.externs.sums.fill(0);
         pkt.digest = None;
-        self.core.deparse(self.c, gress, pkt, now, frame);
+        self.core.deparse(self.c, gress, pkt, now);
         self.core.digest(self.c, pkt);
     }
 }

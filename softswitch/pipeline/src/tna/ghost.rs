@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ghost thread of Tofino 2: a control that runs in each pipe when the length of a queue changes, without a packet.
 
-use super::{GRESSES, Tna};
+use super::Tna;
 use crate::Nanos;
 use crate::program::control::END;
 use crate::program::layout::set_if_present;
-use crate::program::tna::{LOCAL_PORT_BITS, QUEUE_BITS};
+use crate::program::tna::{GRESSES, LOCAL_PORT_BITS, QUEUE_BITS};
 
 /// The new length of a queue.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ impl Tna<'_> {
         for ping_pong in 0..metadata.versions {
             let mut thread = self.core.pool.get();
             thread.frame.set(0, &[]);
-            thread.begin(&self.c.layout.blank);
+            thread.begin(&self.c.layout);
             let fields = [
                 (metadata.ping_pong, ping_pong),
                 (metadata.qlength, length.packets.into()),

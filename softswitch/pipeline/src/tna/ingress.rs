@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ingress parser, control and deparser, and what they ask of the traffic manager.
 
-use super::{DROP_MIRROR, DROP_PACKET, INGRESS, Tna};
+use super::replication::requested_mirror;
+use super::{DROP_PACKET, INGRESS, Tna};
 use crate::Nanos;
 use crate::packet::{Descriptor, Front, IngressOutcome, InstanceType, Packet, Recirculated};
-use crate::program::tna::IntrinsicField;
+use crate::program::tna::{IntrinsicField, IntrinsicValues};
 
 impl Tna<'_> {
     /// Runs ingress for a packet from a port, of which only the frame counts.
@@ -77,34 +78,28 @@ impl Tna<'_> {
                 return self.discard(pkt, failure);
             }
             self.core.state.correct_counts(&mut pkt, None);
-            let mut headers = std::mem::take(&mut self.core.headers);
-            let bytes = self.emit(INGRESS, &mut pkt, now, &mut headers);
-            self.core.headers = headers;
+            let bytes = self.emit(INGRESS, &mut pkt, now);
             if let Some(failure) = self.core.ingress_failure(&pkt) {
                 return self.discard(pkt, failure);
             }
             self.trigger_generator(&mut pkt, now);
             let drop = m.ingress.drop_ctl.get64(&pkt.mem);
-            let mirror = pkt.mirror.take().filter(|_| drop & DROP_MIRROR == 0);
+            let mirror = requested_mirror(&mut pkt, drop);
             let is_outgoing = self.mirrors_outgoing(INGRESS, &pkt);
             if let Some(mirror) = mirror.as_ref().filter(|_| !is_outgoing) {
                 let received = &pkt.frame[prefix..];
                 self.mirror(mirror, received, InstanceType::IngressClone, out);
             }
-            let resubmit = pkt.resubmit_front.take();
             // A packet is resubmitted only once: `resubmit_flag` tells two passes apart, and the second ignores requests.
-            if resubmitted.is_none() && drop & DROP_PACKET == 0 && resubmit.is_some() {
-                resubmitted = resubmit;
+            if pkt.resubmit_front.is_some() && resubmitted.is_none() && drop & DROP_PACKET == 0 {
+                resubmitted = pkt.resubmit_front.take();
                 if let Some(trace) = self.core.trace() {
                     trace.resubmitted(None);
                 }
                 pkt.frame.replace_front(prefix, &[]);
                 continue;
             }
-            let headers = std::mem::take(&mut self.core.headers);
-            self.core
-                .replace_headers(self.c, block, &mut pkt, &headers[..bytes]);
-            self.core.headers = headers;
+            self.core.replace_headers(self.c, block, &mut pkt, bytes);
             if let Some(mirror) = mirror.as_ref().filter(|_| is_outgoing) {
                 self.mirror(mirror, &pkt.frame, InstanceType::IngressClone, out);
             }
@@ -117,8 +112,8 @@ impl Tna<'_> {
         outcome
     }
 
-    /// Puts the intrinsic header, and the port metadata or the resubmitted data, in front of a packet. Returns their
-    /// length in bytes.
+    /// Passes the intrinsic header to the parser, and puts the port metadata or the resubmitted data in front of a packet.
+    /// Returns the number of bytes in front of the packet.
     fn add_ingress_prefix(
         &self,
         pkt: &mut Packet,
@@ -126,15 +121,13 @@ impl Tna<'_> {
         resubmitted: Option<&[u8]>,
         now: Nanos,
     ) -> usize {
-        let (chip, header) = (self.metadata.chip, &self.metadata.ingress.intrinsic);
-        let bytes = header.bytes + chip.port_metadata_bytes();
-        let prefix = pkt.frame.extend_front(bytes);
-        header.write(prefix, |field| match field {
-            IntrinsicField::ResubmitFlag => resubmitted.is_some().into(),
-            IntrinsicField::IngressPort => port.into(),
-            IntrinsicField::IngressMacTstamp => now,
-            _ => 0,
-        });
+        let chip = self.metadata.chip;
+        let values = IntrinsicValues::of([
+            (IntrinsicField::ResubmitFlag, resubmitted.is_some().into()),
+            (IntrinsicField::IngressPort, port.into()),
+            (IntrinsicField::IngressMacTstamp, now),
+        ]);
+        let bytes = self.put_header(INGRESS, pkt, values, chip.port_metadata_bytes());
         let (data, most) = match resubmitted {
             Some(data) => (data, chip.resubmit_bytes()),
             None => {
@@ -146,7 +139,8 @@ impl Tna<'_> {
             }
         };
         let length = data.len().min(most);
-        prefix[header.bytes..][..length].copy_from_slice(&data[..length]);
+        let first = bytes - chip.port_metadata_bytes();
+        pkt.frame[first..][..length].copy_from_slice(&data[..length]);
         bytes
     }
 }

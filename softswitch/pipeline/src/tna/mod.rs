@@ -14,14 +14,13 @@ use crate::core::Core;
 use crate::packet::Packet;
 use crate::program::Compiled;
 use crate::program::layout::set_if_present;
-use crate::program::tna::{TnaGress, TnaMetadata};
+use crate::program::tna::{GRESSES, IntrinsicValues, TnaMetadata};
 
 pub(crate) use ghost::QueueLength;
 
 /// The gresses, by the position of their blocks in a pipeline.
 const INGRESS: usize = 0;
 const EGRESS: usize = 1;
-const GRESSES: usize = 2;
 
 /// Bytes of the frame check sequence, which the chip counts although the frame does not contain it.
 const FRAME_CHECK_BYTES: u32 = 4;
@@ -57,15 +56,35 @@ impl Tna<'_> {
         GRESSES * self.pipeline + gress
     }
 
+    /// Passes the chip's header to the parser of a gress, in front of `data` zeros and the packet. Returns the number of
+    /// bytes that are now in front of the packet.
+    fn put_header(
+        &self,
+        gress: usize,
+        pkt: &mut Packet,
+        values: IntrinsicValues,
+        data: usize,
+    ) -> usize {
+        pkt.intrinsic = values;
+        let header = &self.metadata.gress_of(gress).intrinsic;
+        let is_in_frame = !self.core.receives_header(self.block(gress));
+        let bytes = data + if is_in_frame { header.bytes } else { 0 };
+        let prefix = pkt.frame.extend_front(bytes);
+        if is_in_frame {
+            header.write(prefix, &pkt.intrinsic);
+        }
+        bytes
+    }
+
     /// Runs the parser of a gress for a packet behind `prefix` bytes of the chip, of which only the frame counts, and
     /// returns the error code.
     fn parse(&mut self, gress: usize, pkt: &mut Packet, prefix: usize, now: Nanos) -> u64 {
-        pkt.begin(&self.c.layout.blank);
+        let m = self.metadata.gress_of(gress);
+        pkt.begin_parts(&self.c.layout, &m.used_parts);
         if gress == INGRESS {
             let port = self.metadata.for_tm.ucast_egress_port;
             port.set64(&mut pkt.mem, NO_PORT);
         }
-        let m = metadata_of(self.metadata, gress);
         pkt.ingress_len = (pkt.frame.len() - prefix) as u32 + FRAME_CHECK_BYTES;
         set_if_present(m.global_tstamp, &mut pkt.mem, now);
         self.core.state.externs.sums.fill(0);
@@ -78,22 +97,13 @@ impl Tna<'_> {
         error
     }
 
-    /// Runs the deparser of a gress, except that the payload stays in the packet's frame. Returns the number of bytes that
-    /// it emitted to the beginning of `to`.
-    fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos, to: &mut Vec<u8>) -> usize {
+    /// Runs the deparser of a gress, except that the frame stays as it is. Returns the number of bytes that it emitted.
+    fn emit(&mut self, gress: usize, pkt: &mut Packet, now: Nanos) -> usize {
         pkt.exit = false;
         self.core.state.externs.sums.fill(0);
         let block = self.block(gress);
-        let bytes = self.core.emit(self.c, block, pkt, now, to);
+        let bytes = self.core.emit(self.c, block, pkt, now);
         self.core.digest(self.c, pkt);
         bytes
-    }
-}
-
-/// Returns the metadata of a gress.
-fn metadata_of(metadata: &TnaMetadata, gress: usize) -> &TnaGress {
-    match gress {
-        INGRESS => &metadata.ingress,
-        _ => &metadata.egress,
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The traffic manager: unicast, multicast, copies to the CPU, and mirrors.
 
-use super::{DROP_COPY_TO_CPU, DROP_PACKET, EGRESS, NO_PORT, Tna, metadata_of};
+use super::{DROP_COPY_TO_CPU, DROP_MIRROR, DROP_PACKET, EGRESS, NO_PORT, Tna};
 use crate::frame::ROOM;
 use crate::packet::{Descriptor, Front, Handoff, IngressOutcome, InstanceType, Packet};
 use crate::phv::Field;
@@ -11,6 +11,14 @@ use crate::state::multicast::Request;
 /// Returns the value of a field that a program need not declare.
 fn get(field: Option<Field>, pkt: &Packet) -> u64 {
     field.map_or(0, |f| f.get64(&pkt.mem))
+}
+
+/// Takes the request for a mirror from a packet. Returns `None` without a request, or if `drop_ctl` drops it.
+pub(super) fn requested_mirror(pkt: &mut Packet, drop: u64) -> Option<(u32, Front)> {
+    match pkt.mirror {
+        Some(_) if drop & DROP_MIRROR == 0 => pkt.mirror.take(),
+        _ => None,
+    }
 }
 
 impl Tna<'_> {
@@ -112,7 +120,7 @@ impl Tna<'_> {
 
     /// Returns true if the packet asks for a mirror of what leaves the gress, instead of what entered it.
     pub(super) fn mirrors_outgoing(&self, gress: usize, pkt: &Packet) -> bool {
-        match metadata_of(self.metadata, gress).mirror_io_select {
+        match self.metadata.gress_of(gress).mirror_io_select {
             Some(f) => f.get64(&pkt.mem) != 0,
             None => gress == EGRESS,
         }

@@ -49,30 +49,26 @@ impl V1Model<'_> {
             self.core.pool.put(pkt);
             return EgressOutcome::Dropped;
         }
-        self.core
-            .deparse(self.c, DEPARSER, &mut pkt, now, &mut out.frame);
+        self.core.deparse(self.c, DEPARSER, &mut pkt, now);
         if self.core.iterates_too_often(&pkt) {
             self.core.pool.put(pkt);
             return EgressOutcome::TooManyIterations;
         }
         if pkt.recirculate != 0 {
-            return EgressOutcome::Recirculate(self.recirculate(pkt, &out.frame));
+            return EgressOutcome::Recirculate(self.recirculate(pkt));
         }
-        self.core.pool.put(pkt);
-        EgressOutcome::Transmit {
-            port: d.egress_port,
-        }
+        self.core.transmit(pkt, d.egress_port, out)
     }
 
-    fn recirculate(&mut self, pkt: Box<Packet>, frame: &[u8]) -> Recirculated {
+    fn recirculate(&mut self, pkt: Box<Packet>) -> Recirculated {
         let s = self.standard;
         let ingress_port = s.ingress_port.get64(&pkt.mem) as u32;
         let mut next = self.core.pool.get();
-        next.reset(&self.c.layout.blank, frame);
+        next.reset(&self.c.layout, &pkt.frame);
         preserve(self.c.field_list(pkt.recirculate), &pkt.mem, &mut next.mem);
         s.instance_type
             .set64(&mut next.mem, InstanceType::Recirculated as u64);
-        s.packet_length.set64(&mut next.mem, frame.len() as u64);
+        s.packet_length.set64(&mut next.mem, pkt.frame.len() as u64);
         self.core.pool.put(pkt);
         Recirculated {
             ingress_port,

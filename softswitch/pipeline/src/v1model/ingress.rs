@@ -18,7 +18,7 @@ impl V1Model<'_> {
         now: Nanos,
         out: &mut Vec<Descriptor>,
     ) -> IngressOutcome {
-        pkt.begin(&self.c.layout.blank);
+        pkt.begin(&self.c.layout);
         let length = pkt.frame.len();
         let s = self.standard;
         s.ingress_port.set64(&mut pkt.mem, u64::from(port));
@@ -95,7 +95,7 @@ impl V1Model<'_> {
             let list = self.c.field_list(pkt.resubmit);
             let mut next = self.core.pool.get();
             std::mem::swap(&mut next.frame, &mut pkt.frame);
-            next.begin(&self.c.layout.blank);
+            next.begin(&self.c.layout);
             preserve(list, &pkt.mem, &mut next.mem);
             s.instance_type
                 .set64(&mut next.mem, InstanceType::Resubmitted as u64);
@@ -134,7 +134,7 @@ impl V1Model<'_> {
             return;
         };
         let mut copy = self.core.pool.get();
-        copy.reset(&self.c.layout.blank, &pkt.frame);
+        copy.reset(&self.c.layout, &pkt.frame);
         self.standard.ingress_port.set64(&mut copy.mem, port);
         // The parser repeats the original's steps.
         self.core.mute(true);

@@ -197,7 +197,7 @@ pub fn deliver(
             ..QueueInfo::default()
         };
         match pipeline.egress(d, info, now, &mut out) {
-            EgressOutcome::Transmit { port } => sent.push((port, out.frame.clone())),
+            EgressOutcome::Transmit { port } => sent.push((port, out.frame.to_vec())),
             EgressOutcome::Recirculate(r) => {
                 pipeline.ingress_recirculated(r, now, queue);
                 waiting.extend(queue.drain(..));

@@ -19,6 +19,7 @@ use super::target::{ALL_PIPES, whole_device};
 use super::{Bfrt, batch, error, query};
 use crate::p4rt::error::P4Result;
 use crate::proto::bfrt::bf_runtime_server::{BfRuntime, BfRuntimeServer};
+use crate::proto::bfrt::set_forwarding_pipeline_config_request::Action;
 use crate::proto::bfrt::stream_message_request::Update as Incoming;
 use crate::proto::bfrt::stream_message_response::Update as Outgoing;
 use crate::proto::bfrt::update::Type;
@@ -30,6 +31,7 @@ use crate::proto::bfrt::{
     TargetDevice, WriteRequest, WriteResponse,
 };
 use crate::proto::google::rpc;
+use crate::tls::{Access, require};
 
 /// Maximum size of a read response, except for one entity or the results of a batch.
 const READ_CHUNK: usize = 1 << 20;
@@ -186,6 +188,7 @@ impl BfRuntime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
+        require(request.extensions(), Access::Write)?;
         let options = Options::of(request.metadata());
         let response = block_in_place(|| self.0.write(request.get_ref(), options))?;
         Ok(Response::new(response))
@@ -197,6 +200,7 @@ impl BfRuntime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
+        require(request.extensions(), Access::Read)?;
         let options = Options::of(request.metadata());
         let responses = block_in_place(|| self.0.read(request.get_ref(), options))?;
         Ok(Response::new(Box::pin(tokio_stream::iter(responses))))
@@ -206,14 +210,19 @@ impl BfRuntime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        // Clients bind to a program to read its tables.
+        let binds = request.get_ref().action == Action::Bind as i32;
+        let needed = if binds { Access::Read } else { Access::Write };
+        require(request.extensions(), needed)?;
         block_in_place(|| self.0.set_config(request.get_ref()))?;
         Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
     }
 
     async fn get_forwarding_pipeline_config(
         &self,
-        _: Request<GetForwardingPipelineConfigRequest>,
+        request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        require(request.extensions(), Access::Read)?;
         self.0.get_config().map(Response::new)
     }
 
@@ -223,6 +232,7 @@ impl BfRuntime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        require(request.extensions(), Access::Read)?;
         let (sender, receiver) = mpsc::channel(STREAM_BACKLOG);
         let hub = Arc::clone(&self.0.hub);
         tokio::spawn(serve(hub, request.into_inner(), sender));

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Options of TLS for the P4Runtime server, with the names of `simple_switch_grpc`.
+/// Options of TLS for the P4Runtime and BfRuntime servers, with the names of `simple_switch_grpc`.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "TLS of the P4Runtime server")]
+#[command(next_help_heading = "TLS of the P4Runtime and BfRuntime servers")]
 pub struct TlsOptions {
-    /// Serve P4Runtime with TLS
+    /// Serve P4Runtime and BfRuntime with TLS. Replaced files are read without a restart
     #[arg(long, requires_all = ["grpc_server_cert", "grpc_server_key"])]
     pub grpc_server_ssl: bool,
 
@@ -28,6 +28,10 @@ pub struct TlsOptions {
     /// Reject clients without a valid certificate
     #[arg(long)]
     pub grpc_server_with_client_auth: bool,
+
+    /// Restrict clients by the names in their certificates: lines of NAME and `read` or `write`
+    #[arg(long, value_name = "FILE")]
+    pub grpc_client_access: Option<PathBuf>,
 }
 
 impl TlsOptions {
@@ -71,6 +75,11 @@ impl TlsOptions {
                 without_tls && self.grpc_server_with_client_auth,
                 "grpc-server-with-client-auth",
                 "grpc-server-ssl",
+            ),
+            unused(
+                without_clients && self.grpc_client_access.is_some(),
+                "grpc-client-access",
+                missing,
             ),
         ];
         notes.into_iter().flatten().collect()

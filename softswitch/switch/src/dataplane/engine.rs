@@ -39,6 +39,7 @@ impl Engine {
     pub fn new(setup: Setup) -> anyhow::Result<Self> {
         let threads = setup.threads.get();
         let handle = Handle::new(
+            setup.clock,
             setup.cpu_port,
             setup.threads,
             setup.observers,

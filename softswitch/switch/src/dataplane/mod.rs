@@ -7,6 +7,7 @@
 //! state machine produced them (`outlet.rs`).
 
 mod alarm;
+mod captures;
 mod clock;
 pub mod counters;
 mod engine;
@@ -30,15 +31,16 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
-use softswitch_pipeline::{Digest, Nanos, Pipeline};
+use softswitch_pipeline::{Digest, Nanos, Pipeline, Trace};
 use tokio::sync::mpsc;
 use tonic::Code;
 
 use crate::port::{Receive, Transmit};
-use clock::Clock;
+pub use clock::Clock;
 use counters::SwitchCounters;
 use softswitch_queue::LinkConfig;
 
+pub use captures::{Captures, Sought, parse as parse_value};
 pub use engine::{Ends, Engine};
 pub use observers::Observers;
 pub use packet_stream::{PacketStream, StreamPacket};
@@ -97,6 +99,8 @@ pub struct PortSetup {
 
 /// The configuration of a data plane.
 pub struct Setup {
+    /// The clock that packets see.
+    pub clock: Clock,
     /// The ports.
     pub ports: Vec<PortSetup>,
     /// Number of packet threads; the ports are distributed among them.
@@ -136,6 +140,7 @@ impl PacketOutError {
 
 impl Handle {
     fn new(
+        clock: Clock,
         cpu_port: Option<u32>,
         threads: NonZeroUsize,
         observers: Observers,
@@ -143,7 +148,7 @@ impl Handle {
     ) -> nix::Result<Self> {
         let wake = |_| EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
         Ok(Self {
-            clock: Clock::start(),
+            clock,
             cpu_port,
             counters: SwitchCounters::default(),
             wakes: (0..threads.get()).map(wake).collect::<nix::Result<_>>()?,
@@ -253,6 +258,25 @@ impl Handle {
             pipeline.lock().set_port_up(port, is_up);
         }
         // The state of a port can start packet generators.
+        self.wake();
+    }
+
+    /// Starts to follow a packet; returns `None` if another packet is being followed.
+    pub fn start_capture(&self, sought: Sought) -> Option<mpsc::Receiver<Trace>> {
+        let passes = self.observers.captures.start(sought)?;
+        self.observe_again();
+        Some(passes)
+    }
+
+    /// Ends the capture.
+    pub fn end_capture(&self) {
+        self.observers.captures.end();
+        self.observe_again();
+    }
+
+    /// Lets the data plane look again whether packets must be traced.
+    fn observe_again(&self) {
+        self.version.fetch_add(1, Ordering::Release);
         self.wake();
     }
 

@@ -3,6 +3,7 @@
 
 use softswitch_pipeline::{Program, Trace};
 
+use super::captures::Captures;
 use crate::coverage::CoverageFile;
 use crate::log::PacketLog;
 use crate::trace::TraceLog;
@@ -16,18 +17,22 @@ pub struct Observers {
     pub log: Option<PacketLog>,
     /// The file of `--coverage`.
     pub coverage: Option<CoverageFile>,
+    /// The packet that a client follows.
+    pub captures: Captures,
 }
 
 impl Observers {
     /// Returns true if there may be traces.
     pub(super) fn exist(&self) -> bool {
-        self.trace.is_some() || self.log.is_some()
+        self.trace.is_some() || self.log.is_some() || self.captures.is_active()
     }
 
     /// Returns true if a program's packets must be traced.
     pub(super) fn need_traces(&self, program: &Program) -> bool {
         let log = self.log.as_ref();
-        self.trace.is_some() || log.is_some_and(|log| log.needs_traces(program))
+        self.trace.is_some()
+            || self.captures.is_active()
+            || log.is_some_and(|log| log.needs_traces(program))
     }
 
     /// Writes traces, and returns the number of those that could not be written to the output of `--trace`.
@@ -35,6 +40,7 @@ impl Observers {
         if traces.is_empty() {
             return 0;
         }
+        self.captures.offer(traces);
         if let Some(log) = &self.log {
             log.write(traces);
         }

@@ -274,7 +274,9 @@ impl Switching {
             if let Some(pipeline) = &self.pipeline {
                 let mut pipeline = pipeline.lock();
                 let is_traced = self.handle.observers.need_traces(pipeline.program());
-                pipeline.set_tracing(is_traced);
+                if pipeline.is_tracing() != is_traced {
+                    pipeline.set_tracing(is_traced);
+                }
                 let down = self.ports.iter().filter(|port| !port.up);
                 for port in down.filter(|port| {
                     self.slots

@@ -213,6 +213,7 @@ impl Worker {
                     switching.packet_out(&mut locked, cpu_port, &frame, now);
                 }
             }
+            switching.inject(&mut locked, now);
             for packet in streamed {
                 switching.stream_packet(&mut locked, &packet, now);
             }

@@ -19,6 +19,7 @@ use crate::proto::p4::v1::{
     StreamMessageResponse, WriteRequest, WriteResponse,
     p4_runtime_server::{P4Runtime, P4RuntimeServer},
 };
+use crate::tls::{Access, Client, require};
 
 /// Maximum size of a read response. gRPC clients refuse messages above 4 MiB by default.
 const READ_CHUNK: usize = 1 << 20;
@@ -47,6 +48,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
+        require(request.extensions(), Access::Write)?;
         block_in_place(|| self.device.write(request.get_ref()))?;
         Ok(Response::new(WriteResponse {}))
     }
@@ -57,6 +59,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
+        require(request.extensions(), Access::Read)?;
         let (entities, end) = block_in_place(|| self.device.read(request.get_ref()))?;
         let responses = chunks(entities).into_iter().map(Ok);
         let responses: Vec<_> = responses.chain(end.err().map(Err)).collect();
@@ -67,6 +70,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        require(request.extensions(), Access::Write)?;
         block_in_place(|| self.device.set_config(request.into_inner()))?;
         Ok(Response::new(SetForwardingPipelineConfigResponse {}))
     }
@@ -75,6 +79,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        require(request.extensions(), Access::Read)?;
         let config = Some(self.device.get_config(request.get_ref())?);
         let response = GetForwardingPipelineConfigResponse { config };
         Ok(Response::new(response))
@@ -86,9 +91,12 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        require(request.extensions(), Access::Read)?;
+        let peer = request.extensions().get::<Client>().cloned();
         let (client, sender, receiver) = self.device.open_stream();
         let device = Arc::clone(&self.device);
-        tokio::spawn(stream::serve(device, client, sender, request.into_inner()));
+        let requests = request.into_inner();
+        tokio::spawn(stream::serve(device, (client, peer), sender, requests));
         let StreamReceiver { control, bulk } = receiver;
         let bulk = ReceiverStream::new(bulk).map(Ok);
         let messages = UnboundedReceiverStream::new(control).merge(bulk);
@@ -99,6 +107,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<CapabilitiesRequest>,
     ) -> Result<Response<CapabilitiesResponse>, Status> {
+        require(request.extensions(), Access::Read)?;
         self.device
             .capabilities(request.into_inner())
             .map(Response::new)

@@ -16,16 +16,20 @@ use crate::proto::p4::v1::{
     StreamMessageRequest, StreamOtherError, stream_error::Details,
     stream_message_request::Update as Request, stream_message_response::Update as Message,
 };
+use crate::tls::{Access, Client};
 
-/// Serves a stream until the controller closes it or an error ends it.
+/// Serves a stream until the controller closes it or an error ends it. `peer` is the controller's end of a connection with
+/// TLS.
 pub async fn serve(
     device: Arc<Device>,
-    client: ClientId,
+    (client, peer): (ClientId, Option<Client>),
     sender: StreamSender,
     mut requests: Streaming<StreamMessageRequest>,
 ) {
     while let Some(Ok(request)) = requests.next().await {
-        let handled = block_in_place(|| handle(&device, client, &sender, request));
+        let permitted = peer.as_ref().map_or(Ok(()), |p| p.check(needed(&request)));
+        let handled =
+            permitted.and_then(|()| block_in_place(|| handle(&device, client, &sender, request)));
         if let Err(status) = handled {
             // It fails if the stream has already ended.
             let _ = sender.control.send(Err(status));
@@ -33,6 +37,14 @@ pub async fn serve(
         }
     }
     device.close_stream(client);
+}
+
+/// Returns the access that a message needs. A controller without an election id remains a backup, which only listens.
+fn needed(request: &StreamMessageRequest) -> Access {
+    match &request.update {
+        Some(Request::Arbitration(update)) if update.election_id.is_none() => Access::Read,
+        _ => Access::Write,
+    }
 }
 
 /// Handles a message; sends errors that do not end the stream to the controller.

@@ -12,7 +12,7 @@ use p4::update::Type;
 use p4::write_request::Atomicity::{self, ContinueOnError};
 use proptest::prelude::*;
 use prost::Message;
-use softswitch::dataplane::{Engine, Setup};
+use softswitch::dataplane::{Clock, Engine, Setup};
 use softswitch::p4rt::deployment::{Deployment, Target};
 use softswitch::p4rt::device::Device;
 use softswitch::p4rt::role::Role;
@@ -305,6 +305,7 @@ fn device_works_without_sockets_or_runtime() {
     use p4::stream_message_request::Update as ToSwitch;
     let (events, _events) = tokio::sync::mpsc::channel(1);
     let setup = Setup {
+        clock: Clock::from_zero(),
         ports: vec![],
         threads: NonZeroUsize::MIN,
         cpu_port: Some(crate::common::CPU_PORT),

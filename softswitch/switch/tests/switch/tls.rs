@@ -10,7 +10,7 @@ use softswitch::switch::Config;
 use softswitch::tls;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use crate::common::TestSwitch;
+use crate::common::{TEST_TIMEOUT, TestSwitch};
 
 /// An authority that issues certificates into a folder.
 struct Authority {
@@ -53,6 +53,7 @@ async fn start(authority: &Authority, with_client_auth: bool) -> TestSwitch {
         grpc_server_key: file(dir.path(), "server.key", &key),
         grpc_server_cacert: file(dir.path(), "ca.pem", &authority.pem),
         grpc_server_with_client_auth: with_client_auth,
+        grpc_client_access: None,
     };
     let tls = tls::configure(&options).unwrap();
     TestSwitch::start_with(0, &[], |config| Config { tls, ..config }).await
@@ -105,6 +106,64 @@ async fn mutual_tls_rejects_clients_without_a_valid_certificate() {
     call(&switch, None).await.unwrap_err();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_and_grants_change_without_a_restart() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let dir = tempfile::tempdir().unwrap();
+    let write = |authority: &Authority, grants: &str| {
+        let (certificate, key) = authority.issue("localhost");
+        file(dir.path(), "server.pem", &certificate);
+        file(dir.path(), "server.key", &key);
+        file(dir.path(), "ca.pem", &authority.pem);
+        file(dir.path(), "grants", grants);
+    };
+    write(&authority, "client read");
+    let path = |name: &str| Some(dir.path().join(name));
+    let options = TlsOptions {
+        grpc_server_ssl: true,
+        grpc_server_cert: path("server.pem"),
+        grpc_server_key: path("server.key"),
+        grpc_server_cacert: path("ca.pem"),
+        grpc_server_with_client_auth: true,
+        grpc_client_access: path("grants"),
+    };
+    let tls = tls::configure(&options).unwrap();
+    let handle = tls.clone().unwrap();
+    let switch = TestSwitch::start_with(0, &[], |config| Config { tls, ..config }).await;
+    let with = |issuer: &Authority, name: &str| {
+        let (certificate, key) = issuer.issue(name);
+        trusting(issuer).identity(Identity::from_pem(certificate, key))
+    };
+    call(&switch, Some(with(&authority, "client")))
+        .await
+        .unwrap();
+    let error = call(&switch, Some(with(&authority, "other"))).await;
+    assert!(error.unwrap_err().contains("has no access"));
+
+    write(&next, "other read");
+    let deadline = tokio::time::Instant::now() + TEST_TIMEOUT;
+    while call(&switch, Some(with(&next, "other"))).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "not reloaded");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    call(&switch, Some(with(&authority, "client")))
+        .await
+        .unwrap_err();
+
+    file(dir.path(), "server.pem", "no PEM");
+    while handle.error().is_none() {
+        assert!(tokio::time::Instant::now() < deadline, "no report");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(
+        handle
+            .error()
+            .unwrap()
+            .contains("does not contain a CERTIFICATE")
+    );
+    call(&switch, Some(with(&next, "other"))).await.unwrap();
+}
+
 #[test]
 fn invalid_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,6 +183,7 @@ fn invalid_files_are_errors() {
             grpc_server_key: file(dir.path(), "key.pem", &key),
             grpc_server_cacert: None,
             grpc_server_with_client_auth: false,
+            grpc_client_access: None,
         };
         let error = format!("{:#}", tls::configure(&options).unwrap_err());
         assert!(error.starts_with("--grpc-server-cert: "), "{error}");

@@ -88,7 +88,7 @@ pub(super) fn enter(
 ) -> u64 {
     assert_eq!(
         pkt.mem.len(),
-        c.layout.blank.len(),
+        c.layout.bytes,
         "the packet belongs to another program"
     );
     let mut context = Context {

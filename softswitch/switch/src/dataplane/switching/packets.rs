@@ -82,6 +82,21 @@ impl Switching {
         self.dispatch(locked, now);
     }
 
+    /// Runs the frame that a client injects and follows through ingress.
+    pub(in crate::dataplane) fn inject(&mut self, locked: &mut Locked<'_>, now: Nanos) {
+        let handle = Arc::clone(&self.handle);
+        // The capture may have begun after this turn looked whether packets must be traced.
+        if !handle.observers.captures.is_active() || !locked.guard.is_tracing() {
+            return;
+        }
+        // The traces of earlier packets must not count as those of the frame.
+        handle.write_trace(&mut locked.guard);
+        if let Some(packet) = handle.observers.captures.take_frame() {
+            self.stream_packet(locked, &packet, now);
+            handle.write_trace(&mut locked.guard);
+        }
+    }
+
     /// Drops the frames that a port has received, because there is no pipeline.
     pub(in crate::dataplane) fn discard(&mut self, slot: usize, receiver: &mut dyn Receive) {
         let counters = &self.ports[slot].counters;
@@ -215,7 +230,7 @@ impl Switching {
             match sent {
                 Sent::Frame => {
                     let spare = self.spare.pop().unwrap_or_default();
-                    let frame = std::mem::replace(&mut self.output.frame, spare);
+                    let frame = self.output.take_frame(spare);
                     port.queue.transmit(started.slot, frame.len() as u32, frame);
                 }
                 Sent::Nothing => {}
@@ -311,7 +326,7 @@ impl Switching {
             return;
         }
         let counters = &self.handle.counters;
-        let packet = std::mem::take(&mut self.output.frame).into();
+        let packet = self.output.take_frame(Vec::new()).into();
         let event = Event::PacketIn(Arc::clone(pipeline), packet);
         match self.events.try_send(event) {
             Ok(()) => counters.packet_in.add(1),
@@ -327,7 +342,7 @@ impl Switching {
         stream.send(StreamPacket {
             id: self.stream_id,
             port,
-            frame: std::mem::take(&mut self.output.frame),
+            frame: self.output.take_frame(Vec::new()),
         })
     }
 
