@@ -120,6 +120,13 @@ def text(rows: dict[str, Row]) -> str:
     )
 
 
+def short_table(rows: dict[str, Row]) -> str:
+    """Return one table of what the network observed and of the downloads' outcomes. `rows` are results by client."""
+    head = ["client", "version", "found by", "addresses", "undisturbed", "NAT", "address", "no cookies", "migration"]
+    here = {name: row for name, row in rows.items() if "runs" in row}
+    return table(head, [[name, row["version"], *seen(row)[3:], *kept(row)] for name, row in here.items()])
+
+
 def write() -> None:
     """Write the page."""
     if not RESULT.exists():

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use bytes::Bytes;
 use frontage_handoff::delegator::Delegator;
-use frontage_quic::h3::Connection;
+use frontage_quic::h3::{Connection, RawStreams};
 use frontage_quic::meter::Meter;
 use frontage_quic::session::Handshake;
 use frontage_quic::socket::CookiePrefix;
@@ -45,7 +45,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Create the peer of `connection`.
-    fn peer(&self, client: SocketAddr, connection: &noq::Connection) -> Peer {
+    fn peer(&self, client: SocketAddr, connection: &noq::Connection, raw: RawStreams) -> Peer {
         let data = connection.handshake_data();
         let observer = data.and_then(|data| match data.downcast::<Handshake<Meter>>() {
             Ok(handshake) => Some(ConnectionObserver::Meter(handshake.observer)),
@@ -71,6 +71,7 @@ impl Endpoint {
             client,
             observer,
             delegator,
+            raw,
         }
     }
 }
@@ -105,7 +106,8 @@ pub async fn serve(
     };
     // The RTT of a client in a tunnel is measured again once it is at the unicast address.
     let is_measured = measure();
-    let peer = Arc::new(endpoint.peer(client, &connection));
+    let h3 = Connection::new(connection.clone());
+    let peer = Arc::new(endpoint.peer(client, &connection, h3.raw_streams()));
     let Endpoint {
         shared, mut ending, ..
     } = endpoint;
@@ -114,7 +116,7 @@ pub async fn serve(
     builder.max_field_section_size(MAX_FIELD_SECTION_SIZE);
     // The balancer must not send on a delegated stream.
     builder.send_grease(peer.delegator.is_none());
-    let built = builder.build(Connection::new(connection.clone())).await;
+    let built = builder.build(h3).await;
     let Ok::<h3::server::Connection<_, Bytes>, _>(mut h3) = built else {
         return Ok(());
     };

@@ -10,14 +10,16 @@ use bytes::Bytes;
 use frontage_handoff::delegator::RESET_PLACEHOLDER;
 use frontage_http::access_log::{AccessLog, Line};
 use frontage_http::body::RequestBody;
+use frontage_http::priority::Priority;
 use frontage_http::response;
 use frontage_http::routes::{Routes, Target};
-use frontage_quic::h3::{BidiStream, Connection};
+use frontage_quic::h3::{BidiStream, Connection, RawStreams};
 use frontage_quic::meter::{self, Loads};
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
+use http::Request;
 
-use crate::handoff::{Outcome, Pool, RequestDelegator};
+use crate::handoff::{Outcome, Pool, RequestDelegator, ResponseStream};
 use crate::metrics::Metrics;
 use crate::observer::ConnectionObserver;
 
@@ -41,6 +43,17 @@ pub struct Peer {
     pub observer: Option<ConnectionObserver>,
     /// Delegates requests to real servers, if there are any.
     pub delegator: Option<RequestDelegator>,
+    /// Streams of which the balancer sends the rest.
+    pub raw: RawStreams,
+}
+
+/// Return a request without its body.
+fn head_of<B>(request: &Request<B>) -> Request<()> {
+    let mut head = Request::new(());
+    *head.method_mut() = request.method().clone();
+    *head.uri_mut() = request.uri().clone();
+    *head.headers_mut() = request.headers().clone();
+    head
 }
 
 /// Respond to the request of `resolver`. Completes once the client has acknowledged the response.
@@ -55,6 +68,7 @@ pub async fn run(
         RequestStream::<BidiStream<Bytes>, Bytes>::split(stream);
     let mut line = Line::new(&peer.client, &request);
     let method = request.method().clone();
+    let requested = Priority::requested(request.headers());
     let body = RequestBody::new(receive, request.method(), request.headers());
     let mut request = request.map(|()| body);
     let target = shared.routes.target(&request);
@@ -64,22 +78,41 @@ pub async fn run(
         let Ok(outcome) = delegator.delegate(pool, stream, &mut request).await else {
             return Ok(());
         };
-        match outcome {
+        let delegated = match outcome {
             Outcome::Delegated(response) => {
                 if !response.is_complete {
                     send.stop_stream(Code::from(u64::from(RESET_PLACEHOLDER)));
                 }
-                // noq finishes a stream that was not reset when it is dropped.
-                drop(send);
-                shared.metrics.on_response(response.status);
-                line.status = response.status;
-                line.bytes = response.bytes;
-                line.whole = response.is_complete;
-                line.server = Some(response.server);
-                line.finish(start, &shared.log);
-                return Ok(());
+                Some(response)
             }
-            Outcome::Local => {}
+            Outcome::Interrupted(interruption) => {
+                if let Some(observer) = &peer.observer {
+                    let remaining = Some(interruption.remaining());
+                    observer
+                        .meter()
+                        .begin_urgent(stream, remaining, requested.urgency);
+                }
+                let mut rest = ResponseStream {
+                    send: &mut send,
+                    raw: &peer.raw,
+                    client: peer.client,
+                };
+                let head = head_of(&request);
+                let resumed = delegator.resume(pool, &head, interruption, &mut rest);
+                Some(resumed.await)
+            }
+            Outcome::Local => None,
+        };
+        if let Some(response) = delegated {
+            // noq finishes a stream that was not reset when it is dropped.
+            drop(send);
+            shared.metrics.on_response(response.status);
+            line.status = response.status;
+            line.bytes = response.bytes;
+            line.whole = response.is_complete;
+            line.server = Some(response.server);
+            line.finish(start, &shared.log);
+            return Ok(());
         }
     }
     let response = shared.routes.respond(target, peer.client, request).await;
@@ -87,7 +120,8 @@ pub async fn run(
     let size = response::body_size(&method, &response);
     let unmetered = match &peer.observer {
         Some(observer) => {
-            observer.meter().begin(stream, size);
+            let urgency = requested.merged(response.headers()).urgency;
+            observer.meter().begin_urgent(stream, size, urgency);
             None
         }
         None => Some(meter::Response::new(shared.loads.clone(), size)),

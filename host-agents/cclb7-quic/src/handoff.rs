@@ -4,7 +4,9 @@
 mod client;
 mod config;
 mod counters;
+mod health;
 mod requests;
+mod resume;
 mod servers;
 mod session;
 mod sessions;
@@ -13,5 +15,6 @@ mod streams;
 pub use client::Client;
 pub use config::Handoff as Config;
 pub use counters::LocalReason;
-pub use requests::{DelegatedResponse, Outcome, RequestDelegator};
+pub use requests::{DelegatedResponse, Interruption, Outcome, RequestDelegator};
+pub use resume::ResponseStream;
 pub use servers::{Pool, RealServer, RealServers, request_key};

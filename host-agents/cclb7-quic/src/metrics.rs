@@ -246,6 +246,16 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
         "Whether the link is established.",
         list().map(|server| (label(server), u64::from(server.link.is_up()))),
     )?;
+    families.gauges(
+        "real_server_healthy",
+        "Whether the latest health checks were successful; 1 without checks.",
+        list().map(|server| (label(server), u64::from(server.health.is_healthy()))),
+    )?;
+    families.counters(
+        "real_server_failed_checks",
+        "Failed health checks.",
+        list().map(|server| (label(server), server.health.failed())),
+    )?;
     families.counters(
         "real_server_link_datagrams",
         "Datagrams received since the link was established.",
@@ -257,7 +267,7 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
         list().map(|server| (label(server), server.load())),
     )?;
     type Counter = fn(&RealServer) -> &AtomicU64;
-    let counters: [(&str, &str, Counter); 7] = [
+    let counters: [(&str, &str, Counter); 9] = [
         ("links", "Established links.", |server| {
             &server.link.counters().connected
         }),
@@ -273,6 +283,16 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
             "aborted",
             "Responses that were aborted, or lost with the real server.",
             |server| &server.counters.aborted,
+        ),
+        (
+            "resumed",
+            "Responses that the balancer completed as a proxy after the real server was lost.",
+            |server| &server.counters.resumed,
+        ),
+        (
+            "skipped_bytes",
+            "Bytes of resumed responses that clients had acknowledged and that were not sent again.",
+            |server| &server.counters.skipped_bytes,
         ),
         ("body_bytes", "Response body bytes.", |server| {
             &server.counters.body_bytes

@@ -70,11 +70,14 @@ int cclb7_egress(struct __sk_buff *skb)
 	struct server *server;
 	struct flow *flow;
 	__u64 rpt = 0;
-	int parsed = parse_segment(skb, &s, 1);
+	int parsed;
 
+	if (!config)
+		return PASS;
+	parsed = parse_segment(skb, &s, config->is_ethernet, 1);
 	if (parsed == BAD)
 		count(MALFORMED);
-	if (parsed != TCP || !config)
+	if (parsed != TCP)
 		return PASS;
 	server = bpf_map_lookup_elem(&servers, &s.connection.local_port);
 	if (!server)
@@ -141,17 +144,20 @@ int cclb7_ingress(struct __sk_buff *skb)
 	struct server *server;
 	struct flow *flow;
 	__u32 echo = 0, previous = 0;
-	int parsed = parse_segment(skb, &s, 0);
+	int parsed;
 
+	if (!config)
+		return PASS;
+	parsed = parse_segment(skb, &s, config->is_ethernet, 0);
 	if (parsed == BAD)
 		count(MALFORMED);
-	if (parsed != TCP || !config)
+	if (parsed != TCP)
 		return PASS;
 	server = bpf_map_lookup_elem(&servers, &s.connection.local_port);
 	if (!server)
 		return PASS;
 	if (s.offset_byte & SECOND_HOP && !(s.flags & TCP_SYN) && !has_socket(skb, &s))
-		return refuse(skb, &s);
+		return refuse(skb, &s, config->is_ethernet);
 	if (!(s.flags & TCP_ACK))
 		return PASS;
 	find_timestamp(skb, &s);

@@ -20,6 +20,8 @@ struct config {
 	__u64 unit_bytes;   /* bytes that the assumed bandwidth carries in a unit of RPT (8 us) */
 	__u32 ifindex;      /* for the agent: the interface to which it is attached, */
 	__u32 build;        /* and the version of the programs */
+	__u32 is_ethernet;  /* 1 if the packets of the interface have an Ethernet header, 0 if they begin with IP */
+	__u32 padding;
 };
 
 /* One per listening port, hence per SID. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* TCP over IPv4 or IPv6 over Ethernet: finding the timestamp option, and changing it. */
+/* TCP over IPv4 or IPv6, with or without an Ethernet header: finding the timestamp option, and changing it. */
 #pragma once
 
 #include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/in.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 
 #include "maps.h"
@@ -29,6 +30,7 @@
 
 struct segment {
 	struct connection connection; /* local is this host's side */
+	__u32 ip;                     /* offset of the IP header in the packet */
 	__u32 tcp;                    /* offset of the TCP header in the packet */
 	__u32 payload;                /* bytes */
 	__u32 seq;
@@ -51,11 +53,38 @@ static __always_inline void mapped(__u32 address[4], __u32 v4)
 	address[3] = v4;
 }
 
-static __always_inline int parse_ipv4(struct __sk_buff *skb, struct connection *c, __u32 *tcp, int egress)
+/* The fields of the kernel's packet from which its IP header is found; their offsets are relocated. */
+struct sk_buff {
+	unsigned char *head;
+	unsigned char *data;
+	__u16 network_header;
+} __attribute__((preserve_access_index));
+
+#define READ_FIELD(to, address, field)                                                                                 \
+	bpf_probe_read_kernel(&(to), sizeof(to),                                                                       \
+			      (const void *)((address) + bpf_core_field_offset(struct sk_buff, field)))
+
+/* The offset of the IP header on a device without an Ethernet header. It is 0, except in packets that arrive from GRE: they
+ * begin with the outer headers. A copy of the pointer to the packet is a plain number to the verifier. */
+static __always_inline __u32 find_ip_header(struct __sk_buff *skb)
 {
+	struct __sk_buff *volatile pointer = skb;
+	__u64 address = 0, head = 0, data = 0;
+	__u16 network_header = 0;
+
+	bpf_probe_read_kernel(&address, sizeof(address), (const void *)&pointer);
+	READ_FIELD(head, address, head);
+	READ_FIELD(data, address, data);
+	READ_FIELD(network_header, address, network_header);
+	return head + network_header - data;
+}
+
+static __always_inline int parse_ipv4(struct __sk_buff *skb, struct segment *s, int egress)
+{
+	struct connection *c = &s->connection;
 	struct iphdr ip;
 
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (bpf_skb_load_bytes(skb, s->ip, &ip, sizeof(ip)))
 		return BAD;
 	if (ip.protocol != IPPROTO_TCP)
 		return NOT_OURS;
@@ -67,17 +96,18 @@ static __always_inline int parse_ipv4(struct __sk_buff *skb, struct connection *
 		return BAD;
 	mapped(c->local, egress ? ip.saddr : ip.daddr);
 	mapped(c->remote, egress ? ip.daddr : ip.saddr);
-	*tcp = ETH_HLEN + ip.ihl * 4;
+	s->tcp = s->ip + ip.ihl * 4;
 	return TCP;
 }
 
-static __always_inline int parse_ipv6(struct __sk_buff *skb, struct connection *c, __u32 *tcp, int egress)
+static __always_inline int parse_ipv6(struct __sk_buff *skb, struct segment *s, int egress)
 {
+	struct connection *c = &s->connection;
 	struct ipv6hdr ip;
-	__u32 at = ETH_HLEN + sizeof(ip);
+	__u32 at = s->ip + sizeof(ip);
 	__u8 next;
 
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (bpf_skb_load_bytes(skb, s->ip, &ip, sizeof(ip)))
 		return BAD;
 	next = ip.nexthdr;
 	for (int i = 0; i < EXTENSION_HEADERS_MAX && next != IPPROTO_TCP; i++) {
@@ -98,21 +128,22 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, struct connection *
 		return NOT_OURS;
 	__builtin_memcpy(c->local, egress ? &ip.saddr : &ip.daddr, sizeof(c->local));
 	__builtin_memcpy(c->remote, egress ? &ip.daddr : &ip.saddr, sizeof(c->remote));
-	*tcp = at;
+	s->tcp = at;
 	return TCP;
 }
 
 /* Parse everything up to the options. */
-static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *s, int egress)
+static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *s, int is_ethernet, int egress)
 {
-	__u8 header[TCP_HEADER];
+	__u8 header[TCP_HEADER] __attribute__((aligned(4)));
 	__u32 length;
 	int parsed;
 
+	s->ip = is_ethernet ? ETH_HLEN : find_ip_header(skb);
 	if (skb->protocol == bpf_htons(ETH_P_IP))
-		parsed = parse_ipv4(skb, &s->connection, &s->tcp, egress);
+		parsed = parse_ipv4(skb, s, egress);
 	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		parsed = parse_ipv6(skb, &s->connection, &s->tcp, egress);
+		parsed = parse_ipv6(skb, s, egress);
 	else
 		return NOT_OURS;
 	if (parsed != TCP)

@@ -54,16 +54,16 @@ static __always_inline int exchange(struct __sk_buff *skb, __u32 offset, __u32 s
 }
 
 /* Send the packet back to the switch. No checksum changes, because it is a sum of the exchanged words. */
-static __always_inline int refuse(struct __sk_buff *skb, const struct segment *s)
+static __always_inline int refuse(struct __sk_buff *skb, const struct segment *s, int is_ethernet)
 {
 	int is_ipv4 = skb->protocol == bpf_htons(ETH_P_IP);
 	int failed;
 
-	failed = exchange(skb, s->tcp, 2) || exchange(skb, 0, ETH_ALEN);
+	failed = exchange(skb, s->tcp, 2) || (is_ethernet && exchange(skb, 0, ETH_ALEN));
 	if (is_ipv4)
-		failed = failed || exchange(skb, ETH_HLEN + __builtin_offsetof(struct iphdr, saddr), 4);
+		failed = failed || exchange(skb, s->ip + __builtin_offsetof(struct iphdr, saddr), 4);
 	else
-		failed = failed || exchange(skb, ETH_HLEN + __builtin_offsetof(struct ipv6hdr, saddr), 16);
+		failed = failed || exchange(skb, s->ip + __builtin_offsetof(struct ipv6hdr, saddr), 16);
 	if (failed) {
 		count(MALFORMED);
 		return TC_ACT_SHOT;

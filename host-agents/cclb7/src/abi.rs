@@ -22,6 +22,10 @@ pub struct Config {
     pub ifindex: u32,
     /// CRC-32 of the programs.
     pub build: u32,
+    /// 1 if the packets of the interface have an Ethernet header, 0 if they begin with the IP header.
+    pub is_ethernet: u32,
+    /// Unused.
+    pub padding: u32,
 }
 
 /// The loads of a listening port.

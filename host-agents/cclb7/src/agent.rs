@@ -33,7 +33,7 @@ pub struct Sizes {
 /// The parameters of [`attach`].
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// The server's Ethernet interface.
+    /// The server's interface: an Ethernet device or a tunnel.
     pub interface: String,
     /// Listening ports, each of which is a server (SID).
     pub ports: Vec<u16>,
@@ -105,13 +105,15 @@ pub fn attach(wanted: &Attachment) -> Result<Attached> {
     if wanted.syn_keys.is_some() {
         require_syn_cookies()?;
     }
-    let ifindex = system::interface_index(&wanted.interface)?;
+    let interface = system::interface(&wanted.interface)?;
     let config = Config {
         netns_cookie: system::netns_cookie()?,
         look_ahead: wanted.look_ahead,
         unit_bytes: wanted.bandwidth / BANDWIDTH_PER_UNIT_BYTE,
-        ifindex,
+        ifindex: interface.index,
         build: crc32fast::hash(OBJECT),
+        is_ethernet: interface.is_ethernet.into(),
+        ..Config::default()
     };
     // First: where the cgroup hierarchy is hidden, pins would not last either.
     let cgroup = system::cgroup_root()?;

@@ -80,7 +80,7 @@ struct Target {
 struct AttachArgs {
     #[command(flatten)]
     target: Target,
-    /// Ethernet interface of the server's packets
+    /// Interface of the server's packets: an Ethernet device or an IP tunnel
     #[arg(long)]
     interface: String,
     /// Listening ports; each counts as a separate server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The system resources that the agent uses: network namespaces, bpffs, the root cgroup, interfaces.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,7 +11,18 @@ use anyhow::{Context, Result, bail};
 
 const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-const ARPHRD_ETHER: &str = "1";
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_IP6GRE: u16 = 823;
+/// Types of devices whose packets begin with the IP header: TUN, IP in IP, GRE, and modems.
+const WITHOUT_LINK_HEADER: [u16; 7] = [
+    libc::ARPHRD_NONE,
+    libc::ARPHRD_TUNNEL,
+    libc::ARPHRD_TUNNEL6,
+    libc::ARPHRD_SIT,
+    libc::ARPHRD_IPGRE,
+    ARPHRD_IP6GRE,
+    ARPHRD_RAWIP,
+];
 
 /// Move this thread into a network namespace: a name of `ip netns`, or a path.
 ///
@@ -90,11 +101,20 @@ pub fn require_root() -> Result<()> {
     Ok(())
 }
 
-/// Return the index of Ethernet interface `name` in this network namespace.
+/// An interface of this network namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface {
+    /// The kernel's number of the interface.
+    pub index: u32,
+    /// Whether its packets have an Ethernet header, or begin with the IP header.
+    pub is_ethernet: bool,
+}
+
+/// Return interface `name` of this network namespace.
 ///
 /// # Errors
-/// If there is no such interface, or it is not Ethernet.
-pub fn interface_index(name: &str) -> Result<u32> {
+/// If there is no such interface, or if it is neither an Ethernet device nor an IP tunnel.
+pub fn interface(name: &str) -> Result<Interface> {
     let c_name = CString::new(name).context("invalid interface name: it has a NUL")?;
     // SAFETY: the string ends with NUL.
     let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
@@ -103,17 +123,38 @@ pub fn interface_index(name: &str) -> Result<u32> {
             "unknown interface {name} in this network namespace: `ip link` lists interfaces, --netns selects a namespace"
         );
     }
-    // sysfs shows the namespace in which it was mounted, so an interface that it lacks stays unchecked.
-    if let Ok(kind) = fs::read_to_string(format!("/sys/class/net/{name}/type"))
-        && kind.trim() != ARPHRD_ETHER
-        && name != "lo"
-    {
-        bail!(
-            "{name}: not an Ethernet interface (type {}): attach to the one below it",
-            kind.trim()
-        );
+    match hardware_type(&c_name)? {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(Interface {
+            index,
+            is_ethernet: true,
+        }),
+        kind if WITHOUT_LINK_HEADER.contains(&kind) => Ok(Interface {
+            index,
+            is_ethernet: false,
+        }),
+        kind => {
+            bail!(
+                "{name}: neither an Ethernet interface nor an IP tunnel (type {kind}): attach to the one below it"
+            )
+        }
     }
-    Ok(index)
+}
+
+/// Return the type of an interface (`ARPHRD_...`).
+fn hardware_type(name: &CStr) -> Result<u16> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
+    // SAFETY: all zeros are a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes_with_nul()) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request has the form that this call requires, and outlives it.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error())
+            .with_context(|| format!("cannot read the type of {}", name.to_string_lossy()));
+    }
+    // SAFETY: the call has filled in this field of the union.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
 }
 
 /// Return the name of interface `index`, if it still exists in this network namespace.

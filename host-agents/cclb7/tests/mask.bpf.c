@@ -19,7 +19,7 @@ int mask(struct __sk_buff *skb)
 	__u64 difference;
 	__u8 byte;
 
-	if (parse_segment(skb, &s, 0) != TCP || !(s.offset_byte & CK))
+	if (parse_segment(skb, &s, 0, 0) != TCP || !(s.offset_byte & CK))
 		return TC_ACT_UNSPEC;
 	find_timestamp(skb, &s);
 	masked = (s.tsval & 0xffff0000) | STATIC_CODE;

@@ -147,6 +147,35 @@ fn loads_rise_and_fall_with_completed_reset_and_abandoned_transfers() {
 }
 
 #[test]
+fn device_without_ethernet_header_carries_cookies() {
+    if !privileged() {
+        return;
+    }
+    let mut testbed = Testbed::over_tun();
+    testbed.attach(&[PORT]);
+    start(&mut testbed);
+    for server in [IpAddr::V4(SERVER), SERVER_V6.into()] {
+        let (written, restored) = (
+            testbed.packets("cookie_written"),
+            testbed.packets("echo_restored"),
+        );
+        let mut stream = connect_to(&testbed, server);
+        request(&mut stream, "sized", LONG);
+        receive(&mut stream, SHORT);
+        assert_eq!(testbed.loads(PORT), (1, 1));
+        receive(&mut stream, LONG - SHORT);
+        wait_for("the response to end", || testbed.loads(PORT) == (0, 0));
+        assert!(testbed.packets("cookie_written") > written + 1000);
+        assert!(testbed.packets("echo_restored") > restored + 100);
+    }
+    assert_eq!(kernel_counter(&testbed.client(), "TcpExtPAWSEstab"), 0);
+    assert_eq!(kernel_counter(&testbed.server(), "TcpExtTSEcrRejected"), 0);
+    for reason in ["malformed", "egress_unknown_connection"] {
+        assert_eq!(testbed.packets(reason), 0, "{reason}");
+    }
+}
+
+#[test]
 fn consecutive_responses_are_counted_individually() {
     if !privileged() {
         return;

@@ -4,8 +4,12 @@
 mod common;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 
+use common::Namespace;
 use common::lab::{PASS, PacketLab, V4, V6};
+use common::tun::Tun;
+use frontage_cclb7::agent::{self, Attachment, Sizes};
 use frontage_cclb7::frame::{ACK, ETHERNET, RST, SYN, Segment, build, tcp_offset};
 
 const MARK: u8 = 0x04;
@@ -55,6 +59,43 @@ fn marked_packet_of_unknown_connection_is_sent_back() {
             let outcome = lab.outcome("cclb7_ingress", &frame);
             assert_eq!(outcome, (REDIRECT, exchanged(&frame)));
         }
+    }
+}
+
+#[test]
+fn marked_packet_is_sent_back_on_a_device_without_ethernet_header() {
+    for side in [V4, V6] {
+        let Some(lab) = PacketLab::new(side) else {
+            return;
+        };
+        let namespace = Namespace::new("tun");
+        let tun = namespace.run(|| Tun::create("tun0"));
+        for address in [V4.0, V6.0] {
+            let address: SocketAddr = address.parse().unwrap();
+            namespace.sh(&format!("ip addr add {} dev tun0", address.ip()));
+        }
+        namespace.sh("ip link set tun0 addrgenmode none up");
+        let pin_dir = Path::new("/sys/fs/bpf").join(namespace.name());
+        let wanted = Attachment {
+            interface: "tun0".into(),
+            ports: vec![lab.server.port()],
+            bandwidth: 1_000_000_000,
+            look_ahead: 1_000_000,
+            syn_keys: None,
+            sizes: Sizes {
+                flows: 64,
+                handshakes: 64,
+            },
+            pin_dir: pin_dir.clone(),
+        };
+        namespace.run(|| agent::attach(&wanted).expect("the agent attaches"));
+        let frame = marked(&segment(&lab, ACK));
+        tun.deliver(&frame[ETHERNET..]);
+        // The kernel may send packets of its own first.
+        let refused = exchanged(&frame);
+        let found = (0..10).any(|_| tun.sent().as_deref() == Some(&refused[ETHERNET..]));
+        namespace.run(|| agent::detach(&pin_dir).expect("the agent detaches"));
+        assert!(found);
     }
 }
 

@@ -38,6 +38,7 @@ use socket::{Route, Routes, StandInLayer};
 use synthetic_client::{Datagram, SyntheticClient};
 
 mod ack_monitor;
+mod acknowledged;
 mod connection;
 mod deferred_sender;
 mod error;

@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use noq::{PathId, PathStatus, VarInt};
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
 
 use crate::delegate::NoAckReport;
 use crate::grant::{Grant, Keys};
@@ -43,6 +44,7 @@ pub use connection::fuzz::Scene;
 pub use error::Error;
 pub use events::Events;
 pub use feedback::Event;
+pub use resumed::MAX_FRAME_GROWTH;
 pub use streams::StreamEnd;
 
 mod connection;
@@ -58,6 +60,7 @@ mod packet_numbers;
 mod paths;
 mod prober;
 mod reachability;
+mod resumed;
 mod shared_numbers;
 mod streams;
 
@@ -203,6 +206,28 @@ impl<O> Delegator<O> {
     /// with `finish`, or with `reset` and [`RESET_PLACEHOLDER`].
     pub fn reclaim_stream(&self, stream: u64, end: StreamEnd) -> Result<(), Error> {
         self.connection().reclaim_stream(stream, end)
+    }
+
+    /// Let noq send `stream` from offset `from` on, because its real server is dead. The client has acknowledged everything
+    /// before, and the stream ends at `final_size`. noq's offsets begin at 0.
+    ///
+    /// Returns the client's limit for the stream, in offsets on the wire, which the owner must obey: noq does not know
+    /// it. Once noq has sent everything and the client has acknowledged it, the owner must call
+    /// [`Self::forget_resumed`].
+    ///
+    /// The real server may have sent up to all of its credit. That part was charged to it and is not charged again.
+    pub fn resume_stream(
+        &self,
+        stream: u64,
+        from: u64,
+        final_size: u64,
+    ) -> Result<watch::Receiver<u64>, Error> {
+        self.connection().resume_stream(stream, from, final_size)
+    }
+
+    /// Forget `stream`, which noq has resumed and whose end the client has acknowledged.
+    pub fn forget_resumed(&self, stream: u64) {
+        self.connection().forget_resumed(stream);
     }
 
     /// Return `path` from its real server, which will not send a packet numbered `next_number` or higher. All streams of

@@ -5,7 +5,7 @@
 //! 16). Unknown messages are rejected: both sides belong to one operator, and a misunderstood message would cost
 //! clients their connections.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 mod error;
 mod fields;
@@ -20,14 +20,16 @@ pub use to_server::ToServer;
 /// Protocol version, the first field of [`ToServer::Open`].
 pub const VERSION: u64 = 1;
 /// ALPN of the link.
-pub const ALPN: &[u8] = b"frontage-handoff/1";
+pub const ALPN: &[u8] = b"frontage-handoff/2";
 
 /// Maximum length in bytes of a body without QUIC frames or a request.
 const MAX_SHORT_BODY: usize = 8 << 10;
 /// Maximum length in bytes of the frames in [`ToServer::Feedback`].
 pub const MAX_FEEDBACK: usize = 64 << 10;
-/// Maximum length in bytes of the HTTP/3 frames in [`ToServer::Request`].
+/// Maximum length in bytes of the HTTP/3 frames in [`ToServer::Request`] and [`ToServer::RequestPart`].
 pub const MAX_REQUEST: usize = 144 << 10;
+/// Maximum length in bytes of all parts of a request. Several such requests fit into the queue of a link's stream.
+pub const MAX_WHOLE_REQUEST: usize = (4 << 20) + MAX_REQUEST;
 
 /// Messages of one direction.
 pub trait Message: Sized {
@@ -50,6 +52,29 @@ pub struct Cookie {
     pub prefix: u64,
     /// Epoch of the key of the cookie address to which the client sends; `None` if it sends to the VIP.
     pub epoch: Option<u32>,
+}
+
+/// Description of a response that the balancer can resume if the real server dies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumable {
+    /// Strong entity tag of the representation (RFC 9110, section 8.8.3).
+    pub tag: Bytes,
+    /// Position of the body in the representation, in bytes.
+    pub from: u64,
+    /// Length of the body in bytes.
+    pub size: u64,
+    /// Bytes of the stream before the body: HEADERS, and the head of the only DATA frame.
+    pub head: Bytes,
+}
+
+impl Resumable {
+    /// Maximum length of `tag` and `head` together, in bytes.
+    pub const MAX_HEAD: usize = MAX_SHORT_BODY - 64;
+
+    /// Return the final size of the stream.
+    pub fn end(&self) -> u64 {
+        self.head.len() as u64 + self.size
+    }
 }
 
 /// Why a real server rejects a request. The balancer then proxies the response from the real server's origin.

@@ -11,8 +11,10 @@ pub mod config;
 mod file_body;
 mod files;
 mod policy;
+pub mod priority;
 mod proxy;
 pub mod response;
 pub mod routes;
 
 pub use policy::{Candidate, Draw, Policy, hash};
+pub use proxy::Proxy;

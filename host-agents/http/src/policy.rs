@@ -7,14 +7,14 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// In turn.
+    /// In turn, in the ratio of the weights.
     RoundRobin,
-    /// At random.
+    /// At random, in the ratio of the weights.
     Random,
-    /// The one with the fewest active requests of this balancer.
+    /// The one with the fewest active requests of this balancer, divided by its weight.
     LeastLoad,
     /// By host and path, so that each real server caches its share. If one leaves, the others keep their requests
-    /// (rendezvous hashing).
+    /// (rendezvous hashing). The shares have the ratio of the weights.
     ConsistentHash,
 }
 
@@ -25,6 +25,8 @@ pub struct Candidate {
     pub hash: u64,
     /// Active requests.
     pub load: u64,
+    /// Share of the requests, relative to the other candidates; at least 1.
+    pub weight: u32,
 }
 
 /// Inputs of a policy besides the candidates.
@@ -47,17 +49,67 @@ impl Policy {
         }
         // Position of the rotation, so that equal candidates take turns.
         let next = (draw.turn % count) as usize;
-        let indices = 0..candidates.len();
+        let mut indices = 0..candidates.len();
         match self {
-            Self::RoundRobin => Some(next),
-            Self::Random => Some((draw.random % count) as usize),
+            Self::RoundRobin => nth_turn(candidates, draw.turn),
+            Self::Random => {
+                let total: u64 = candidates.iter().map(Candidate::share).sum();
+                let mut rest = draw.random % total;
+                indices.find(|i| {
+                    let share = candidates[*i].share();
+                    let is_chosen = rest < share;
+                    rest = rest.wrapping_sub(share);
+                    is_chosen
+                })
+            }
             Self::LeastLoad => {
                 let from_next = indices.map(|i| (next + i) % candidates.len());
-                from_next.min_by_key(|i| candidates[*i].load)
+                from_next.min_by_key(|i| candidates[*i].relative_load())
             }
-            Self::ConsistentHash => indices.max_by_key(|i| mix(draw.key ^ candidates[*i].hash)),
+            Self::ConsistentHash => {
+                let scores = indices.map(|i| (i, candidates[i].score(draw.key)));
+                let best = scores.max_by(|(_, a), (_, b)| a.total_cmp(b));
+                best.map(|(i, _)| i)
+            }
         }
     }
+}
+
+impl Candidate {
+    fn share(&self) -> u64 {
+        u64::from(self.weight)
+    }
+
+    /// Return the load that one more request would cause, divided by the weight.
+    fn relative_load(&self) -> u128 {
+        (u128::from(self.load + 1) << 32) / u128::from(self.weight)
+    }
+
+    /// Return the score for a request: the candidate with the highest one gets it (weighted rendezvous hashing).
+    fn score(&self, key: u64) -> f64 {
+        // Between 0 and 1, without either.
+        let uniform = ((mix(key ^ self.hash) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+        f64::from(self.weight) / -uniform.ln()
+    }
+}
+
+/// Return whose turn it is. Each candidate has as many turns as its weight, spread over rounds.
+fn nth_turn(candidates: &[Candidate], turn: u64) -> Option<usize> {
+    let total: u64 = candidates.iter().map(Candidate::share).sum();
+    let mut rest = (turn % total) as usize;
+    for round in 0..candidates.iter().map(|candidate| candidate.weight).max()? {
+        let mut members = (0..candidates.len()).filter(|i| candidates[*i].weight > round);
+        match members.nth(rest) {
+            Some(i) => return Some(i),
+            None => {
+                rest -= candidates
+                    .iter()
+                    .filter(|candidate| candidate.weight > round)
+                    .count()
+            }
+        }
+    }
+    None
 }
 
 /// Return the FNV-1a hash, finalized by [`mix`]. It is the same in every build of the balancer.
@@ -91,8 +143,17 @@ mod tests {
         each.map(|(i, load)| Candidate {
             hash: hash([format!("rs{i}").as_bytes()]),
             load: *load,
+            weight: 1,
         })
         .collect()
+    }
+
+    fn weighted(weights: &[u32]) -> Vec<Candidate> {
+        let mut candidates = candidates(&vec![0; weights.len()]);
+        for (candidate, weight) in candidates.iter_mut().zip(weights) {
+            candidate.weight = *weight;
+        }
+        candidates
     }
 
     /// Return how often each candidate is chosen in `turns` turns.
@@ -131,6 +192,41 @@ mod tests {
             );
         }
         assert_eq!(counts(Policy::RoundRobin, &candidates(&[9, 0]), 10), [5, 5]);
+    }
+
+    #[test]
+    fn shares_have_the_ratio_of_the_weights() {
+        let candidates = weighted(&[1, 2, 5]);
+        for policy in [Policy::RoundRobin, Policy::Random, Policy::ConsistentHash] {
+            let counts = counts(policy, &candidates, 8000);
+            for (count, weight) in counts.iter().zip([1000, 2000, 5000]) {
+                assert!(count.abs_diff(weight) < 250, "{policy:?}: {counts:?}");
+            }
+        }
+        let turns: Vec<_> = (0..8)
+            .map(|turn| nth_turn(&candidates, turn).unwrap())
+            .collect();
+        assert_eq!(turns, [0, 1, 2, 1, 2, 2, 2, 2]);
+        // One more request would load the second one least: 3/2 of a request per unit of weight, and not 2.
+        let mut loaded = weighted(&[1, 2]);
+        (loaded[0].load, loaded[1].load) = (1, 2);
+        assert_eq!(counts(Policy::LeastLoad, &loaded, 9), [0, 9]);
+    }
+
+    #[test]
+    fn higher_weight_moves_requests_only_to_its_server() {
+        let (before, after) = (weighted(&[1, 1, 1]), weighted(&[1, 1, 3]));
+        for turn in 0..1000_u64 {
+            let key = hash([turn.to_be_bytes().as_slice()]);
+            let draw = Draw {
+                turn,
+                random: 0,
+                key,
+            };
+            let old = Policy::ConsistentHash.choose(&before, draw);
+            let new = Policy::ConsistentHash.choose(&after, draw);
+            assert!(old == new || new == Some(2));
+        }
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! into every packet, so that a switch finds the server of a client that stays at the VIP.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use frontage_cookie::{cid, ipv6};
+use frontage_cookie::cid;
+use frontage_quic_signals::ids::SealedIds;
 use noq::{ConnectionId, ConnectionIdGenerator, EndpointConfig, InvalidCid};
 
 use crate::keys::Keys;
@@ -20,41 +20,17 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 #[derive(Clone)]
 pub enum Form {
     /// Sealed by the newest cookie key.
-    Sealed(Arc<Nonces>),
+    Sealed(Arc<SealedIds>),
     /// QUIC-LB with this configuration and server id. The id is encoded big-endian in as many bytes as the
     /// configuration has for it.
     QuicLb(Arc<quic_lb::Config>, u16),
-}
-
-/// The nonces of a server's sealed ids. None repeats before all have been used.
-#[derive(Debug)]
-pub struct Nonces {
-    keys: Arc<Keys>,
-    sid: u16,
-    next: AtomicU32,
-}
-
-impl Nonces {
-    /// Begin at a random nonce, so that a restarted server is unlikely to repeat recent ones.
-    fn new(keys: Arc<Keys>, sid: u16) -> Self {
-        Self {
-            keys,
-            sid,
-            next: AtomicU32::new(rand::random()),
-        }
-    }
-
-    /// Return the next nonce, which is never 0.
-    fn next(&self) -> u32 {
-        self.next.fetch_add(1, Relaxed) % ipv6::NONCE_MAX + 1
-    }
 }
 
 impl Form {
     /// Create the sealed form: the newest of `keys` seals ids that name server `sid`. This may differ from the `sid`
     /// of `keys`, under which another service knows the server.
     pub fn sealed(keys: Arc<Keys>, sid: u16) -> Self {
-        Self::Sealed(Arc::new(Nonces::new(keys, sid)))
+        Self::Sealed(Arc::new(SealedIds::new(keys, sid)))
     }
 
     /// Return an endpoint configuration with these connection ids and QUIC version 1 only.
@@ -71,15 +47,7 @@ struct Generator(Form);
 impl ConnectionIdGenerator for Generator {
     fn generate_cid(&mut self) -> ConnectionId {
         match &self.0 {
-            Form::Sealed(nonces) => {
-                let id = cid::sealed(
-                    &nonces.keys.newest(),
-                    nonces.sid,
-                    nonces.next(),
-                    rand::random(),
-                );
-                ConnectionId::new(&id)
-            }
+            Form::Sealed(ids) => ConnectionId::new(&ids.generate()),
             Form::QuicLb(config, sid) => {
                 let mut server = vec![0; config.sid_len()];
                 let bytes = sid.to_be_bytes();
@@ -118,7 +86,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use frontage_cookie::Secret;
+    use frontage_cookie::{Secret, ipv6};
 
     fn ids(form: Form) -> Vec<ConnectionId> {
         let mut generator = Generator(form);

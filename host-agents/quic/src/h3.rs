@@ -11,8 +11,10 @@ use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming};
 use noq::{ConnectionError, VarInt};
 
+mod raw;
 mod streams;
 
+pub use raw::RawStreams;
 pub use streams::{BidiStream, RecvStream, SendStream};
 
 type Pending<T> = Option<Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>>;
@@ -28,6 +30,7 @@ pub struct Connection {
     accept: Accept,
     accept_bi: Pending<(u64, StreamPair)>,
     accept_uni: Pending<noq::RecvStream>,
+    raw: RawStreams,
 }
 
 impl Connection {
@@ -63,7 +66,13 @@ impl Connection {
             accept: Box::new(move || Box::pin(accept())),
             accept_bi: None,
             accept_uni: None,
+            raw: RawStreams::default(),
         }
+    }
+
+    /// Return the streams that the peer opened and on which h3's data is written without frames.
+    pub fn raw_streams(&self) -> RawStreams {
+        self.raw.clone()
     }
 }
 
@@ -110,7 +119,8 @@ impl<B: Buf> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream<B>, ConnectionErrorIncoming>> {
         let accepted = drive(&mut self.accept_bi, cx, &self.accept);
-        let accepted = accepted.map_ok(|(id, both)| BidiStream::new(both, id, true));
+        let accepted =
+            accepted.map_ok(|(id, both)| BidiStream::new(both, id, Some(self.raw.clone())));
         accepted.map_err(connection_error)
     }
 
@@ -182,7 +192,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         });
         let opened = opened.map_ok(|both| {
             let id = both.0.id().into();
-            BidiStream::new(both, id, false)
+            BidiStream::new(both, id, None)
         });
         opened.map_err(lost)
     }
@@ -200,7 +210,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         });
         let opened = opened.map_ok(|stream| {
             let id = stream.id().into();
-            SendStream::new(stream, id, false)
+            SendStream::new(stream, id, None)
         });
         opened.map_err(lost)
     }

@@ -18,7 +18,6 @@
 
 pub mod cid;
 pub mod h3;
-pub mod keys;
 pub mod layer;
 pub mod meter;
 pub mod migration;
@@ -27,3 +26,5 @@ pub mod recent;
 pub mod session;
 pub mod socket;
 mod tracker;
+
+pub use frontage_quic_signals::keys;

@@ -35,8 +35,33 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// Responses that are not completely sent, by stream id.
-    responses: FxHashMap<u64, Response>,
+    responses: FxHashMap<u64, Measured>,
     path: PathState,
+}
+
+/// A response and its urgency (RFC 9218).
+#[derive(Debug)]
+struct Measured {
+    response: Response,
+    urgency: u8,
+}
+
+/// Urgency of responses without a priority (RFC 9218, section 4.1).
+const DEFAULT_URGENCY: u8 = 3;
+/// Binary logarithm of the factor between the remaining bytes of one urgency and the next.
+const URGENCY_SHIFT: u32 = 2;
+
+impl Measured {
+    /// Return the remaining bytes for the RPT: a quarter for each step of higher urgency, and four times as many for
+    /// each step of lower urgency. The scheduler thus prefers an urgent response to one that is up to four times shorter.
+    fn remaining(&self) -> u64 {
+        let remaining = self.response.remaining();
+        let (urgency, default) = (u32::from(self.urgency), u32::from(DEFAULT_URGENCY));
+        match urgency.checked_sub(default) {
+            None => remaining >> (URGENCY_SHIFT * (default - urgency)),
+            Some(steps) => remaining.saturating_mul(1 << (URGENCY_SHIFT * steps)),
+        }
+    }
 }
 
 /// The bit of a stream id that marks a unidirectional stream (RFC 9000, section 2.1). Responses use bidirectional
@@ -56,8 +81,16 @@ impl Meter {
 
     /// Begin a response on `stream`, of `size` bytes if known.
     pub fn begin(&self, stream: u64, size: Option<u64>) {
-        let response = Response::new(self.0.loads.clone(), size);
-        self.0.state().responses.insert(stream, response);
+        self.begin_urgent(stream, size, DEFAULT_URGENCY);
+    }
+
+    /// Begin a response with an urgency from 0 to 7 (RFC 9218), which scales its RPT.
+    pub fn begin_urgent(&self, stream: u64, size: Option<u64>, urgency: u8) {
+        let measured = Measured {
+            response: Response::new(self.0.loads.clone(), size),
+            urgency,
+        };
+        self.0.state().responses.insert(stream, measured);
     }
 
     /// Return the address from which packets to `client` leave: the one at which its newest packet arrived. Before
@@ -94,14 +127,14 @@ impl Shared {
 
 impl StreamBytes {
     /// Record these bytes in their response, and return what remained of it before: 0 if all of it had been sent.
-    fn record(&self, responses: &mut FxHashMap<u64, Response>) -> u64 {
+    fn record(&self, responses: &mut FxHashMap<u64, Measured>) -> u64 {
         if self.fin {
             let finished = responses.remove(&self.stream);
-            return finished.map_or(0, |response| response.remaining());
+            return finished.map_or(0, |measured| measured.remaining());
         }
-        responses.get_mut(&self.stream).map_or(0, |response| {
-            let remaining = response.remaining();
-            response.on_sent(self.to);
+        responses.get_mut(&self.stream).map_or(0, |measured| {
+            let remaining = measured.remaining();
+            measured.response.on_sent(self.to);
             remaining
         })
     }
@@ -206,6 +239,17 @@ mod tests {
         meter.begin(4, Some(9000));
         assert_eq!(send(&meter, &stream(0, 2000, 1000, true)), 0);
         assert_eq!(counted(&loads), (1, 1));
+    }
+
+    #[test]
+    fn urgency_scales_the_remaining_bytes_but_not_the_loads() {
+        let loads = Arc::new(Loads::new(1500));
+        let meter = meter(&loads);
+        for (id, urgency, remaining) in [(0, 3, 3000), (4, 2, 750), (8, 0, 46), (12, 5, 48_000)] {
+            meter.begin_urgent(id.into(), Some(3000), urgency);
+            assert_eq!(counted(&loads), (1, 1));
+            assert_eq!(send(&meter, &stream(id, 0, 3000, true)), remaining);
+        }
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub struct Outgoing<'a> {
     /// space, too. If set, a header with the nonce's number in up to [`MAX_HEADER_GROWTH`] more bytes replaces
     /// `header`. noq's MTU must leave room for them, and [`crate::socket::Socket`] must send the packet.
     pub needs_long_number: bool,
+    /// Frames that replace `payload`, if they are longer than it. noq's MTU must leave room for them, and
+    /// [`crate::socket::Socket`] must send the packet.
+    pub longer_payload: Option<Vec<u8>>,
 }
 
 impl Outgoing<'_> {

@@ -29,7 +29,7 @@ use crate::layer::{Layer, Layered, SendLayer};
 use crate::meter::batch;
 use crate::migration::{LocalAddress, PathTable, TunnelRoute, has_long_header};
 use crate::session::long_numbers::LongHeaderBatch;
-pub use cookie_prefix::{CookiePrefix, join_address};
+pub use frontage_quic_signals::prefix::{CookiePrefix, join_address};
 
 mod cookie_prefix;
 
@@ -114,7 +114,9 @@ impl Shared {
             _ => {
                 let address = cookie_prefix
                     .as_ref()
-                    .map_or(LocalAddress::Plain(at), |prefix| prefix.classify(at));
+                    .map_or(LocalAddress::Plain(at), |prefix| {
+                        cookie_prefix::classify(prefix, at)
+                    });
                 let expected = path_table.on_datagrams(meta.addr, address, datagrams, meta.stride);
                 *last = expected.then_some((arrival, address));
                 address

@@ -21,11 +21,9 @@ mod socket;
 use crate::Error;
 use crate::socks::{self, Destination, Reply};
 use crate::udp;
-pub use handshake::Credentials;
+pub use handshake::{Credentials, associate_blocking};
 pub(super) use socket::Socket;
 
-/// Time limit for the SOCKS handshake.
-const ASSOCIATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Capacity, in datagrams, of each connection's receive queue.
 const RECEIVE_QUEUE: usize = 256;
 /// Length, in bytes, of the connection ids that noq chooses.
@@ -97,8 +95,7 @@ impl Association {
         proxy: &str,
         credentials: Option<&Credentials>,
     ) -> Result<Arc<Self>, Error> {
-        let opened = timeout(ASSOCIATE_TIMEOUT, handshake::associate(proxy, credentials)).await;
-        let (control, bound) = opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let (control, bound) = handshake::associate(proxy, credentials).await?;
         let socket = udp::connect(bound)?;
         let association = Arc::new(Self {
             socket,

@@ -12,17 +12,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use frontage_first_flight::MIN_DATAGRAM;
 use frontage_quic::layer::{Layer, Layered, SendLayer};
 use noq::udp::{RecvMeta, Transmit};
 use noq::{Runtime as _, TokioRuntime, UdpSender};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::{MigrationError, udp};
+use crate::{MigrationError, probe, udp};
 
-/// A version reserved to force Version Negotiation (RFC 9000, section 15: 0x?a?a?a?a).
-const RESERVED_VERSION: u32 = 0x1a2a_3a4a;
 /// Time to wait for an answer to each probe.
 const PROBE_TIMEOUTS: [Duration; 4] = [
     Duration::from_millis(300),
@@ -47,15 +44,17 @@ pub(super) async fn probe(server: SocketAddr) -> Result<DirectPath, MigrationErr
     };
     let socket = udp::bind(any).map_err(MigrationError::Io)?;
     for probe_timeout in PROBE_TIMEOUTS {
-        let ids: [u8; 16] = rand::random();
+        let ids: probe::Ids = rand::random();
         let sent = Instant::now();
         // Ignore errors: an ICMP error may be temporary, and the next probe will show.
-        let _ = socket.send_to(&encode_probe(&ids), server).await;
+        let _ = socket.send_to(&probe::encode(&ids), server).await;
         let answered = async {
             let mut answer = [0; 512];
             loop {
                 let received = socket.recv_from(&mut answer).await;
-                if received.is_ok_and(|(n, from)| from == server && is_answer(&answer[..n], &ids)) {
+                if received
+                    .is_ok_and(|(n, from)| from == server && probe::is_answer(&answer[..n], &ids))
+                {
                     return;
                 }
             }
@@ -71,27 +70,6 @@ pub(super) async fn probe(server: SocketAddr) -> Result<DirectPath, MigrationErr
         }
     }
     Err(MigrationError::ServerUnreachable)
-}
-
-/// Encodes a packet of the reserved version. `ids` holds the destination connection id, then the source connection id.
-fn encode_probe(ids: &[u8; 16]) -> Vec<u8> {
-    let mut packet = vec![0xc0];
-    packet.extend(RESERVED_VERSION.to_be_bytes());
-    for id in ids.chunks(8) {
-        packet.push(8);
-        packet.extend(id);
-    }
-    packet.resize(MIN_DATAGRAM, 0);
-    packet
-}
-
-/// Returns true if `packet` is the Version Negotiation packet that answers the probe (RFC 9000, section 17.2.1).
-fn is_answer(packet: &[u8], ids: &[u8; 16]) -> bool {
-    let mut expected = vec![0, 0, 0, 0, 8];
-    expected.extend(&ids[8..]);
-    expected.push(8);
-    expected.extend(&ids[..8]);
-    packet.first().is_some_and(|first| first & 0x80 != 0) && packet[1..].starts_with(&expected)
 }
 
 impl DirectPath {

@@ -13,6 +13,7 @@
 
 mod association;
 mod direct;
+pub mod probe;
 pub mod socks;
 pub mod udp;
 
@@ -28,7 +29,7 @@ use noq::{
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use association::{Association, Credentials};
+pub use association::{Association, Credentials, associate_blocking};
 use socks::Reply;
 
 /// The transport parameter disable_active_migration (RFC 9000, section 18.2).

@@ -10,6 +10,7 @@ use frontage_handoff::link::Outbox;
 use frontage_handoff::message::{RejectReason, ToBalancer};
 use frontage_http::access_log::Line;
 use frontage_http::body::{RequestBody, ResponseBody};
+use frontage_http::priority::Priority;
 use frontage_http::response::{self, Outcome};
 use frontage_quic::h3::StreamPair;
 use h3::error::Code;
@@ -19,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::credit::CreditNeed;
 use crate::delegation::Delegation;
+use crate::resumable;
 use crate::shared::Shared;
 use crate::writer::Writer;
 
@@ -45,6 +47,7 @@ pub async fn run(shared: &Shared, delegation: &Delegation, delegated: Request) {
     let mut line = Line::new(&delegation.client, &request);
     let method = request.method().clone();
     let target = shared.routes.target(&request);
+    let requested = Priority::requested(request.headers());
     let request = request.map(RequestBody::whole);
     let response = shared
         .routes
@@ -60,12 +63,18 @@ pub async fn run(shared: &Shared, delegation: &Delegation, delegated: Request) {
     }
     outbox.send(&ToBalancer::Accepted { stream });
     let need = CreditNeed::new(&delegation.credit, outbox, size);
+    let resumable = resumable::describe(&method, &response, size);
     line.status = response.status().as_u16();
-    delegation.meter.begin(stream, size);
+    let priority = requested.merged(response.headers());
+    delegation
+        .meter
+        .begin_urgent(stream, size, priority.urgency);
     shared.metrics.on_response(line.status);
     // Fails if the connection is lost.
     if let Ok((send, _receive)) = delegated.opened.await {
-        let mut writer = Writer::new(send, need);
+        // Fails if the client has stopped the stream.
+        let _ = send.set_priority(priority.send_order(stream));
+        let mut writer = Writer::new(send, need, (stream, outbox), resumable);
         let on_sent = |length| {
             line.bytes += length;
             shared.metrics.body_bytes.fetch_add(length, Relaxed);
@@ -112,11 +121,11 @@ async fn send_all(
     on_sent: impl FnMut(u64),
 ) -> Result<(), u64> {
     match response::send(writer, response, on_sent).await {
-        Ok(Outcome::Complete) => {
+        Ok(Outcome::Complete) if writer.is_complete() => {
             writer.finish();
             Ok(())
         }
-        Ok(Outcome::Aborted) => Err(Code::H3_INTERNAL_ERROR.value()),
+        Ok(_) => Err(Code::H3_INTERNAL_ERROR.value()),
         Err(error) => Err(error_code(error)),
     }
 }

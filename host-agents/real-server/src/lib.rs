@@ -13,6 +13,7 @@ mod exchange;
 mod metrics;
 mod origin;
 mod replay_guard;
+mod resumable;
 pub mod server;
 mod session;
 mod shared;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{Result, bail};
+use bytes::{Bytes, BytesMut};
 use frontage_handoff::client_address;
 use frontage_handoff::delegate::{self, DelegatedConnection, NoAckReport, Transport};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Inbox, LinkError, Outbox};
-use frontage_handoff::message::{Cookie, RejectReason, ToBalancer, ToServer};
+use frontage_handoff::message::{Cookie, MAX_WHOLE_REQUEST, RejectReason, ToBalancer, ToServer};
 use frontage_quic::h3::StreamPair;
 use frontage_quic::meter::Meter;
 use frontage_quic::migration::LocalAddress;
@@ -138,18 +139,27 @@ async fn reject_all(
 /// Serve requests until the balancer, the client or the path is gone. Nothing is sent on the path afterwards.
 async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServer>) {
     let (connection, outbox) = (&delegation.connection, &delegation.outbox);
+    let mut parts = Parts::default();
     let mut pending: HashMap<u64, oneshot::Sender<StreamPair>> = HashMap::new();
     // All exchanges run in this task, so that what they write in one turn leaves in one batch.
     let mut exchanges = FuturesUnordered::new();
     loop {
         tokio::select! {
             message = next(shared, inbox) => match message {
+                Some(ToServer::RequestPart { stream, http3 }) => {
+                    if !parts.add(stream, &http3) {
+                        tracing::warn!("client {}: request too long", delegation.client);
+                        return shared.metrics.on_malformed("request_length");
+                    }
+                }
                 Some(ToServer::Request { stream, .. }) if *shared.ending.borrow() => {
+                    parts.0.remove(&stream);
                     reject(shared, outbox, stream, RejectReason::Busy);
                 }
                 Some(ToServer::Request { stream, max_stream_data, http3 }) => {
                     let (sender, opened) = oneshot::channel();
                     pending.insert(stream, sender);
+                    let http3 = parts.complete(stream, http3);
                     let request = Request { stream, max_stream_data, http3, opened };
                     exchanges.push(exchange::run(shared, delegation, request));
                 }
@@ -171,7 +181,7 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
                     tracing::warn!("client {}: second grant on one stream", delegation.client);
                     return shared.metrics.on_malformed("second_open");
                 }
-                Some(message) => if let Err(error) = on_message(connection, message) {
+                Some(message) => if let Err(error) = on_message(connection, outbox, message) {
                     shared.metrics.invalid_feedback.fetch_add(1, Relaxed);
                     tracing::warn!("client {}: {error}", delegation.client);
                     outbox.send(&ToBalancer::Failed { code: PROTOCOL_VIOLATION });
@@ -209,14 +219,52 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
     }
 }
 
-fn on_message(connection: &DelegatedConnection, message: ToServer) -> Result<(), delegate::Error> {
+/// Beginnings of long requests, by stream.
+#[derive(Default)]
+struct Parts(HashMap<u64, BytesMut>);
+
+impl Parts {
+    /// Add a part. Returns false if the request is too long.
+    fn add(&mut self, stream: u64, http3: &[u8]) -> bool {
+        let request = self.0.entry(stream).or_default();
+        request.extend_from_slice(http3);
+        request.len() <= MAX_WHOLE_REQUEST
+    }
+
+    /// Return the whole request, which ends with `rest`.
+    fn complete(&mut self, stream: u64, rest: Bytes) -> Bytes {
+        match self.0.remove(&stream) {
+            None => rest,
+            Some(mut request) => {
+                request.extend_from_slice(&rest);
+                request.freeze()
+            }
+        }
+    }
+}
+
+fn on_message(
+    connection: &DelegatedConnection,
+    outbox: &Outbox<ToBalancer>,
+    message: ToServer,
+) -> Result<(), delegate::Error> {
     match message {
-        ToServer::Feedback(frames) => connection.on_feedback(&frames),
+        ToServer::Feedback(frames) => {
+            connection.on_feedback(&frames)?;
+            for (stream, acknowledged) in connection.take_progress() {
+                outbox.send(&ToBalancer::Progress {
+                    stream,
+                    acknowledged,
+                });
+            }
+            Ok(())
+        }
         ToServer::Keys(keys) => connection.set_keys(&keys),
         ToServer::ConnectionId(id) => connection.set_connection_id(id),
         ToServer::Numbers(numbers) => connection.on_numbers(numbers),
         ToServer::Open { .. }
         | ToServer::Request { .. }
+        | ToServer::RequestPart { .. }
         | ToServer::Moved { .. }
         | ToServer::Stop => {
             unreachable!("handled by the caller")

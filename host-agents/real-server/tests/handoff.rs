@@ -104,7 +104,7 @@ fn rejected_requests_are_proxied() {
     assert_eq!(testbed.balancer_metric(rejected), 2 * small);
 }
 
-/// The streams of a dead real server are reset; the connection and its other streams continue.
+/// The balancer completes the response of a dead real server; the connection and its other streams continue.
 fn kill_one_server(name: &str, paths: u32) {
     if !privileged() {
         return;
@@ -114,32 +114,72 @@ fn kill_one_server(name: &str, paths: u32) {
     run(&testbed, async || {
         let client = Client::connect(&testbed, paths).await;
         let long = start_on_both_servers(&testbed, &client).await;
+        // More than noq buffers, so the client has acknowledged a part.
+        wait_until("the response is under way", || {
+            testbed.server_metric(0, "body_bytes_total") > 20_000_000
+        })
+        .await;
         let killed = Instant::now();
         // SAFETY: the namespace started this process and has not waited for it.
         unsafe { libc::kill(testbed.processes[0] as i32, libc::SIGKILL) };
-        let responses = long.map(|response| async {
+        for response in long {
             let response = tokio::time::timeout(RESPONSE_TIMEOUT, response).await;
-            (
-                response.expect("the response ends").unwrap(),
-                killed.elapsed(),
-            )
-        });
-        let results = futures_util::future::join_all(responses).await;
-        let (complete, lost): (Vec<_>, Vec<_>) = results.iter().partition(|(got, _)| got.is_ok());
-        assert_eq!(complete.len(), 1, "only the dead server's response fails");
-        println!("stream reset after {:?}", lost[0].1);
+            let got = response.expect("the response ends").unwrap();
+            assert!(got == Ok((200, files[0].1.clone())));
+        }
+        println!("both responses are complete after {:?}", killed.elapsed());
         let got = client.get("short").await.unwrap();
         assert!(got == Ok((200, files[1].1.clone())));
         client.close().await;
     });
+    assert_eq!(
+        [0, 1].map(|i| testbed.metric_for(i, "resumed_total")),
+        [1, 0]
+    );
+    assert!(testbed.metric_for(0, "skipped_bytes_total") > 0);
 }
 
 #[test]
-fn streams_of_dead_server_with_path_are_reset() {
+fn response_of_dead_server_with_path_is_resumed() {
     kill_one_server("dies", 3);
 }
 
 #[test]
-fn streams_of_dead_server_of_single_path_client_are_reset() {
+fn response_of_dead_server_of_single_path_client_is_resumed() {
     kill_one_server("dies-one", 1);
+}
+
+/// No other server has the same representation, so the stream is reset.
+#[test]
+fn response_is_reset_if_the_entity_tag_differs() {
+    if !privileged() {
+        return;
+    }
+    let files = long_and_short();
+    let testbed = Testbed::new("dies-changed", 2, "round-robin", "", &files);
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, 3).await;
+        let long = start_on_both_servers(&testbed, &client).await;
+        // The real servers that send keep the old file open.
+        let file = testbed.folder.join("files/long");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, content(3, 60_000_001)).unwrap();
+        // SAFETY: the namespace started this process and has not waited for it.
+        unsafe { libc::kill(testbed.processes[0] as i32, libc::SIGKILL) };
+        let mut errors = Vec::new();
+        for response in long {
+            let response = tokio::time::timeout(RESPONSE_TIMEOUT, response).await;
+            match response.expect("the response ends").unwrap() {
+                Ok(whole) => assert!(whole == (200, files[0].1.clone())),
+                Err(error) => errors.push(error),
+            }
+        }
+        assert_eq!(errors.len(), 1, "only the dead server's response fails");
+        assert!(errors[0].contains("H3_INTERNAL_ERROR"), "{errors:?}");
+        let got = client.get("short").await.unwrap();
+        assert!(got == Ok((200, files[1].1.clone())));
+        client.close().await;
+    });
+    assert_eq!(testbed.metric_for(0, "resumed_total"), 0);
+    assert_eq!(testbed.metric_for(0, "aborted_total"), 1);
 }

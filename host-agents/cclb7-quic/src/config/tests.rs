@@ -90,3 +90,54 @@ fn missing_files_and_invalid_routes_are_rejected() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn invalid_handoffs_are_rejected() {
+    let folder = std::env::temp_dir().join(format!("cclb7-quic-handoff-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for file in ["c.pem", "k.pem"] {
+        std::fs::write(folder.join(file), "").unwrap();
+    }
+    let path = folder.join("agent.toml");
+    for (server, fields, expected) in [
+        (
+            "weight = 0",
+            "",
+            Some("weight: invalid weight 0: must be between 1 and 256"),
+        ),
+        (
+            "weight = 256",
+            "max_request_body = '4MB'\nhealth = { path = '/ok' }",
+            None,
+        ),
+        (
+            "weight = 1",
+            "max_request_body = '5MB'",
+            Some("max_request_body: too large: must be at most 4 MiB"),
+        ),
+        (
+            "weight = 1",
+            "health = { path = 'ok' }",
+            Some("health: invalid path \"ok\": must begin with /"),
+        ),
+        (
+            "weight = 1",
+            "health = { path = '/ok', failures = 0 }",
+            Some("health: failures: must be at least 1"),
+        ),
+    ] {
+        let text = format!(
+            "{HEAD}[handoff]\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\nca = 'c.pem'\n\
+             servers = [{{ name = 'a.test', address = '[::1]:1', origin = 'http://[::1]:2', {server} }}]\n{fields}\n\
+             [[route]]\npath = '/'\nreal_servers = {{ policy = 'random' }}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let error = load(&path).err().map(|error| error.to_string());
+        match (&error, expected) {
+            (None, None) => {}
+            (Some(error), Some(expected)) => assert!(error.contains(expected), "{error}"),
+            _ => panic!("{server} {fields}: {error:?}"),
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -43,6 +43,10 @@ pub struct Counters {
     pub rejected: [AtomicU64; RejectReason::ALL.len()],
     /// Bytes of response bodies.
     pub body_bytes: AtomicU64,
+    /// Responses that the balancer completed after the real server was lost.
+    pub resumed: AtomicU64,
+    /// Bytes of resumed responses that the client had acknowledged, which the balancer did not send again.
+    pub skipped_bytes: AtomicU64,
     /// Paths that the real server returned.
     pub returned: AtomicU64,
     /// Client connections on which the real server was unreachable although the balancer was not.

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use frontage_handoff::delegator::{self, StreamEnd};
 use frontage_handoff::http3;
-use frontage_handoff::message::{MAX_REQUEST, RejectReason, ToServer};
+use frontage_handoff::message::{
+    MAX_REQUEST, MAX_WHOLE_REQUEST, RejectReason, Resumable, ToServer,
+};
 use h3::error::Code;
 use http::Request;
 use noq::VarInt;
@@ -19,9 +21,6 @@ use super::servers::{Pool, RealServer, RealServers, request_key};
 use super::sessions::Sessions;
 use super::streams::StreamUpdate;
 use crate::body::{Error, RequestBody};
-
-/// Maximum length in bytes of a request body that is delegated. The balancer proxies longer ones as they arrive.
-const MAX_BODY: usize = 64 << 10;
 
 /// The response of a real server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,20 +47,41 @@ impl DelegatedResponse {
     }
 }
 
+/// A response whose real server died after it had begun to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// Index of the real server.
+    pub(super) server: usize,
+    /// Status and size of the response, as far as known.
+    pub(super) response: DelegatedResponse,
+    pub(super) resumable: Resumable,
+    /// Bytes at the beginning of the stream that the client has acknowledged.
+    pub(super) acknowledged: u64,
+}
+
+impl Interruption {
+    /// Return how many bytes of the stream the client has not acknowledged.
+    pub fn remaining(&self) -> u64 {
+        self.resumable.end().saturating_sub(self.acknowledged)
+    }
+}
+
 /// Outcome of an attempt to delegate a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A real server has handled the request. The caller must finish noq's half of the stream or, if the response is
     /// incomplete, reset it with [`delegator::RESET_PLACEHOLDER`].
     Delegated(DelegatedResponse),
+    /// The real server has died in mid-response. The caller must pass this to [`RequestDelegator::resume`].
+    Interrupted(Interruption),
     /// Nothing was sent, so the balancer must respond itself.
     Local,
 }
 
 /// Delegates the requests of one client connection.
 pub struct RequestDelegator {
-    client: Client,
-    servers: Arc<RealServers>,
+    pub(super) client: Client,
+    pub(super) servers: Arc<RealServers>,
     sessions: Sessions,
 }
 
@@ -91,9 +111,10 @@ impl RequestDelegator {
         stream: u64,
         request: &mut Request<RequestBody>,
     ) -> Result<Outcome, Error> {
-        let body = request.body_mut().collect_up_to(MAX_BODY).await?;
+        let max_body = self.servers.max_request_body;
+        let body = request.body_mut().collect_up_to(max_body).await?;
         let http3 = body.map(|body| http3::request(request, &body));
-        let delegated = match http3.filter(|http3| http3.len() <= MAX_REQUEST) {
+        let delegated = match http3.filter(|http3| http3.len() <= MAX_WHOLE_REQUEST) {
             Some(http3) => {
                 let key = request_key(request.uri());
                 self.delegate_encoded(pool, stream, key, http3).await
@@ -101,7 +122,7 @@ impl RequestDelegator {
             None => Err(LocalReason::Large),
         };
         Ok(match delegated {
-            Ok(response) => Outcome::Delegated(response),
+            Ok(outcome) => outcome,
             Err(reason) => {
                 self.servers.on_local(reason);
                 Outcome::Local
@@ -114,25 +135,30 @@ impl RequestDelegator {
         pool: &Pool,
         stream: u64,
         key: u64,
-        http3: Bytes,
-    ) -> Result<DelegatedResponse, LocalReason> {
+        mut http3: Bytes,
+    ) -> Result<Outcome, LocalReason> {
         let session = self.sessions.choose(pool, key).await;
         let session = session.ok_or(LocalReason::Unavailable)?;
         let delegator = &self.client.delegator;
         let max_stream_data = delegator
             .delegate_stream(session.delegation, stream)
             .map_err(|_| LocalReason::Unavailable)?;
-        let message = ToServer::Request {
+        let mut messages = Vec::new();
+        while http3.len() > MAX_REQUEST {
+            let http3 = http3.split_to(MAX_REQUEST);
+            messages.push(ToServer::RequestPart { stream, http3 });
+        }
+        messages.push(ToServer::Request {
             stream,
             max_stream_data,
             http3,
-        };
+        });
         let server = &self.servers.list()[session.server];
-        let Some(updates) = session.request(stream, &message) else {
+        let Some(updates) = session.request(stream, &messages) else {
             return self.reject(server, stream, LocalReason::Unavailable);
         };
         let load = server.add_load();
-        let response = self.follow(server, stream, updates).await;
+        let response = self.follow(session.server, stream, updates).await;
         session.forget(stream);
         drop(load);
         response
@@ -144,12 +170,12 @@ impl RequestDelegator {
         server: &RealServer,
         stream: u64,
         reason: LocalReason,
-    ) -> Result<DelegatedResponse, LocalReason> {
+    ) -> Result<Outcome, LocalReason> {
         match self.client.delegator.reject_stream(stream) {
             Ok(()) => Err(reason),
             Err(error) => {
                 self.close(&error);
-                Ok(DelegatedResponse::new(server))
+                Ok(Outcome::Delegated(DelegatedResponse::new(server)))
             }
         }
     }
@@ -157,19 +183,22 @@ impl RequestDelegator {
     /// Follow the updates of a stream to its end.
     async fn follow(
         &self,
-        server: &RealServer,
+        index: usize,
         stream: u64,
         mut updates: UnboundedReceiver<StreamUpdate>,
-    ) -> Result<DelegatedResponse, LocalReason> {
+    ) -> Result<Outcome, LocalReason> {
+        let server = &self.servers.list()[index];
         let counters = &server.counters;
         let mut response = DelegatedResponse::new(server);
-        let mut size = 0;
+        let (mut size, mut resumable, mut acknowledged) = (0, None, 0);
         let end = loop {
             match updates.recv().await {
                 Some(StreamUpdate::Rejected(reason)) => {
                     count_rejection(server, reason);
                     return self.reject(server, stream, LocalReason::Rejected);
                 }
+                Some(StreamUpdate::Resumable(response)) => resumable = Some(response),
+                Some(StreamUpdate::Progress(bytes)) => acknowledged = acknowledged.max(bytes),
                 Some(StreamUpdate::Sent {
                     final_size,
                     status,
@@ -192,6 +221,14 @@ impl RequestDelegator {
                     };
                 }
                 None => {
+                    if let Some(resumable) = resumable.filter(|_| self.servers.resume) {
+                        return Ok(Outcome::Interrupted(Interruption {
+                            server: index,
+                            response,
+                            resumable,
+                            acknowledged,
+                        }));
+                    }
                     counters.aborted.fetch_add(1, Relaxed);
                     break StreamEnd::Reset {
                         code: Code::H3_INTERNAL_ERROR.value(),
@@ -203,12 +240,12 @@ impl RequestDelegator {
         if let Err(error) = self.client.delegator.reclaim_stream(stream, end) {
             self.close(&error);
         }
-        Ok(response)
+        Ok(Outcome::Delegated(response))
     }
 
     /// Close the connection because a stream cannot be ended as the real server says. The client would wait for its end
     /// for ever.
-    fn close(&self, error: &delegator::Error) {
+    pub(super) fn close(&self, error: &delegator::Error) {
         tracing::warn!("hand-off: {error}");
         let code = VarInt::from_u64(Code::H3_INTERNAL_ERROR.value()).expect("valid varint");
         self.client

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result};
+use frontage_handoff::delegator::MAX_FRAME_GROWTH;
 use frontage_handoff::link::Link;
 use frontage_http::config::RealServerChoice;
 use frontage_http::routes::OriginPool;
-use frontage_http::{Candidate, Draw, Policy, hash};
+use frontage_http::{Candidate, Draw, Policy, Proxy, hash};
 use frontage_quic::session::MAX_HEADER_GROWTH;
 use http::Uri;
 use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::config::Handoff;
 use super::counters::{Counters, LocalReason};
+use super::health::Health;
 
 /// Maximum number of paths per connection.
 const MAX_PATHS: u32 = 16;
@@ -30,6 +32,10 @@ pub struct RealServer {
     pub origin: Uri,
     /// Link to the real server.
     pub link: Link,
+    /// Result of the health checks.
+    pub health: Health,
+    /// Share of the requests, relative to others.
+    weight: u32,
     /// Counters of its requests.
     pub counters: Counters,
     /// Active requests.
@@ -46,6 +52,11 @@ impl RealServer {
     pub fn add_load(&self) -> Load<'_> {
         self.load.fetch_add(1, Relaxed);
         Load(&self.load)
+    }
+
+    /// Return whether the server is likely to respond: its health checks are successful, and its link is not silent.
+    fn is_healthy(&self) -> bool {
+        !self.link.is_silent() && self.health.is_healthy()
     }
 
     /// Return the number of active requests.
@@ -66,6 +77,12 @@ pub struct RealServers {
     list: Vec<RealServer>,
     /// The balancer proxies shorter responses itself, in bytes.
     pub min_size: u64,
+    /// The balancer proxies requests with longer bodies itself, in bytes.
+    pub max_request_body: usize,
+    /// True if the balancer completes interrupted responses.
+    pub resume: bool,
+    /// Connections to origins, for the rest of interrupted responses.
+    pub proxy: Proxy,
     /// Requests to which the balancer responded itself, in the order of [`LocalReason::ALL`].
     pub local: [AtomicU64; LocalReason::ALL.len()],
 }
@@ -77,28 +94,37 @@ impl RealServers {
         let any_port = "[::]:0".parse().expect("valid address");
         let endpoint = Endpoint::client(any_port).context("cannot dial real servers")?;
         let servers = config.servers.iter().map(toml::Spanned::get_ref);
+        let proxy = Proxy::default();
+        let health =
+            |name: &str, origin| Health::start(config.health.as_ref(), &proxy, name, origin);
         let list = servers.map(|server| RealServer {
             name: server.name.clone(),
             origin: server.origin.clone(),
             link: Link::dial(endpoint.clone(), tls.clone(), &server.name, server.address),
+            health: health(&server.name, &server.origin),
+            weight: server.weight,
             counters: Counters::default(),
             load: AtomicU64::new(0),
             hash: hash([server.name.as_bytes()]),
         });
         Ok(Self {
             list: list.collect(),
+            max_request_body: config.max_request_body.0 as usize,
+            resume: config.resume,
+            proxy,
             min_size: config.min_size.map_or(0, |size| size.0),
             local: Default::default(),
         })
     }
 
     /// Return the transport configuration of client connections: one path for each real server and one for the balancer.
-    /// MTU discovery leaves room, because packets to clients with a single path grow when they are sealed.
+    /// MTU discovery leaves room, because packets to clients with a single path and packets of resumed streams grow when
+    /// they are sealed.
     pub fn transport(&self) -> TransportConfig {
         let mut config = TransportConfig::default();
         config.max_concurrent_multipath_paths(MAX_PATHS.min(1 + self.list.len() as u32));
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(MAX_UDP_PAYLOAD - MAX_HEADER_GROWTH as u16);
+        mtu.upper_bound(MAX_UDP_PAYLOAD - (MAX_HEADER_GROWTH + MAX_FRAME_GROWTH) as u16);
         config.mtu_discovery_config(Some(mtu));
         config
     }
@@ -138,10 +164,16 @@ impl Pool {
         }
     }
 
-    /// Choose a server for a request with this [`request_key`], among those whose link is up and that are `usable`.
+    /// Choose a server for a request with this [`request_key`], among those whose link is up and that are `usable`:
+    /// a healthy one, unless none of them is.
     pub fn choose(&self, key: u64, usable: impl Fn(usize) -> bool) -> Option<usize> {
         let is_up = |i: &usize| self.servers.list[*i].link.is_up() && usable(*i);
-        let members: Vec<usize> = self.members.iter().copied().filter(is_up).collect();
+        let mut members: Vec<usize> = self.members.iter().copied().filter(is_up).collect();
+        let is_healthy = |i: &usize| self.servers.list[*i].is_healthy();
+        let healthy: Vec<usize> = members.iter().copied().filter(is_healthy).collect();
+        if !healthy.is_empty() {
+            members = healthy;
+        }
         self.choose_among(&members, key)
     }
 
@@ -152,12 +184,22 @@ impl Pool {
         &self.servers.list[chosen.expect("config::load rejects an empty list of servers")]
     }
 
+    /// Choose a server that is not among `tried`: one whose link is up, or else any.
+    pub fn choose_other(&self, key: u64, tried: &[usize]) -> Option<usize> {
+        let is_new = |i: usize| !tried.contains(&i);
+        self.choose(key, is_new).or_else(|| {
+            let members = self.members.iter().copied().filter(|i| is_new(*i));
+            self.choose_among(&members.collect::<Vec<_>>(), key)
+        })
+    }
+
     fn choose_among(&self, members: &[usize], key: u64) -> Option<usize> {
         let candidates = members.iter().map(|i| {
             let server = &self.servers.list[*i];
             Candidate {
                 hash: server.hash,
                 load: server.load(),
+                weight: server.weight,
             }
         });
         let candidates: Vec<_> = candidates.collect();

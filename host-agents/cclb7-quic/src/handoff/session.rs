@@ -140,16 +140,16 @@ impl Session {
         })
     }
 
-    /// Send a request on `stream`. Returns the stream's updates, which end if the real server is lost; `None` if the session
+    /// Send the messages of a request on `stream`. Returns the stream's updates, which end if the real server is lost; `None` if the session
     /// has ended.
     pub fn request(
         &self,
         stream: u64,
-        request: &ToServer,
+        request: &[ToServer],
     ) -> Option<UnboundedReceiver<StreamUpdate>> {
         // A session that ends concurrently either finds this stream or has already left the live stage.
         let updates = self.streams.add(stream);
-        if self.has_ended() || !self.outbox.send(request) {
+        if self.has_ended() || !request.iter().all(|message| self.outbox.send(message)) {
             self.streams.forget(stream);
             return None;
         }

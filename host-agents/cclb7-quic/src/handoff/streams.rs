@@ -3,13 +3,17 @@
 
 use std::collections::HashMap;
 
-use frontage_handoff::message::{RejectReason, ToBalancer};
+use frontage_handoff::message::{RejectReason, Resumable, ToBalancer};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A real server's message about a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamUpdate {
+    /// Another server can continue the response.
+    Resumable(Resumable),
+    /// The client has acknowledged this many bytes at the beginning of the stream.
+    Progress(u64),
     /// The real server does not respond to the request.
     Rejected(RejectReason),
     /// The transport has accepted the whole response.
@@ -88,6 +92,13 @@ impl Streams {
                 code,
                 final_size,
             } => (stream, StreamUpdate::Aborted { code, final_size }),
+            ToBalancer::Resumable { stream, response } => {
+                (stream, StreamUpdate::Resumable(response))
+            }
+            ToBalancer::Progress {
+                stream,
+                acknowledged,
+            } => (stream, StreamUpdate::Progress(acknowledged)),
             other => return Some(other),
         };
         if let Some(stream) = self.0.lock().get(&stream) {

@@ -57,6 +57,7 @@ impl PacketLab {
                 Config {
                     look_ahead,
                     unit_bytes,
+                    is_ethernet: 1,
                     ..Config::default()
                 },
                 0,

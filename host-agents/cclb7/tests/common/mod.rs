@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two network namespaces that a veth pair connects: a server with the agent, and an unmodified client. A program on
+//! Two network namespaces that a veth pair or two TUN devices connect: a server with the agent, and an unmodified client. A program on
 //! the client's ingress takes the place of the edge switch.
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
 pub mod lab;
+pub mod tun;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,11 +17,14 @@ use aya::programs::tc::{
 use frontage_cclb7::agent::{self, Attachment, Sizes};
 use frontage_cclb7::state::State;
 pub use frontage_testkit::{Namespace, privileged, sh, wait_for};
+use tun::Tun;
 
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+/// The device of each side.
+const LINK: &str = "link0";
 static MASK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/mask.bpf.o"));
 
 pub struct Testbed {
@@ -31,27 +35,44 @@ pub struct Testbed {
 impl Testbed {
     /// Create the namespaces. With `offloads`, packets pass unsegmented and without checksums.
     pub fn new(offloads: bool) -> Self {
+        Self::over(|testbed| {
+            let (s, c) = (testbed.server(), testbed.client());
+            sh(&format!(
+                "ip -n {s} link add {LINK} type veth peer name {LINK} netns {c}"
+            ));
+            if !offloads {
+                for namespace in [s, c] {
+                    sh(&format!(
+                        "ip netns exec {namespace} ethtool -K {LINK} tx off tso off gso off gro off >/dev/null"
+                    ));
+                }
+            }
+        })
+    }
+
+    /// Create the namespaces with devices without Ethernet headers between them.
+    pub fn over_tun() -> Self {
+        Self::over(|testbed| {
+            let server = testbed.in_server(|| Tun::create(LINK));
+            Tun::connect(server, testbed.in_client(|| Tun::create(LINK)));
+        })
+    }
+
+    fn over(connect: impl FnOnce(&Self)) -> Self {
         let testbed = Self {
             server: Namespace::new("s"),
             client: Namespace::new("c"),
         };
+        connect(&testbed);
         let (s, c) = (testbed.server(), testbed.client());
-        sh(&format!(
-            "ip -n {s} link add veth0 type veth peer name veth0 netns {c}"
-        ));
         for (namespace, address, v6) in [(&s, SERVER, SERVER_V6), (&c, CLIENT, CLIENT_V6)] {
             sh(&format!(
-                "ip -n {namespace} addr add {address}/24 dev veth0"
+                "ip -n {namespace} addr add {address}/24 dev {LINK}"
             ));
             sh(&format!(
-                "ip -n {namespace} addr add {v6}/64 dev veth0 nodad"
+                "ip -n {namespace} addr add {v6}/64 dev {LINK} nodad"
             ));
-            sh(&format!("ip -n {namespace} link set veth0 up"));
-            if !offloads {
-                sh(&format!(
-                    "ip netns exec {namespace} ethtool -K veth0 tx off tso off gso off gro off >/dev/null"
-                ));
-            }
+            sh(&format!("ip -n {namespace} link set {LINK} up"));
         }
         // A small receive buffer: the client's kernel acknowledges little more than the client has read.
         sh(&format!(
@@ -62,10 +83,10 @@ impl Testbed {
             let mask: &mut SchedClassifier =
                 agent::program(&mut ebpf, "mask").expect("the program is a classifier");
             mask.load().expect("the verifier accepts the program");
-            qdisc_add_clsact("veth0").expect("clsact");
+            qdisc_add_clsact(LINK).expect("clsact");
             let options = TcAttachOptions::Netlink(NlOptions::default());
             let id = mask
-                .attach_with_options("veth0", TcAttachType::Ingress, options)
+                .attach_with_options(LINK, TcAttachType::Ingress, options)
                 .expect("the program attaches");
             std::mem::forget(mask.take_link(id).expect("the link exists"));
         });
@@ -87,7 +108,7 @@ impl Testbed {
     /// Attach the agent to the server's end of the link.
     pub fn attach(&self, ports: &[u16]) -> agent::Attached {
         let wanted = Attachment {
-            interface: "veth0".into(),
+            interface: LINK.into(),
             ports: ports.to_vec(),
             bandwidth: 1_000_000_000,
             look_ahead: 1_000_000,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use frontage_quic::h3::{self, StreamPair};
+use frontage_quic_wire::frames::{self, Frame};
 use noq::{ConnectionError, ConnectionId, PathId, VarInt};
 
 use super::ack_monitor::NoAckReport;
@@ -60,11 +61,29 @@ impl DelegatedConnection {
         self.credit.fetch_max(translated.max_data, Relaxed);
         if let Some(largest) = translated.largest_acked {
             sealer.on_ack(largest);
+            sealer.streams(|streams| {
+                for frame in translated
+                    .packets
+                    .iter()
+                    .flat_map(|packet| frames::read(packet))
+                {
+                    if let Frame::Ack(ack) = frame {
+                        ack.ranges()
+                            .for_each(|range| streams.on_acknowledged(range));
+                    }
+                }
+            });
         }
         translated
             .packets
             .iter()
             .try_for_each(|packet| self.client.send(packet, sealer.phase()))
+    }
+
+    /// Return the streams that have made progress since the last call, and the length of the acknowledged beginning of
+    /// each, in bytes.
+    pub fn take_progress(&self) -> Vec<(u64, u64)> {
+        self.sealer.streams(StreamIds::take_progress)
     }
 
     /// Return the next delegated stream and its id at the client.

@@ -18,10 +18,10 @@ const CONNECTION_CLOSE_APPLICATION: u8 = 0x1d;
 
 /// Keep PATH_CHALLENGE, PING, PADDING, and the STREAM and RESET_STREAM frames of delegated streams in `payload`.
 ///
-/// `rename` maps noq's stream id, and the end offset of the frame's data, to the client's id; `None` if the stream is not
+/// `rename` maps noq's stream id, and the range of the frame's data, to the client's id; `None` if the stream is not
 /// delegated. If an ack-eliciting packet has no other frame left, it gets a PING, so that the client still acknowledges
 /// it. Returns whether anything but PADDING is left.
-pub fn filter(payload: &mut [u8], mut rename: impl FnMut(u64, u64) -> Option<u64>) -> bool {
+pub fn filter(payload: &mut [u8], mut rename: impl FnMut(u64, Range<u64>) -> Option<u64>) -> bool {
     let (mut has_frames, mut is_ack_eliciting, mut end) = (false, false, 0);
     while end < payload.len() {
         // Parse from the end of the last frame each time, because frames change.
@@ -36,11 +36,11 @@ pub fn filter(payload: &mut [u8], mut rename: impl FnMut(u64, u64) -> Option<u64
         let kind = payload[span.start];
         let is_kept = match (kind, frame) {
             (PING, _) | (_, Frame::PathChallenge { .. }) => true,
-            (0x08..=0x0f, Frame::Stream { id, to, .. }) => {
-                rename(id, to).is_some_and(|id| write_id(&mut payload[span.clone()], id))
+            (0x08..=0x0f, Frame::Stream { id, from, to, .. }) => {
+                rename(id, from..to).is_some_and(|id| write_id(&mut payload[span.clone()], id))
             }
             (RESET_STREAM, Frame::Reset { id }) => {
-                rename(id, 0).is_some_and(|id| write_id(&mut payload[span.clone()], id))
+                rename(id, 0..0).is_some_and(|id| write_id(&mut payload[span.clone()], id))
             }
             _ => false,
         };
@@ -87,7 +87,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Streams 64, 68, ... are delegated, as 4096, 4100, ...
-    fn rename(id: u64, _: u64) -> Option<u64> {
+    fn rename(id: u64, _: Range<u64>) -> Option<u64> {
         (64..1024).contains(&id).then(|| id - 64 + 4096)
     }
 
@@ -166,7 +166,7 @@ mod tests {
             payload.extend(&data);
             payload.extend([0x1e, 0x00]);
             prop_assert!(filter(&mut payload, rename));
-            let mut expected = varints(&[0x0b, rename(id, 0).unwrap(), data.len() as u64]);
+            let mut expected = varints(&[0x0b, rename(id, 0..0).unwrap(), data.len() as u64]);
             expected.extend(&data);
             expected.extend([0, 0]);
             prop_assert_eq!(payload, expected);

@@ -115,7 +115,7 @@ impl Sealer {
     ) {
         self.phase.store(packet[0] & PHASE != 0, Relaxed);
         let state = &mut *self.state();
-        let is_sent = self.filter(state, packet, header_len)
+        let is_sent = self.filter(state, number, packet, header_len)
             && if self.pool.is_some() {
                 header::mark_unnumbered(number, packet, header_len);
                 true
@@ -130,14 +130,14 @@ impl Sealer {
     }
 
     /// Remove all frames that this server must not send. Returns whether any frame is left.
-    fn filter(&self, state: &mut State, packet: &mut [u8], header_len: usize) -> bool {
+    fn filter(&self, state: &mut State, number: u64, packet: &mut [u8], header_len: usize) -> bool {
         let end = packet.len() - TAG_LEN;
         let is_exhausted = self.is_exhausted(state);
         let streams = &mut state.streams;
         let frames = &mut packet[header_len..end];
         !state.revoked
             && !is_exhausted
-            && frame_filter::filter(frames, |own, to| streams.on_sent(own, to))
+            && frame_filter::filter(frames, |own, bytes| streams.on_sent(number, own, bytes))
     }
 
     /// Seal a packet with number `number` on the wire. Returns false if it must not be sent.

@@ -2,9 +2,12 @@
 //! Stream ids in noq. noq treats a stream as opened together with all streams of lower ids, most of which are not delegated.
 //! The delegated streams therefore get consecutive ids.
 
+use std::ops::{Range, RangeInclusive};
+
 use rustc_hash::FxHashMap;
 
 use super::Error;
+use super::acknowledged::{Acknowledged, InFlight};
 
 /// Bounds at which stream ids take more octets. noq's id must take at least as many octets as the client's, because the frame
 /// filter writes one over the other (RFC 9000, section 16).
@@ -21,6 +24,9 @@ pub struct StreamIds {
     own: FxHashMap<u64, u64>,
     /// Bytes sent on all streams, including those that were released.
     sent: u64,
+    in_flight: InFlight,
+    /// noq's ids of streams whose progress is due for a report.
+    advanced: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -29,6 +35,7 @@ struct DelegatedStream {
     id: u64,
     /// Bytes sent.
     sent: u64,
+    acknowledged: Acknowledged,
 }
 
 impl StreamIds {
@@ -44,7 +51,12 @@ impl StreamIds {
             _ => self.next.max(ID_BOUNDS[size - 1]),
         };
         self.next = own + 4;
-        self.delegated.insert(own, DelegatedStream { id, sent: 0 });
+        let stream = DelegatedStream {
+            id,
+            sent: 0,
+            acknowledged: Acknowledged::default(),
+        };
+        self.delegated.insert(own, stream);
         self.own.insert(id, own);
         Ok(own)
     }
@@ -54,12 +66,36 @@ impl StreamIds {
         self.delegated.get(&own).map(|stream| stream.id)
     }
 
-    /// Record that bytes up to `to` are sent on noq's stream `own`. Returns the client's id.
-    pub fn on_sent(&mut self, own: u64, to: u64) -> Option<u64> {
+    /// Record that noq's packet `number` contains these bytes of noq's stream `own`. Returns the client's id.
+    pub fn on_sent(&mut self, number: u64, own: u64, bytes: Range<u64>) -> Option<u64> {
         let stream = self.delegated.get_mut(&own)?;
-        self.sent += to.saturating_sub(stream.sent);
-        stream.sent = stream.sent.max(to);
+        self.sent += bytes.end.saturating_sub(stream.sent);
+        stream.sent = stream.sent.max(bytes.end);
+        self.in_flight.on_sent(number, own, bytes);
         Some(stream.id)
+    }
+
+    /// Record that the client has acknowledged noq's packets with these numbers.
+    pub fn on_acknowledged(&mut self, numbers: RangeInclusive<u64>) {
+        let (delegated, advanced) = (&mut self.delegated, &mut self.advanced);
+        self.in_flight.on_acknowledged(numbers, |own, bytes| {
+            if let Some(stream) = delegated.get_mut(&own)
+                && stream.acknowledged.add(bytes)
+            {
+                advanced.push(own);
+            }
+        });
+    }
+
+    /// Return the client's ids of the streams that have made progress, and the length of the acknowledged beginning of
+    /// each, in bytes.
+    pub fn take_progress(&mut self) -> Vec<(u64, u64)> {
+        let advanced = std::mem::take(&mut self.advanced);
+        let progress = advanced.into_iter().filter_map(|own| {
+            let stream = self.delegated.get_mut(&own)?;
+            Some((stream.id, stream.acknowledged.report()))
+        });
+        progress.collect()
     }
 
     /// Return how many bytes were sent on the client's stream `id`.
@@ -108,13 +144,13 @@ mod tests {
             assert_eq!(ids.add(refused), Err(Error::Stream(refused)));
         }
         for (to, sent) in [(100, 100), (50, 100), (120, 120)] {
-            assert_eq!(ids.on_sent(0, to), Some(40));
+            assert_eq!(ids.on_sent(to, 0, 0..to), Some(40));
             assert_eq!(ids.sent_on(40), Some(sent));
         }
-        ids.on_sent(4, 7);
+        ids.on_sent(7, 4, 0..7);
         ids.release(40);
         assert_eq!((ids.delegated(0), ids.own(40)), (None, None));
-        assert_eq!((ids.on_sent(0, 200), ids.sent_on(40)), (None, None));
+        assert_eq!((ids.on_sent(200, 0, 0..200), ids.sent_on(40)), (None, None));
         assert_eq!(ids.sent(), 127);
     }
 }

@@ -27,6 +27,7 @@ use incoming::Scratch;
 pub(super) mod fuzz;
 mod incoming;
 mod outgoing;
+mod resume;
 #[cfg(test)]
 mod tests;
 

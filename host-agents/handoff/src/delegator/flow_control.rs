@@ -34,6 +34,8 @@ pub(super) struct FlowControl {
     used: u64,
     /// Highest offset that noq sent, of each stream that it has begun and not ended.
     sent: FxHashMap<u64, u64>,
+    /// Bytes of resumed streams that real servers may have sent, and how many of them noq has sent again.
+    overlaps: FxHashMap<u64, (u64, u64)>,
 }
 
 impl FlowControl {
@@ -103,6 +105,33 @@ impl FlowControl {
             account.charge(size, known_size.is_some());
         }
         Ok(size)
+    }
+
+    /// Let noq resume a stream, of which a real server may have sent the first `overlap` bytes, in noq's offsets. They were
+    /// charged to the real server.
+    pub(super) fn resume(&mut self, stream: u64, overlap: u64) {
+        self.overlaps.insert(stream, (overlap, 0));
+    }
+
+    /// Forget a resumed stream.
+    pub(super) fn forget_resumed(&mut self, stream: u64) {
+        self.overlaps.remove(&stream);
+    }
+
+    /// noq sends a resumed stream up to `to`. The credit for bytes that were charged to the real server becomes noq's.
+    pub(super) fn on_resumed_sent(&mut self, stream: u64, to: u64) {
+        if let Some((overlap, repeated)) = self.overlaps.get_mut(&stream) {
+            let bytes = to.min(*overlap).saturating_sub(*repeated);
+            *repeated += bytes;
+            self.reserved -= bytes;
+            self.balancer += bytes;
+        }
+    }
+
+    /// Return whether noq can send at least `bytes`, and raise its limit if it can get more.
+    pub(super) fn has_free(&mut self, bytes: u64) -> bool {
+        self.rebalance();
+        self.balancer - self.used >= bytes
     }
 
     /// noq sends the bytes `from..to` of a stream, and its end if `fin`.

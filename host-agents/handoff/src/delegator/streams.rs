@@ -12,6 +12,7 @@ use frontage_quic_wire::frames::Ack;
 use rustc_hash::FxHashMap;
 
 use super::Error;
+use super::resumed::ResumedStream;
 
 /// Maximum number of streams with a raised limit that are not delegated.
 const MAX_RAISED: usize = 1024;
@@ -51,6 +52,8 @@ pub(super) struct Stream {
     path: u32,
     limit: u64,
     end: Option<StreamEnd>,
+    /// Set if noq sends the rest of the stream.
+    resumed: Option<ResumedStream>,
     /// Packets of noq that contained the end of its half.
     end_packets: Vec<Nonce>,
 }
@@ -68,6 +71,18 @@ impl Stream {
 
     pub(super) fn raise_limit(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
+        if let Some(resumed) = &self.resumed {
+            resumed.raise_limit(self.limit);
+        }
+    }
+
+    /// Return whether a real server may still send on the stream.
+    pub(super) fn is_remote(&self) -> bool {
+        self.end.is_none() && self.resumed.is_none()
+    }
+
+    pub(super) fn resumed(&self) -> Option<&ResumedStream> {
+        self.resumed.as_ref()
     }
 
     pub(super) fn end(&self) -> Option<StreamEnd> {
@@ -87,6 +102,8 @@ pub(super) struct Streams {
     ended: Vec<u64>,
     /// Delegated streams that noq ends in the packet that is being sealed.
     ending: Vec<u64>,
+    /// Resumed streams whose limits noq does not know yet.
+    unannounced: Vec<u64>,
     /// Limits of other streams that the client raised.
     raised: FxHashMap<u64, u64>,
     /// True if a raised limit was dropped for lack of room.
@@ -117,6 +134,7 @@ impl Streams {
             path,
             limit: limit.max(raised.unwrap_or(0)),
             end: None,
+            resumed: None,
             end_packets: Vec::new(),
         };
         self.delegated.insert(stream, delegated);
@@ -126,10 +144,36 @@ impl Streams {
     /// Return a stream on which nothing was sent to noq. Returns the path that it was delegated to.
     pub(super) fn reject(&mut self, stream: u64) -> Result<u32, Error> {
         match self.delegated.entry(stream) {
-            Entry::Occupied(entry) if entry.get().end.is_none() => Ok(entry.remove().path),
+            Entry::Occupied(entry) if entry.get().is_remote() => Ok(entry.remove().path),
             Entry::Occupied(_) => Err(Error::Ended(stream)),
             Entry::Vacant(_) => Err(Error::Stream(stream)),
         }
+    }
+
+    /// Let noq send the rest of a stream.
+    pub(super) fn resume(&mut self, stream: u64, resumed: ResumedStream) {
+        if let Some(entry) = self.delegated.get_mut(&stream) {
+            entry.resumed = Some(resumed);
+            self.unannounced.push(stream);
+        }
+    }
+
+    /// Forget a resumed stream, of which noq will not send anything again.
+    pub(super) fn forget_resumed(&mut self, stream: u64) {
+        if let Entry::Occupied(entry) = self.delegated.entry(stream)
+            && entry.get().resumed.is_some()
+        {
+            entry.remove();
+        }
+    }
+
+    /// Return resumed streams and their limits in noq's offsets that noq does not know yet.
+    pub(super) fn take_limits(&mut self) -> impl Iterator<Item = (u64, u64)> {
+        let (delegated, unannounced) = (&self.delegated, &mut self.unannounced);
+        unannounced.drain(..).filter_map(|id| {
+            let stream = delegated.get(&id)?;
+            Some((id, stream.resumed.as_ref()?.limit_of(stream.limit)))
+        })
     }
 
     /// Handle MAX_STREAM_DATA for a stream that is not delegated.
@@ -150,7 +194,7 @@ impl Streams {
     /// Return whether a path has streams that have not ended.
     pub(super) fn has_open(&self, path: u32) -> bool {
         let mut streams = self.delegated.values();
-        streams.any(|stream| stream.path == path && stream.end.is_none())
+        streams.any(|stream| stream.path == path && stream.is_remote())
     }
 
     /// noq ends its half of a delegated stream in the packet that is being sealed.
@@ -162,7 +206,7 @@ impl Streams {
     pub(super) fn on_sent(&mut self, packet: Nonce) {
         for id in self.ending.drain(..) {
             if let Some(stream) = self.delegated.get_mut(&id)
-                && stream.end.is_some()
+                && (stream.end.is_some() || stream.resumed.is_some())
             {
                 if stream.end_packets.is_empty() {
                     self.ended.push(id);

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use noq::{ClientConfig, Connection, Endpoint};
@@ -18,6 +18,11 @@ use crate::message::{ToBalancer, ToServer};
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// Interval at which the link is checked for silence.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of checks without a datagram after which the link is silent. The peer sends a PING after 225 ms.
+const SILENT_CHECKS: u32 = 4;
 
 /// Counters of a link.
 #[derive(Debug, Default)]
@@ -40,6 +45,7 @@ struct Established {
 pub struct Link {
     established: watch::Receiver<Option<Established>>,
     counters: Arc<Counters>,
+    is_silent: Arc<AtomicBool>,
     dial_task: AbortHandle,
 }
 
@@ -49,17 +55,20 @@ impl Link {
     pub fn dial(endpoint: Endpoint, config: ClientConfig, name: &str, address: SocketAddr) -> Self {
         let (sender, established) = watch::channel(None);
         let counters = Arc::<Counters>::default();
+        let is_silent = Arc::<AtomicBool>::default();
         let dialler = Dialler {
             endpoint,
             config,
             name: name.to_owned(),
             address,
             counters: counters.clone(),
+            is_silent: is_silent.clone(),
         };
         let dial_task = tokio::spawn(dialler.run(sender)).abort_handle();
         Self {
             established,
             counters,
+            is_silent,
             dial_task,
         }
     }
@@ -67,6 +76,11 @@ impl Link {
     /// Return whether the link is established.
     pub fn is_up(&self) -> bool {
         self.established.borrow().is_some()
+    }
+
+    /// Return whether the real server has sent nothing for longer than a live one does. The link ends if that continues.
+    pub fn is_silent(&self) -> bool {
+        self.is_silent.load(Relaxed)
     }
 
     /// Return the number of datagrams received since the link was established; 0 while it is down.
@@ -100,6 +114,7 @@ struct Dialler {
     name: String,
     address: SocketAddr,
     counters: Arc<Counters>,
+    is_silent: Arc<AtomicBool>,
 }
 
 impl Dialler {
@@ -113,7 +128,11 @@ impl Dialler {
                     connection: connection.clone(),
                     writer: Writer::new(),
                 }));
-                let cause = connection.closed().await;
+                let cause = tokio::select! {
+                    cause = connection.closed() => cause,
+                    () = self.watch(&connection) => unreachable!("watches for ever"),
+                };
+                self.is_silent.store(false, Relaxed);
                 established.send_replace(None);
                 tracing::warn!("{}: link lost: {cause}", self.name);
             } else {
@@ -121,6 +140,18 @@ impl Dialler {
             }
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(MAX_PAUSE);
+        }
+    }
+
+    /// Check for silence until cancelled.
+    async fn watch(&self, connection: &Connection) {
+        let (mut received, mut checks) = (0, 0);
+        loop {
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            let now = connection.stats().udp_rx.datagrams;
+            checks = if now == received { checks + 1 } else { 0 };
+            received = now;
+            self.is_silent.store(checks >= SILENT_CHECKS, Relaxed);
         }
     }
 

@@ -42,6 +42,8 @@ pub enum Error {
     Flag(u64),
     /// The packet number is 2^62 or higher.
     PacketNumber(u64),
+    /// The response is too long for a stream.
+    ResponseSize(u64),
 }
 
 impl Error {
@@ -66,6 +68,7 @@ impl Error {
             Self::Generation(_) => "generation",
             Self::Flag(_) => "flag",
             Self::PacketNumber(_) => "packet_number",
+            Self::ResponseSize(_) => "response_size",
         }
     }
 }
@@ -100,6 +103,9 @@ impl fmt::Display for Error {
             }
             Self::Flag(value) => write!(f, "invalid flag {value}: must be 0 or 1"),
             Self::PacketNumber(n) => write!(f, "invalid packet number {n}: must be below 2^62"),
+            Self::ResponseSize(n) => {
+                write!(f, "invalid response size {n}: must end below 2^62")
+            }
         }
     }
 }

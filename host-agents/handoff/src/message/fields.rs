@@ -8,7 +8,7 @@ use bytes::Bytes;
 use noq::ConnectionId;
 
 use super::wire::{Reader, Writer};
-use super::{Cookie, Error, RejectReason};
+use super::{Cookie, Error, MAX_SHORT_BODY, RejectReason, Resumable};
 use crate::grant::{Grant, Keys};
 
 /// Maximum length of a client's transport parameters in bytes.
@@ -143,6 +143,20 @@ pub(super) fn flag(value: u64) -> Result<bool, Error> {
         1 => Ok(true),
         _ => Err(Error::Flag(value)),
     }
+}
+
+/// Read a response that can be resumed. Its size on the stream must be below 2^62 (RFC 9000, section 4.5).
+pub(super) fn resumable(r: &mut Reader) -> Result<Resumable, Error> {
+    let (from, size) = (r.varint()?, r.varint()?);
+    if from + size > MAX_VARINT - MAX_SHORT_BODY as u64 {
+        return Err(Error::ResponseSize(size));
+    }
+    Ok(Resumable {
+        from,
+        size,
+        tag: r.counted(|n| (n > MAX_SHORT_BODY as u64).then_some(Error::TooLong(n)))?,
+        head: r.rest(),
+    })
 }
 
 pub(super) fn status(status: u64) -> Result<u16, Error> {

@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::wire::{self, Reader};
-use super::{Error, MAX_SHORT_BODY, Message, RejectReason, fields};
+use super::{Error, MAX_SHORT_BODY, Message, RejectReason, Resumable, fields};
 
 /// Message from a real server to the balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +75,33 @@ pub enum ToBalancer {
         /// True if the real server has sent a packet since the balancer could respond to the previous report.
         has_probed: bool,
     },
+    /// The client has acknowledged the first bytes of a stream.
+    Progress {
+        /// Stream id.
+        stream: u64,
+        /// Length of the acknowledged beginning of the stream, in bytes.
+        acknowledged: u64,
+    },
+    /// Another server can continue the response from any position. Precedes the first packet of the stream.
+    Resumable {
+        /// Stream id.
+        stream: u64,
+        /// The response.
+        response: Resumable,
+    },
 }
 
 impl Message for ToBalancer {
     fn encode(&self, out: &mut BytesMut) {
+        if let Self::Resumable { stream, response } = self {
+            return wire::message(out, 0x2b, |w| {
+                w.varint(*stream);
+                w.varint(response.from);
+                w.varint(response.size);
+                w.counted(&response.tag);
+                w.bytes(&response.head);
+            });
+        }
         let (kind, fields): (u64, &[u64]) = match *self {
             Self::Accepted { stream } => (0x20, &[stream]),
             Self::Rejected { stream, reason } => (0x21, &[stream, reason as u64]),
@@ -103,6 +126,11 @@ impl Message for ToBalancer {
                 next,
                 has_probed,
             } => (0x29, &[elapsed, next, has_probed.into()]),
+            Self::Progress {
+                stream,
+                acknowledged,
+            } => (0x2a, &[stream, acknowledged]),
+            Self::Resumable { .. } => unreachable!("encoded above"),
         };
         wire::message(out, kind, |w| {
             fields.iter().for_each(|field| w.varint(*field));
@@ -110,7 +138,7 @@ impl Message for ToBalancer {
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
-        let limit = |kind| (0x20..=0x29).contains(&kind).then_some(MAX_SHORT_BODY);
+        let limit = |kind| (0x20..=0x2b).contains(&kind).then_some(MAX_SHORT_BODY);
         let Some((kind, body)) = wire::take(wire, limit)? else {
             return Ok(None);
         };
@@ -143,10 +171,18 @@ impl Message for ToBalancer {
             0x26 => Self::Failed { code: r.varint()? },
             0x27 => Self::Returned { next: r.varint()? },
             0x28 => Self::NumbersNeeded { count: r.varint()? },
-            _ => Self::NoAckReport {
+            0x29 => Self::NoAckReport {
                 elapsed: r.varint()?,
                 next: r.varint()?,
                 has_probed: fields::flag(r.varint()?)?,
+            },
+            0x2a => Self::Progress {
+                stream: r.stream()?,
+                acknowledged: r.varint()?,
+            },
+            _ => Self::Resumable {
+                stream: r.stream()?,
+                response: fields::resumable(&mut r)?,
             },
         };
         r.end()?;

@@ -23,13 +23,21 @@ pub enum ToServer {
         /// The real server rejects requests with shorter responses, in bytes.
         min_size: u64,
     },
+    /// Bytes of a request's HTTP/3 frames that precede those in [`Self::Request`], if all together are too long for it.
+    RequestPart {
+        /// Stream id.
+        stream: u64,
+        /// The bytes.
+        http3: Bytes,
+    },
     /// Delegates a stream.
     Request {
         /// Stream id (client-initiated, bidirectional).
         stream: u64,
         /// The client's newest MAX_STREAM_DATA; that of the transport parameter if absent.
         max_stream_data: Option<u64>,
-        /// The whole request as HTTP/3 frames ([`crate::http3::request`]).
+        /// The whole request as HTTP/3 frames ([`crate::http3::request`]), or the rest of it after
+        /// [`Self::RequestPart`].
         http3: Bytes,
     },
     /// QUIC frames of the client about the path and its streams: ACK with numbers as on the wire, MAX_DATA with the real
@@ -87,12 +95,16 @@ impl Message for ToServer {
                 w.varint(numbers.start);
                 w.varint(numbers.end - numbers.start);
             }),
+            Self::RequestPart { stream, http3 } => wire::message(out, 0x08, |w| {
+                w.varint(*stream);
+                w.bytes(http3);
+            }),
         }
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
         let limit = |kind| match kind {
-            0x01 => Some(MAX_REQUEST + 32),
+            0x01 | 0x08 => Some(MAX_REQUEST + 32),
             0x02 => Some(MAX_FEEDBACK),
             0x00..=0x07 => Some(MAX_SHORT_BODY),
             _ => None,
@@ -126,7 +138,11 @@ impl Message for ToServer {
             },
             0x05 => Self::ConnectionId(fields::connection_id(&r.rest())?),
             0x06 => Self::Stop,
-            _ => Self::Numbers(fields::numbers(&mut r)?),
+            0x07 => Self::Numbers(fields::numbers(&mut r)?),
+            _ => Self::RequestPart {
+                stream: r.stream()?,
+                http3: r.rest(),
+            },
         };
         r.end()?;
         Ok(Some(message))

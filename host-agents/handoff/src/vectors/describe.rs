@@ -40,6 +40,9 @@ pub fn to_server(message: &ToServer) -> Value {
         ToServer::Numbers(numbers) => {
             json!({"type": "numbers", "first": numbers.start, "count": numbers.end - numbers.start})
         }
+        ToServer::RequestPart { stream, http3 } => {
+            json!({"type": "request_part", "stream": stream, "http3": hex(http3)})
+        }
     }
 }
 
@@ -83,6 +86,18 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
             "elapsed_us": elapsed,
             "next": next,
             "has_probed": has_probed,
+        }),
+        ToBalancer::Progress {
+            stream,
+            acknowledged,
+        } => json!({"type": "progress", "stream": stream, "acknowledged": acknowledged}),
+        ToBalancer::Resumable { stream, response } => json!({
+            "type": "resumable",
+            "stream": stream,
+            "from": response.from,
+            "size": response.size,
+            "tag": hex(&response.tag),
+            "head": hex(&response.head),
         }),
     }
 }

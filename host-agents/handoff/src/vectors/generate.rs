@@ -9,7 +9,7 @@ use noq::ConnectionId;
 use super::{Invalid, Message, Vectors, describe, hex, read};
 use crate::grant::{Grant, Keys};
 use crate::message::{
-    Cookie, MAX_FEEDBACK, MAX_REQUEST, Message as _, RejectReason, ToBalancer, ToServer,
+    Cookie, MAX_FEEDBACK, MAX_REQUEST, Message as _, RejectReason, Resumable, ToBalancer, ToServer,
 };
 
 /// Generate all vectors.
@@ -127,6 +127,10 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
         ToServer::Stop,
         ToServer::Numbers(77..93),
         ToServer::Numbers(1 << 40..1 << 40),
+        ToServer::RequestPart {
+            stream: 8,
+            http3: Bytes::from_static(&[0x01, 0x03, 0x00]),
+        },
     ]
     .into_iter()
 }
@@ -159,6 +163,19 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
             next: 26,
             has_probed: true,
         },
+        ToBalancer::Progress {
+            stream,
+            acknowledged: 1 << 17,
+        },
+        ToBalancer::Resumable {
+            stream,
+            response: Resumable {
+                tag: Bytes::from_static(b"\"5-a\""),
+                from: 0,
+                size: 1 << 20,
+                head: Bytes::from_static(&[0x01, 0x02, 0x00, 0x00, 0x00, 0x80, 0x10, 0x00, 0x00]),
+            },
+        },
     ];
     rejected.into_iter().chain(others)
 }
@@ -183,6 +200,7 @@ fn invalid() -> Vec<Invalid> {
         "2000".to_owned(),
         head("00", 8193),
         head("01", MAX_REQUEST + 33),
+        head("08", MAX_REQUEST + 33),
         head("02", MAX_FEEDBACK + 1),
         "06c000000100000000".to_owned(),
         "060100".to_owned(),
@@ -215,7 +233,8 @@ fn invalid() -> Vec<Invalid> {
         "2801c0",
         "290105",
         "290305091a02",
-        "2a00",
+        "2c00",
+        "2b1204c000000000000000ffffffffffffffff00",
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));
     let cases = cases.chain(to_balancer.iter().map(|wire| ("to_balancer", *wire)));

@@ -10,6 +10,7 @@ use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 use noq::{ReadError, WriteError};
 
+use super::raw::{RawStreams, skip_data_head};
 use super::{StreamPair, lost, varint};
 
 /// Most bytes read from a stream at once.
@@ -24,10 +25,10 @@ pub struct BidiStream<B> {
 }
 
 impl<B> BidiStream<B> {
-    /// Wrap a stream that the peer knows as `id`.
-    pub(super) fn new((send, recv): StreamPair, id: u64, is_response: bool) -> Self {
+    /// Wrap a stream that the peer knows as `id`, and opened if there are `raw` streams.
+    pub(super) fn new((send, recv): StreamPair, id: u64, raw: Option<RawStreams>) -> Self {
         Self {
-            send: SendStream::new(send, id, is_response),
+            send: SendStream::new(send, id, raw),
             recv: RecvStream { inner: recv, id },
         }
     }
@@ -91,19 +92,19 @@ pub struct SendStream<B> {
     id: u64,
     /// Data that noq has not accepted yet.
     data: Option<WriteBuf<B>>,
-    /// True if the peer opened the stream.
-    is_response: bool,
+    /// Streams that the peer opened and on which data is written without frames, if the peer opened this one.
+    raw: Option<RawStreams>,
     /// Set once the end is written; ready once everything is acknowledged.
     acknowledged: Option<Pin<Box<noq::Stopped>>>,
 }
 
 impl<B> SendStream<B> {
-    pub(super) fn new(inner: noq::SendStream, id: u64, is_response: bool) -> Self {
+    pub(super) fn new(inner: noq::SendStream, id: u64, raw: Option<RawStreams>) -> Self {
         Self {
             inner: Some(inner),
             id,
             data: None,
-            is_response,
+            raw,
             acknowledged: None,
         }
     }
@@ -114,7 +115,7 @@ impl<B> SendStream<B> {
             inner: None,
             id: 0b11,
             data: None,
-            is_response: false,
+            raw: None,
             acknowledged: None,
         }
     }
@@ -139,7 +140,11 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
                 ConnectionErrorIncoming::InternalError("data before the stream was ready".into());
             return Err(StreamErrorIncoming::ConnectionErrorIncoming { connection_error });
         }
-        self.data = Some(data.into());
+        let mut data = data.into();
+        if self.raw.as_ref().is_some_and(|raw| raw.contains(self.id)) {
+            skip_data_head(&mut data);
+        }
+        self.data = Some(data);
         Ok(())
     }
 
@@ -154,7 +159,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
                 let closed =
                     |closed: noq::ClosedStream| StreamErrorIncoming::Unknown(closed.into());
                 inner.finish().map_err(closed)?;
-                if !self.is_response {
+                if self.raw.is_none() {
                     return Poll::Ready(Ok(()));
                 }
                 none.insert(Box::pin(inner.stopped()))

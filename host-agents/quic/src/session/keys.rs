@@ -11,7 +11,8 @@ use noq::{ConnectionId, PathId, Side};
 use parking_lot::Mutex;
 use rustls::quic::{Suite, Version};
 
-use super::{Incoming, MissingInitialSuite, Observer, Outgoing, TrafficSecrets, long_numbers};
+use super::{Incoming, MissingInitialSuite, Observer, Outgoing, TrafficSecrets};
+use crate::session::long_numbers::Longer;
 
 /// A 1-RTT key that shows each packet to the observer before it seals it and after it opens it.
 pub(super) struct ObservedKey<O> {
@@ -48,10 +49,15 @@ impl<O: Observer> PacketKey for ObservedKey<O> {
             header,
             payload: &mut rest[..end],
             needs_long_number: false,
+            longer_payload: None,
         };
         let nonce = self.observer.seal(&mut outgoing);
-        if outgoing.needs_long_number {
-            return long_numbers::seal(&*self.key, nonce, buf, header_len);
+        let longer = Longer {
+            number: outgoing.needs_long_number,
+            payload: outgoing.longer_payload.take(),
+        };
+        if longer.is_needed() {
+            return longer.seal(&*self.key, nonce, buf, header_len);
         }
         let path_id = PathId::from(nonce.path);
         PacketKey::encrypt(&self.key, path_id, nonce.number, buf, header_len);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet numbers in more bytes than noq uses. noq truncates a packet number according to its own unacknowledged
-//! packets. Where other hosts send packets in the same number space (QDSR, appendix A), the number on the wire is
-//! farther from those that the client has received.
+//! Packets that are longer than noq's.
 //!
-//! noq's packet cannot grow in place. So it is sealed with a longer header, which waits in a thread-local list until
-//! the socket puts it in the place of noq's. As in [`crate::meter`], noq builds a batch and hands it to the
+//! - Packet numbers in more bytes than noq uses. noq truncates a packet number according to its own unacknowledged
+//!   packets. Where other hosts send packets in the same number space (QDSR, appendix A), the number on the wire is
+//!   farther from those that the client has received.
+//! - Longer payloads: a stream that noq takes over from a real server has higher offsets than noq knows.
+//!
+//! noq's packet cannot grow in place. So it is sealed with another header or payload, which waits in a thread-local list
+//! until the socket puts it in the place of noq's. As in [`crate::meter`], noq builds a batch and hands it to the
 //! connection's sender without leaving the thread.
 
 use std::cell::{Cell, RefCell};
@@ -30,8 +33,8 @@ const MAX_HEADER: usize = 1 + 20 + MAX_NUMBER;
 /// Bytes of ciphertext from which the header protection mask is derived (RFC 9001, section 5.4.2).
 const SAMPLE: usize = 16;
 
-/// The longer header of one packet.
-#[derive(Clone, Copy, Debug)]
+/// The longer header or payload of one packet.
+#[derive(Debug)]
 struct Header {
     bytes: [u8; MAX_HEADER],
     length: usize,
@@ -41,13 +44,15 @@ struct Header {
     replaced: usize,
     /// The first bytes after noq's header, which identify the packet.
     sealed: [u8; SAMPLE],
+    /// Sealed payload and tag in place of noq's, if they are longer.
+    payload: Option<Vec<u8>>,
 }
 
 impl Header {
-    /// Return noq's `header` with `number` in more bytes.
-    fn new(header: &[u8], number: u64) -> Self {
+    /// Return noq's `header` with `number` in up to `growth` more bytes.
+    fn new(header: &[u8], number: u64, growth: usize) -> Self {
         let short = usize::from(header[0] & NUMBER_LENGTH_BITS) + 1;
-        let long = MAX_NUMBER.min(short + MAX_HEADER_GROWTH);
+        let long = MAX_NUMBER.min(short + growth);
         let at = header.len() - short;
         let mut longer = Self {
             bytes: [0; MAX_HEADER],
@@ -55,6 +60,7 @@ impl Header {
             number_length: long,
             replaced: header.len(),
             sealed: [0; SAMPLE],
+            payload: None,
         };
         longer.bytes[..at].copy_from_slice(&header[..at]);
         longer.bytes[0] = header[0] & !NUMBER_LENGTH_BITS | (long - 1) as u8;
@@ -66,9 +72,13 @@ impl Header {
         &self.bytes[..self.length]
     }
 
-    fn protect(&mut self, key: &dyn HeaderProtectionKey, packet: &[u8]) {
-        let payload = &packet[self.replaced..];
-        self.sealed.copy_from_slice(&payload[..SAMPLE]);
+    fn protect(&mut self, key: &dyn HeaderProtectionKey, packet: &mut [u8]) {
+        let own = &mut packet[self.replaced..];
+        if let Some(longer) = &self.payload {
+            own[..SAMPLE].copy_from_slice(&longer[..SAMPLE]);
+        }
+        self.sealed.copy_from_slice(&own[..SAMPLE]);
+        let payload = self.payload.as_deref().unwrap_or(own);
         // The sample begins 4 bytes after the start of the packet number, whatever the number's length.
         let sample = &payload[MAX_NUMBER - self.number_length..][..SAMPLE];
         let (first, rest) = self.bytes.split_at_mut(1);
@@ -91,16 +101,45 @@ thread_local! {
     static HEADERS: RefCell<Vec<Header>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Seal noq's packet with a longer header. Its own header is invalid from then on.
-pub(super) fn seal(key: &dyn PacketKey, nonce: Nonce, packet: &mut [u8], header_len: usize) {
-    let (header, rest) = packet.split_at_mut(header_len);
-    let header = Header::new(header, nonce.number);
-    let (payload, tag) = rest.split_at_mut(rest.len() - key.tag_len());
-    let sealed = key
-        .encrypt_in_place_for_path(nonce.path, nonce.number, header.bytes(), payload)
-        .expect("the payload fits a datagram");
-    tag.copy_from_slice(sealed.as_ref());
-    UNPROTECTED.set(Some(header));
+/// Parts that are longer than in noq's packet.
+pub(super) struct Longer {
+    /// True if the packet number is longer.
+    pub(super) number: bool,
+    /// The frames, if they are longer.
+    pub(super) payload: Option<Vec<u8>>,
+}
+
+impl Longer {
+    /// Return whether anything is longer.
+    pub(super) fn is_needed(&self) -> bool {
+        self.number || self.payload.is_some()
+    }
+
+    /// Seal noq's packet with a longer header or payload. The packet itself is invalid from then on.
+    pub(super) fn seal(
+        self,
+        key: &dyn PacketKey,
+        nonce: Nonce,
+        packet: &mut [u8],
+        header_len: usize,
+    ) {
+        let (header, rest) = packet.split_at_mut(header_len);
+        let growth = if self.number { MAX_HEADER_GROWTH } else { 0 };
+        let mut header = Header::new(header, nonce.number, growth);
+        let seal = |payload: &mut [u8]| {
+            key.encrypt_in_place_for_path(nonce.path, nonce.number, header.bytes(), payload)
+                .expect("the payload fits a datagram")
+        };
+        if let Some(mut payload) = self.payload {
+            let tag = seal(&mut payload);
+            payload.extend_from_slice(tag.as_ref());
+            header.payload = Some(payload);
+        } else {
+            let (payload, tag) = rest.split_at_mut(rest.len() - key.tag_len());
+            tag.copy_from_slice(seal(payload).as_ref());
+        }
+        UNPROTECTED.set(Some(header));
+    }
 }
 
 /// Applies header protection to noq's headers and to those that replace them.
@@ -124,7 +163,7 @@ impl HeaderKey for HeaderProtector {
     }
 }
 
-/// A batch of packets with longer headers, until all of it is sent.
+/// A batch of packets that are longer than noq's, until all of it is sent.
 #[derive(Debug, Default)]
 pub(crate) struct LongHeaderBatch {
     bytes: Vec<u8>,
@@ -156,7 +195,8 @@ impl LongHeaderBatch {
                     let header = &headers[at];
                     headers = &headers[at + 1..];
                     self.bytes.extend(header.bytes());
-                    self.bytes.extend(&datagram[header.replaced..]);
+                    let own = &datagram[header.replaced..];
+                    self.bytes.extend(header.payload.as_deref().unwrap_or(own));
                 }
                 None => self.bytes.extend(datagram),
             }

@@ -1,67 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server's IPv6 prefix, under which every interface id is a cookie.
+//! Where a client's packets arrive under a server's prefix.
 
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
+use std::net::IpAddr;
 
-use frontage_cookie::ipv6::Cookie;
-use frontage_cookie::load::rpt_us;
-use frontage_cookie::tcp::Signals;
+use frontage_quic_signals::prefix::CookiePrefix;
 
-use crate::keys::{Keys, SealedCookies};
-use crate::meter::Loads;
 use crate::migration::LocalAddress;
 
-/// A server's IPv6 prefix, and what its interface ids carry.
-#[derive(Clone, Debug)]
-pub struct CookiePrefix {
-    /// The upper 64 bits of the server's addresses; `ip -6 route add local PREFIX::/64 dev lo` makes all of them
-    /// local.
-    pub prefix: u64,
-    /// The keys that seal and open interface ids.
-    pub keys: Arc<Keys>,
-    /// The server's loads.
-    pub loads: Arc<Loads>,
-    /// Bandwidth in bit/s that a connection is assumed to get: RPT = remaining bytes / bandwidth.
-    pub bandwidth: u64,
-}
-
-impl CookiePrefix {
-    /// Return the source address of a batch of packets. Before the batch, its response had `remaining` bytes left.
-    /// `cookie_address` is the epoch of the static cookie's address that the client expects, or `None` if it expects
-    /// the VIP.
-    pub(super) fn source(
-        &self,
-        cookie_address: Option<u32>,
-        remaining: u64,
-        sealed: &mut SealedCookies,
-    ) -> Ipv6Addr {
-        let cookie = Cookie {
-            sid: self.keys.sid(),
-            expects_cookie_address: cookie_address.is_some(),
-            signals: Some(Signals {
-                rpt_us: rpt_us(remaining, self.bandwidth),
-                n_af: self.loads.n_af(),
-                n_ff: self.loads.n_ff(),
-            }),
-        };
-        let interface_id = self.keys.seal(&cookie, cookie_address, sealed);
-        join_address(self.prefix, interface_id)
+/// Classify the server's address `at` to which a client sent a packet.
+pub(super) fn classify(prefix: &CookiePrefix, at: IpAddr) -> LocalAddress {
+    match at {
+        IpAddr::V6(v6) if prefix.contains(v6) => prefix
+            .keys
+            .epoch_of_static(v6.to_bits() as u64)
+            .map_or(LocalAddress::Vip, LocalAddress::Cookie),
+        _ => LocalAddress::Plain(at),
     }
-
-    /// Classify the server's address `at` to which a client sent a packet.
-    pub(super) fn classify(&self, at: IpAddr) -> LocalAddress {
-        match at {
-            IpAddr::V6(v6) if (v6.to_bits() >> 64) as u64 == self.prefix => self
-                .keys
-                .epoch_of_static(v6.to_bits() as u64)
-                .map_or(LocalAddress::Vip, LocalAddress::Cookie),
-            _ => LocalAddress::Plain(at),
-        }
-    }
-}
-
-/// Return the address `prefix::interface_id`.
-pub fn join_address(prefix: u64, interface_id: u64) -> Ipv6Addr {
-    (u128::from(prefix) << 64 | u128::from(interface_id)).into()
 }

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SOCKS handshake on the control connection.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::Error;
 use crate::socks::{
     self, AUTH_VERSION, Destination, NO_AUTHENTICATION, Reply, UDP_ASSOCIATE, USERNAME_PASSWORD,
     VERSION,
 };
+
+/// Time limit for the SOCKS handshake.
+const ASSOCIATE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// User name and password for the proxy (RFC 1929).
 #[derive(Clone)]
@@ -23,6 +29,31 @@ pub struct Credentials {
 ///
 /// Returns the control connection, and the proxy's address for the client's datagrams.
 pub(super) async fn associate(
+    proxy: &str,
+    credentials: Option<&Credentials>,
+) -> Result<(TcpStream, SocketAddr), Error> {
+    let opened = timeout(ASSOCIATE_TIMEOUT, negotiate(proxy, credentials)).await;
+    opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// Does the same for programs without Tokio. The control connection does not block.
+///
+/// # Errors
+/// Returns the proxy's reply if it rejects the request, and the socket error if it is unreachable.
+pub fn associate_blocking(
+    proxy: &str,
+    credentials: Option<&Credentials>,
+) -> Result<(std::net::TcpStream, SocketAddr), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let (control, bound) = associate(proxy, credentials).await?;
+        Ok((control.into_std()?, bound))
+    })
+}
+
+async fn negotiate(
     proxy: &str,
     credentials: Option<&Credentials>,
 ) -> Result<(TcpStream, SocketAddr), Error> {

@@ -93,12 +93,38 @@ impl Client {
 
     /// Request `name`. Several requests may be active at a time.
     pub fn get(&self, name: &str) -> tokio::task::JoinHandle<Response> {
+        self.send(Request::get(format!("https://lb.test/{name}")), Vec::new())
+    }
+
+    /// Request `name` with this value of `Priority`.
+    pub fn get_with_priority(
+        &self,
+        name: &str,
+        priority: &str,
+    ) -> tokio::task::JoinHandle<Response> {
+        let request = Request::get(format!("https://lb.test/{name}"));
+        self.send(request.header("priority", priority), Vec::new())
+    }
+
+    /// Send `body` to `name`.
+    pub fn post(&self, name: &str, body: Vec<u8>) -> tokio::task::JoinHandle<Response> {
+        let request = Request::post(format!("https://lb.test/{name}"));
+        self.send(request.header("content-length", body.len()), body)
+    }
+
+    fn send(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> tokio::task::JoinHandle<Response> {
         let mut requests = self.requests.clone();
-        let uri = format!("https://lb.test/{name}");
         tokio::spawn(async move {
-            let request = Request::get(uri).body(()).unwrap();
+            let request = request.body(()).unwrap();
             let reason = |error: h3::error::StreamError| error.to_string();
             let mut stream = requests.send_request(request).await.map_err(reason)?;
+            if !body.is_empty() {
+                stream.send_data(body.into()).await.map_err(reason)?;
+            }
             stream.finish().await.map_err(reason)?;
             let head = stream.recv_response().await.map_err(reason)?;
             let mut body = Vec::new();

@@ -7,7 +7,7 @@ pub mod client;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
@@ -47,10 +47,32 @@ impl Testbed {
         Self::with_server_config(name, servers, policy, handoff, "", files)
     }
 
+    /// Like [`Self::new`], with a real server of each weight.
+    pub fn with_weights(
+        name: &str,
+        weights: &[u32],
+        policy: &str,
+        handoff: &str,
+        files: &[(String, Vec<u8>)],
+    ) -> Self {
+        Self::start(name, weights, policy, handoff, "", files)
+    }
+
     /// Like [`Self::new`], with `server` added to the real servers' configurations.
     pub fn with_server_config(
         name: &str,
         servers: usize,
+        policy: &str,
+        handoff: &str,
+        server: &str,
+        files: &[(String, Vec<u8>)],
+    ) -> Self {
+        Self::start(name, &vec![1; servers], policy, handoff, server, files)
+    }
+
+    fn start(
+        name: &str,
+        weights: &[u32],
         policy: &str,
         handoff: &str,
         server: &str,
@@ -80,7 +102,7 @@ impl Testbed {
         let balancer = host("lb", 2);
         ca.issue("lb.test");
         let (mut hosts, mut processes, mut list) = (Vec::new(), Vec::new(), Vec::new());
-        for i in 0..servers {
+        for (i, weight) in weights.iter().enumerate() {
             let (name, last) = (format!("rs{i}.test"), 3 + i);
             ca.issue(&name);
             let config = folder.join(format!("{name}.toml"));
@@ -91,11 +113,10 @@ impl Testbed {
             );
             fs::write(&config, text).unwrap();
             let mut host = host("rs", last);
-            let program = env!("CARGO_BIN_EXE_frontage-real-server");
-            processes.push(host.spawn(&[program, config.to_str().unwrap()]));
+            processes.push(start_server(&mut host, &config));
             hosts.push(host);
             list.push(format!(
-                "{{ name = '{name}', address = '10.0.0.{last}:{LINK}', origin = 'http://10.0.0.{last}:{ORIGIN}' }}"
+                "{{ name = '{name}', address = '10.0.0.{last}:{LINK}', origin = 'http://10.0.0.{last}:{ORIGIN}', weight = {weight} }}"
             ));
         }
         let text = format!(
@@ -128,13 +149,18 @@ impl Testbed {
             shutdown: Mutex::new(Some(shutdown)),
             balancer_thread: Some(balancer_thread),
         };
-        for i in 0..servers {
+        for i in 0..weights.len() {
             let label = format!("real_server_up{{server=\"rs{i}.test\"}}");
             wait_for("the link of a real server", || {
                 testbed.balancer_metric(&label) == 1
             });
         }
         testbed
+    }
+
+    /// Start a real server again that was killed. Returns its process.
+    pub fn start_server(&self, host: &mut Namespace, server: usize) -> u32 {
+        start_server(host, &self.folder.join(format!("rs{server}.test.toml")))
     }
 
     /// Return a metric of the balancer, or the sum over its labels; 0 if it is missing.
@@ -169,6 +195,12 @@ impl Testbed {
     pub fn address(&self) -> SocketAddr {
         (BALANCER, PORT).into()
     }
+}
+
+/// Start a real server on `host`. Returns its process.
+fn start_server(host: &mut Namespace, config: &Path) -> u32 {
+    let program = env!("CARGO_BIN_EXE_frontage-real-server");
+    host.spawn(&[program, config.to_str().unwrap()])
 }
 
 /// Return `length` pseudorandom bytes, different for each seed.

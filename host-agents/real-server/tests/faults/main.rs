@@ -10,6 +10,7 @@ mod drain;
 mod false_acks;
 mod invalid_grants;
 mod keys;
+mod large_requests;
 mod moves;
 mod paths;
 mod requests;

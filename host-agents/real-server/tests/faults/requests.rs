@@ -52,11 +52,14 @@ impl Stream {
         self.send_message(&request).await;
     }
 
+    /// Receive the next message, except for those that serve to resume a response.
     pub async fn receive_message(&mut self) -> ToBalancer {
         let message = async {
             loop {
-                if let Some(message) = ToBalancer::decode(&mut self.wire).unwrap() {
-                    return message;
+                match ToBalancer::decode(&mut self.wire).unwrap() {
+                    Some(ToBalancer::Resumable { .. } | ToBalancer::Progress { .. }) => continue,
+                    Some(message) => return message,
+                    None => {}
                 }
                 let chunk = self.receive.read_chunk(1 << 16).await.unwrap();
                 self.wire

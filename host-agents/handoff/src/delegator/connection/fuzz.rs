@@ -91,6 +91,7 @@ impl Scene {
             header: &mut [0x40, 9, 0],
             payload: &mut [0x01],
             needs_long_number: false,
+            longer_payload: None,
         });
     }
 

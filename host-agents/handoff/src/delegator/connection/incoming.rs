@@ -10,6 +10,7 @@ use noq::ConnectionId;
 use super::super::packet_numbers::Owner;
 use super::super::paths::Path;
 use super::Connection;
+use super::resume::put_max_stream_data;
 use frontage_quic_wire::PacketNumberSet;
 
 /// Type of PING, which replaces an ack-eliciting frame so that noq still acknowledges the packet.
@@ -41,6 +42,7 @@ impl Connection {
             is_changed = true;
             put_max_data(&mut scratch.frames, limit);
         }
+        is_changed |= self.put_resumed_limits(&mut scratch.frames);
         let mut end = 0;
         for (span, frame) in frames::read_with_spans(incoming.payload) {
             end = span.end;
@@ -79,6 +81,10 @@ impl Connection {
             Frame::MaxStreamData { id, limit } => match self.streams.get(*id) {
                 Some(stream) => {
                     stream.raise_limit(*limit);
+                    if let Some(resumed) = stream.resumed() {
+                        put_max_stream_data(&mut scratch.frames, *id, resumed.limit_of(*limit));
+                        return true;
+                    }
                     if stream.end().is_none()
                         && let Some(path) = self.paths.get(stream.path())
                         && let Some(feedback) = path.feedback()
@@ -91,7 +97,9 @@ impl Connection {
                 None => self.streams.on_max_stream_data(*id, *limit),
             },
             Frame::StopSending { id, code } => {
-                if let Some(stream) = self.streams.get(*id) {
+                if let Some(stream) = self.streams.get(*id)
+                    && stream.resumed().is_none()
+                {
                     if stream.end().is_none()
                         && let Some(path) = self.paths.get(stream.path())
                         && let Some(feedback) = path.feedback()

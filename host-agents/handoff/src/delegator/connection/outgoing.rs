@@ -41,6 +41,7 @@ impl Connection {
         let mut is_ack_eliciting = false;
         // Rarely used, so it rarely allocates.
         let mut ends: Vec<(Range<usize>, u64)> = Vec::new();
+        let mut resumed: Vec<(Range<usize>, u64)> = Vec::new();
         let mut closing = None;
         for (span, frame) in frames::read_with_spans(outgoing.payload) {
             match frame {
@@ -56,7 +57,11 @@ impl Connection {
                 Frame::Stream { id, .. } | Frame::Reset { id }
                     if !self.streams.is_empty() && self.streams.get(id).is_some() =>
                 {
-                    ends.push((span, id));
+                    if self.on_resumed_frame(&frame) {
+                        resumed.push((span, id));
+                    } else {
+                        ends.push((span, id));
+                    }
                 }
                 Frame::Stream { id, from, to, fin } => {
                     self.flow.on_stream_sent(id, from, to, fin);
@@ -87,6 +92,9 @@ impl Connection {
             }
             self.streams.on_end(id);
         }
+        if !resumed.is_empty() {
+            self.shift_resumed(outgoing, &resumed);
+        }
         if let Some(span) = closing {
             self.close();
             if let Some(code) = self.violation {
@@ -94,6 +102,33 @@ impl Connection {
             }
         }
         is_ack_eliciting
+    }
+}
+
+impl Connection {
+    /// Handle a frame of a stream that noq may have resumed. Returns whether it has.
+    fn on_resumed_frame(&mut self, frame: &Frame<'_>) -> bool {
+        let (Frame::Stream { id, .. } | Frame::Reset { id }) = *frame else {
+            return false;
+        };
+        if self
+            .streams
+            .get(id)
+            .is_none_or(|stream| stream.resumed().is_none())
+        {
+            return false;
+        }
+        match *frame {
+            Frame::Stream { id, from, to, fin } => {
+                self.flow.on_resumed_sent(id, to);
+                self.flow.on_stream_sent(id, from, to, fin);
+            }
+            _ => {
+                self.flow.on_reset_sent(id);
+                self.streams.on_end(id);
+            }
+        }
+        true
     }
 }
 

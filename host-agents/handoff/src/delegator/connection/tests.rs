@@ -5,4 +5,5 @@ use frontage_quic_wire::PacketNumberSet;
 mod incoming;
 mod nonces;
 mod outgoing;
+mod resume;
 mod shared_numbers;

@@ -10,6 +10,7 @@ fn send(path: &mut Path, number: u64, header: &mut [u8], is_ack_eliciting: bool)
         header,
         payload: &mut [],
         needs_long_number: false,
+        longer_payload: None,
     };
     Some(path.seal(&mut outgoing, is_ack_eliciting)?.number)
 }

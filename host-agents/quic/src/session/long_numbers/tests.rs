@@ -23,6 +23,15 @@ fn packet(id: usize, short: usize, payload: &[u8]) -> (Vec<u8>, usize) {
     (packet, header_len)
 }
 
+/// Seal a packet with a longer number.
+fn seal(key: &dyn PacketKey, nonce: Nonce, packet: &mut [u8], header_len: usize) {
+    let longer = Longer {
+        number: true,
+        payload: None,
+    };
+    longer.seal(key, nonce, packet, header_len);
+}
+
 /// Send the batch run by run, and return its datagrams.
 fn datagrams(batch: &mut LongHeaderBatch, transmit: &Transmit<'_>) -> Vec<Vec<u8>> {
     let mut sent = Vec::new();
@@ -123,4 +132,41 @@ fn numbers_of_one_and_two_bytes_form_one_run() {
     batch.clear();
     batch.fill(&transmit);
     assert!(batch.is_empty());
+}
+
+#[test]
+fn longer_payload_replaces_that_of_noq() {
+    let (local, remote) = keys();
+    let header_key = HeaderProtector(local.header);
+    for number in [false, true] {
+        let (mut own, header_len) = packet(8, 2, &[1; 60]);
+        let longer = Longer {
+            number,
+            payload: Some(vec![2; 68]),
+        };
+        let nonce = Nonce {
+            path: 0,
+            number: 0x0909,
+        };
+        longer.seal(&*local.packet, nonce, &mut own, header_len);
+        header_key.encrypt(9, &mut own);
+        let transmit = transmit(&own, own.len());
+        let mut batch = LongHeaderBatch::default();
+        batch.fill(&transmit);
+        let mut sent = datagrams(&mut batch, &transmit);
+        assert_eq!(sent.len(), 1);
+        let datagram = &mut sent[0];
+        let (header, rest) = datagram.split_at_mut(9 + 4);
+        let (first, others) = header.split_at_mut(1);
+        let decrypted =
+            remote
+                .header
+                .decrypt_in_place(&rest[..16], &mut first[0], &mut others[8..]);
+        decrypted.expect("a sample");
+        let long = usize::from(first[0] & 3) + 1;
+        assert_eq!(long, if number { 4 } else { 2 });
+        let (header, sealed) = datagram.split_at_mut(9 + long);
+        let opened = remote.packet.decrypt_in_place(nonce.number, header, sealed);
+        assert_eq!(opened.expect("an authentic packet"), [2; 68]);
+    }
 }

@@ -33,6 +33,7 @@ fn connection() -> (Connection, Arc<Feedback>) {
                 header: &mut [0x40, 9, 0],
                 payload: &mut [0x01],
                 needs_long_number: false,
+                longer_payload: None,
             };
             connection.seal(&mut outgoing);
             next += 1;

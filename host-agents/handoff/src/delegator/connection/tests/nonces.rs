@@ -132,6 +132,7 @@ proptest! {
                         header: &mut [0x43, 0, 0, 0, number as u8],
                         payload: &mut [0x01],
                         needs_long_number: false,
+                        longer_payload: None,
                     });
                     used.insert(generation, nonce);
                     keys = connection.keys.ratchet().unwrap().keys().clone();

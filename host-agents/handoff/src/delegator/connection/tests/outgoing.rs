@@ -29,6 +29,7 @@ fn seal(connection: &mut Connection, path: u32, number: u64, payload: &[u8]) -> 
         header: &mut [0x40, 9, number as u8],
         payload: &mut payload,
         needs_long_number: false,
+        longer_payload: None,
     });
     (nonce, payload)
 }

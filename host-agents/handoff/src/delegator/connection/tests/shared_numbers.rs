@@ -121,6 +121,7 @@ impl Testbed {
             header: &mut [0x40, 9, self.next as u8],
             payload: &mut [0x01],
             needs_long_number: false,
+            longer_payload: None,
         };
         let nonce = self.connection.seal(&mut outgoing);
         assert_eq!(outgoing.needs_long_number, self.connection.shared.is_some());

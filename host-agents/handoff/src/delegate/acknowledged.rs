@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Acknowledged bytes of the delegated streams. noq does not report them, so the packets in flight are recorded here.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Range, RangeInclusive};
+
+/// A packet this many numbers below the largest acknowledged one is lost. noq retransmits its data earlier than that.
+const MAX_REORDERING: u64 = 1 << 12;
+/// Minimum progress in bytes between two reports about a stream.
+const MIN_STEP: u64 = 64 << 10;
+/// A report is due when the acknowledged beginning has grown by one part in this many.
+const STEP_PARTS: u64 = 8;
+
+/// STREAM frames in packets that the client has not acknowledged.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    /// In the order of the packet numbers.
+    frames: VecDeque<Frame>,
+    /// Largest acknowledged number.
+    largest: u64,
+}
+
+#[derive(Debug)]
+struct Frame {
+    packet: u64,
+    stream: u64,
+    bytes: Range<u64>,
+    is_acknowledged: bool,
+}
+
+impl InFlight {
+    /// Record that packet `packet` contains these bytes of `stream`. Packet numbers must not decrease.
+    pub fn on_sent(&mut self, packet: u64, stream: u64, bytes: Range<u64>) {
+        self.frames.push_back(Frame {
+            packet,
+            stream,
+            bytes,
+            is_acknowledged: false,
+        });
+    }
+
+    /// Call `each` with stream and bytes of every frame that is acknowledged for the first time.
+    pub fn on_acknowledged(
+        &mut self,
+        packets: RangeInclusive<u64>,
+        mut each: impl FnMut(u64, Range<u64>),
+    ) {
+        self.largest = self.largest.max(*packets.end());
+        let first = self
+            .frames
+            .partition_point(|frame| frame.packet < *packets.start());
+        let frames = self.frames.range_mut(first..);
+        for frame in frames.take_while(|frame| frame.packet <= *packets.end()) {
+            if !std::mem::replace(&mut frame.is_acknowledged, true) {
+                each(frame.stream, frame.bytes.clone());
+            }
+        }
+        let largest = self.largest;
+        let is_over =
+            |frame: &Frame| frame.is_acknowledged || frame.packet + MAX_REORDERING < largest;
+        while self.frames.front().is_some_and(is_over) {
+            self.frames.pop_front();
+        }
+    }
+}
+
+/// Acknowledged bytes of one stream.
+#[derive(Debug, Default)]
+pub struct Acknowledged {
+    /// Length of the acknowledged beginning.
+    beginning: u64,
+    /// Acknowledged ranges behind it, by their starts. They may overlap.
+    beyond: BTreeMap<u64, u64>,
+    /// Length of the beginning in the latest report.
+    reported: u64,
+}
+
+impl Acknowledged {
+    /// Add acknowledged bytes. Returns whether a report is due.
+    pub fn add(&mut self, bytes: Range<u64>) -> bool {
+        let end = self.beyond.entry(bytes.start).or_default();
+        *end = bytes.end.max(*end);
+        while let Some(first) = self.beyond.first_entry()
+            && *first.key() <= self.beginning
+        {
+            self.beginning = self.beginning.max(first.remove());
+        }
+        self.beginning >= self.reported + MIN_STEP.max(self.reported / STEP_PARTS)
+    }
+
+    /// Return the length of the acknowledged beginning, for a report.
+    pub fn report(&mut self) -> u64 {
+        self.reported = self.beginning;
+        self.beginning
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_is_due_once_the_beginning_has_grown_enough() {
+        let mut acknowledged = Acknowledged::default();
+        assert!(!acknowledged.add(MIN_STEP..3 * MIN_STEP));
+        assert!(!acknowledged.add(0..10));
+        assert!(acknowledged.add(10..MIN_STEP));
+        assert_eq!(acknowledged.report(), 3 * MIN_STEP);
+        assert!(acknowledged.beyond.is_empty());
+        assert!(!acknowledged.add(3 * MIN_STEP..4 * MIN_STEP - 1));
+    }
+
+    #[test]
+    fn each_frame_is_acknowledged_once_and_lost_ones_are_forgotten() {
+        let mut in_flight = InFlight::default();
+        for packet in 0..10 {
+            in_flight.on_sent(packet, 4, packet..packet + 1);
+        }
+        let mut seen = Vec::new();
+        for packets in [2..=3, 0..=1, 0..=3, 9..=9] {
+            in_flight.on_acknowledged(packets, |_, bytes| seen.push(bytes.start));
+        }
+        assert_eq!(seen, [2, 3, 0, 1, 9]);
+        assert_eq!(in_flight.frames.len(), 6);
+        let late = 10 + MAX_REORDERING;
+        in_flight.on_acknowledged(late..=late, |_, _| unreachable!());
+        assert!(in_flight.frames.is_empty());
+    }
+}
