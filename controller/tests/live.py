@@ -33,6 +33,15 @@ async def serving(service: Service) -> AsyncIterator[Service]:
 
 
 @asynccontextmanager
+async def installed_service(file: Path) -> AsyncIterator[Service]:
+    """Run the service of a file, whose configuration is installed at the beginning."""
+    async with serving(Service(file)) as service:
+        async with asyncio.timeout(LIMIT):
+            await service.fleet.installed()
+        yield service
+
+
+@asynccontextmanager
 async def beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
     """Run a coroutine in the background and cancel it at the end."""
     task = asyncio.create_task(run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of servers' states alone: the same entries and leaves as from a comparison of the whole state, and no reading."""
+"""Changes of servers' states and of defences alone: the same entries and leaves as from a comparison of the whole state, and no reading."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from conftest import EXAMPLE
 from frontage.config import Config, load, loads
+from frontage.config.syn_defence import SynDefence, SynMode
 from frontage.config.vips import START_SHARES, Policy, Server, ServerState
 from frontage.service.controller import Controller
 from frontage.state import activation
@@ -44,10 +45,27 @@ def with_shares(config: Config, rng: random.Random) -> Config:
     return config.model_copy(update={"servers": servers})
 
 
+def with_modes(config: Config, rng: random.Random) -> Config:
+    """Return the configuration with some of its defended VIPs under attack."""
+    modes = {vip.name: rng.choice((SynMode.AUTO, SynMode.ALWAYS)) for vip in config.vips}
+    vips = tuple(
+        vip.model_copy(update={"syn_defence": vip.syn_defence.model_copy(update={"mode": modes[vip.name]})})
+        if vip.syn_defence is not None
+        else vip
+        for vip in config.vips
+    )
+    return config.model_copy(update={"vips": vips})
+
+
 def random_config(rng: random.Random) -> Config:
     """Return services of several sizes, policies and weights."""
     config = loads(large_config(rng.randint(4, 40), rng.randint(1, 4)), Path("large.yaml"))
-    policies = [vip.model_copy(update={"policy": rng.choice(list(Policy)), "slow_start": 10.0}) for vip in config.vips]
+    policies = [
+        vip.model_copy(
+            update={"policy": rng.choice(list(Policy)), "slow_start": 10.0, "syn_defence": rng.choice((None, SynDefence()))}
+        )
+        for vip in config.vips
+    ]
     servers = [server.model_copy(update={"weight": rng.randint(1, 4)}) for server in config.servers]
     return config.model_copy(update={"vips": tuple(policies), "servers": tuple(servers)})
 
@@ -60,7 +78,7 @@ def test_activation_equals_the_difference_of_the_whole_state(seed: int) -> None:
     allocation = allocate(config, Installed({}))
     old = with_states(config, *rng.sample(names, rng.randint(0, len(names))))
     for _ in range(4):
-        new = with_shares(with_states(old, *rng.sample(names, rng.randint(0, len(names)))), rng)
+        new = with_modes(with_shares(with_states(old, *rng.sample(names, rng.randint(0, len(names)))), rng), rng)
         assert activation.is_activation(old, new)
         before = desired(old, allocation)
         found = activation.activation(old, new, allocation)
@@ -85,6 +103,14 @@ def test_change_of_anything_else_is_not_an_activation() -> None:
     assert not activation.is_activation(config, config.model_copy(update={"servers": (heavier, *config.servers[1:])}))
     assert not activation.is_activation(config, config.model_copy(update={"servers": config.servers[1:]}))
     assert not activation.is_activation(config, load(EXAMPLE))
+    defences = [None, *(SynDefence(mode=mode) for mode in SynMode), SynDefence(mode=SynMode.ALWAYS, mss=1220)]
+    auto = defences[1 + list(SynMode).index(SynMode.AUTO)]
+    for defence in defences:
+        before, after = (
+            config.model_copy(update={"vips": (config.vips[0].model_copy(update={"syn_defence": one}), *config.vips[1:])})
+            for one in (auto, defence)
+        )
+        assert activation.is_activation(before, after) == (defence in (auto, SynDefence(mode=SynMode.ALWAYS)))
 
 
 def test_each_switch_of_a_fleet_gets_an_activation() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finsy.proto import p4i
 
 import softswitch
 from conftest import EXAMPLE, ROOT
@@ -75,7 +76,7 @@ def switch(program: softswitch.Program, config: Config, folder: Path) -> softswi
             pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
         else:
             pipeline.set_default(name, action_name, params)
-    for key, action in session("v1model", config).items():
+    for key, action in session(schema("v1model"), config).items():
         assert isinstance(key.match[0], int)
         pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
     return pipeline
@@ -242,14 +243,22 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
             assert passing == list(range(len(passing)))
 
 
+def schema(architecture: str, *counters: str) -> Schema:
+    """Return the schema of a program that has only counters."""
+    p4info = p4i.P4Info(pkg_info=p4i.PkgInfo(arch=architecture))
+    for number, name in enumerate(counters, start=1):
+        p4info.counters.add(preamble=p4i.Preamble(id=number, name=name))
+    return Schema(p4info)
+
+
 def test_ports_with_ranks_need_a_worker_session() -> None:
-    assert session("v1model", configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
-    wanted = session("v1model", configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
+    assert session(schema("v1model"), configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
+    wanted = session(schema("v1model"), configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
     assert wanted == {Key("clone_session", (1,)): Action("replicas", (0, 510, 1))}
 
 
 def test_tofino_always_needs_a_worker_session() -> None:
-    assert session("t2na", configuration({2: {}})) == {Key("clone_session", (1,)): Action("replicas", (64, 6, 1))}
+    assert session(schema("t2na"), configuration({2: {}})) == {Key("clone_session", (1,)): Action("replicas", (64, 6, 1))}
 
 
 @pytest.mark.parametrize(
@@ -257,4 +266,9 @@ def test_tofino_always_needs_a_worker_session() -> None:
 )
 def test_workers_return_through_every_pipe(architecture: str, pipes: int, ports: list[int]) -> None:
     device = configuration({}).device.model_copy(update={"pipes": pipes})
-    assert return_ports(architecture, device) == ports
+    assert return_ports(schema(architecture), device) == ports
+
+
+def test_workers_of_folded_programs_return_through_odd_pipes() -> None:
+    device = configuration({}).device.model_copy(update={"pipes": 4})
+    assert return_ports(schema("t2na", "edge.EdgeIngress.edge_drops"), device) == [134, 390]

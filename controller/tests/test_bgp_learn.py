@@ -22,7 +22,8 @@ from frontage.bgp.bmp import Malformed, Monitored, PeerDown, PeerUp
 from frontage.bgp.frr import Originated, is_stale, monitor_lines, setup_lines
 from frontage.bgp.learner import Learner
 from frontage.bgp.metrics import learner_metrics
-from frontage.bgp.rib import SETTLE_TIME, Rib
+from frontage.bgp.rib import Rib
+from frontage.bgp.router import SETTLE_TIME
 from frontage.bgp.selection import best
 from frontage.bgp.update import GracefulRestart, MalformedError, Update, parse_update
 from frontage.bgp.update import Path as Route

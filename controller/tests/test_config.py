@@ -256,6 +256,30 @@ def test_mutated_file_loads_or_is_rejected(data: st.DataObject) -> None:
     assert str(FILE) in found
 
 
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ("servers: []", "store.nats.servers: "),
+        ('servers: ["http://10.0.0.1:4222"]', 'store.nats.servers[0]: invalid value "http://10.0.0.1:4222"'),
+        ('servers: ["nats://a:1", "nats://a:1"]', 'store.nats.servers[1]: duplicate server "nats://a:1": remove one of them'),
+        ('servers: ["nats://a:1"], replicas: 2', "store.nats.replicas: 2 replicas: use 1, 3 or 5"),
+        ('servers: ["nats://a:1"], lease: 1', 'store.nats.lease: "1" is below the minimum of 2'),
+        ('servers: ["nats://a:1"], bucket: "a b"', 'store.nats.bucket: invalid value "a b"'),
+        ('servers: ["nats://a:1"], tls: { key: k.pem }', "store.nats.tls: a certificate without its key, or a key without"),
+        ('servers: ["nats://a:1"], credentials: c', "store.nats.servers[0]: without `tls`, credentials would cross the network"),
+    ],
+)
+def test_store_is_checked(settings: str, problem: str) -> None:
+    (found,) = problems(f"{TEXT}\nstore: {{ nats: {{ {settings} }} }}\n")
+    assert problem in found
+
+
+def test_store_accepts_credentials_on_loopback_addresses() -> None:
+    config = loads(f'{TEXT}\nstore: {{ nats: {{ servers: ["nats://127.0.0.1:4222"], credentials: c }} }}\n', FILE)
+    assert config.store is not None
+    assert config.store.nats.credentials == Path("c").absolute()
+
+
 def test_mac_is_printed_as_hexadecimal_pairs() -> None:
     assert str(Mac(0x0200000000FE)) == "02:00:00:00:00:fe"
 

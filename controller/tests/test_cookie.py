@@ -71,6 +71,15 @@ def test_tcp_invalid() -> None:
         assert key.open_tcp(vector["code"], connection(vector)) is None, vector
 
 
+def test_forged_tcp_codes_pass_with_a_probability_of_one_in_eight() -> None:
+    """The three check bits: exactly one in 2^3 of all codes opens, for each connection."""
+    key = CookieKey(7, bytes(range(32)))
+    for connection in (b"\0\0\0\0", b"\1\2\3\4"):
+        opened = [sid for code in range(1 << 16) if (sid := key.open_tcp(code, connection)) is not None]
+        assert len(opened) == (1 << 15) >> 3
+        assert sorted(opened) == list(range(1 << 12))
+
+
 def test_ip6_tables() -> None:
     for vector in VECTORS["ipv6_tables"]:
         rows = [row for table in key_of(vector["secret"], 0).ip6_tables for row in table]

@@ -135,7 +135,7 @@ async def test_counters_lead_to_reports_and_reports_to_placement(folder: Path, s
             await until(lambda: reported(service)[1].requests == 350)
             await until(lambda: active(service) == {2})
             await until(lambda: sites_for(only(service).mapping, 0) == (2,))
-            status = await service._status()
+            status = await service.status()
             assert status["demand"] == {"films": {regions[FAR]: 150}}
             console = Console(record=True, width=200)
             render(console, status)

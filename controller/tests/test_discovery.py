@@ -31,7 +31,10 @@ from frontage.discovery.roster import Roster
 from frontage.discovery.service import Discovery, state_file, with_discovered
 from frontage.discovery.sources import query
 from frontage.discovery.targets import MAX_TARGETS, SourceError, Target, from_endpoint_slices, from_prometheus
+from frontage.p4.entries import Key
 from frontage.service.daemon import Service
+from frontage.state.allocation import Installed, allocate
+from frontage.state.desired import desired
 from live import LIMIT, installed, only, serving, until
 
 THREADS = ThreadPoolExecutor(4)
@@ -410,6 +413,114 @@ def test_ranges_of_two_vips_must_not_overlap() -> None:
     text = text.replace("  - name: shop6\n", "  - name: shop6\n    discovery: { kind: file, path: y, sids: [109, 120] }\n")
     with pytest.raises(ConfigError, match=re.escape("vips[1].discovery.sids: the SIDs overlap with those of shop")):
         loads(text, EXAMPLE)
+
+
+# Remote servers
+
+
+REMOTE = EXAMPLE.with_name("remote-servers.yaml")
+
+
+def with_tunnel(tunnel: str) -> str:
+    """Return the example with remote servers, and more of them from a file."""
+    source = f"{{ kind: file, path: x, sids: [100, 109], encapsulation: {tunnel} }}"
+    text = REMOTE.read_text(encoding="utf-8")
+    return text.replace("  - { name: shop, address", f"  - {{ name: shop, discovery: {source}, address", 1)
+
+
+@pytest.mark.parametrize(
+    ("tunnel", "problem"),
+    [
+        ("vlan", 'vips[0].discovery.encapsulation.kind: unknown kind "vlan": use one of none, vxlan'),
+        ("{ kind: gre, vni: 7 }", "vips[0].discovery.encapsulation.vni: gre has no VNI: remove it"),
+        (
+            "{ kind: vxlan, endpoint: 192.0.2.9 }",
+            "vips[0].discovery.encapsulation.endpoint: no route to 192.0.2.9 by a port of role",
+        ),
+        ("{ kind: vxlan, endpoint: 10.8.0.1 }", "vips[0].discovery.encapsulation.endpoint: 10.8.0.1 is this site's vtep"),
+    ],
+)
+def test_invalid_tunnels_of_a_source_are_rejected(tunnel: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        loads(with_tunnel(tunnel), REMOTE)
+
+
+def test_tunnels_of_a_source_need_a_vtep() -> None:
+    with pytest.raises(
+        ConfigError, match=re.escape("vips[0].discovery.encapsulation: this switch has no tunnel endpoint: add `site`")
+    ):
+        loads(with_source("{ kind: file, path: x, sids: [100, 109], encapsulation: vxlan }"), EXAMPLE)
+
+
+GROUPS = [
+    {"targets": ["10.9.0.21:80"]},
+    {"targets": ["172.16.0.22:80"], "labels": {"endpoint": "10.9.0.22"}},
+    {"targets": ["10.0.0.23:80"], "labels": {"encapsulation": "none"}},
+]
+
+
+def test_discovered_servers_have_the_tunnels_of_source_and_labels() -> None:
+    config = loads(with_tunnel("{ kind: vxlan, vni: 9, mtu: 9000 }"), REMOTE)
+    source = config.vips[0].discovery
+    assert source is not None
+    roster = Roster()
+    roster.update(from_prometheus(GROUPS, 4), source, 0)
+    rosters = {"shop": Roster.from_json(json.loads(json.dumps(roster.to_json())))}
+    found = {str(s.address): s for s in with_discovered(config, rosters).servers if s.sid >= 100}
+    ends = {address: str(server.destination) if server.remote else None for address, server in found.items()}
+    assert ends == {"10.9.0.21": "10.9.0.21", "172.16.0.22": "10.9.0.22", "10.0.0.23": None}
+    assert {s.remote.tunnel_id for s in found.values() if s.remote} == {9}
+    assert {s.remote.mtu for s in found.values() if s.remote} == {9000}
+    state = desired(with_discovered(config, rosters), allocate(with_discovered(config, rosters), Installed({})))
+    sid = found["172.16.0.22"].sid
+    assert state[Key("server.server4", (sid,))].name == "to_remote_server4"
+
+    # An older controller writes files without tunnels.
+    old = [{name: value for name, value in one.items() if name not in ("endpoint", "is_local")} for one in roster.to_json()]
+    assert Roster.from_json(old).entries.keys() == roster.entries.keys()
+
+
+@pytest.mark.parametrize(
+    ("group", "problem"),
+    [
+        ({"targets": ["172.16.0.1:80"], "labels": {"endpoint": "router"}}, "invalid endpoint 'router': use an IP address"),
+        ({"targets": ["172.16.0.1:80"], "labels": {"encapsulation": "gre"}}, "invalid encapsulation 'gre': use \"none\""),
+        ({"targets": ["172.16.0.1:80"], "labels": {"encapsulation": "none", "endpoint": "10.9.0.1"}}, "remove one of them"),
+        ({"targets": ["192.0.2.7:80"]}, "server 192.0.2.7 port 80: no route to 192.0.2.7 by a port of role 'server': add one"),
+        ({"targets": ["172.16.0.1:80"], "labels": {"endpoint": "10.8.0.1"}}, "10.8.0.1 is this site's vtep: use another"),
+    ],
+)
+async def test_results_with_unusable_tunnels_are_rejected(tmp_path: Path, group: dict[str, object], problem: str) -> None:
+    path = tmp_path / "targets.json"
+    config = loads(with_tunnel("vxlan").replace("path: x", f"path: '{path}'"), REMOTE)
+    changes = []
+
+    async def changed() -> None:
+        changes.append(True)
+
+    discovery = Discovery(tmp_path / "frontage.yaml", changed)
+    discovery.follow(config)
+    (state,) = discovery._states.values()
+    path.write_text(json.dumps(GROUPS))
+    await discovery.step("shop", state, time.time())
+    known = dict(discovery.rosters["shop"].entries)
+    assert len(known) == len(GROUPS)
+    path.write_text(json.dumps([*GROUPS, group]))
+    await discovery.step("shop", state, time.time())
+    assert problem in str(state.error)
+    assert discovery.rosters["shop"].entries == known
+    # A later change of the file may take a route away.
+    nowhere = loads(with_tunnel("vxlan").replace("10.9.0.0/16, port: fabric", "10.9.0.8/29, port: fabric"), REMOTE)
+    left = [str(s.address) for s in with_discovered(nowhere, discovery.rosters).servers if s.sid >= 100]
+    assert left == ["10.0.0.23"]
+    await discovery.close()
+
+
+def test_endpoints_need_a_source_with_a_tunnel() -> None:
+    with pytest.raises(
+        SourceError, match=re.escape("the label endpoint 10.9.0.22, but `discovery` has no `encapsulation`: add it")
+    ):
+        Roster().update(from_prometheus(GROUPS, 4), file_source(), 0)
 
 
 # A running controller

@@ -9,7 +9,7 @@ import sys
 BLOCK = """
 import sys
 
-MISSING = ("aiohttp", "aioquic", "dnslib", "frontage_records", "h11", "h2", "nats", "numpy", "psycopg", "sqlalchemy")
+MISSING = ("aiohttp", "aioquic", "dnslib", "frontage_records", "h2", "nats", "numpy", "psycopg", "sqlalchemy")
 
 class Missing:
     def find_spec(self, name, path=None, target=None):

@@ -19,6 +19,7 @@ from frontage.service import fleet as fleet_module
 from frontage.service.daemon import Service
 from frontage.service.fleet import Fleet
 from frontage.service.health import Phase
+from frontage.service.key_holders import KeyHolders
 from frontage.service.metrics import FrontageCollector
 from frontage.service.status import fleet_status
 from frontage.state.errors import ReconcileError
@@ -289,6 +290,21 @@ async def test_unreachable_switch_gets_the_configuration_later(fleet_file: Path,
         assert Action("select_server", (2,)) not in (await read_one(fleet, "edge1")).values()
 
 
+async def test_servers_get_keys_only_when_all_switches_have_them(fleet_file: Path, switches: list[Switch]) -> None:
+    async with fleet_of(fleet_file) as fleet:
+        holders = KeyHolders(lambda: fleet.controllers, frozenset, lambda _server: ())
+        first = holders.published()
+        switches[0].stop()
+        await until(lambda: fleet.controllers["edge1"].health.phase is Phase.CONNECTING)
+        await change(fleet, fleet_file, lambda text: edit.rotate_key(text, fleet_file.parent))
+        assert fleet.controllers["edge2"].installed_keys == fleet.config.cookie_keys
+        assert holders.published() == first
+        switches[0].start()
+        await until(lambda: not fleet.missing)
+        assert holders.published().keys == fleet.config.cookie_keys
+        assert holders.published().newest == first.newest + 1
+
+
 async def read_one(fleet: Fleet, name: str) -> State:
     session, pipeline = connected(fleet.controllers[name])
     return (await plan(session, pipeline.schema, fleet.controllers[name].config)).installed
@@ -399,4 +415,4 @@ async def test_commands_name_unreachable_switches(fleet_file: Path, switches: li
         switches[1].stop()
         await until(lambda: service.fleet.missing == ["edge2"])
         edited(fleet_file, drain_web2)
-        assert await service._handle({"command": "apply"}) == {"ok": True, "role": "primary", "missing": ["edge2"]}
+        assert await service.changes.installed() == ["edge2"]

@@ -185,7 +185,7 @@ def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_libraries(config_of(kind=CheckKind.HTTP)) == ["h11"]
 
 
-def packets(checks: HealthChecks, at: float, **counts: tuple[int, int]) -> bool:
+def packets(checks: HealthChecks, at: float, **counts: tuple[int, ...]) -> bool:
     """Take the counters of servers, and return whether the health of any changed."""
     return checks._take_packets(at, {name: Packets(*pair) for name, pair in counts.items()})
 
@@ -202,6 +202,35 @@ def test_silent_server_fails_its_passive_checks() -> None:
     found = {name: str(one.checks.health) for name, one in checks._checked.items()}
     assert found == {"s0": "failed", "s1": "healthy", "s2": "healthy", "s3": "unknown"}
     assert checks._checked["s0"].checks.error == "200 packets to it in 2.0 s, but none from it"
+
+
+def test_server_that_answers_no_handshake_fails_although_its_connections_go_on() -> None:
+    checks = HealthChecks(config_of(passive=True, passive_handshakes=10, passive_window=2))
+    results(checks, Verdict.PASSED, "s0", "s1", "s2")
+    for second in (0, 2, 4, 6):
+        up = 100 * second
+        changed = packets(checks, second, s0=(up, up, 5 * second), s1=(up, up, 5 * second, second), s2=(up, up, 4 * second))
+        assert changed == (second == 6)
+    assert {name: str(one.checks.health) for name, one in checks._checked.items()}["s0"] == "failed"
+    assert checks._checked["s0"].checks.error == "10 handshakes with it in 2.0 s, but none was answered"
+    assert {str(checks._checked[name].checks.health) for name in ("s1", "s2")} == {"healthy"}
+
+
+def test_server_without_reports_fails_if_reports_are_wanted() -> None:
+    for wanted in (True, False):
+        checks = HealthChecks(config_of(passive=True, passive_packets=100, passive_reports=wanted, passive_window=2))
+        results(checks, Verdict.PASSED, "s0", "s1", "s2")
+        for second in (0, 2, 4, 6):
+            n = 50 * second
+            changed = packets(checks, second, s0=(n, n), s1=(n, n, 0, 0, second), s2=(n, n - second))
+            assert changed == (wanted and second == 6)
+        failed = {name for name, one in checks._checked.items() if str(one.checks.health) == "failed"}
+        assert failed == ({"s0"} if wanted else set())
+    checks = HealthChecks(config_of(fall=1, passive=True, passive_packets=100, passive_reports=True, passive_window=2))
+    results(checks, Verdict.PASSED, "s0")
+    packets(checks, 0, s0=(0, 0))
+    packets(checks, 2, s0=(100, 100))
+    assert checks._checked["s0"].checks.error == "100 packets from it in 2.0 s, but none with a report of its loads"
 
 
 def test_passed_check_ends_a_series_of_failed_passive_checks() -> None:
@@ -255,7 +284,8 @@ async def test_packets_of_servers_are_read_from_the_switch(config_file: Path) ->
         await installed(controller)
         session, pipeline = connected(controller)
         found = await read_packets(session, pipeline.schema, config)
-        assert found == {server.name: Packets(0, 0) for server in config.servers}
+        assert found == {server.name: Packets() for server in config.servers}
+        assert "openings.packets" in pipeline.schema.counters
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 from finsy.proto import p4r
 
 from conftest import Switch
-from frontage.config import edit, load
+from frontage.config import Config, edit, load
 from frontage.config.vips import Policy
 from frontage.p4.entries import Key
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError
@@ -169,3 +169,18 @@ async def test_other_program_on_the_switch_is_replaced(config_file: Path) -> Non
         await until(lambda: controller.primary and controller.health.phase is Phase.INSTALLED)
         assert controller.health.pipelines_set == 2
         assert await installed(controller) == before
+
+
+async def test_switch_does_not_count_as_installed_while_it_gets_another_device(config_file: Path) -> None:
+    config = load(config_file)
+    async with running(config) as controller:
+        await installed(controller)
+        phases: list[Phase] = []
+
+        async def note_phase(_session: Session, _pipeline: Pipeline, _config: Config) -> None:
+            phases.append(controller.health.phase)
+
+        controller.before_install = note_phase
+        device = config.device.model_copy(update={"election_id": config.device.election_id + 1})
+        await controller.apply(config.model_copy(update={"device": device}))
+        assert phases == [Phase.CONNECTING]

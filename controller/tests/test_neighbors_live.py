@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbor resolution with a real switch. The switch has no ports, so the tests pass messages to the resolver."""
+"""Neighbor resolution with a real switch. The switch runs without ports, so the tests pass messages to the resolver."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_status_lists_neighbors(config_file: Path) -> None:
         neighbor = table.neighbors[ROUTER]
         await until(lambda: neighbor._claim is None or neighbor._claim.probes > 0)
         assert say(controller, str(ROUTER), mac_of(list(controller.config.wanted).index(ROUTER))) is Effect.CONFLICT
-        status = (await service._handle({"command": "status"}))["status"]
+        status = await service.status()
         assert isinstance(status, dict)
         (found,) = (one for one in status["neighbors"] if one["address"] == str(ROUTER))
         assert found.pop("age") < LIMIT

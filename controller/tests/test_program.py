@@ -58,6 +58,7 @@ def test_limits_equal_the_sizes_of_the_program() -> None:
     assert len(re.findall(r"WindowSlot\(\d+\)", window)) == limits.AIFO_WINDOW
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "v1model" / "worker.p4").read_text()
     assert f"#define WORKER_SESSION {limits.WORKER_SESSION}\n" in (SOURCE / "tna" / "worker.p4").read_text()
+    assert f"#define SAMPLE_SESSION {limits.SAMPLE_SESSION}\n" in (SOURCE / "v1model" / "samples.p4").read_text()
 
 
 def test_reasons_are_read_from_the_program() -> None:

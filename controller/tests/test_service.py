@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from conftest import EXAMPLE, Switch
+from frontage.api.client import RequestError, ask, socket_path
+from frontage.config import load
 
 FRONTAGE = [sys.executable, "-m", "frontage"]
 LIMIT = 60.0
@@ -72,7 +74,9 @@ def running(config_file: Path) -> Iterator[Path]:
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    commands = ["up", "status", "add-server", "drain", "remove-server", "set-policy", "rotate-key", "keys", "check"]
+    commands = ["up", "status", "add-server", "drain", "remove-server", "set-policy", "rotate-key", "keys", "check", "route"]
+    commands += ["set-weight", "drain-switch", "plan", "apply", "history", "undo", "token"]
+    commands += ["backup", "restore", "migrate"]
     listed = command("--help")
     for name in commands:
         assert name in listed
@@ -101,7 +105,7 @@ def test_commands_edit_the_file_without_a_controller(tmp_path: Path) -> None:
     file.write_text(EXAMPLE.read_text())
     assert "server web2 is draining: written to" in command("drain", "web2", "-c", str(file))
     said = command("set-policy", "shop", "hash", "-c", str(file), "--json")
-    assert json.loads(said) == {"ok": True, "changed": "policy of shop is hash", "installed": False, "missing": []}
+    assert json.loads(said) == {"ok": True, "changed": "policy of shop is hash", "installed": False, "missing": [], "number": 3}
     assert 'unknown server "web9"' in command("remove-server", "web9", "-c", str(file), code=1)
 
 
@@ -140,21 +144,17 @@ def test_controller_follows_valid_edits_of_the_file_only(running: Path) -> None:
     running.write_text(text.replace("policy: cclb4 ", "policy: hash "))
     until(lambda: status(running)["vips"][0]["policy"] == "hash" and reconciled(running))
     # The status command reads the file first, so query the controller itself.
-    from frontage.config import load
-    from frontage.service.control import ControlError, ask, socket_path
-
     path = socket_path(load(running), running)
     running.write_text(text.replace("sid: 3", "sid: 2"))
-    with pytest.raises(ControlError, match="duplicate sid 2"):
-        ask(path, {"command": "apply"}, LIMIT)
-    answer = ask(path, {"command": "status"}, LIMIT)["status"]
+    with pytest.raises(RequestError, match="duplicate sid 2"):
+        ask(path, "POST", "/installation", timeout=LIMIT)
+    answer = ask(path, "GET", "/status", timeout=LIMIT)
     assert "duplicate sid 2" in answer["controller"]["config_error"]
     assert answer["controller"]["phase"] == "installed"
     assert answer["vips"][0]["policy"] == "hash"
     assert answer["difference"]["tables"] == {}
-    for nonsense in ({"command": "destroy"}, {}):
-        with pytest.raises(ControlError, match="unknown command"):
-            ask(path, nonsense, LIMIT)
+    with pytest.raises(RequestError, match="Not Found"):
+        ask(path, "POST", "/destruction", timeout=LIMIT)
 
 
 def test_metrics_are_served(config_file: Path) -> None:

@@ -82,11 +82,11 @@ def test_pool_and_hash_follow_the_share() -> None:
         some = [servers[0].with_share(percent), *servers[1:]]
         counts = Counter(assign.pool(some))
         assert all(Fraction(counts[servers[0].sid], counts[server.sid]) == Fraction(percent, 100) for server in servers[1:])
-        slots = Counter(maglev.slot_sids(some))
-        whole = Counter(maglev.slot_sids(servers))
+        slots = Counter(maglev.slot_sids(some, 1))
+        whole = Counter(maglev.slot_sids(servers, 1))
         assert abs(slots[servers[0].sid] / whole[servers[0].sid] - percent / 100) < 0.2
     only = [server.with_share(25) for server in servers]
-    assert maglev.slot_sids(only) == maglev.slot_sids(servers), "no other server could take the rest"
+    assert maglev.slot_sids(only, 1) == maglev.slot_sids(servers, 1), "no other server could take the rest"
 
 
 def test_score_weighs_the_flows_of_a_starting_server_more() -> None:
@@ -132,9 +132,9 @@ async def test_added_server_starts_slowly_in_the_switch(config_file: Path) -> No
         await service.fleet.installed()
         one = service.fleet.config.servers[0].name
         edited(config_file, lambda text: edit.set_server_state(text, one, ServerState.DRAINING))
-        await service._handle({"command": "apply"})
+        await service.changes.installed()
         edited(config_file, lambda text: edit.set_server_state(text, one, ServerState.ACTIVE))
-        await service._handle({"command": "apply"})
+        await service.changes.installed()
         seen = []
 
         def is_over() -> bool:

@@ -19,6 +19,7 @@ from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.replication import CLONE_SESSION
 from frontage.service.daemon import Service, _other_stamps
+from frontage.service_addresses import assign
 from frontage.state import steering_file
 from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import copies, encapsulation, neighbor, region, steering, tunnel, vip
@@ -75,13 +76,38 @@ def with_sites(count: int) -> Config:
             "vips[1].artemis.id",
             "VIP films describes service 3 differently",
         ),
-        (edited("protocol: udp", "protocol: tcp"), "vips[0].artemis", "VIP films uses TCP, but Artemis needs QUIC"),
+        (
+            edited("name: small\n    protocol: udp", "name: small\n    protocol: tcp"),
+            "vips[1].artemis.dedicated_address",
+            "VIP small uses TCP, but a dispatcher reads the SNI of QUIC only",
+        ),
         (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is reserved for VXLAN"),
     ],
 )
 def test_error_has_field_problem_and_fix(text: str, where: str, says: str) -> None:
     said = problems(text, ARTEMIS)
     assert any(f": {where}: " in line and says in line for line in said), said
+
+
+def test_tcp_service_has_no_tunnels_to_its_servers() -> None:
+    text = edited(
+        "\nservers:\n",
+        """
+  - { name: pages, protocol: tcp, port: 443, artemis: { name: films.example, id: 3 } }
+
+servers:
+  - { name: page1, vip: pages, address: "2001:db8:a:2::20", port: 8080, sid: 4 }
+""",
+    )
+    config = loads(text, ARTEMIS).complete({ip_address("2001:db8:3::fe"): Resolved("backbone", Mac(0x020000000202))})
+    allocation = allocate(config, Installed({}))
+    state = desired(config, allocation)
+    service = Action("set_service", (1, 3))
+    assert {state[Key(steering.SERVICE, (allocation.vip_ids[name],))] for name in ("films", "pages")} == {service}
+    server = end("2001:db8:a:2::20")
+    assert not {Key(tunnel.ENDPOINT6, (server,)), Key(tunnel.PEER6, (server, 2)), Key(encapsulation.REMOTE, (3, 4))} & set(state)
+    named = {assignment.name: assignment.ports for assignment in assign(config)}
+    assert named["films.example"] == {443: ("h3", "h2")}
 
 
 def test_entries_of_sites() -> None:
@@ -99,7 +125,7 @@ def test_entries_of_sites() -> None:
     assert state[Key(tunnel.PEER6, (replica, 2))] == Action("set_peer", (0, 2))
     assert Key(tunnel.PEER6, (own, 3)) not in state
     # Servers 1 and 3 share an address, which may answer for the services of both.
-    films, small = (end(a) for a in ("2001:db8:a57e:8cf0::", "2001:db8:a57e:ffff::"))
+    films, small = (end(a) for a in ("2001:db8:a57e:acdc::", "2001:db8:a57e:bd47::"))
     groups = {key.match for key in state if key.table == tunnel.SOURCE6}
     assert groups == {(g, films, 443) for g in (0, 2, 3)} | {(g, small, 443) for g in (0, 2)}
     assert state[Key(tunnel.ORIGIN, (0, 2))] == Action("forward_response", (2,))

@@ -20,7 +20,7 @@ from frontage.config.syn_defence import SynDefence, SynMode
 from frontage.cookie import CookieKey
 from frontage.p4.entries import Action, Key, State
 from frontage.service import syn_defence as service
-from frontage.service.status import read_status
+from frontage.service.status import read_status, read_syns
 from frontage.service.syn_defence import Attack, SynDefences
 from frontage.state.activation import is_activation
 from frontage.state.allocation import Installed, allocate
@@ -100,7 +100,8 @@ async def test_attack_changes_only_the_defence(monkeypatch: pytest.MonkeyPatch) 
         await until(lambda: bool(changes))
     (attacked,) = changes
     assert [vip.syn_defence.mode for vip in attacked.vips if vip.syn_defence] == [SynMode.ALWAYS]
-    assert entries(attacked)[syn_defence.VIP] == [Action("answer", (1460,))]
+    assert entries(attacked)[syn_defence.VIP] == [Action("answer", (1460, 1))]
+    assert is_activation(config, attacked)
     # A change of a server during the attack is still only that.
     drained = config.model_copy(update={"servers": (config.servers[0].draining(), *config.servers[1:])})
     assert is_activation(attacked, defences.effective(drained))
@@ -118,7 +119,7 @@ def test_entries_follow_the_mode() -> None:
     assert watched[syn_defence.VIP] == [Action("watch")]
     assert len(watched[syn_defence.SECRETS]) == len(watched[syn_defence.CLOCK]) == 1
     always = entries(loads(defended("mode: always, mss: 8960"), FILE))
-    assert always[syn_defence.VIP] == [Action("answer", (8960,))]
+    assert always[syn_defence.VIP] == [Action("answer", (8960, 1))]
 
 
 def test_key_agrees_with_the_vectors() -> None:
@@ -151,13 +152,13 @@ def test_udp_has_no_syns() -> None:
     assert "vips[0].syn_defence: VIP shop uses UDP, which has no SYNs: remove it" in problem
 
 
-async def test_older_key_seals_and_defence_is_reported(config_file: Path) -> None:
+async def test_older_key_seals_and_defence_is_reported(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(load(config_file)) as controller:
         before = await installed(controller)
         await controller.apply(edited(config_file, partial(_defended, "mode: always")))
         state = await installed(controller)
         vip_id = state[Key("vip.vip4", (int(IPv4Address("203.0.113.10")), 6, 80))].params[0]
-        assert state[Key(syn_defence.VIP, (vip_id,))] == Action("answer", (1460,))
+        assert state[Key(syn_defence.VIP, (vip_id,))] == Action("answer", (1460, 1))
         (old,) = controller.config.cookie_keys
         await controller.apply(edited(config_file, lambda text: edit.rotate_key(text, config_file.parent)))
         state = await installed(controller)
@@ -172,6 +173,13 @@ async def test_older_key_seals_and_defence_is_reported(config_file: Path) -> Non
             "hold": 60.0,
             "packets": {"passed": 0, "answered": 0, "completed": 0, "refused": 0},
         }
+        # A reading each second needs no table: the controller knows the ids of the VIPs.
+        with monkeypatch.context() as patched:
+            patched.setattr(session, "read_tables", None)
+            assert controller.vip_ids is not None
+            assert controller.vip_ids["shop"] == vip_id
+            syns = await read_syns(session, pipeline.schema, controller.config, controller.vip_ids)
+            assert syns["shop"]["answered"].packets == 0
         await controller.apply(edited(config_file, lambda text: texts.replaced(text, "    syn_defence: {mode: always}\n", "")))
         after = await installed(controller)
         assert {key for key in after if key.table in syn_defence.TABLES} == {

@@ -57,5 +57,7 @@ MAX_RANK_US = 8 * (15 << 30)
 """The largest remaining processing time that a rank can express, in microseconds (docs/cookie.md, Quantisation)."""
 WORKER_SESSION = 1
 """The clone session of worker packets."""
-COPY_SESSIONS = range(2, 1 << 15)
-"""Clone sessions of first flights that go to several sites. The last session of softswitch and BMv2 is 2^15 - 1."""
+SAMPLE_SESSION = (1 << 15) - 1
+"""The clone session of samples: the last one of softswitch and BMv2."""
+COPY_SESSIONS = range(2, SAMPLE_SESSION)
+"""Clone sessions of first flights that go to several sites."""

@@ -28,6 +28,20 @@ def canonical_name(text: str) -> str:
     return name
 
 
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a pattern stands for a name: the name itself, ``*.`` and a name above it, or ``*``.
+
+    Raises ValueError for an invalid name or pattern.
+    """
+    name = canonical_name(name)
+    if pattern == "*":
+        return True
+    parent = canonical_name(pattern.removeprefix("*."))
+    if "*" in parent:
+        raise ValueError(f'invalid pattern "{pattern}": write films.example, *.films.example or *')
+    return name.removesuffix(f".{parent}") not in ("", name) if pattern.startswith("*.") else name == parent
+
+
 @dataclass(frozen=True, slots=True)
 class ServicePrefix:
     """The anycast prefix of an instance, and N_sid, the length of its ServiceIDs in bits; ``2001:db8:a::/48+16`` as text."""
@@ -59,8 +73,15 @@ class ServicePrefix:
 
     def service_address(self, name: str) -> IPv4Address | IPv6Address:
         """Return the address of service ``name``: prefix, ServiceID (the first ``sid_bits`` bits of SHA-512), zeros."""
-        digest = int.from_bytes(hashlib.sha512(canonical_name(name).encode()).digest())
         behind = self.network.max_prefixlen - self.network.prefixlen - self.sid_bits
-        service_id = digest >> (512 - self.sid_bits)
         first = self.network.network_address
-        return ip_address((int(first) | service_id << behind).to_bytes(first.max_prefixlen // 8))
+        return ip_address((int(first) | self._hash(name) << behind).to_bytes(first.max_prefixlen // 8))
+
+    def service_id(self, name: str) -> str:
+        """Return the ServiceID in hexadecimal, with as many digits as its bits need; the empty text for none."""
+        digits = (self.sid_bits + 3) // 4
+        return f"{self._hash(name):0{digits}x}" if digits else ""
+
+    def _hash(self, name: str) -> int:
+        digest = int.from_bytes(hashlib.sha512(canonical_name(name).encode()).digest())
+        return digest >> (512 - self.sid_bits)

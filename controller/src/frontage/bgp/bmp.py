@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of the BGP monitoring protocol (BMP, RFC 7854), by which FRR reports what each router announces."""
+"""Messages of the BGP monitoring protocol (BMP, RFC 7854), by which FRR reports what each router announces.
+
+No maintained package fits: os-ken reads BMP but depends on eventlet and 30 further packages, ExaBGP and Scapy read BGP without BMP,
+and mrtparse and pybgpkit read files in the MRT format.
+"""
 
 from __future__ import annotations
 

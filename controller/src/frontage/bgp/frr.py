@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from frontage.bgp.announce import Announcement, Export
-from frontage.config.bgp import Bgp, BgpNeighbor, Learn
+from frontage.config.bgp import DEFAULT_ROUTES, Announce, Bgp, BgpNeighbor, Learn
 from frontage.config.schema import Config
 from frontage.fields import IPAddress, IPNetwork, split_listen
 
@@ -35,9 +35,17 @@ IMPORT = "frontage-in"
 """The route map for what routers announce. It accepts everything if switches learn routes: the controller has the prefix lists."""
 OWN = "frontage-own"
 """The list of the AS paths of own routes, so that no router learns the routes of another."""
+REJECT = "frontage-reject"
+"""The route map for what servers and routers of racks announce."""
+DEFAULT = "frontage-default"
+"""The prefix list of the default routes."""
 NO_KERNEL = "frontage-rib"
 """The route map that keeps learned routes out of the kernel of FRR's host."""
 BMP_TARGETS = "frontage"
+MAP = "frontage-"
+"""The beginning of the names of the route maps for what routers learn. The address of the router follows."""
+WITHHELD = "frontage-withheld-"
+"""The beginning of the names of the lists of prefixes that the routers of a switch do not get. The name of the switch follows."""
 
 
 ESTABLISHED = "Established"
@@ -56,6 +64,10 @@ class Originated:
     networks: frozenset[IPNetwork] = frozenset()
     listeners: frozenset[str] = frozenset()
     """Where it offers routes by BMP, in FRR's words."""
+    withheld: Mapping[str, frozenset[IPNetwork]] = field(default_factory=dict)
+    """Prefixes that the routers of a switch do not get, by name of the switch."""
+    permitted: frozenset[IPAddress] = frozenset()
+    """Routers that get routes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,8 @@ def parse_running(text: str, asn: int) -> Originated:
     neighbors: set[IPAddress] = set()
     networks: set[IPNetwork] = set()
     listeners: set[str] = set()
+    withheld: dict[str, set[IPNetwork]] = {}
+    permitted: set[IPAddress] = set()
     is_ours = False
     for line in text.splitlines():
         if found := re.match(r"router bgp (\d+)\s*$", line):
@@ -142,13 +156,28 @@ def parse_running(text: str, asn: int) -> Originated:
             is_ours = True
         elif line and not line[0].isspace() and line[0] != "!":
             is_ours = False
+            if found := re.match(rf"ip(?:v6)? prefix-list {WITHHELD}(\S+) seq \d+ permit (\S+)\s*$", line):
+                withheld.setdefault(found[1], set()).add(ip_network(found[2]))
+            elif found := re.match(rf"route-map {MAP}(?:default-)?([0-9a-f.:]+) permit 10\s*$", line):
+                permitted.add(ip_address(found[1]))
         elif is_ours and (found := re.match(r"\s+neighbor (\S+) remote-as ", line)):
             neighbors.add(ip_address(found[1]))
         elif is_ours and (found := re.match(r"\s+network (\S+)", line)):
             networks.add(ip_network(found[1]))
         elif is_ours and (found := re.match(r"\s+bmp listener (.+?)\s*$", line)):
             listeners.add(found[1])
-    return Originated(frozenset(neighbors), frozenset(networks), frozenset(listeners))
+    lists = {name: frozenset(prefixes) for name, prefixes in withheld.items()}
+    return Originated(frozenset(neighbors), frozenset(networks), frozenset(listeners), lists, frozenset(permitted))
+
+
+def recovered(config: Config, bgp: Bgp, present: Originated) -> Announcement:
+    """Return what FRR announces for an earlier controller. This one keeps it until it knows the state of a switch."""
+    exports = {
+        config.bgp_device(neighbor): Export.ANNOUNCED if neighbor.address in present.permitted else Export.WITHDRAWN
+        for neighbor in bgp.neighbors
+        if neighbor.address in present.neighbors
+    }
+    return Announcement(present.networks, exports, present.withheld)
 
 
 def parse_summary(summary: Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]) -> dict[IPAddress, SessionState]:
@@ -171,6 +200,8 @@ def setup_lines(bgp: Bgp, passwords: Mapping[IPAddress, str], present: Originate
     """Yield the lines that set up the instance and its neighbors. They change nothing if they have been run before."""
     yield f"bgp route-map delay-timer {POLICY_DELAY}"
     yield from (f"route-map {IMPORT} {'deny' if bgp.learn is None else 'permit'} 10", "exit")
+    yield from (f"route-map {REJECT} deny 10", "exit")
+    yield from (f"{_ip(version)} prefix-list {DEFAULT} permit {route}" for version, route in DEFAULT_ROUTES.items())
     yield from (f"route-map {NO_KERNEL} deny 10", "exit")
     yield f"bgp as-path access-list {OWN} permit ^$"
     yield f"router bgp {bgp.asn}"
@@ -215,23 +246,33 @@ def _neighbor_lines(neighbor: BgpNeighbor, password: str | None) -> Iterator[str
     yield f" address-family ipv{neighbor.address.version} unicast"
     yield f" {who} activate"
     yield f" {who} route-map {map_name(neighbor)} out"
-    yield f" {who} route-map {IMPORT} in"
+    yield f" {who} route-map {IMPORT if neighbor.announce is Announce.SERVICES else REJECT} in"
     yield " exit-address-family"
 
 
 def map_name(neighbor: BgpNeighbor) -> str:
     """Return the name of the route map for what a router learns."""
-    return f"frontage-{neighbor.address}"
+    kind = "" if neighbor.announce is Announce.SERVICES else f"{neighbor.announce}-"
+    return f"{MAP}{kind}{neighbor.address}"
 
 
 def export_lines(config: Config, bgp: Bgp, exports: Mapping[str, Export]) -> Iterator[str]:
     """Yield the route maps of the routers of these switches."""
     for neighbor in bgp.neighbors:
-        export = exports.get(config.bgp_device(neighbor))
+        device = config.bgp_device(neighbor)
+        export = exports.get(device)
         if export is None:
             continue
+        yield f"route-map {map_name(neighbor)} deny 5"
+        yield f" match {_ip(neighbor.address.version)} address prefix-list {WITHHELD}{device}"
+        yield "exit"
+        default = f" match {_ip(neighbor.address.version)} address prefix-list {DEFAULT}"
+        if neighbor.announce is Announce.SERVICES:
+            yield from (f"route-map {map_name(neighbor)} deny 7", default, "exit")
         yield f"route-map {map_name(neighbor)} {'deny' if export is Export.WITHDRAWN else 'permit'} 10"
         yield f" match as-path {OWN}"
+        if neighbor.announce is Announce.DEFAULT:
+            yield default
         if export is not Export.WITHDRAWN:
             yield from _attribute_lines(config, bgp, neighbor, export)
         yield "exit"
@@ -240,9 +281,22 @@ def export_lines(config: Config, bgp: Bgp, exports: Mapping[str, Export]) -> Ite
 def _attribute_lines(config: Config, bgp: Bgp, neighbor: BgpNeighbor, export: Export) -> Iterator[str]:
     hop = config.bgp_next_hop(neighbor)
     yield f" set ip next-hop {hop}" if neighbor.address.version == 4 else f" set ipv6 next-hop global {hop}"
-    communities = [*neighbor.communities, *(["graceful-shutdown"] if export is Export.SHUTTING_DOWN else [])]
+    communities = [*neighbor.communities, *([] if export is Export.ANNOUNCED else ["graceful-shutdown"])]
     yield f" set community {' '.join(communities)}" if communities else " no set community"
     yield f" set as-path prepend {' '.join([str(bgp.asn)] * neighbor.prepend)}" if neighbor.prepend else " no set as-path prepend"
+
+
+def _ip(version: int) -> str:
+    return "ip" if version == 4 else "ipv6"
+
+
+def withheld_lines(present: Mapping[str, Collection[IPNetwork]], wanted: Mapping[str, Collection[IPNetwork]]) -> Iterator[str]:
+    """Yield the prefix lists that withhold ``wanted`` instead of ``present``, both by name of the switch."""
+    for name in sorted(present.keys() | wanted.keys()):
+        old, new = set(present.get(name, ())), set(wanted.get(name, ()))
+        for word, prefixes in (("", new - old), ("no ", old - new)):
+            for prefix in sorted(prefixes, key=str):
+                yield f"{word}{_ip(prefix.version)} prefix-list {WITHHELD}{name} permit {prefix}"
 
 
 def network_lines(bgp: Bgp, present: Collection[IPNetwork], wanted: Collection[IPNetwork]) -> Iterator[str]:
@@ -258,5 +312,6 @@ def network_lines(bgp: Bgp, present: Collection[IPNetwork], wanted: Collection[I
 
 def lines(config: Config, bgp: Bgp, present: Originated, wanted: Announcement) -> Iterator[str]:
     """Yield the lines that announce ``wanted``: export policies before the routes that they apply to."""
+    yield from withheld_lines(present.withheld, wanted.withheld)
     yield from export_lines(config, bgp, wanted.exports)
     yield from network_lines(bgp, present.networks, wanted.prefixes)

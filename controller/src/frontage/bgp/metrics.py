@@ -31,8 +31,17 @@ def speaker_metrics(speaker: Speaker) -> Iterable[Metric]:
     for name, export in speaker.announced.exports.items():
         for one in Export:
             exports.add_metric([name, one.value], float(export is one))
+    withheld = GaugeMetricFamily(
+        "frontage_bgp_withheld_prefixes", "Announced prefixes that the routers of the switch do not get", labels=["device"]
+    )
+    unresolved = GaugeMetricFamily(
+        "frontage_bgp_unresolved_services", "Service addresses that the switch does not resolve", labels=["device"]
+    )
+    for name in speaker.announced.exports:
+        withheld.add_metric([name], len(described["withheld"].get(name, ())))
+        unresolved.add_metric([name], len(described["unresolved"].get(name, ())))
     error = GaugeMetricFamily("frontage_bgp_error", "1 if FRR cannot be configured", value=float(speaker.error is not None))
-    yield from (up, sent, drops, exports, error)
+    yield from (up, sent, drops, exports, withheld, unresolved, error)
 
 
 def learner_metrics(learner: Learner) -> Iterable[Metric]:

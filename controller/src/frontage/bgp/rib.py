@@ -10,50 +10,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from ipaddress import ip_network
 
 from frontage.bgp.acceptance import Acceptance, Rejection
 from frontage.bgp.bmp import Event, Malformed, Monitored, PeerDown, PeerUp
+from frontage.bgp.prefixes import Prefixes
+from frontage.bgp.router import Router
 from frontage.bgp.selection import best
-from frontage.bgp.update import GracefulRestart, Path
+from frontage.bgp.update import Path
 from frontage.config.schema import Config
 from frontage.fields import IPAddress, IPNetwork
 from frontage.learned import Learned, NextHops
-
-SETTLE_TIME = 3.0
-"""Seconds without a message of a router after which its announcement counts as complete."""
-ROOM = 0.9
-"""The share of `max_routes` below which rejected routes are requested again."""
-
-
-@dataclass(slots=True)
-class Router:
-    """A router, and what it announces."""
-
-    address: IPAddress
-    deadline: float
-    """The time at which stale routes are removed."""
-    is_up: bool = False
-    waits_for_frr: bool = True
-    """True until FRR reports a session for the first time: FRR, or this controller, has just started."""
-    graceful_restart: GracefulRestart | None = None
-    epoch: int = 0
-    """Counts the sessions. Routes of earlier ones are stale."""
-    settles: float = math.inf
-    """The time at which the announcement of this session counts as complete, unless more arrives; infinite without a session."""
-    is_settled: bool = False
-    restarts: bool = False
-    """True while the router restarts gracefully: then its announcement is complete when FRR says so."""
-    paths: dict[IPNetwork, tuple[Path, int]] = field(default_factory=dict)
-    """The paths, and the sessions in which they were announced."""
-
-    @property
-    def stale(self) -> int:
-        """The number of stale routes."""
-        return (
-            0 if self.is_up and self.is_settled else sum(epoch != self.epoch or not self.is_up for _, epoch in self.paths.values())
-        )
 
 
 class Rib:
@@ -65,7 +31,6 @@ class Rib:
         """Rejected announcements by router and reason."""
         self.version = 0
         """Grows with every change of what `learned` returns."""
-        self._limited = {4: False, 6: False}
         self._selected: dict[IPNetwork, NextHops] = {}
         self._changed: set[IPNetwork] = set()
         self._is_complete = False
@@ -74,9 +39,7 @@ class Rib:
         """The announced prefixes, until the routes are complete."""
         self._falling: dict[IPAddress, Router] = {}
         """Routers whose session has ended, and whose routes are still there."""
-        self._holders: Counter[IPNetwork] = Counter()
-        """The number of routers that announce a prefix."""
-        self._by_version = {4: 0, 6: 0}
+        self._prefixes = Prefixes()
         self.follow(config, now)
 
     def follow(self, config: Config, now: float) -> None:
@@ -93,13 +56,13 @@ class Rib:
         for router in self.routers.values():
             for prefix in [p for p, (path, _) in router.paths.items() if self._acceptance.reject(p, path)]:
                 self._remove(router, prefix)
-        self._changed |= self._holders.keys()
+        self._changed |= self._prefixes.all
 
     def disconnected(self, now: float) -> None:
         """FRR has ended the connection: it may restart, while the routers still forward."""
         for router in self.routers.values():
             router.waits_for_frr |= router.is_up
-            self._expect_return(router, now, self._learn.stale_time)
+            router.expect_return(now, self._learn.stale_time)
 
     def is_up(self, address: IPAddress) -> bool:
         """Return whether there is a session with a router."""
@@ -116,16 +79,13 @@ class Rib:
         return True
 
     def process(self, event: Event, now: float) -> None:
-        """Apply a message. Messages about unknown routers have no effect."""
+        """Apply a message. Messages about unknown routers are ignored."""
         router = self.routers.get(event.peer)
         if router is None:
             return
         match event:
             case PeerUp():
-                router.is_up, router.is_settled, router.epoch = True, False, router.epoch + 1
-                router.waits_for_frr = False
-                router.graceful_restart = event.graceful_restart
-                router.settles = now + SETTLE_TIME
+                router.on_up(event.graceful_restart, now)
                 self._falling.pop(router.address, None)
                 self.version += 1
                 self._forget_lost(router)
@@ -136,8 +96,7 @@ class Rib:
             case Malformed():
                 self.rejected[router.address, Rejection.MALFORMED] += 1
             case Monitored() if router.is_up:
-                if not router.is_settled:
-                    router.settles = now + SETTLE_TIME
+                router.on_message(now)
                 for prefix in event.update.withdrawn:
                     self._remove(router, prefix)
                 if event.update.path is not None:
@@ -146,24 +105,16 @@ class Rib:
                         self._add(router, prefix, path)
 
     def _on_down(self, router: Router, event: PeerDown, now: float) -> None:
-        restart = router.graceful_restart
         if event.is_restart and self._learn.stale_time:
-            seconds = self._learn.stale_time if restart is None else min(restart.seconds, self._learn.stale_time)
-            self._expect_return(router, now, seconds)
+            router.expect_return(now, router.restart_seconds(self._learn.stale_time))
             router.restarts = True
-            return
-        self._fall(router, now)
+        else:
+            self._fall(router, now)
 
     def _fall(self, router: Router, now: float) -> None:
-        router.is_up, router.is_settled, router.settles, router.deadline = False, False, math.inf, now
-        router.restarts = False
+        router.fall(now)
         self._falling[router.address] = router
         self.version += 1
-
-    def _expect_return(self, router: Router, now: float, seconds: float) -> None:
-        if router.is_up or math.isinf(router.deadline):
-            router.deadline = now + seconds
-        router.is_up, router.is_settled, router.settles = False, False, math.inf
 
     def _forget_lost(self, router: Router) -> None:
         """Remove the stale routes of an IP version for which a restarted router did not go on forwarding (RFC 4724, 4.2)."""
@@ -186,20 +137,20 @@ class Rib:
 
     def postpone(self, address: IPAddress, now: float) -> None:
         """Let a router settle later, because it has not announced all routes yet."""
-        self.routers[address].settles = now + SETTLE_TIME
+        self.routers[address].on_message(now)
 
     def expire(self, now: float) -> None:
         """Remove stale routes whose time is over."""
         for router in self.routers.values():
             if router.is_up and not router.is_settled and now >= router.settles:
-                router.is_settled, router.restarts, router.deadline = True, False, math.inf
+                router.settle()
                 self._drop_stale(router)
                 self.version += 1
             elif not router.is_up and now >= router.deadline and router.address not in self._falling:
                 router.deadline = math.inf
                 self._drop(router)
                 self.version += 1
-        if not self._is_complete and all(router.is_settled or math.isinf(router.deadline) for router in self.routers.values()):
+        if not self._is_complete and all(router.is_done for router in self.routers.values()):
             self._is_complete = True
             self._seen.clear()
             self.version += 1
@@ -223,23 +174,16 @@ class Rib:
     @property
     def due(self) -> float:
         """The time at which `expire` has something to do."""
-        times = [router.settles for router in self.routers.values() if router.is_up and not router.is_settled]
-        times += [router.deadline for router in self.routers.values() if not router.is_up]
-        return min(times, default=math.inf)
+        return min((router.due for router in self.routers.values()), default=math.inf)
 
     @property
     def wants_refresh(self) -> bool:
         """True if routes were rejected for the limit, and there is room now."""
-        return any(
-            limited
-            and (family := self._learn.family(version)) is not None
-            and self._by_version[version] <= ROOM * family.max_routes
-            for version, limited in self._limited.items()
-        )
+        return self._prefixes.wants_refresh(self._learn)
 
     def refreshing(self) -> None:
         """All routes are about to be read again."""
-        self._limited = {4: False, 6: False}
+        self._prefixes.refreshing()
 
     def learned(self) -> Learned:
         """Return the best routes."""
@@ -262,15 +206,12 @@ class Rib:
     @property
     def counts(self) -> dict[int, int]:
         """The number of learned prefixes, by IP version."""
-        return dict(self._by_version)
+        return dict(self._prefixes.by_version)
 
     def _add(self, router: Router, prefix: IPNetwork, path: Path) -> None:
         reason = self._acceptance.reject(prefix, path)
-        if reason is None and prefix not in self._holders:
-            family = self._learn.family(prefix.version)
-            if family is not None and self._by_version[prefix.version] >= family.max_routes:
-                reason = Rejection.LIMIT
-                self._limited[prefix.version] = True
+        if reason is None and self._prefixes.is_over_limit(prefix, self._learn):
+            reason = Rejection.LIMIT
         if reason is not None:
             self.rejected[router.address, reason] += 1
             self._remove(router, prefix)
@@ -280,8 +221,7 @@ class Rib:
         before = router.paths.get(prefix)
         router.paths[prefix] = path, router.epoch
         if before is None:
-            self._by_version[prefix.version] += prefix not in self._holders
-            self._holders[prefix] += 1
+            self._prefixes.add(prefix)
         if before is None or before[0] != path:
             self._changed.add(prefix)
             self.version += 1
@@ -289,10 +229,7 @@ class Rib:
     def _remove(self, router: Router, prefix: IPNetwork) -> None:
         if router.paths.pop(prefix, None) is None:
             return
-        self._holders[prefix] -= 1
-        if not self._holders[prefix]:
-            del self._holders[prefix]
-            self._by_version[prefix.version] -= 1
+        self._prefixes.remove(prefix)
         self._changed.add(prefix)
         self.version += 1
 
@@ -307,8 +244,4 @@ class Rib:
 
     def lookup(self, address: IPAddress) -> IPNetwork | None:
         """Return the longest learned prefix that contains an address."""
-        for length in range(address.max_prefixlen, -1, -1):
-            prefix = ip_network(f"{address}/{length}", strict=False)
-            if prefix in self._holders:
-                return prefix
-        return None
+        return self._prefixes.longest(address)

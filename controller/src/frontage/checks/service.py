@@ -96,6 +96,12 @@ class HealthChecks:
         self.effective = effective(config, self._failed())
         return self.effective
 
+    def preview(self, config: Config) -> Config:
+        """Return what would be effective of another configuration, with the health of servers as it is now."""
+        endpoints = {server.name: server.identity for server in self._config.servers}
+        failed = {server.name for server in config.servers if endpoints.get(server.name) == server.identity} & self._failed()
+        return effective(config, failed)
+
     def _aim_all(self) -> None:
         """Check every server through the switches that are usable now."""
         switches = list(self._config.checkers)
@@ -301,6 +307,10 @@ class HealthChecks:
         default = self._problem or (None if self._process is not None else "no prober runs")
         names = [source.ping.source for source in self._sources]
         return {name: default or self._links.get(name, "no ping is answered yet") for name in names}
+
+    def states(self) -> dict[str, str]:
+        """Return the health of servers, by name."""
+        return {name: one.checks.health.value for name, one in self._checked.items()}
 
     def describe(self, status: dict[str, Any]) -> None:
         """Add the health of servers to a status (`frontage.service.status`)."""

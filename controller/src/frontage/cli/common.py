@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from frontage.config import Config, ConfigError, load
+from frontage.naming import canonical_name
 
 out = Console()
 err = Console(stderr=True)
@@ -23,13 +24,24 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_CONFIG = Path("frontage.yaml")
 
 
-def fail(message: object, *, as_json: bool = False, code: int = 1) -> NoReturn:
-    """Print an error and exit."""
+def fail(message: object, *, as_json: bool = False, code: int = 1, request_id: str | None = None) -> NoReturn:
+    """Print an error and exit. ``request_id`` finds the request in the controller's log."""
     if as_json:
-        out.print_json(json.dumps({"ok": False, "error": str(message)}))
+        known = {} if request_id is None else {"request_id": request_id}
+        out.print_json(json.dumps({"ok": False, "error": str(message), **known}))
     else:
+        if request_id is not None:
+            message = f"{message} (request {request_id})"
         err.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code)
+
+
+def service_name(text: str | None) -> str | None:
+    """Return the name of a service as the configuration has it, for use as callback of an argument."""
+    try:
+        return None if text is None else canonical_name(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def example(text: str) -> str:

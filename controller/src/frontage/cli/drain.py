@@ -4,27 +4,25 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from frontage.cli.common import err
-from frontage.service.control import ask
+from frontage.cli.request import Requests
 
 POLL_INTERVAL = 1.0
 """Seconds between looks at the counters of the switch."""
 IDLE_POLLS = 2
 """Looks without a new packet after which a switch counts as idle."""
-STATUS_TIMEOUT = 15.0
 
 
-def wait_until_idle(path: Path, name: str, seconds: float) -> bool:
-    """Return whether the switch was idle within ``seconds``. Raises ControlError."""
+def wait_until_idle(requests: Requests, name: str, seconds: float) -> bool:
+    """Return whether the switch was idle within ``seconds``."""
     deadline = time.monotonic() + seconds
     last, unchanged = None, 0
     with err.status(f"waiting for the traffic of {name} to end") as line:
         while unchanged < IDLE_POLLS:
             if time.monotonic() > deadline:
                 return False
-            devices = ask(path, {"command": "status"}, STATUS_TIMEOUT)["status"]["devices"]
+            devices = requests.send("GET", "/status")["devices"]
             packets = next((device["packets_to_vips"] for device in devices if device["name"] == name), None)
             # None while the switch cannot be read. Such a switch gets no traffic either, because its routes are withdrawn.
             unchanged = unchanged + 1 if packets == last else 0

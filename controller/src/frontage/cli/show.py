@@ -3,55 +3,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from frontage.config import Config
-from frontage.p4.errors import SwitchError
-from frontage.p4.p4info import Pipeline, PipelineError
-from frontage.p4.session import Session
-from frontage.service.controller import CONNECT_TIMEOUT
-from frontage.service.status import describe_config, merge, read_status
-from frontage.state.errors import ReconcileError
-
 _REGIONS = 5
+_RENEWAL_DAYS = 14
+"""Days before its end at which a certificate should be renewed."""
 """Regions shown per VIP."""
-
-
-async def read_directly(config: Config) -> dict[str, Any]:
-    """Return the status without a running controller: everything but the controllers' own state."""
-    switches = config.switches
-    found = await asyncio.gather(*(_read_switch(own) for own in switches))
-    status = merge(config, {own.device.name: status for own, status in zip(switches, found, strict=True)})
-    status["controller"]["config_error"] = None
-    return status
-
-
-async def _read_switch(config: Config) -> dict[str, Any]:
-    error = None
-    status = describe_config(config)
-    device = config.device
-    try:
-        pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
-        async with Session(device.address, device.device_id) as session:
-            await session.connect(CONNECT_TIMEOUT)
-            cookie = await session.installed_pipeline()
-            if cookie == pipeline.cookie:
-                status = await read_status(session, pipeline.schema, config)
-            else:
-                error = "the switch has no pipeline" if cookie is None else "the switch runs another program"
-    except (SwitchError, PipelineError, ReconcileError) as problem:
-        error = str(problem)
-    return status | {"controller": {"phase": "not running", "role": None, "error": error}}
 
 
 def render(console: Console, status: dict[str, Any]) -> None:
     """Print a status."""
     _render_controller(console, status)
+    _render_store(console, status.get("store"))
     _render_difference(console, status)
     _render_bgp(console, status.get("bgp"))
     _render_learned(console, status.get("learned"))
@@ -75,6 +42,19 @@ def render(console: Console, status: dict[str, Any]) -> None:
         _render_counts(console, title, status.get(part, {}))
 
 
+def _render_store(console: Console, store: dict[str, Any] | None) -> None:
+    """Print the controllers that share a store."""
+    if store is None:
+        return
+    leader = f"{store['leader']} leads (term {store['term']})" if store["leader"] else "no controller leads"
+    console.print(f"store       {store['bucket']}: {leader}; this is {store['name']}", highlight=False, markup=False)
+    for member in store["members"]:
+        behind = f", {member['behind']} lines behind" if member["behind"] else ""
+        console.print(f"            {member['name']}: seen {member['seen']:g} s ago{behind}", highlight=False, markup=False)
+    if store["error"]:
+        console.print(f"            {store['error']}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
 def _render_controller(console: Console, status: dict[str, Any]) -> None:
     controller, devices = status["controller"], status["devices"]
     if len(devices) == 1:
@@ -94,6 +74,12 @@ def _render_controller(console: Console, status: dict[str, Any]) -> None:
             )
     keys = [f"{key['id']} (epoch {key['epoch']}{', seals' if key['seals'] else ''})" for key in status["keys"]]
     console.print(f"keys        {', '.join(keys)}", highlight=False)
+    for certificate in status.get("certificates", []):
+        text = f"certificate {certificate['use']}: expires in {certificate['days_left']:.1f} days"
+        if certificate["error"]:
+            text += f"; {certificate['error']}"
+        is_urgent = certificate["error"] or certificate["days_left"] < _RENEWAL_DAYS
+        console.print(text, style="red" if is_urgent else None, markup=False, highlight=False, soft_wrap=True)
 
 
 def _render_devices(console: Console, devices: list[dict[str, Any]]) -> None:
@@ -139,11 +125,14 @@ def _render_bgp(console: Console, bgp: dict[str, Any] | None) -> None:
     console.print(f"announced   {', '.join(bgp['prefixes']) or 'nothing'}", highlight=False)
     if bgp["error"]:
         console.print(f"            {bgp['error']}", style="red", markup=False, highlight=False, soft_wrap=True)
-    table = _table("BGP", "router", "AS", "switch", "session", "prefixes", "routes are")
+    for verb, found in (("withholds", bgp["withheld"]), ("does not resolve", bgp["unresolved"])):
+        for name, items in found.items():
+            console.print(f"            {name} {verb} {', '.join(items)}", style="yellow", markup=False, highlight=False)
+    table = _table("BGP", "router", "AS", "switch", "learns", "session", "prefixes", "routes are")
     for neighbor in bgp["neighbors"]:
         export = bgp["exports"].get(neighbor["device"], "-")
-        row = (neighbor["address"], str(neighbor["asn"]), neighbor["device"], neighbor["state"], str(neighbor["sent"]), export)
-        table.add_row(*row)
+        who = (neighbor["address"], str(neighbor["asn"]), neighbor["device"], neighbor["announce"])
+        table.add_row(*who, neighbor["state"], str(neighbor["sent"]), export)
     console.print(table)
 
 

@@ -2,7 +2,7 @@
 """The configuration file: schema, loading, checks and edits."""
 
 from frontage.config.errors import ConfigError
-from frontage.config.load import load, loads
+from frontage.config.load import contradictions, load, loads
 from frontage.config.schema import Config
 
-__all__ = ["Config", "ConfigError", "load", "loads"]
+__all__ = ["Config", "ConfigError", "contradictions", "load", "loads"]

@@ -4,16 +4,27 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from pathlib import Path
 
 from pydantic import Field
 
-from frontage.fields import AddressField, Listen, Model, Name, NetworkField
+from frontage.fields import AddressField, IPNetwork, Listen, Model, Name, NetworkField
 from frontage.limits import MAX_GROUP_SIZE, MAX_ROUTES
 
 COMMUNITY = r"^\d{1,5}:\d{1,5}$"
 MAX_ASN = (1 << 32) - 1
+DEFAULT_ROUTES: dict[int, IPNetwork] = {4: IPv4Network("0.0.0.0/0"), 6: IPv6Network("::/0")}
+"""By IP version."""
+
+
+class Announce(StrEnum):
+    """The routes that a neighbor learns."""
+
+    SERVICES = "services"
+    """VIPs and the site's prefixes, for upstream routers."""
+    DEFAULT = "default"
+    """A default route through the switch, for servers and routers of racks."""
 
 
 class BgpNeighbor(Model):
@@ -21,6 +32,11 @@ class BgpNeighbor(Model):
         description="the router's address; its IP version is that of the announced VIPs", examples=["192.0.2.254"]
     )
     asn: int = Field(ge=1, le=MAX_ASN, description="the router's AS number", examples=[64513])
+    announce: Announce = Field(
+        Announce.SERVICES,
+        description="one of services (for upstream routers) or default (a default route, for servers and routers of racks)",
+        examples=["default"],
+    )
     device: Name | None = Field(
         None, description="the name of one of `devices`, which forwards what this router sends to VIPs", examples=["edge1"]
     )
@@ -104,6 +120,16 @@ class Bgp(Model):
     asn: int = Field(ge=1, le=MAX_ASN, description="the own AS number", examples=[64512])
     router_id: IPv4Address = Field(description="the BGP identifier, an IPv4 address", examples=["10.0.254.1"])
     neighbors: tuple[BgpNeighbor, ...] = Field(min_length=1, description="the routers")
+    service_prefixes: tuple[NetworkField, ...] = Field(
+        (),
+        description="the anycast prefixes of service addresses, which are announced instead of each address",
+        examples=["['2001:db8:a57e::/48']"],
+    )
+    own_prefixes: tuple[NetworkField, ...] = Field(
+        (),
+        description="the unicast prefixes of this site, which are announced besides the cookie prefixes",
+        examples=["['2001:db8:101::/48']"],
+    )
     min_servers: int = Field(
         1, ge=1, le=4096, description="the number of active servers below which a VIP is withdrawn", examples=[1]
     )
@@ -121,6 +147,17 @@ class Bgp(Model):
     vtysh: tuple[str, ...] = Field(
         ("vtysh",), min_length=1, description="the command that configures FRR", examples=['["vtysh", "-N", "edge"]']
     )
+
+    @property
+    def upstreams(self) -> tuple[BgpNeighbor, ...]:
+        """The upstream routers."""
+        return tuple(neighbor for neighbor in self.neighbors if neighbor.announce is Announce.SERVICES)
+
+    @property
+    def default_routes(self) -> frozenset[IPNetwork]:
+        """The default routes that neighbors learn."""
+        versions = {neighbor.address.version for neighbor in self.neighbors if neighbor.announce is Announce.DEFAULT}
+        return frozenset(DEFAULT_ROUTES[version] for version in versions)
 
     def in_folder(self, folder: Path) -> Bgp:
         """Return the section with absolute paths, for paths relative to ``folder``."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from frontage.config.health import Checker
 from frontage.config.network import Neighbor, Port, Route
@@ -42,6 +42,36 @@ class Pipeline(Model):
         )
 
 
+class SwitchTls(Model):
+    """TLS with a switch; mutual TLS with ``certificate`` and ``key``."""
+
+    authorities: Path = Field(description="a PEM file with the authorities of the switch's certificate", examples=["ca.pem"])
+    certificate: Path | None = Field(
+        None, description="a PEM file with the certificate chain of the controller", examples=["controller.pem"]
+    )
+    key: Path | None = Field(
+        None, description="a PEM file with the private key of the certificate", examples=["controller-key.pem"]
+    )
+    server_name: str | None = Field(
+        None, min_length=1, description="the name in the switch's certificate; the host of `address` if absent", examples=["edge1"]
+    )
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together: give both or neither")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(file for file in (self.authorities, self.certificate, self.key) if file is not None)
+
+    def in_folder(self, folder: Path) -> SwitchTls:
+        """Return the settings with absolute paths, for paths relative to ``folder``."""
+        files = {"authorities": self.authorities, "certificate": self.certificate, "key": self.key}
+        return self.model_copy(update={name: (folder / file).absolute() for name, file in files.items() if file is not None})
+
+
 class Device(Model):
     name: Name = Field(ONLY_DEVICE, description="a name of letters, digits, '.', '_', '-'", examples=["edge1"])
     address: str = Field(
@@ -54,6 +84,7 @@ class Device(Model):
     cpu_port: int = Field(ge=1, le=MAX_PORT_ID, description="the number of the switch's CPU port", examples=[510])
     pipes: int = Field(1, ge=1, le=4, description="the number of pipes of a Tofino chip", examples=[2])
     pipeline: Pipeline = Field(description="the compiled P4 program")
+    tls: SwitchTls | None = Field(None, description="TLS with the P4Runtime server; a plain connection if absent")
     zone: Name | None = Field(
         None, description="the name of the zone of the switch, whose servers it prefers; none if absent", examples=["hall1"]
     )

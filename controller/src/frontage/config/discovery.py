@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from frontage.config.remote_servers import Encapsulation
 from frontage.fields import AddressField, L4Port, Model
 from frontage.limits import MAX_SID
 
@@ -38,6 +39,9 @@ class _Source(Model):
     )
     drain: float = Field(
         300.0, ge=0, le=86400, description="the seconds for which a server that is gone keeps its connections", examples=[300]
+    )
+    encapsulation: Encapsulation | None = Field(
+        None, description="the tunnel to each discovered server; none if absent", examples=["{ kind: vxlan }"]
     )
 
 

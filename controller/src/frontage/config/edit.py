@@ -17,22 +17,32 @@ from pathlib import Path
 from frontage.config.devices import DeviceState
 from frontage.config.document import Document, Plain, parse
 from frontage.config.key_file import replace
-from frontage.config.load import load, loads
+from frontage.config.load import loads
 from frontage.config.schema import Config
 from frontage.config.vips import Policy, ServerState
 from frontage.config.yaml_edit import Value, append_item, remove_item, set_field
 from frontage.limits import MAX_SID
 
 Edit = Callable[[str], str]
+Record = Callable[[str, str], None]
+"""Called with the text before and after an edit, before the file changes."""
 
 
 class EditError(Exception):
     """The edit is impossible; the message says why and what to do."""
 
 
+def read_file(file: Path) -> str:
+    """Return the text of a configuration file. Raises EditError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EditError(f"{file}: cannot be read: {error}: make it a readable UTF-8 text file") from None
+
+
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Lock the file's folder against other commands. The file cannot be locked, because edits replace it."""
+def locked(file: Path) -> Iterator[None]:
+    """Lock the file's folder against other commands. The file cannot be locked, because edits replace it. Raises OSError."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -41,18 +51,20 @@ def _locked(file: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def change_file(file: Path, edit: Edit) -> Config:
-    """Apply ``edit`` to the file and return the new configuration.
+def change_file(file: Path, edit: Edit, record: Record | None = None) -> Config:
+    """Apply ``edit`` to the file and return the new configuration. ``record`` may raise EditError, too.
 
     Raises ConfigError or EditError, and then leaves the file unchanged.
     """
     # Change the target of a symbolic link, and lock the target's folder.
     file = file.resolve()
     try:
-        with _locked(file):
-            load(file)
-            text = edit(file.read_text(encoding="utf-8"))
+        with locked(file):
+            before = file.read_text(encoding="utf-8")
+            text = edit(before)
             config = loads(text, file)
+            if record is not None:
+                record(before, text)
             replace(file, text)
             return config
     except OSError as error:
@@ -60,7 +72,15 @@ def change_file(file: Path, edit: Edit) -> Config:
 
 
 def add_server(
-    text: str, *, name: str, vip: str, address: str, port: int, sid: int | None = None, weight: int | None = None
+    text: str,
+    *,
+    name: str,
+    vip: str,
+    address: str,
+    port: int,
+    sid: int | None = None,
+    weight: int | None = None,
+    zone: str | None = None,
 ) -> str:
     """Append a server.
 
@@ -75,6 +95,8 @@ def add_server(
     fields: dict[str, Value] = {"name": name, "vip": vip, "address": address, "port": port, "sid": sid}
     if weight is not None:
         fields["weight"] = weight
+    if zone is not None:
+        fields["zone"] = zone
     return append_item(text, document, "servers", fields)
 
 
@@ -83,6 +105,12 @@ def set_server_state(text: str, name: str, state: ServerState) -> str:
     document = parse(text)
     index = _require(document, "servers", name, "server")
     return set_field(text, document, ("servers", index), "state", str(state))
+
+
+def set_server_weight(text: str, name: str, weight: int) -> str:
+    """Set the weight of a server."""
+    document = parse(text)
+    return set_field(text, document, ("servers", _require(document, "servers", name, "server")), "weight", weight)
 
 
 def set_device_state(text: str, name: str, state: DeviceState) -> str:
@@ -98,10 +126,11 @@ def remove_server(text: str, name: str) -> str:
     return remove_item(text, document, ("servers", _require(document, "servers", name, "server")))
 
 
-def set_policy(text: str, vip: str, policy: Policy, alpha: float | None = None) -> str:
-    """Set the policy of a VIP, and its alpha if given."""
+def set_policy(text: str, vip: str, policy: Policy | None = None, alpha: float | None = None) -> str:
+    """Set the policy of a VIP and its alpha, as far as they are given."""
     index = _require(parse(text), "vips", vip, "VIP")
-    text = set_field(text, parse(text), ("vips", index), "policy", str(policy))
+    if policy is not None:
+        text = set_field(text, parse(text), ("vips", index), "policy", str(policy))
     if alpha is not None:
         text = set_field(text, parse(text), ("vips", index), "alpha", alpha)
     return text
@@ -130,6 +159,18 @@ def rotate_key(text: str, folder: Path) -> str:
         fields["secret_file"] = str(new_file)
     text = append_item(text, document, "keys", fields)
     for index in sorted((i for i, key_id in enumerate(ids) if key_id != newest), reverse=True):
+        text = remove_item(text, parse(text), ("keys", index))
+    return text
+
+
+def with_keys_of(text: str, current: str) -> str:
+    """Return ``text`` with the keys of the configuration ``current``."""
+    before, wanted = _items(parse(text), "keys"), _items(parse(current), "keys")
+    if before == wanted:
+        return text
+    for key in wanted:
+        text = append_item(text, parse(text), "keys", {name: str(value) for name, value in key.items()})
+    for index in reversed(range(len(before))):
         text = remove_item(text, parse(text), ("keys", index))
     return text
 

@@ -18,6 +18,20 @@ class ConfigError(Exception):
         self.problems = sorted(problems, key=lambda p: (p.position.line, p.position.column) if p.position else (0, 0))
         super().__init__("\n".join(format_problem(file, problem) for problem in self.problems))
 
+    def as_dicts(self) -> list[dict[str, object]]:
+        """Return the problems for JSON."""
+        return [
+            {
+                "file": str(self.file),
+                "line": problem.position.line if problem.position else None,
+                "column": problem.position.column if problem.position else None,
+                "path": list(problem.path),
+                "what": problem.what,
+                "fix": problem.fix,
+            }
+            for problem in self.problems
+        ]
+
 
 def format_problem(file: Path, problem: Problem) -> str:
     position = str(file) if problem.position is None else f"{file}:{problem.position.line}:{problem.position.column}"

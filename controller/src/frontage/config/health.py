@@ -84,10 +84,16 @@ class HealthCheck(Model):
         (), description="the program of a script check and its arguments", examples=["[/usr/local/bin/check-shop, --deep]"]
     )
     passive: bool = Field(
-        False, description="whether a server that gets packets and sends none fails a check, too", examples=["true"]
+        False, description="whether a server that answers no packets or handshakes of clients fails a check, too", examples=["true"]
     )
     passive_packets: int = Field(
         100, ge=1, description="the packets without an answer in one window that fail a passive check", examples=[100]
+    )
+    passive_handshakes: int = Field(
+        20, ge=1, description="the handshakes without an answer in one window that fail a passive check", examples=[20]
+    )
+    passive_reports: bool = Field(
+        False, description="whether a server also fails a passive check if it reports no loads", examples=["true"]
     )
     passive_window: float = Field(2.0, ge=0.5, le=3600, description="the seconds of a passive check's window", examples=[2])
     fail_mode: FailMode = Field(

@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from frontage.config.schema import Config
+from frontage.cookie import CookieKey
 
 OWNER_ONLY = 0o600
 
 
 def key_file(config: Config) -> str:
     """Return the keys as TOML: a table ``[[keys]]`` with id and hexadecimal secret for each key, the oldest first."""
-    return "\n".join(f'[[keys]]\nid = {key.id}\nsecret = "{key.secret.hex()}"\n' for key in config.cookie_keys)
+    return format_keys(config.cookie_keys)
+
+
+def format_keys(keys: Iterable[CookieKey]) -> str:
+    """Return keys as TOML."""
+    return "\n".join(f'[[keys]]\nid = {key.id}\nsecret = "{key.secret.hex()}"\n' for key in keys)
 
 
 def replace(file: Path, text: str, mode: int | None = None) -> None:

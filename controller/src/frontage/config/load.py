@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,11 +11,14 @@ from pydantic import ValidationError
 
 from frontage.config import discovery, records
 from frontage.config.checks import check
+from frontage.config.checks.between_sites import SiteFile, compare
+from frontage.config.checks.findings import Finding
 from frontage.config.devices import Device
 from frontage.config.document import Document, DocumentError, Problem, parse
 from frontage.config.document import Path as FieldPath
 from frontage.config.errors import ConfigError
 from frontage.config.explain import explain
+from frontage.config.instances import assign
 from frontage.config.schema import Config, ConfigFile
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
 from frontage.fields import parse_secret
@@ -48,6 +52,7 @@ def loads(text: str, file: Path) -> Config:
     if not isinstance(document.data, dict):
         what = "empty file" if document.data is None else "not a mapping of fields"
         raise ConfigError(file, [Problem((), what, "begin with `device:`, `ports:`, `vips:`", document.position(()))])
+    assign(document.data)
     try:
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
@@ -55,12 +60,24 @@ def loads(text: str, file: Path) -> Config:
     keys, problems = _read_keys(written, file.parent, document)
     fields = {**vars(written), **_absolute_paths(written, file.parent), "cookie_keys": keys}
     config = Config.model_construct(**fields)
-    for finding in check(config):
-        locate = document.key_position if finding.at_key else document.position
-        problems.append(Problem(finding.path, finding.what, finding.fix, locate(finding.path)))
+    problems += [_problem(finding, document) for finding in check(config)]
     if problems:
         raise ConfigError(file, problems)
     return config
+
+
+def contradictions(sites: Sequence[SiteFile]) -> list[ConfigError]:
+    """Return the contradictions between the configurations of several sites, an error for each file that has any."""
+    found: dict[Path, list[Problem]] = {}
+    for site, finding in compare(sites):
+        document = parse(site.file.read_text(encoding="utf-8"))
+        found.setdefault(site.file, []).append(_problem(finding, document))
+    return [ConfigError(file, problems) for file, problems in found.items()]
+
+
+def _problem(finding: Finding, document: Document) -> Problem:
+    locate = document.key_position if finding.at_key else document.position
+    return Problem(finding.path, finding.what, finding.fix, locate(finding.path))
 
 
 def _read_keys(config: ConfigFile, folder: Path, document: Document) -> tuple[tuple[CookieKey, ...], list[Problem]]:
@@ -107,6 +124,12 @@ def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
         update["bgp"] = config.bgp.in_folder(folder)
     if config.records is not None:
         update["records"] = records.in_folder(config.records, folder)
+    if config.api is not None:
+        update["api"] = config.api.in_folder(folder)
+    if config.metrics is not None:
+        update["metrics"] = config.metrics.in_folder(folder)
+    if config.store is not None:
+        update["store"] = config.store.in_folder(folder)
     if config.control_socket is not None:
         update["control_socket"] = (folder / config.control_socket).absolute()
     return update
@@ -116,4 +139,5 @@ D = TypeVar("D", bound=Device)
 
 
 def _with_absolute_paths(device: D, folder: Path) -> D:
-    return device.model_copy(update={"pipeline": device.pipeline.in_folder(folder)})
+    tls = None if device.tls is None else device.tls.in_folder(folder)
+    return device.model_copy(update={"pipeline": device.pipeline.in_folder(folder), "tls": tls})

@@ -7,8 +7,9 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
+from frontage.config.tls import Tls
 from frontage.fields import Listen, Model, split_listen
 
 SQLITE = "sqlite:///"
@@ -54,14 +55,35 @@ class Dns(Model):
         return self.model_copy(update={name: (folder / file).absolute() for name, file in files.items() if file is not None})
 
 
-class Tls(Model):
-    certificate: Path = Field(description="a PEM file with the certificate chain of the server", examples=["records.pem"])
-    key: Path = Field(description="a PEM file with the private key", examples=["records-key.pem"])
-    clients: Path | None = Field(
-        None,
-        description="a PEM file with certificate authorities; if given, every client needs a certificate from one of them",
-        examples=["ca.pem"],
+class RecordPlacement(Model):
+    epoch: float = Field(75.0, ge=1, le=86400, description="the seconds between placement epochs", examples=[75])
+    min_replicas: int | None = Field(
+        None, ge=1, le=255, description="the least number of sites of a record (F); `controllers` if absent", examples=[3]
     )
+    max_replicas: int | None = Field(
+        None, ge=1, le=255, description="the largest number of sites of a record (M); all sites if absent", examples=[5]
+    )
+    mu: float = Field(0.7, gt=0, le=1, description="the share of the measured capacity that demand may use", examples=[0.7])
+    groups: int = Field(1000, ge=1, le=100_000, description="the most placement groups", examples=[1000])
+    requests: int = Field(300, ge=1, le=1 << 31, description="the requests at a site before a record may move (m)", examples=[300])
+    share: float = Field(0.036, gt=0, le=1, description="the most messages per request", examples=[0.036])
+    moves_per_second: float = Field(10.0, gt=0, le=10_000, description="the most moves of records per second", examples=[10])
+    bytes_per_second: float = Field(
+        10_000_000.0, gt=0, le=1e12, description="the most bytes per second that moves copy", examples=[10000000]
+    )
+    regions: dict[IPv4Network | IPv6Network, int] = Field(
+        default_factory=dict,
+        description="client prefixes, and the site nearest to them; other clients count as those of the server's site",
+        examples=[{"198.51.100.0/24": 2}],
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> RecordPlacement:
+        if self.min_replicas is not None and self.max_replicas is not None and self.min_replicas > self.max_replicas:
+            raise ValueError(f"min_replicas is {self.min_replicas}, max_replicas {self.max_replicas}: raise max_replicas")
+        if self.share * self.requests <= 1:
+            raise ValueError("share must be above 1 / requests: otherwise no messages are left for moves")
+        return self
 
 
 class Records(Model):
@@ -85,6 +107,9 @@ class Records(Model):
     )
     controllers: int = Field(3, ge=1, le=16, description="the number of sites that know where a record is (F)", examples=[3])
     dns: Dns | None = Field(None, description="the records as a DNS zone, for `frontage records dns`; disabled if absent")
+    placement: RecordPlacement | None = Field(
+        None, description="JetStream: moves records near their demand; records stay where they are if absent"
+    )
     tokens: Path | None = Field(
         None, description="a file with bearer tokens; if given, every client needs one", examples=["tokens.toml"]
     )
@@ -107,9 +132,8 @@ def in_folder(settings: Records, folder: Path) -> Records:
         update["store"] = f"{SQLITE}{(folder / settings.file).absolute()}"
     if settings.tokens is not None:
         update["tokens"] = (folder / settings.tokens).absolute()
-    if (tls := settings.tls) is not None:
-        clients = None if tls.clients is None else (folder / tls.clients).absolute()
-        update["tls"] = Tls(certificate=(folder / tls.certificate).absolute(), key=(folder / tls.key).absolute(), clients=clients)
+    if settings.tls is not None:
+        update["tls"] = settings.tls.in_folder(folder)
     if settings.dns is not None:
         update["dns"] = settings.dns.in_folder(folder)
     return settings.model_copy(update=update)

@@ -11,14 +11,19 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
+from frontage.config.api import Api
 from frontage.config.bgp import Bgp, BgpNeighbor
 from frontage.config.devices import Device, DeviceState, FleetDevice
 from frontage.config.health import Checker
+from frontage.config.instances import Instance
 from frontage.config.links import Resolved, Wanted, implied_hosts, wanted_hosts
 from frontage.config.network import Neighbor, Port, Route
 from frontage.config.real_servers import RealServer
 from frontage.config.records import Records
+from frontage.config.samples import Samples
 from frontage.config.sites import Dispatcher, OwnSite, Site
+from frontage.config.store import Store
+from frontage.config.tls import Tls
 from frontage.config.vips import Server, Vip
 from frontage.config.zones import for_zone
 from frontage.cookie import SECRET_BYTES_MAX, SECRET_BYTES_MIN, CookieKey
@@ -49,6 +54,11 @@ class Key(Model):
 
 class Metrics(Model):
     address: Listen = Field("127.0.0.1:9464", description="host:port of the Prometheus endpoint", examples=["127.0.0.1:9464"])
+    tls: Tls | None = Field(None, description="HTTPS, with the certificate of `api` or another one; plain HTTP if absent")
+
+    def in_folder(self, folder: Path) -> Metrics:
+        """Return the settings with absolute paths."""
+        return self if self.tls is None else self.model_copy(update={"tls": self.tls.in_folder(folder)})
 
 
 class Fallback(Model):
@@ -72,6 +82,7 @@ class ConfigFile(Model):
     vips: tuple[Vip, ...] = Field((), description="the virtual IP addresses (VIPs) of the services")
     servers: tuple[Server, ...] = Field((), description="the servers; each is one endpoint of one VIP")
     real_servers: tuple[RealServer, ...] = Field((), description="the real servers of QDSR, which send on behalf of servers")
+    instances: tuple[Instance, ...] = Field((), description="the instances of Artemis, from which service addresses follow")
     site: OwnSite | None = Field(None, description="this site; only needed with several sites")
     sites: tuple[Site, ...] = Field((), description="the sites, with or without this one")
     dispatchers: tuple[Dispatcher, ...] = Field((), description="this site's dispatchers")
@@ -89,6 +100,9 @@ class ConfigFile(Model):
         None, description="the services that are placed by demand; if absent, services run wherever they have replicas"
     )
     records: Records | None = Field(None, description="the record store, for `frontage records serve`; disabled if absent")
+    samples: Samples | None = Field(None, description="samples of packets for collectors of sFlow and INT; none if absent")
+    api: Api | None = Field(None, description="the HTTP API for remote clients; only on the control socket if absent")
+    store: Store | None = Field(None, description="the store that several controllers share; this file alone if absent")
     control_socket: Path | None = Field(
         None, description="the path of the Unix socket for commands to the running controller; next to this file if absent"
     )
@@ -108,6 +122,8 @@ class Config(ConfigFile):
 
     device: Device
     """The switch; the first one of several."""
+    has_other_switches: bool = False
+    """True for one of several switches."""
     cookie_keys: tuple[CookieKey, ...]
     """The last one seals. In a file, that is the newest one."""
     pools: tuple[tuple[Server, ...], ...] = ()
@@ -152,9 +168,9 @@ class Config(ConfigFile):
     def _of(self, device: FleetDevice) -> Config:
         own = {name: getattr(device, name) for name in FleetDevice.OWN_SECTIONS}
         sections = {name: section for name, section in own.items() if section is not None}
-        return self.model_copy(update={"device": device.device, "devices": (), **sections})._in_zone(
-            device.zone, {device.zone for device in self.devices}
-        )
+        return self.model_copy(
+            update={"device": device.device, "devices": (), "has_other_switches": len(self.devices) > 1, **sections}
+        )._in_zone(device.zone, {device.zone for device in self.devices})
 
     def _in_zone(self, zone: str | None, zones: Set[str | None]) -> Config:
         """Return the configuration of a switch in this zone, with the servers that it uses active.
@@ -203,7 +219,7 @@ class Config(ConfigFile):
         """The routers from which this switch learns routes."""
         if self.bgp is None or self.bgp.learn is None:
             return ()
-        return tuple(neighbor for neighbor in self.bgp.neighbors if neighbor.device in (None, self.device.name))
+        return tuple(neighbor for neighbor in self.bgp.upstreams if neighbor.device in (None, self.device.name))
 
     @property
     def wanted(self) -> dict[IPAddress, Wanted]:
@@ -243,6 +259,11 @@ class Config(ConfigFile):
     def dedicated_services(self) -> frozenset[int]:
         """The ids of the Artemis services with an address of their own, which the switch maps to sites itself."""
         return frozenset(vip.artemis.id for vip in self.vips if vip.artemis is not None and vip.artemis.dedicated_address)
+
+    @property
+    def active_servers(self) -> dict[str, int]:
+        """The number of active servers of every VIP, by VIP name."""
+        return {name: sum(server.active for server in servers) for name, servers in self.servers_by_vip.items()}
 
     @property
     def servers_by_vip(self) -> dict[str, list[Server]]:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from frontage.fields import AddressField, IPAddress, Model, Name
 from frontage.limits import MAX_SERVICE, MAX_SID, MAX_SITE
+from frontage.naming import canonical_name
 
 SiteId = Annotated[int, Field(ge=1, le=MAX_SITE)]
 SidField = Annotated[int, Field(ge=0, le=MAX_SID)]
@@ -68,10 +69,17 @@ class Dispatcher(Model):
     address: AddressField = Field(description="the address of the dispatcher", examples=["2001:db8:1:d::1"])
 
 
+def _checked_name(name: str) -> str:
+    canonical_name(name)
+    return name
+
+
 class Artemis(Model):
     RENAMED: ClassVar[Mapping[str, str]] = {"decided": "dedicated_address"}
 
-    name: str = Field(description="the Artemis name of the service", examples=["films.example"], min_length=1)
+    name: Annotated[str, AfterValidator(_checked_name)] = Field(
+        description="the Artemis name of the service", examples=["films.example"], min_length=1
+    )
     id: int = Field(ge=1, le=MAX_SERVICE, description="the service id in the mapping, the same at all sites", examples=[3])
     dedicated_address: bool = Field(
         True, description="true if no other service uses the address; with false, a dispatcher reads the SNI", examples=[True]
@@ -79,5 +87,5 @@ class Artemis(Model):
 
     @property
     def service(self) -> str:
-        """The name in the form that the mapping uses: lower case, without the final dot."""
-        return self.name.lower().removesuffix(".")
+        """The name in the form that is hashed, and that the mapping uses."""
+        return canonical_name(self.name)

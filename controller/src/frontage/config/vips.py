@@ -16,7 +16,7 @@ from frontage.config.remote_servers import Encapsulation, EncapsulationKind
 from frontage.config.sites import Artemis
 from frontage.config.syn_defence import SynDefence
 from frontage.fields import AddressField, IPAddress, L4Port, Model, Name, PrefixField
-from frontage.limits import MAX_SID, MAX_WEIGHT
+from frontage.limits import MAX_SERVERS, MAX_SID, MAX_WEIGHT
 
 
 class Policy(StrEnum):
@@ -49,7 +49,9 @@ class Protocol(StrEnum):
 
 class Vip(Model):
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["shop"])
-    address: AddressField = Field(description="the address that clients connect to", examples=["203.0.113.10"])
+    address: AddressField = Field(
+        description="the address that clients connect to; the service address of the name if absent", examples=["203.0.113.10"]
+    )
     protocol: Protocol = Field(Protocol.TCP, description="'tcp', or 'udp' for QUIC", examples=["udp"])
     port: L4Port = Field(description="the TCP or UDP port that clients connect to", examples=[80])
     policy: Policy = Field(Policy.CCLB4, description="one of " + ", ".join(Policy), examples=["cclb4"])
@@ -87,9 +89,22 @@ class Vip(Model):
         "if absent, they always use all",
         examples=[0.7],
     )
+    max_servers: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_SERVERS,
+        description="the number of servers up to which the VIP's table for connections without a cookie keeps its size; "
+        "if absent, 64, or fewer if the tables of many VIPs do not fit",
+        examples=[256],
+    )
     discovery: Source | None = Field(
         None, discriminator="kind", description="where more servers of this VIP come from; only those of `servers` if absent"
     )
+
+    @property
+    def has_replicas(self) -> bool:
+        """True for a service address of QUIC: datagrams that entered at another site reach the servers in tunnels."""
+        return self.artemis is not None and self.protocol is Protocol.UDP
 
     @property
     def effective_alpha(self) -> float:

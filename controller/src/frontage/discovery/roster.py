@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from frontage.config.discovery import Source
+from frontage.config.remote_servers import Encapsulation
 from frontage.config.vips import Server, ServerState
 from frontage.discovery.targets import SourceError, Target
 from frontage.fields import IPAddress
@@ -30,6 +31,10 @@ class Entry:
     gone_at: float | None = None
     """Unix time at which the source stopped naming the server; None while it names it."""
     zone: str | None = None
+    endpoint: IPAddress | None = None
+    """Address at which the tunnel to the server ends; None for that of the source's `encapsulation`."""
+    is_local: bool = False
+    """True if packets reach the server without a tunnel."""
 
     def after_result(self, *, is_named: bool, now: float) -> Entry:
         """Return the entry after a result of the source, which may name the server."""
@@ -56,6 +61,8 @@ class Roster:
         first, last = source.sids
         if len(targets) > last - first + 1:
             raise SourceError(f"{len(targets)} servers, but `sids` has room for {last - first + 1}")
+        if source.encapsulation is None and (ends := [target.endpoint for target in targets if target.endpoint is not None]):
+            raise SourceError(f"the label endpoint {ends[0]}, but `discovery` has no `encapsulation`: add it")
         named = {(target.address, target.port): target for target in targets}
         entries = {
             endpoint: entry.after_result(is_named=endpoint in named, now=now)
@@ -65,7 +72,7 @@ class Roster:
         for endpoint, target in sorted(named.items(), key=lambda item: (int(item[0][0]), item[0][1])):
             known = entries.get(endpoint)
             sid = known.sid if known is not None else _free_sid(endpoint, range(first, last + 1), entries)
-            entries[endpoint] = Entry(sid, target.weight, zone=target.zone)
+            entries[endpoint] = Entry(sid, target.weight, zone=target.zone, endpoint=target.endpoint, is_local=target.is_local)
         self.entries = entries
 
     def expire(self, source: Source, now: float) -> None:
@@ -76,8 +83,8 @@ class Roster:
             if entry.gone_at is None or now < entry.gone_at + source.drain
         }
 
-    def servers(self, vip: str) -> tuple[Server, ...]:
-        """Return the servers as the configuration has them, in the order of their SIDs."""
+    def servers(self, vip: str, encapsulation: Encapsulation | None = None) -> tuple[Server, ...]:
+        """Return the servers as the configuration has them, in the order of their SIDs. ``encapsulation`` is that of the source."""
         return tuple(
             Server(
                 name=f"{vip}.{entry.sid}",
@@ -87,6 +94,7 @@ class Roster:
                 sid=entry.sid,
                 weight=entry.weight,
                 zone=entry.zone,
+                encapsulation=_tunnel(entry, encapsulation),
                 state=ServerState.ACTIVE if entry.gone_at is None else ServerState.DRAINING,
             )
             for (address, port), entry in sorted(self.entries.items(), key=lambda item: item[1].sid)
@@ -94,7 +102,10 @@ class Roster:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the roster for a file."""
-        return [{"address": str(address), "port": port, **asdict(entry)} for (address, port), entry in self.entries.items()]
+        return [
+            {"address": str(address), "port": port, **asdict(entry), "endpoint": str(entry.endpoint) if entry.endpoint else None}
+            for (address, port), entry in self.entries.items()
+        ]
 
     @classmethod
     def from_json(cls, data: Iterable[dict[str, Any]]) -> Roster:
@@ -103,10 +114,21 @@ class Roster:
 
 
 def _entry(data: Mapping[str, Any]) -> Entry:
-    gone_at, zone = data["gone_at"], data.get("zone")
+    gone_at, zone, endpoint = data["gone_at"], data.get("zone"), data.get("endpoint")
     return Entry(
-        int(data["sid"]), int(data["weight"]), None if gone_at is None else float(gone_at), None if zone is None else str(zone)
+        int(data["sid"]),
+        int(data["weight"]),
+        None if gone_at is None else float(gone_at),
+        None if zone is None else str(zone),
+        None if endpoint is None else ip_address(endpoint),
+        bool(data.get("is_local", False)),
     )
+
+
+def _tunnel(entry: Entry, encapsulation: Encapsulation | None) -> Encapsulation | None:
+    if encapsulation is None or entry.is_local:
+        return None
+    return encapsulation if entry.endpoint is None else encapsulation.model_copy(update={"endpoint": entry.endpoint})
 
 
 def _free_sid(endpoint: Endpoint, sids: range, entries: dict[Endpoint, Entry]) -> int:

@@ -15,6 +15,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frontage.config.checks.remote_servers import DiscoveredCheck, check_room
 from frontage.config.discovery import Source
 from frontage.config.key_file import replace
 from frontage.config.schema import Config
@@ -22,6 +23,7 @@ from frontage.config.vips import Protocol, Server, Vip
 from frontage.discovery.roster import Roster
 from frontage.discovery.sources import query
 from frontage.discovery.targets import SourceError
+from frontage.discovery.watch import watch
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -42,8 +44,10 @@ def state_file(file: Path) -> Path:
 def with_discovered(config: Config, rosters: Mapping[str, Roster]) -> Config:
     """Return the configuration with the discovered servers after those of the file.
 
-    A server whose SID, name or endpoint is in use already is left out.
+    A server whose SID, name or endpoint is in use already, or whose tunnel a switch cannot use, is left out.
     """
+    has_tunnels = any(vip.discovery is not None and vip.discovery.encapsulation is not None for vip in config.vips)
+    tunnels = DiscoveredCheck(config) if has_tunnels else None
     vips = {vip.name: vip for vip in config.vips}
     sids = {server.sid for server in config.servers}
     names = {server.name for server in config.servers}
@@ -51,9 +55,11 @@ def with_discovered(config: Config, rosters: Mapping[str, Roster]) -> Config:
     found: list[Server] = []
     for vip in config.vips:
         roster = rosters.get(vip.name) if vip.discovery is not None else None
-        for server in roster.servers(vip.name) if roster is not None else ():
+        tunnel = vip.discovery.encapsulation if vip.discovery is not None else None
+        for server in roster.servers(vip.name, tunnel) if roster is not None else ():
             is_free = server.sid not in sids and server.name not in names and _endpoint(vip, server) not in endpoints
-            if is_free and server.address.version == vip.address.version:
+            is_reachable = tunnels is None or tunnels.problem(server) is None
+            if is_free and is_reachable and server.address.version == vip.address.version:
                 sids.add(server.sid)
                 endpoints.add(_endpoint(vip, server))
                 found.append(server)
@@ -90,9 +96,20 @@ class Discovery:
         self._states: dict[str, _State] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.rosters = _load(self._file)
+        self._config: Config | None = None
+
+    def allocations(self) -> dict[str, Any]:
+        """Return the servers with their SIDs, as JSON values for `adopt`."""
+        return {name: roster.to_json() for name, roster in self.rosters.items()}
+
+    def adopt(self, allocations: Mapping[str, Any]) -> None:
+        """Take over the servers and SIDs of another controller."""
+        for name, entries in allocations.items():
+            self.rosters[name] = Roster.from_json(entries)
 
     def follow(self, config: Config) -> None:
         """Query the sources of this configuration from now on."""
+        self._config = config
         wanted = {vip.name: (vip.discovery, vip.address.version) for vip in config.vips if vip.discovery is not None}
         for name, state in list(self._states.items()):
             if wanted.get(name) != (state.source, state.version):
@@ -113,16 +130,24 @@ class Discovery:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _poll(self, name: str, state: _State) -> None:
-        while True:
-            await self.step(name, state, time.time())
-            await asyncio.sleep(state.source.interval)
+        watching = watch(state.source)
+        try:
+            while True:
+                await self.step(name, state, time.time())
+                await watching.wait(state.source.interval)
+        finally:
+            watching.close()
 
     async def step(self, name: str, state: _State, now: float) -> None:
         """Query one source, and keep the last known servers if the result is not usable."""
         roster = self.rosters[name]
         before = dict(roster.entries)
         try:
-            roster.update(await query(state.source, state.version, self._threads), state.source, now)
+            found = await query(state.source, state.version, self._threads)
+            updated = Roster(dict(roster.entries))
+            updated.update(found, state.source, now)
+            self._check_tunnels(name, updated, state.source)
+            roster.entries = updated.entries
         except SourceError as error:
             state.queries["rejected"] += 1
             if state.error != str(error):
@@ -136,6 +161,17 @@ class Discovery:
             log.info("discovery of %s: %d servers", name, roster.active)
             await asyncio.to_thread(_store, self._file, self.rosters)
             await self._changed()
+
+    def _check_tunnels(self, name: str, roster: Roster, source: Source) -> None:
+        """Check that switches can reach all remote servers of a result. Raises SourceError."""
+        if source.encapsulation is None or self._config is None:
+            return
+        check = DiscoveredCheck(self._config)
+        for server in roster.servers(name, source.encapsulation):
+            if server.active and (problem := check.problem(server)) is not None:
+                raise SourceError(problem)
+        for finding in check_room(with_discovered(self._config, {**self.rosters, name: roster})):
+            raise SourceError(finding.what)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the part of a status."""

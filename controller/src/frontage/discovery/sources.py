@@ -54,9 +54,15 @@ def _query(source: Source, version: int) -> frozenset[Target]:
         return from_prometheus(_fetch(source.url, source), version)
     if isinstance(source, DnsSource):
         return from_records(_resolve(source, version))
-    selector = urllib.parse.urlencode({"labelSelector": f"kubernetes.io/service-name={source.service}"})
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{source.namespace}/endpointslices?{selector}"
-    return from_endpoint_slices(_fetch(source.url.rstrip("/") + path, source), source.port, version)
+    origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(source.url))
+    return from_endpoint_slices(_fetch(origin + slices_path(source), source), source.port, version)
+
+
+def slices_path(source: KubernetesSource, **parameters: str) -> str:
+    """Return the path and query of the EndpointSlices of a service at its API server, with further parameters."""
+    base = urllib.parse.urlsplit(source.url).path.rstrip("/")
+    query = urllib.parse.urlencode({"labelSelector": f"kubernetes.io/service-name={source.service}", **parameters})
+    return f"{base}/apis/discovery.k8s.io/v1/namespaces/{source.namespace}/endpointslices?{query}"
 
 
 def _read_file(path: Path) -> bytes:
@@ -82,14 +88,24 @@ def _parse(data: bytes) -> object:
         raise SourceError(f"neither JSON nor YAML: {str(error).splitlines()[0]:.120}") from None
 
 
-def _fetch(url: str, source: HttpSource | KubernetesSource) -> object:
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})
+def headers_of(source: HttpSource | KubernetesSource) -> dict[str, str]:
+    """Return the headers of a request. Raises SourceError if the token cannot be read."""
+    headers = {"Accept": "application/json"}
     if source.token_file is not None:
         token = _read_file(source.token_file).decode(errors="replace").strip()
-        request.add_header("Authorization", f"Bearer {token}")
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
+def tls_of(source: HttpSource | KubernetesSource) -> ssl.SSLContext:
+    """Return the TLS context of a request. Raises OSError if the certificates cannot be read."""
+    return ssl.create_default_context(cafile=str(source.ca_file) if source.ca_file else None)
+
+
+def _fetch(url: str, source: HttpSource | KubernetesSource) -> object:
+    request = urllib.request.Request(url, headers=headers_of(source))
     try:
-        context = ssl.create_default_context(cafile=str(source.ca_file) if source.ca_file else None)
-        with urllib.request.urlopen(request, timeout=TIMEOUT, context=context) as response:
+        with urllib.request.urlopen(request, timeout=TIMEOUT, context=tls_of(source)) as response:
             data = _read_body(response)
     except urllib.error.HTTPError as error:
         raise SourceError(f"{url}: status {error.code}") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any
 
+from frontage.config.remote_servers import EncapsulationKind
 from frontage.fields import NAME, IPAddress
 from frontage.limits import MAX_WEIGHT
 
@@ -28,12 +29,16 @@ class Target:
     port: int
     weight: int = 1
     zone: str | None = None
+    endpoint: IPAddress | None = None
+    """Address at which the tunnel to the server ends; None for that of the source's `encapsulation`."""
+    is_local: bool = False
+    """True if packets reach the server without a tunnel, although the source has `encapsulation`."""
 
 
 def from_prometheus(data: object, version: int) -> frozenset[Target]:
     """Return the targets of this IP version in a ``file_sd`` or ``http_sd`` document.
 
-    The labels ``weight`` and ``zone`` are those of the group's servers. Raises SourceError.
+    The labels ``weight``, ``zone``, ``endpoint`` and ``encapsulation`` are those of the group's servers. Raises SourceError.
     """
     if not isinstance(data, list):
         raise SourceError('not a list of groups like [{"targets": ["10.0.0.1:8080"]}]')
@@ -47,8 +52,11 @@ def _group(group: object) -> Iterator[Target]:
     if not isinstance(labels, dict):
         raise SourceError("labels that are not a mapping")
     weight, zone = _weight(labels.get("weight", "1")), _zone(labels.get("zone"))
+    end, is_local = (_tunnel_end(labels.get("endpoint")), _is_local(labels.get("encapsulation")))
+    if end is not None and is_local:
+        raise SourceError('the label endpoint beside encapsulation "none": remove one of them')
     for text in group["targets"]:
-        yield replace(_endpoint(text), weight=weight, zone=zone)
+        yield replace(_endpoint(text), weight=weight, zone=zone, endpoint=end, is_local=is_local)
 
 
 def _endpoint(text: object) -> Target:
@@ -83,6 +91,23 @@ def _zone(text: object) -> str | None:
     if text is not None and not re.fullmatch(NAME, str(text)):
         raise SourceError(f"invalid zone {text!r:.80}: use letters, digits, '.', '_', '-'")
     return None if text is None else str(text)
+
+
+def _tunnel_end(text: object) -> IPAddress | None:
+    """Return the address in the label ``endpoint``."""
+    if text is None:
+        return None
+    try:
+        return ip_address(str(text))
+    except ValueError:
+        raise SourceError(f"invalid endpoint {text!r:.80}: use an IP address") from None
+
+
+def _is_local(text: object) -> bool:
+    """Return whether the label ``encapsulation`` exempts the servers from the source's tunnel."""
+    if text not in (None, EncapsulationKind.NONE.value):
+        raise SourceError(f'invalid encapsulation {text!r:.20}: use "none", or leave it out for that of the source')
+    return text is not None
 
 
 def from_endpoint_slices(data: object, port_name: str | None, version: int) -> frozenset[Target]:

@@ -32,7 +32,7 @@ def check_end_users(config: Config) -> Iterator[Finding]:
     yield from duplicates(names, "service {} is listed twice", "remove one")
     ids = [(("end_users", "services", i, "id"), service.id) for i, service in enumerate(settings.services) if service.id]
     yield from duplicates(ids, "service id {} is used twice", "renumber one")
-    vips = {vip.artemis.name.lower(): vip.artemis for vip in config.vips if vip.artemis is not None}
+    vips = {vip.artemis.service: vip.artemis for vip in config.vips if vip.artemis is not None}
     for i, service in enumerate(settings.services):
         vip = vips.get(service.name)
         if vip is not None and service.id not in (None, vip.id):

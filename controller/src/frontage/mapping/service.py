@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frontage.config import Config
 from frontage.fields import IPAddress
@@ -128,6 +128,18 @@ class MappingService:
                 yield from placement_metrics(placer)
         if (measurer := self.measurer) is not None:
             yield from demand_metrics(measurer)
+
+    async def placement(self) -> list[dict[str, Any]]:
+        """Return where placed services run, and how they move; nothing while the store cannot be read."""
+        if (mapper := self.mapper) is None or mapper.placer is None:
+            return []
+        from frontage.mapping.demand.described import describe_placement
+
+        try:
+            return await asyncio.to_thread(describe_placement, mapper.store)
+        except StoreError as error:
+            self._log_once(f"the placement cannot be shown: {error}")
+            return []
 
     async def _end_mapper(self) -> None:
         if self.measurer is not None:

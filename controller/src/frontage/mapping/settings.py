@@ -12,9 +12,10 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from frontage.fields import Model
 from frontage.limits import MAX_REDUNDANCY, MAX_REGION, MAX_SERVICE, MAX_SITE
+from frontage.naming import canonical_name
 
 SiteId = Annotated[int, Field(ge=1, le=MAX_SITE)]
-ServiceName = Annotated[str, StringConstraints(pattern=r"^\S{1,255}$", to_lower=True)]
+ServiceName = Annotated[str, StringConstraints(pattern=r"^\S{1,255}$"), AfterValidator(canonical_name)]
 
 
 def _url(value: str) -> str:

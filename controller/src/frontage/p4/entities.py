@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batched reads and writes of table entries, clone sessions and counters.
+"""Batched reads and writes of table entries, cells of registers, clone sessions and counters.
 
 This module uses finsy's protobufs and stubs, but not its entity layer: with tens of thousands of entries, one object per entity
 would cost more than everything else.
@@ -8,26 +8,32 @@ would cost more than everything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r
 
 from frontage.p4 import replication
+from frontage.p4.calls import WriteCall, reading
 from frontage.p4.entries import Action, Key, State
-from frontage.p4.errors import UnreachableError, WriteRefusedError, failed
-from frontage.p4.p4info import Schema, TableInfo
+from frontage.p4.errors import NotLeadingError, UnreachableError, WriteRefusedError, failed
+from frontage.p4.p4info import RegisterInfo, Schema, TableInfo
+from frontage.p4.shown import shown
 
 BATCH = 2000
 """Updates per write request: about 150 KB, well below the message limit of every server (4 MB by default)."""
 
 TIMEOUT = 30.0
 """Seconds to wait for a response."""
+
+
+_Decoded: TypeAlias = dict[bytes, tuple[Key, Action]]
+"""Entries by their wire format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,17 @@ class Entities:
         self.address = address
         self.device_id = device_id
         self.election_id = 0
+        self.may_write: Callable[[], bool] = lambda: True
+        """Returns true while this process may write. Asked before each write, because a lease can end at any time."""
         self._stub = stub
+        self._decoded_with: Schema | None = None
+        self._decoded: dict[tuple[int, ...], _Decoded] = {}
+        """The entries of the last read of each list of tables. Most entries are the same in the next read, and decoding is slow."""
+
+    def require_lead(self) -> None:
+        """Raise NotLeadingError if this process must not write."""
+        if not self.may_write():
+            raise NotLeadingError(f"this controller does not lead: nothing was written to {self.address}")
 
     async def read_tables(self, schema: Schema, tables: Sequence[TableInfo]) -> State:
         """Return all entries of these tables, and the default action of tables without match fields."""
@@ -60,10 +76,34 @@ class Entities:
                 entry.meter_config.SetInParent()
         state: State = {}
         decode = schema.decoder()
+        if self._decoded_with is not schema:
+            self._decoded_with, self._decoded = schema, {}
+        kind = tuple(table.id for table in tables)
+        before: _Decoded = self._decoded.get(kind, {})
+        now: _Decoded = {}
 
         def take(entity: p4r.Entity) -> None:
-            key, action = decode(entity.table_entry)
-            state[key] = action
+            data = entity.SerializeToString()
+            now[data] = found = before.get(data) or decode(entity.table_entry)
+            state[found[0]] = found[1]
+
+        await self._read(request, take)
+        self._decoded[kind] = now
+        return state
+
+    async def read_registers(self, schema: Schema, registers: Sequence[RegisterInfo]) -> State:
+        """Return all cells of these registers that are not zero."""
+        state: State = {}
+        if not registers:
+            return state
+        request = p4r.ReadRequest(device_id=self.device_id)
+        for register in registers:
+            request.entities.add().register_entry.register_id = register.id
+
+        def take(entity: p4r.Entity) -> None:
+            if (found := schema.decode_cell(entity.register_entry)) is not None:
+                key, action = found
+                state[key] = action
 
         await self._read(request, take)
         return state
@@ -128,9 +168,26 @@ class Entities:
             await self._read(request, take)
         return counts
 
+    async def read_register_cells(self, register: RegisterInfo, cells: Sequence[int]) -> dict[int, int]:
+        """Return these cells of one register, by index."""
+        words: dict[int, int] = {}
+
+        def take(entity: p4r.Entity) -> None:
+            entry = entity.register_entry
+            words[entry.index.index] = int.from_bytes(entry.data.bitstring, "big")
+
+        for first in range(0, len(cells), BATCH):
+            request = p4r.ReadRequest(device_id=self.device_id)
+            for cell in cells[first : first + BATCH]:
+                entry = request.entities.add().register_entry
+                entry.register_id = register.id
+                entry.index.index = cell
+            await self._read(request, take)
+        return words
+
     async def _read(self, request: p4r.ReadRequest, take: Callable[[p4r.Entity], None]) -> None:
         try:
-            with self._open():
+            with self._open(), reading(self.device_id, len(request.entities)):
                 async for response in self._stub.Read(request, timeout=TIMEOUT):
                     for entity in response.entities:
                         take(entity)
@@ -140,46 +197,49 @@ class Entities:
             raise failed("reading", error) from None
 
     async def write(self, schema: Schema, kind: int, entries: Iterable[tuple[Key, Action | None]]) -> int:
-        """Insert, modify or delete entries and clone sessions in order, in batches, and return their number.
+        """Insert, modify or delete entries, cells and clone sessions in order, in batches, and return their number.
 
         Raises WriteRefusedError and UnreachableError.
         """
         total = 0
         pending = iter(entries)
-        in_flight: Awaitable[object] | None = None
+        in_flight: WriteCall | None = None
+        verb = p4r.Update.Type.Name(kind).lower()  # type: ignore[arg-type]
         sent: list[tuple[Key, Action | None]] = []
         while batch := list(islice(pending, BATCH)):
             request = p4r.WriteRequest(device_id=self.device_id, election_id=uint128(self.election_id))
             for key, action in batch:
-                entity = request.updates.add(type=kind).entity
+                update = request.updates.add(type=kind)
                 if key.table == replication.CLONE_SESSION:
-                    entity.packet_replication_engine_entry.CopyFrom(replication.encode(key, action))
+                    update.entity.packet_replication_engine_entry.CopyFrom(replication.encode(key, action))
+                elif key.table in schema.registers:
+                    update.type = p4r.Update.MODIFY
+                    update.entity.register_entry.CopyFrom(schema.encode_cell(key, action))
                 else:
-                    entity.table_entry.CopyFrom(schema.encode(key, action))
+                    update.entity.table_entry.CopyFrom(schema.encode(key, action))
             # The switch processes one batch while the controller builds the next.
             if in_flight is not None:
-                await self._written(in_flight, kind, sent)
-            in_flight, sent = self._stub.Write(request, timeout=TIMEOUT), batch
+                await self._written(in_flight, verb, sent)
+            self.require_lead()
+            call = self._stub.Write(request, timeout=TIMEOUT)
+            in_flight, sent = WriteCall(call, self.device_id, verb, len(batch)), batch
             await asyncio.sleep(0)
             total += len(batch)
         if in_flight is not None:
-            await self._written(in_flight, kind, sent)
+            await self._written(in_flight, verb, sent)
         return total
 
     @staticmethod
-    async def _written(call: Awaitable[object], kind: int, batch: Sequence[tuple[Key, Action | None]]) -> None:
-        verb = p4r.Update.Type.Name(kind).lower()  # type: ignore[arg-type]
+    async def _written(call: WriteCall, verb: str, batch: Sequence[tuple[Key, Action | None]]) -> None:
         try:
-            await call
+            await call.result()
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 raise failed("writing", error) from None
             status = P4RpcStatus.from_rpc_error(error)
             lines = []
             for index, detail in list(status.details.items())[:5]:
-                key, action = batch[index]
-                shown = f"{key.table}{list(key.match)}" + (f" -> {action.name}{list(action.params)}" if action else "")
-                lines.append(f"{verb} {shown}: {detail.canonical_code.name}: {detail.message}")
+                lines.append(f"{verb} {shown(*batch[index])}: {detail.canonical_code.name}: {detail.message}")
             more = len(status.details) - len(lines)
             text = "; ".join(lines) or f"{verb} of {len(batch)} entries: {status.code.name}: {status.message}"
             raise WriteRefusedError(f"the switch refused: {text}" + (f"; and {more} more" if more > 0 else "")) from None

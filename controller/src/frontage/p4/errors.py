@@ -14,8 +14,16 @@ class UnreachableError(SwitchError):
     """There is no connection to the switch."""
 
 
+class TlsFailedError(UnreachableError):
+    """A TLS connection to the switch fails; the message names the certificate, the fault and the fix."""
+
+
 class ElectionIdInUseError(SwitchError):
     """Another controller uses the same election id."""
+
+
+class NotLeadingError(SwitchError):
+    """This controller does not lead, so it must not write."""
 
 
 class WriteRefusedError(SwitchError):

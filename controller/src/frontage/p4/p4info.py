@@ -12,7 +12,8 @@ from pathlib import Path
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
-from frontage.p4.entries import Action, Key, Match
+from frontage.p4 import cells
+from frontage.p4.entries import Action, Key, Match, exact
 
 
 class PipelineError(Exception):
@@ -49,6 +50,16 @@ class TableInfo:
     """True if an entry has several members, of which a hash chooses one. Their action has one parameter; the parameters of an entry's
     `Action` are those of its members."""
     direct_meter: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterInfo:
+    """A register of the P4 program."""
+
+    id: int
+    name: str
+    full_name: str
+    size: int
 
 
 def _tail(name: str, parts: int) -> str:
@@ -96,6 +107,14 @@ class Schema:
             )
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
+        self.registers: dict[str, RegisterInfo] = {}
+        """The registers without those that have the name of a table."""
+        self.registers_by_id: dict[int, RegisterInfo] = {}
+        for register in p4info.registers:
+            name = _tail(register.preamble.name, 2)
+            if name not in self.tables:
+                found = RegisterInfo(register.preamble.id, name, register.preamble.name, register.size)
+                self.registers[name] = self.registers_by_id[found.id] = found
         self.counters: dict[str, int] = {}
         for counter in p4info.counters:
             # A counter is in the top-level control, or is the only counter of a control with the same name.
@@ -106,9 +125,13 @@ class Schema:
         """Levels of the tournament trees above the leaves."""
         self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
+        self.packet_in: tuple[tuple[int, str, int], ...] = ()
         for header in p4info.controller_packet_metadata:
+            fields = tuple((field.id, field.name, field.bitwidth) for field in header.metadata)
             if header.preamble.name == "packet_out":
-                self.packet_out = tuple((field.id, field.name, field.bitwidth) for field in header.metadata)
+                self.packet_out = fields
+            elif header.preamble.name == "packet_in":
+                self.packet_in = fields
 
     @classmethod
     def load(cls, file: Path) -> Schema:
@@ -119,6 +142,11 @@ class Schema:
             raise PipelineError(f"{file}: cannot be read: {error}: compile the P4 program, or correct device.pipeline") from None
         except (text_format.ParseError, KeyError) as error:
             raise PipelineError(f"{file}: invalid P4Info: {error}: use the file that the P4 compiler wrote") from None
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a packet passes two pipes of a Tofino chip, an even and an odd one, each with a counter of drops."""
+        return "edge_drops" in self.counters
 
     def table(self, name: str) -> TableInfo:
         try:
@@ -211,6 +239,19 @@ class Schema:
             return Key(table.name, key), Action(info.name, tuple(given.get(i, 0) for i in info.params), meter)
 
         return decode
+
+    def encode_cell(self, key: Key, action: Action | None) -> p4r.RegisterEntry:
+        """Return the wire format of a register's cell (`frontage.p4.cells`). Without an action, it is zero."""
+        (index,) = exact(key.match)
+        entry = p4r.RegisterEntry(register_id=self.registers[key.table].id)
+        entry.index.index = index
+        entry.data.bitstring = to_bytes(action.params[0] if action is not None else 0)
+        return entry
+
+    def decode_cell(self, entry: p4r.RegisterEntry) -> tuple[Key, Action] | None:
+        """Convert a register's cell from the wire format. Return None if it is zero."""
+        word = int.from_bytes(entry.data.bitstring, "big")
+        return cells.cell(self.registers_by_id[entry.register_id].name, entry.index.index, word) if word else None
 
     def packet_out_of(self, payload: bytes, **fields: int) -> p4r.PacketOut:
         """Return a packet-out. Raises PipelineError if the program's header does not have these ``fields``."""

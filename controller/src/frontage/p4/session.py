@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -17,9 +17,10 @@ from finsy.p4client import P4RpcStatus
 from finsy.proto import p4r, p4r_grpc, rpc_code
 
 from frontage.p4 import digests
+from frontage.p4.credentials import Credentials
 from frontage.p4.digests import DigestMessages
 from frontage.p4.entities import TIMEOUT, Entities, uint128
-from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, failed, stream_failed
+from frontage.p4.errors import ElectionIdInUseError, SwitchError, TlsFailedError, UnreachableError, failed, stream_failed
 from frontage.p4.p4info import Pipeline, Schema
 
 log = logging.getLogger(__name__)
@@ -60,8 +61,10 @@ class Arbitration:
 class Session(Entities):
     """A connection to one device. Reads need no arbitration; writes need the primary role."""
 
-    def __init__(self, address: str, device_id: int):
-        self.channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+    def __init__(self, address: str, device_id: int, credentials: Credentials | None = None):
+        """Raises UnreachableError if the certificates of ``credentials`` are invalid."""
+        self.credentials = credentials
+        self.channel = _channel(address, credentials)
         super().__init__(address, device_id, p4r_grpc.P4RuntimeStub(self.channel))
         self._stream: Any = None
         self._sending = asyncio.Lock()
@@ -71,6 +74,8 @@ class Session(Entities):
         self._digests: dict[str, DigestMessages] = {}
         """By the name of the digest."""
         self._digest_events: dict[str, asyncio.Event] = {}
+        self.on_packet: Callable[[p4r.PacketIn], None] | None = None
+        """Called with each packet-in."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,18 +94,22 @@ class Session(Entities):
             async with asyncio.timeout(seconds):
                 await self.channel.channel_ready()
         except TimeoutError:
+            why = None if self.credentials is None else await self.credentials.explain(self.address)
+            if why is not None:
+                raise TlsFailedError(why) from None
             raise UnreachableError(
                 f"no response from a P4Runtime server at {self.address}: start the switch or correct device.address"
             ) from None
 
-    async def arbitrate(self, election_id: int) -> None:
-        """Offer this election id. `arbitrations` yields the result."""
+    async def arbitrate(self, election_id: int | None) -> None:
+        """Offer this election id, or remain a backup without one. `arbitrations` yields the result."""
         if self._stream is None:
             self._stream = self._stub.StreamChannel()
-        self.election_id = election_id
+        self.election_id = election_id or 0
         request = p4r.StreamMessageRequest()
         request.arbitration.device_id = self.device_id
-        request.arbitration.election_id.CopyFrom(uint128(election_id))
+        if election_id is not None:
+            request.arbitration.election_id.CopyFrom(uint128(election_id))
         await self._send(request)
 
     async def arbitrations(self) -> AsyncIterator[Arbitration]:
@@ -122,18 +131,22 @@ class Session(Entities):
                 yield _arbitration(message.arbitration)
             elif kind == "digest" and self._schema is not None:
                 self._add_digest(self._schema, message.digest)
+            elif kind == "packet" and self.on_packet is not None:
+                self.on_packet(message.packet)
             elif kind == "error":
                 log.warning("error from the switch: %s", message.error.message or message.error)
 
     async def packet_out(self, packets: Iterable[p4r.PacketOut]) -> None:
         """Send packets into the pipeline, in order."""
         for packet in packets:
+            self.require_lead()
             await self._send(p4r.StreamMessageRequest(packet=packet))
 
     async def enable_digests(self, schema: Schema) -> None:
         """Enable the digests of the P4 program. `take_digests` returns their messages. Raises SwitchError."""
         self._schema = schema
         for digest_id in schema.digests_by_id:
+            self.require_lead()
             request = p4r.WriteRequest(device_id=self.device_id, election_id=uint128(self.election_id))
             request.updates.add(type=p4r.Update.INSERT).entity.digest_entry.CopyFrom(digests.entry(digest_id))
             try:
@@ -201,6 +214,7 @@ class Session(Entities):
 
     async def set_pipeline(self, pipeline: Pipeline) -> None:
         """Install the pipeline. Raises SwitchError."""
+        self.require_lead()
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
             election_id=uint128(self.election_id),
@@ -211,6 +225,14 @@ class Session(Entities):
             await self._stub.SetForwardingPipelineConfig(request, timeout=_PIPELINE_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             raise failed("setting the pipeline", error) from None
+
+
+def _channel(address: str, credentials: Credentials | None) -> grpc.aio.Channel:
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+    name = credentials.settings.server_name
+    options = _CHANNEL_OPTIONS if name is None else (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", name))
+    return grpc.aio.secure_channel(address, credentials.channel_credentials(), options=options)
 
 
 def _arbitration(message: p4r.MasterArbitrationUpdate) -> Arbitration:

@@ -1,142 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Unix socket for commands to the running controller: JSON requests and responses, one per line.
-
-{"command": "status"}                  -> {"ok": true, "status": {...}}
-{"command": "apply"}                   -> {"ok": true, "role": "primary"}     install the current file
-{"command": "route", "address": "..."} -> {"ok": true, "routes": [...]}       where each switch sends packets to an address
-any failed request                     -> {"ok": false, "error": "reason"}
-"""
+"""Where the running controller takes commands: the control socket, and the TCP address of the section ``api``."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import socket
-from collections.abc import Awaitable, Callable
+import logging
+import ssl
 from pathlib import Path
-from typing import Any
 
-from frontage.config import Config
+from frontage.api import access
+from frontage.api.app import Shared, application
+from frontage.api.authentication import Authentication
+from frontage.api.client import is_listening
+from frontage.api.server import Listener, ListenError, bind_tcp, bind_unix
+from frontage.certificates import Certificate, load
+from frontage.client_certificates import ClientCertificatesError
+from frontage.config.api import Api
+from frontage.stamps import Stamp, stamp
+from frontage.tls import TlsError, load_certificate, server_context
+from frontage.tokens import TokenFileError
 
-Request = dict[str, Any]
-Answer = dict[str, Any]
-
-_SUN_PATH = 107
-"""The longest path of a Unix socket in bytes (sockaddr_un)."""
-_MAX_REQUEST_BYTES = 64 * 1024 * 1024
-
-
-class ControlError(Exception):
-    """The running controller is unreachable, or rejects the request."""
-
-
-def socket_path(config: Config, file: Path) -> Path:
-    """Return the path of the control socket for this configuration file. Raises ControlError."""
-    if config.control_socket is not None:
-        path = config.control_socket
-    else:
-        file = file.resolve()
-        path = file.with_name(f".{file.name}.sock")
-    if len(os.fsencode(path)) > _SUN_PATH:
-        raise ControlError(f"{path}: a socket's path can have at most {_SUN_PATH} bytes: set control_socket to a shorter path")
-    return path
+log = logging.getLogger(__name__)
 
 
-class ControlServer:
-    """Serves requests with ``handle``."""
+class ControlSocket:
+    """The control socket, whose clients may do everything."""
 
-    def __init__(self, path: Path, handle: Callable[[Request], Awaitable[Answer]]):
+    def __init__(self, path: Path, shared: Shared):
         self.path = path
-        self._handle = handle
-        self._server: asyncio.Server | None = None
+        self._app = application(shared, access.local)
+        self._listener: Listener | None = None
         self._inode = 0
-
-    @property
-    def listening(self) -> bool:
-        return self._server is not None
 
     async def start(self, *, take_over: bool) -> bool:
         """Listen and return True, or return False if another controller listens.
 
-        With ``take_over``, replace the other controller, because commands are for the primary. Raises ControlError.
+        With ``take_over``, replace the other controller, because commands are for the primary. Raises ListenError.
         """
-        if self._server is not None and self._owns_path():
+        if self._listener is not None and self._owns_path():
             return True
         if not take_over and await asyncio.to_thread(is_listening, self.path):
             return False
         await self.close()
-        self.path.unlink(missing_ok=True)
-        try:
-            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=_MAX_REQUEST_BYTES)
-        except OSError as error:
-            raise ControlError(f"{self.path}: cannot listen: {error}: set control_socket to a path in a writable folder") from None
-        # Access to the socket allows changing the service.
-        self.path.chmod(0o600)
+        self._listener = Listener(self._app, bind_unix(self.path), is_local=True)
         self._inode = self.path.stat().st_ino
         return True
 
     async def close(self) -> None:
-        if self._server is None:
+        """Stop listening."""
+        if self._listener is None:
             return
-        self._server.close()
         if self._owns_path():
             self.path.unlink(missing_ok=True)
-        self._server = None
+        await self._listener.close()
+        self._listener = None
 
     def _owns_path(self) -> bool:
         """Return whether the socket at the path is ours; another controller may have replaced it."""
-        with contextlib.suppress(OSError):
-            return self.path.stat().st_ino == self._inode
-        return False
+        found = stamp(self.path)
+        return found is not None and found[0] == self._inode
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Close the connection on any failure, so that the client does not wait.
-        with contextlib.closing(writer), contextlib.suppress(ConnectionError, ValueError):
-            while line := await reader.readline():
-                writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
-                await writer.drain()
 
-    async def _answer(self, line: bytes) -> Answer:
+class TcpApi:
+    """The TCP address of the API. `follow` keeps it as the configuration wants it, with current tokens and certificates."""
+
+    def __init__(self, shared: Shared):
+        self._shared = shared
+        self._settings: Api | None = None
+        self._listener: Listener | None = None
+        self._context: ssl.SSLContext | None = None
+        self._authentication = Authentication()
+        self._stamps: tuple[Stamp | None, ...] = ()
+        self._certificate: Certificate | None = None
+        self.error: str | None = None
+        """Why the API does not listen, or goes on with earlier tokens or certificates."""
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """The host and port; None if the API does not listen."""
+        return None if self._listener is None else self._listener.address
+
+    @property
+    def days_left(self) -> float | None:
+        """Days until the certificate expires; None without one."""
+        return None if self._certificate is None else self._certificate.days_left
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """The servers whose machines have certificates."""
+        return self._authentication.servers
+
+    async def follow(self, wanted: Api | None) -> None:
+        """Listen as ``wanted``. If that fails, try again at the next call, for example when another controller has ended."""
+        if wanted != self._settings:
+            await self.close()
+        self._settings = wanted
+        if wanted is None:
+            return
+        error = None
         try:
-            request = json.loads(line)
-        except ValueError:
-            return {"ok": False, "error": "invalid request: not JSON"}
-        if not isinstance(request, dict):
-            return {"ok": False, "error": "invalid request: not a JSON object"}
-        return await self._handle(request)
+            await self._load(wanted)
+            if self._listener is None:
+                app = application(self._shared, self._authentication)
+                self._listener = Listener(app, bind_tcp(*wanted.address), self._context)
+                log.info("serving the API at %s://%s:%d", "http" if wanted.tls is None else "https", *self._listener.address)
+        except (ListenError, TokenFileError, ClientCertificatesError, TlsError) as failure:
+            error = str(failure)
+            if error != self.error:
+                log.warning("%s", error)
+        self.error = error
 
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            await self._listener.close()
+        self._listener, self._context, self._stamps = None, None, ()
 
-def is_listening(path: Path) -> bool:
-    """Return whether a controller is running."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(os.fspath(path))
-        except OSError:
-            return False
-        return True
-
-
-def ask(path: Path, request: Request, seconds: float) -> Answer:
-    """Send a request to the running controller and return its response.
-
-    Raises ControlError if there is no response within ``seconds``, or with the reason if the controller rejects the request.
-    """
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(seconds)
-        try:
-            connection.connect(os.fspath(path))
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            with connection.makefile("rb") as lines:
-                line = lines.readline()
-        except TimeoutError:
-            raise ControlError(f"no response from the controller within {seconds:g} s: see `frontage status`") from None
-        except OSError as error:
-            raise ControlError(f"{path}: the controller is unreachable: {error}") from None
-    if not line:
-        raise ControlError("the controller ended before it responded: see its log")
-    answer = json.loads(line)
-    if not isinstance(answer, dict) or not answer.get("ok"):
-        raise ControlError(str(answer.get("error", "no reason given") if isinstance(answer, dict) else answer))
-    return answer
+    async def _load(self, settings: Api) -> None:
+        """Read the files if they have changed. Raises TokenFileError, ClientCertificatesError and TlsError."""
+        tls = settings.tls
+        files = Authentication.files(settings) + ([tls.certificate, tls.key] if tls is not None else [])
+        stamps = (*(stamp(file) for file in files), None if tls is None or tls.clients is None else stamp(tls.clients))
+        if stamps == self._stamps:
+            return
+        self._authentication.load(settings)
+        if tls is not None:
+            # Contexts cannot forget an authority.
+            if self._context is None or stamps[-1] != self._stamps[-1]:
+                context = server_context(tls, needs_certificates=settings.certificates is None)
+                await self.close()
+                self._context = context
+            else:
+                load_certificate(self._context, tls)
+        self._certificate = None if tls is None else load(tls.certificate)
+        self._stamps = stamps

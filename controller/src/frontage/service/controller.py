@@ -13,19 +13,34 @@ ends.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from frontage.config import Config
 from frontage.config.devices import Device
+from frontage.cookie import CookieKey
 from frontage.learned import NOTHING, Learned, NextHops
 from frontage.neighbors.resolver import Resolver
+from frontage.observe import tracing
+from frontage.observe.causes import Pending
+from frontage.observe.logs import fields, with_fields
+from frontage.p4.credentials import Credentials, credentials_of
 from frontage.p4.entries import State
-from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError, WriteRefusedError
+from frontage.p4.errors import (
+    ElectionIdInUseError,
+    NotLeadingError,
+    SwitchError,
+    TlsFailedError,
+    UnreachableError,
+    WriteRefusedError,
+)
 from frontage.p4.p4info import Pipeline, PipelineError, Schema
 from frontage.p4.session import Role, Session
+from frontage.samples.exporter import Exporter
 from frontage.service.health import Health, Phase
 from frontage.state.activation import is_activation
 from frontage.state.errors import ReconcileError
@@ -51,6 +66,19 @@ AUDIT_INTERVAL = 60.0
 CONNECT_TIMEOUT = 5.0
 
 
+class Election(Protocol):
+    """Decides which of several controllers leads. Without it, the one with the largest election id leads."""
+
+    @property
+    def term(self) -> int | None:
+        """The election id while this process may write; None otherwise."""
+        ...
+
+    def exceed(self, term: int) -> None:
+        """Lead with a larger election id: a switch knows this one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
     """The last write of a controller, which spares it from reading the switch for the next change."""
@@ -67,35 +95,54 @@ class Installation:
 class Controller:
     """Controls one switch. `apply` changes the configuration, `steer` changes the end-user mapping; `run` does the work."""
 
-    def __init__(self, config: Config, *, election_id: int | None = None, mapping: EndUserMapping | None = None):
+    def __init__(
+        self,
+        config: Config,
+        *,
+        election_id: int | None = None,
+        mapping: EndUserMapping | None = None,
+        election: Election | None = None,
+    ):
         self.config = config
+        self._election = election
         self.mapping = mapping or EndUserMapping()
         self._changes: list[Change] = []
         """Changes of the mapping that are not yet written."""
         self.neighbors = Resolver(config)
+        self.samples = Exporter(config)
         self.learned = UNKNOWN if config.learned_from else NOTHING
         """The learned routes that the switch has, or gets."""
         self.groups: Mapping[NextHops, int] = {}
         """The numbers of the groups of next hops that the switch has."""
+        self.vip_ids: Mapping[str, int] | None = None
+        """The ids of the VIPs that the switch has, by name; None while they are unknown, as for a standby."""
         self._installation: Installation | None = None
         """The last complete write over this connection, if nothing else can have been written since."""
         self.health = Health()
         self.pipeline: Pipeline | None = None
         self.session: Session | None = None
         """The current connection, which can read in every role."""
+        self.credentials: Credentials | None = None
+        """The certificates for the switch; None without TLS."""
         self.before_install: Callable[[Session, Pipeline, Config], Awaitable[None]] | None = None
         """Called on each new connection before this controller writes, with the configuration. May change the configuration."""
         self._election_id = election_id or config.device.election_id
         self._role = Role.BACKUP
+        self._has_role = False
+        """True after the switch has responded to the arbitration."""
         self._resync = True
         self._resolves = False
         """Whether everything has been installed over this connection, so that answers of neighbors arrive."""
         self._audit = False
         self._wake = asyncio.Event()
+        self._causes = Pending()
+        """The causes of the changes that are not yet installed."""
         # Changes are numbered, so that a waiter knows whether its change has been processed.
         self._wanted = 1
         self._done = 0
         self._failed = 0
+        self._failure = ""
+        """Why the last change could not be installed."""
         self._condition = asyncio.Condition()
 
     async def run(self) -> None:
@@ -106,13 +153,18 @@ class Controller:
             try:
                 await self._run_session()
             except ElectionIdInUseError as error:
-                # Another controller has this election id: become its standby.
                 log.info("%s", error)
-                self._election_id = max(1, self._election_id - 1)
+                if self._election is not None:
+                    # The switch has not noticed the end of an earlier connection.
+                    self._election.exceed(self._election.term or 0)
+                else:
+                    # Another controller has this election id: become its standby.
+                    self._election_id = max(1, self._election_id - 1)
                 await self._report(Phase.CONNECTING, str(error))
             except UnreachableError as error:
-                log.warning("%s", error)
-                await self._report(Phase.CONNECTING, str(error))
+                why = str(error) if isinstance(error, TlsFailedError) else await self._explain(error)
+                log.warning("%s", why)
+                await self._report(Phase.CONNECTING, why)
             except (SwitchError, PipelineError) as error:
                 log.error("%s", error)
                 await self._fail(self._wanted, str(error))
@@ -121,14 +173,21 @@ class Controller:
             await asyncio.sleep(backoff)
             backoff = min(2 * backoff, MAX_BACKOFF)
 
+    async def _explain(self, error: UnreachableError) -> str:
+        """Return why a connection ended: a switch rejects certificates after the handshake, which gRPC does not report."""
+        why = None if self.credentials is None else await self.credentials.explain(self.config.device.address)
+        return why or str(error)
+
     async def change(self, config: Config, mapping: Change | None = None) -> None:
         """Replace the configuration and change the end-user mapping with it, without waiting for the installation."""
         async with self._condition:
             self.config = config
             self.neighbors.follow(config)
+            self.samples.follow(config)
             if mapping is not None:
                 self.mapping.apply(mapping)
             self._wanted += 1
+            self._causes.add()
         self._wake.set()
 
     async def steer(self, change: Change) -> None:
@@ -141,6 +200,7 @@ class Controller:
             self.mapping.apply(change)
             self._changes.append(change)
             self._wanted += 1
+            self._causes.add()
         self._wake.set()
 
     async def learn(self, learned: Learned) -> None:
@@ -161,7 +221,7 @@ class Controller:
                 lambda: self._failed >= wanted or (self._done >= wanted and self.health.phase is Phase.INSTALLED)
             )
             if self.health.phase is not Phase.INSTALLED:
-                raise ReconcileError(self.health.error or "not installed")
+                raise ReconcileError(self._failure)
 
     async def apply(self, config: Config) -> None:
         """Replace the configuration and wait for its installation."""
@@ -169,8 +229,34 @@ class Controller:
         await self.installed()
 
     @property
+    def version(self) -> int:
+        """Grows with each change of the configuration, of the mapping, or of the learned routes."""
+        return self._wanted
+
+    @property
+    def installed_keys(self) -> tuple[CookieKey, ...] | None:
+        """The cookie keys that the switch has; None while they are unknown, as for a standby."""
+        return None if self._installation is None else self._installation.written.config.cookie_keys
+
+    @property
     def primary(self) -> bool:
-        return self.session is not None and self._role is Role.PRIMARY
+        return self.session is not None and self._role is Role.PRIMARY and self.session.may_write()
+
+    async def follow_election(self) -> None:
+        """Offer the switch the election id that this controller has now. Only with an `Election`."""
+        session = self.session
+        if session is None:
+            return
+        self._role, self._resync, self._resolves = Role.BACKUP, True, False
+        self._installation = None
+        with contextlib.suppress(SwitchError):  # `run` notices the end of the connection
+            await session.arbitrate(self._offered)
+        self._wake.set()
+
+    @property
+    def _offered(self) -> int | None:
+        """The election id to offer; None for a controller that does not lead."""
+        return self._election_id if self._election is None else self._election.term
 
     @property
     def known_neighbors(self) -> Known:
@@ -185,23 +271,35 @@ class Controller:
 
     async def _run_session(self) -> None:
         """Run one connection from beginning to end."""
+        if self.health.phase is Phase.INSTALLED:
+            await self._report(Phase.CONNECTING)  # the last connection ended because `device` changed
         device = self.config.device
         # Load the program every time: it may have been compiled again.
         self.pipeline = pipeline = await asyncio.to_thread(Pipeline.load, device.pipeline.p4info, device.pipeline.json_file)
-        async with Session(device.address, device.device_id) as session:
+        if device.tls != (self.credentials and self.credentials.settings):
+            self.credentials = credentials_of(device)
+        async with Session(device.address, device.device_id, self.credentials) as session:
             await session.connect(CONNECT_TIMEOUT)
             self._role, self._resync, self._resolves = Role.BACKUP, True, False
-            self._installation = None
-            self.health.election_id = 0  # not a standby until the switch has responded
+            self._installation = self.vip_ids = None
+            self._has_role = False
+            self.health.election_id = 0
             self.health.connections += 1
-            await session.arbitrate(self._election_id)
+            self.samples.connect(pipeline.schema, lambda: self.vip_ids)
+            session.on_packet = self.samples.on_packet
+            if (election := self._election) is not None:
+                session.may_write = lambda: session.election_id != 0 and session.election_id == election.term
+            await session.arbitrate(offered := self._offered)
             self.session = session
+            if self._offered != offered:
+                await self.follow_election()
             listen = asyncio.create_task(self._listen(session))
             work = asyncio.create_task(self._work(session, pipeline, device))
             resolve = asyncio.create_task(
                 self.neighbors.run(session, pipeline.schema, lambda: self._resolves and self.primary, self._wake.set)
             )
-            tasks = (listen, work, resolve)
+            export = asyncio.create_task(self.samples.run())
+            tasks = (listen, work, resolve, export)
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -217,12 +315,15 @@ class Controller:
         """Process role changes."""
         async for arbitration in session.arbitrations():
             log.info("device %d: role %s, election id %d", session.device_id, arbitration.role.value, session.election_id)
-            self._role = arbitration.role
-            self._installation = None
+            self._role, self._has_role = arbitration.role, True
+            self._installation = self.vip_ids = None
             if arbitration.role is not Role.PRIMARY:
                 self._resolves = False
             self.health.election_id = session.election_id
-            if arbitration.role is Role.NO_PRIMARY:
+            if self._election is not None:
+                if arbitration.role is not Role.PRIMARY and session.election_id and arbitration.election_id >= session.election_id:
+                    self._election.exceed(arbitration.election_id)
+            elif arbitration.role is Role.NO_PRIMARY:
                 # The next primary needs an election id above all earlier ones (P4Runtime, section 5.3).
                 self._election_id = max(arbitration.election_id, self._election_id) + 1
                 await session.arbitrate(self._election_id)
@@ -234,24 +335,26 @@ class Controller:
         audited = time.monotonic()
         while self.config.device == device:
             delay = PROBE_INTERVAL
-            if self._role is Role.PRIMARY:
+            if self.primary:
                 if self._resync and self.before_install is not None:
                     await self.before_install(session, pipeline, self.config)
                 wanted = self._wanted
                 try:
-                    await self._install(session, pipeline, wanted)
+                    await self._install_for_causes(session, pipeline, wanted, device.name)
                     retry = MIN_BACKOFF
+                except NotLeadingError as error:
+                    log.info("%s", error)
+                    await self._report(Phase.STANDBY)
                 except (ReconcileError, WriteRefusedError) as error:
-                    log.error("%s", error)
                     await self._fail(wanted, str(error))
                     delay, retry = retry, min(2 * retry, AUDIT_INTERVAL)
-            elif self.health.election_id:
+            elif self._has_role:
                 await self._report(Phase.STANDBY)
             while not await self._woken(delay):
                 delay = PROBE_INTERVAL
                 # This detects a switch that disappeared without closing the connection, or that runs another program.
                 cookie = await session.installed_pipeline(PROBE_TIMEOUT)
-                if self._role is Role.PRIMARY and (cookie != pipeline.cookie or self.health.phase is Phase.FAILED):
+                if self.primary and (cookie != pipeline.cookie or self.health.phase is Phase.FAILED):
                     break
                 if time.monotonic() - audited > AUDIT_INTERVAL:
                     self._audit = True
@@ -270,6 +373,19 @@ class Controller:
         self._wake.clear()
         return True
 
+    async def _install_for_causes(self, session: Session, pipeline: Pipeline, wanted: int, device: str) -> None:
+        """Install in the context of the requests that wait for it."""
+        with (
+            with_fields(device=device),
+            self._causes.resumed() as cause,
+            tracing.span("reconciliation", device=device, request_id=cause.request_id),
+        ):
+            try:
+                await self._install(session, pipeline, wanted)
+            except (ReconcileError, WriteRefusedError) as error:
+                log.error("%s", error)
+                raise
+
     async def _install(self, session: Session, pipeline: Pipeline, wanted: int) -> None:
         """Write pending changes of servers' states, of the mapping or of neighbors only, or reconcile if anything else changed."""
         if self.health.phase is not Phase.INSTALLED:
@@ -283,6 +399,7 @@ class Controller:
         self._installation = after or await self._reconcile(session, pipeline, before, config)
         if self._installation is not None:
             self.groups = self._installation.written.allocation.groups
+            self.vip_ids = self._installation.written.allocation.vip_ids
         await self._complete(wanted)
 
     async def _write_changes(
@@ -346,6 +463,12 @@ class Controller:
         self, session: Session, pipeline: Pipeline, config: Config, neighbors: Known, *, interruptible: bool
     ) -> Plan | None:
         """Return the plan, or None if a change interrupts an audit, which can take longer than the change may wait."""
+        with tracing.span("plan"):
+            return await self._planned(session, pipeline, config, neighbors, interruptible=interruptible)
+
+    async def _planned(
+        self, session: Session, pipeline: Pipeline, config: Config, neighbors: Known, *, interruptible: bool
+    ) -> Plan | None:
         planning = asyncio.create_task(plan(session, pipeline.schema, config, self.mapping, neighbors))
         waking = asyncio.create_task(self._wake.wait())
         try:
@@ -361,6 +484,7 @@ class Controller:
             log.info(
                 "%d entries: %d inserted, %d modified, %d deleted, %d leaf operations, %.3f s",
                 outcome.entries, outcome.inserted, outcome.modified, outcome.deleted, outcome.leaf_ops, outcome.seconds,
+                extra=fields(entries=outcome.entries, inserted=outcome.inserted, modified=outcome.modified, deleted=outcome.deleted),
             )  # fmt: skip
         self.health.count(outcome)
 
@@ -370,7 +494,7 @@ class Controller:
 
     async def _fail(self, wanted: int, error: str) -> None:
         self.health.failures += 1
-        self._failed = wanted
+        self._failed, self._failure = wanted, error
         await self._report(Phase.FAILED, error)
 
     async def _report(self, phase: Phase, error: str | None = None) -> None:

@@ -19,9 +19,10 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from frontage.config import Config
 from frontage.config.vips import Server
+from frontage.observe import tracing
 from frontage.p4.p4info import Pipeline
 from frontage.p4.session import Session
-from frontage.service.controller import Controller
+from frontage.service.controller import Controller, Election
 from frontage.service.health import Phase
 from frontage.state.activation import is_activation
 from frontage.state.errors import ReconcileError
@@ -45,9 +46,13 @@ class Fleet:
         election_id: int | None = None,
         mapping: EndUserMapping | None = None,
         before_install: Callable[[Session, Pipeline, Config], Awaitable[None]] | None = None,
+        election: Election | None = None,
     ):
         """``before_install`` runs before the first installation over each connection (`Controller.before_install`)."""
         self._before_install = before_install
+        self._election = election
+        self.before_last_round: Callable[[], Awaitable[None]] | None = None
+        """Called in a rollout of two rounds before the second one. If it raises ReconcileError, the rollout stops."""
         self.config = config
         """The configuration that the switches have, or get."""
         self.controllers: dict[str, Controller] = {}
@@ -117,6 +122,53 @@ class Fleet:
         else:
             self._rollout = asyncio.create_task(self._roll_out(config, change))
 
+    async def _announce_last_round(self) -> None:
+        """Call `before_last_round`. Raises _SwitchError."""
+        if self.before_last_round is not None:
+            try:
+                await self.before_last_round()
+            except ReconcileError as error:
+                raise _SwitchError(str(error)) from None
+
+    async def follow_election(self) -> None:
+        """Offer all switches the election id that this process has now. Only with an `Election`."""
+        if not self._may_write and self._rollout is not None:
+            # Another controller continues the rollout; this one only keeps what the switches are to get.
+            await _cancel((self._rollout,))
+            self._rollout = None
+            for own in self._hashing_by(self.config, self.config.servers).switches:
+                await self.controllers[own.device.name].change(own)
+        await asyncio.gather(*(controller.follow_election() for controller in self.controllers.values()))
+
+    async def prepare(self, before: Config, wanted: Config) -> None:
+        """Prepare to continue a rollout that another controller began: each switch is to get what its first round installs.
+
+        The switches have ``before``, or that already. `change` to ``wanted`` then completes the rollout.
+        """
+        if self._rollout is not None:
+            await _cancel((self._rollout,))
+            self._rollout = None
+        self.error, self.config, self._complete = None, wanted, before
+        self._pools = latest_pools((wanted.servers, before.servers, *self._pools))
+        await self._keep_only(wanted)
+        if len(self.controllers) > 1:
+            first = self._hashing_by(preparation(before.switches, wanted), before.servers)
+            for own in first.switches:
+                await self.controllers[own.device.name].change(own)
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until all switches have what they are to get, or until ``seconds`` have passed."""
+        waiting = [asyncio.create_task(controller.installed()) for controller in self.controllers.values()]
+        await asyncio.wait(waiting, timeout=seconds)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    def preview(self, config: Config) -> tuple[Config, ...]:
+        """Return the configuration of each switch once `change` has installed ``config``."""
+        pools = latest_pools((config.servers, self._complete.servers, *self._pools))
+        return config.model_copy(update={"pools": pools}).switches
+
     async def steer(self, change: Change) -> None:
         """Change the end-user mapping of all switches. Raises MappingError, and then changes nothing."""
         for controller in self.controllers.values():
@@ -127,8 +179,10 @@ class Fleet:
 
         `missing` then names the switches that were unreachable. Raises ReconcileError if the rollout stopped, or a switch fails.
         """
-        if self._rollout is not None:
-            await asyncio.wait({self._rollout})
+        while (rollout := self._rollout) is not None:
+            await asyncio.wait({rollout})
+            if self._rollout is not rollout:
+                continue  # another change has ended it
             if self.error is not None:
                 raise ReconcileError(self.error)
             return
@@ -137,7 +191,9 @@ class Fleet:
 
     def _add(self, config: Config, mapping: EndUserMapping) -> None:
         name = config.device.name
-        self.controllers[name] = controller = Controller(config, election_id=self._election_id, mapping=copy.deepcopy(mapping))
+        self.controllers[name] = controller = Controller(
+            config, election_id=self._election_id, mapping=copy.deepcopy(mapping), election=self._election
+        )
         controller.before_install = self._before_install
 
     async def _keep_only(self, config: Config) -> None:
@@ -154,6 +210,12 @@ class Fleet:
 
     async def _roll_out(self, wanted: Config, change: Change) -> None:
         """Install ``wanted`` in all switches, or restore the previous configuration."""
+        with tracing.span("rollout", switches=len(wanted.switches)) as span:
+            await self._install_everywhere(wanted, change)
+            if self.error is not None:
+                span.fail(ReconcileError(self.error))
+
+    async def _install_everywhere(self, wanted: Config, change: Change) -> None:
         if not change and self._is_activation(wanted):
             await self._activate(wanted)
             return
@@ -162,6 +224,7 @@ class Fleet:
         try:
             if first is not wanted or self._complete.servers != wanted.servers:
                 await self._round(self._hashing_by(first, self._complete.servers), Change())
+                await self._announce_last_round()
             await self._round(self._hashing_by(wanted, wanted.servers), change)
         except _SwitchError as error:
             self.error = f"{error}: all switches keep the previous configuration"
@@ -218,11 +281,16 @@ class Fleet:
             if is_waited_for:
                 await self._installed(name)
             else:
-                log.warning("%s: %s: it gets the configuration later", name, controller.health.error or controller.health.phase)
+                level = logging.WARNING if self._may_write else logging.DEBUG
+                log.log(level, "%s: %s: it gets the configuration later", name, controller.health.error or controller.health.phase)
+
+    @property
+    def _may_write(self) -> bool:
+        return self._election is None or self._election.term is not None
 
     def _is_reachable(self, name: str) -> bool:
-        """Return whether a switch is connected, as far as its controller knows."""
-        return self.controllers[name].health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
+        """Return whether a switch is connected, as far as its controller knows, and this process may write to it."""
+        return self._may_write and self.controllers[name].health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
 
     async def _installed(self, name: str) -> None:
         """Wait until a switch has its configuration. Raises _SwitchError."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Prometheus endpoint. Every scrape reads the counters of the switches, so its values are current."""
+"""The metrics for Prometheus. Every scrape reads the counters of the switches, so its values are current."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from frontage.config import Config
-from frontage.config.schema import Metrics
-from frontage.fields import split_listen
 from frontage.neighbors.metrics import neighbor_metrics
 from frontage.p4.entities import Count
 from frontage.p4.errors import SwitchError
@@ -69,7 +66,7 @@ class FrontageCollector(Collector):
 async def _read(controller: Controller, config: Config) -> Counters | None:
     if controller.session is None or controller.pipeline is None:
         return None
-    return await read_counters(controller.session, controller.pipeline.schema, config)
+    return await read_counters(controller.session, controller.pipeline.schema, config, controller.vip_ids)
 
 
 def _controller_metrics(controllers: Mapping[str, Controller]) -> Iterable[Metric]:
@@ -186,27 +183,3 @@ def _unit_metrics(switches: Mapping[str, tuple[Config, Counters]], unit: str) ->
             for label, count in counts.items():
                 family.add_metric([device, label], getattr(count, unit))
     yield from (servers, vips, senders, limited, drops, refusals, steering)
-
-
-class Endpoint:
-    """An HTTP server for the metrics of a fleet, on its own thread."""
-
-    def __init__(
-        self,
-        metrics: Metrics,
-        fleet: Fleet,
-        loop: asyncio.AbstractEventLoop,
-        extra: Callable[[], Iterable[Metric]] | None = None,
-    ):
-        self.metrics = metrics
-        registry = CollectorRegistry(auto_describe=False)
-        host, port = split_listen(metrics.address)
-        self._server, self._thread = start_http_server(port, host, registry)
-        registry.register(FrontageCollector(fleet, loop, extra))
-        bound = self._server.server_address
-        self.address = str(bound[0]), int(bound[1])
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

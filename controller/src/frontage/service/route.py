@@ -8,26 +8,24 @@ from ipaddress import ip_network
 from typing import Any
 
 from frontage.config import Config
-from frontage.fields import IPAddress
+from frontage.config.routing import PrefixTable
+from frontage.fields import IPAddress, IPNetwork
 
 
 def route_to(config: Config, address: IPAddress, learned: Mapping[str, Any]) -> dict[str, Any]:
     """Return the route of one switch to an address, and the learned paths, by the answer of `Learner.explain`."""
     name = config.device.name
     found = learned.get(name, {"prefix": None, "next_hops": [], "down": [], "paths": []})
-    candidates: list[tuple[int, int, dict[str, Any]]] = []
-    entry: dict[str, Any]
-    for host in config.on_link_hosts:
-        if host.address == address:
-            entry = {"prefix": str(ip_network(address)), "source": "link", "port": host.port, "next_hops": [str(address)]}
-            candidates.append((address.max_prefixlen, 2, entry))
-    for route in config.routes:
-        if route.prefix.version == address.version and address in route.prefix:
-            hop = route.next_hop or route.mac
-            entry = {"prefix": str(route.prefix), "source": "static", "port": route.port, "next_hops": [str(hop)]}
-            candidates.append((route.prefix.prefixlen, 1, entry))
+    items: list[tuple[IPNetwork, dict[str, Any]]] = []
+
+    def add(prefix: IPNetwork, source: str, port: str | None, next_hops: list[str]) -> None:
+        items.append((prefix, {"prefix": str(prefix), "source": source, "port": port, "next_hops": next_hops}))
+
     if found["prefix"] is not None:
-        entry = {"prefix": found["prefix"], "source": "learned", "port": None, "next_hops": found["next_hops"]}
-        candidates.append((ip_network(found["prefix"]).prefixlen, 0, entry))
-    best = max(candidates, key=lambda candidate: candidate[:2], default=None)
-    return {"device": name, "route": best[2] if best else None, "paths": found["paths"], "down": found["down"]}
+        add(ip_network(found["prefix"]), "learned", None, found["next_hops"])
+    for route in config.routes:
+        add(route.prefix, "static", route.port, [str(route.next_hop or route.mac)])
+    for host in config.on_link_hosts:
+        add(ip_network(host.address), "link", host.port, [str(host.address)])
+    route_entry = PrefixTable(items).lookup(address)
+    return {"device": name, "route": route_entry, "paths": found["paths"], "down": found["down"]}

@@ -24,7 +24,7 @@ from frontage.p4.session import Session
 from frontage.service.controller import Controller
 from frontage.service.fleet import Fleet
 from frontage.service.health import Health, Phase
-from frontage.state.allocation import Installed, vip_key
+from frontage.state.allocation import Installed
 from frontage.state.blocks import demand, limits, real_servers, syn_defence
 from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
@@ -39,9 +39,10 @@ _REFUSALS = "aifo.refusals"
 _SEGMENTS = "mss.segments"
 _DROPS = "drops"
 _EGRESS_DROPS = "egress_drops"
+_EDGE_DROPS = "edge_drops"
 _OUTCOMES = "outcomes"
-_OPTIONAL = (_HANDSHAKES, _REFUSALS, _SEGMENTS)
-"""Counters that profiles without QUIC, schedulers or remote servers do not have."""
+_OPTIONAL = (_CLAIMS, _HANDSHAKES, _REFUSALS, _SEGMENTS, _EDGE_DROPS)
+"""Counters that profiles without QUIC, schedulers, remote servers or a second pipe do not have."""
 _COUNTS = ("drops", "outcomes", "claims", "handshakes", "segments", "refusals")
 """Parts of a status, and fields of :class:`Counters`, that are sums over all VIPs."""
 
@@ -73,11 +74,14 @@ class Counters:
     """Packets that AIFO dropped, by the lowest RPT of their band in microseconds."""
 
 
-async def read_counters(session: Session, schema: Schema, config: Config) -> Counters:
-    """Read the counters of the switch. Raises SwitchError."""
+async def read_counters(session: Session, schema: Schema, config: Config, vip_ids: Mapping[str, int] | None = None) -> Counters:
+    """Read the counters of the switch. Raises SwitchError.
+
+    ``vip_ids`` are the ids of VIPs by name, as in `Controller.vip_ids`. Without them, the switch is asked for them.
+    """
     tables = schema.present((*server_block.TABLES, *vip_block.DIPS, real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES, _CLAIMS)}
+    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES)}
     counter_ids |= {name: schema.counter(name) for name in _OPTIONAL if name in schema.counters}
     indexed = await session.read_counters(list(counter_ids.values()))
     vips = {vip.name: vip for vip in config.vips}
@@ -94,16 +98,18 @@ async def read_counters(session: Session, schema: Schema, config: Config) -> Cou
         return direct.get(server_block.key(server), Count())
 
     dropped_copies = by_reason(_EGRESS_DROPS, reasons.drops())
+    dropped_at_edge = by_reason(_EDGE_DROPS, reasons.drops())
+    drops = by_reason(_DROPS, reasons.drops())
     return Counters(
-        limited=await _read_limited(session, schema, config),
-        syns=await read_syns(session, schema, config),
+        limited=await _read_limited(session, schema, config, vip_ids),
+        syns=await read_syns(session, schema, config, vip_ids),
         up={server.sid: up(server) for server in config.servers},
         down={server.sid: down(server) for server in config.servers},
         senders={
             (port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count())
             for port, sid in senders(config.real_servers, config.servers)
         },
-        drops={name: count + dropped_copies[name] for name, count in by_reason(_DROPS, reasons.drops()).items()},
+        drops={name: count + dropped_copies[name] + dropped_at_edge[name] for name, count in drops.items()},
         outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
         claims=by_reason(_CLAIMS, reasons.claims()),
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),
@@ -119,15 +125,17 @@ class _ByVip:
     counter: str
     kinds: dict[int, reasons.Reason]
 
-    async def read(self, session: Session, schema: Schema, vips: Sequence[Vip]) -> dict[str, dict[str, Count]]:
+    async def read(
+        self, session: Session, schema: Schema, vips: Sequence[Vip], vip_ids: Mapping[str, int] | None
+    ) -> dict[str, dict[str, Count]]:
         """Return the counts by name of the VIP and kind."""
         if not vips or self.counter not in schema.counters:
             return {}
-        ids = Installed(await session.read_tables(schema, schema.present((vip_block.VIP4, vip_block.VIP6)))).vips
+        ids = await _read_vip_ids(session, schema, vips) if vip_ids is None else vip_ids
         cells = {
-            (vip.name, reason.name): vip_id << 2 | kind
+            (vip.name, reason.name): ids[vip.name] << 2 | kind
             for vip in vips
-            if (vip_id := ids.get(vip_key(vip))) is not None
+            if vip.name in ids
             for kind, reason in self.kinds.items()
         }
         counts = await session.read_cells(schema.counter(self.counter), list(cells.values()))
@@ -137,15 +145,24 @@ class _ByVip:
         }
 
 
-async def _read_limited(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
+async def _read_vip_ids(session: Session, schema: Schema, vips: Sequence[Vip]) -> dict[str, int]:
+    """Return the ids of the VIPs that the switch has, by name."""
+    return Installed(await session.read_tables(schema, schema.present((vip_block.VIP4, vip_block.VIP6)))).ids(vips)
+
+
+async def _read_limited(
+    session: Session, schema: Schema, config: Config, vip_ids: Mapping[str, int] | None
+) -> dict[str, dict[str, Count]]:
     by_vip = _ByVip(limits.REFUSALS, reasons.limit_kinds())
-    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.limits is not None])
+    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.limits is not None], vip_ids)
 
 
-async def read_syns(session: Session, schema: Schema, config: Config) -> dict[str, dict[str, Count]]:
+async def read_syns(
+    session: Session, schema: Schema, config: Config, vip_ids: Mapping[str, int] | None
+) -> dict[str, dict[str, Count]]:
     """Return the packets of the defence against SYN floods, by name of the VIP and kind. Raises SwitchError."""
     by_vip = _ByVip(syn_defence.PACKETS, reasons.syn_kinds())
-    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.syn_defence is not None])
+    return await by_vip.read(session, schema, [vip for vip in config.vips if vip.syn_defence is not None], vip_ids)
 
 
 async def read_demand(session: Session, schema: Schema, config: Config, regions: Collection[int]) -> dict[str, dict[int, int]]:
@@ -296,7 +313,7 @@ async def read_status(
         resolved = found.recovered.get(ip_address(neighbor["address"]))
         if resolved is not None:
             neighbor |= {"port": resolved.port, "mac": str(resolved.mac), "state": "installed"}
-    counters = await read_counters(session, schema, config)
+    counters = await read_counters(session, schema, config, found.numbers.ids(config.vips))
     regions = set(mapping.regions.values()) if mapping is not None else set()
     status["demand"] = await read_demand(session, schema, config, regions)
     changes = found.difference

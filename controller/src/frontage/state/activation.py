@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the servers' states and shares alone: the entries and leaves that they change, without the rest of the desired state.
+"""Changes of the servers' states and shares, and of who answers SYNs: the entries and leaves that they change, without the rest of
+the desired state.
 
-Health checks need them within a second. At 4,096 servers, reading the switch and computing its whole state takes several.
+Health checks and the defence against SYN floods need them within a second. At 4,096 servers, reading the switch and computing its
+whole state takes several.
 """
 
 from __future__ import annotations
@@ -10,18 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from frontage.config import Config
-from frontage.config.vips import Server
+from frontage.config.hash_tables import slots
+from frontage.config.syn_defence import SynMode
+from frontage.config.vips import Server, Vip
 from frontage.p4.entries import Action, Difference, Key, State, difference
 from frontage.state.allocation import Allocation, Installed
-from frontage.state.blocks import assign, choice, maglev, second_hop, vip
-from frontage.state.owners import Others, Owners, other_owners, pools_by_vip, slot_sids, slots
+from frontage.state.blocks import assign, choice, maglev, second_hop, syn_defence, vip
+from frontage.state.owners import Others, Owners, other_owners, pools_by_vip, slot_sids, table_rooms
 from frontage.state.resolved import ResolvedVip, resolve
 from frontage.state.tree import LeafOps, leaf_ops
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The changes of the switch that changes of servers' states need."""
+    """The changes of the switch that an activation needs."""
 
     entries: Difference
     leaves: LeafOps
@@ -30,17 +34,29 @@ class Activation:
 
 
 def is_activation(old: Config, new: Config) -> bool:
-    """Return whether ``new`` was copied from ``old`` and differs from it only in the states and shares of servers.
+    """Return whether ``new`` was copied from ``old`` and differs from it only in states and shares of servers and modes of defences.
+
+    A defence that is off makes other entries, so no mode may become or have been off.
 
     The sections are the same objects, except for `device`: `Config.switches` makes a new one for each switch of a fleet.
     """
-    names = set(type(old).model_fields) - {"servers", "pools", "device"}
+    names = set(type(old).model_fields) - {"servers", "pools", "device", "vips"}
     if any(getattr(old, name) is not getattr(new, name) for name in names) or old.device != new.device:
         return False
-    if len(old.servers) != len(new.servers):
+    if len(old.servers) != len(new.servers) or len(old.vips) != len(new.vips):
         return False
     pairs = zip(old.servers, new.servers, strict=True)
-    return all(a is b or all(getattr(a, name) == getattr(b, name) for name in _LASTING) for a, b in pairs)
+    return all(a is b or all(getattr(a, name) == getattr(b, name) for name in _LASTING) for a, b in pairs) and all(
+        a is b or _differs_in_mode(a, b) for a, b in zip(old.vips, new.vips, strict=True)
+    )
+
+
+def _differs_in_mode(old: Vip, new: Vip) -> bool:
+    """Return whether two VIPs differ only in when the switch answers SYNs, if at all."""
+    before, after = old.syn_defence, new.syn_defence
+    if before is None or after is None or SynMode.OFF in (before.mode, after.mode):
+        return False
+    return new == old.model_copy(update={"syn_defence": before.model_copy(update={"mode": after.mode})})
 
 
 _LASTING = frozenset(Server.model_fields) - {"state"}
@@ -53,7 +69,11 @@ def activation(old: Config, new: Config, allocation: Allocation) -> Activation:
     affected = {server.vip for server in new.servers if server.sid in changed}
     olds, news = pools_by_vip(old), pools_by_vip(new)
     affected |= {name for name, pools in news.items() if pools != olds[name]}
-    before_change = {name: _owners(olds[name][0], allocation.others.get(name, {})) for name in affected}
+    modes = difference(_answers(new, allocation), _answers(old, allocation))
+    if not affected:
+        return Activation(modes, LeafOps([], []), allocation)
+    room = table_rooms(old, olds)
+    before_change = {name: _owners(olds[name][0], room[name], allocation.others.get(name, {})) for name in affected}
     later = replace(allocation, others={**allocation.others, **other_owners(new, before_change, affected)})
     missing: State = {}
     different: State = {}
@@ -67,7 +87,7 @@ def activation(old: Config, new: Config, allocation: Allocation) -> Activation:
         different |= parts_difference.different
         installed |= {**choice.entries([before]), **dict([vip.policy_entry(before, 0)])}
         pools = [assign.pool([server.config for server in one.servers]) for one in (before, after)]
-        tables = [slot_sids(one.hashed) for one in (before, after)]
+        tables = [slot_sids(one.hashed, one.room) for one in (before, after)]
         for part in (
             _list_difference(assign.POOL, after.id, *pools),
             _list_difference(maglev.MAGLEV, after.id, *tables),
@@ -77,11 +97,17 @@ def activation(old: Config, new: Config, allocation: Allocation) -> Activation:
             different |= part.different
             unexpected |= part.unexpected
     leaves = leaf_ops(afters, Installed(installed), resync=False)
-    return Activation(Difference(missing, different, unexpected), leaves, later)
+    return Activation(Difference(missing, different | modes.different, unexpected), leaves, later)
 
 
-def _owners(servers: Sequence[Server], others: Others) -> Owners:
-    return Owners(slot_sids(servers), others, slots(len(servers)))
+def _answers(config: Config, allocation: Allocation) -> State:
+    """Return the entries of defended VIPs."""
+    vips = ((allocation.vip_ids[vip.name], vip) for vip in config.vips)
+    return syn_defence.answers(vips, is_only_switch=not config.has_other_switches)
+
+
+def _owners(servers: Sequence[Server], room: int, others: Others) -> Owners:
+    return Owners(slot_sids(servers, room), others, slots(len(servers), room))
 
 
 def _entries(one: ResolvedVip, sids: set[int]) -> State:

@@ -127,6 +127,10 @@ class Installed:
             Scores(_row(af.get(number, {})), _row(ff.get(number, {}))): number for number in sorted({*af, *ff}, reverse=True)
         }
 
+    def ids(self, vips: Iterable[Vip]) -> dict[str, int]:
+        """Return the ids of those VIPs that the switch has, by name."""
+        return {vip.name: self.vips[key] for vip in vips if (key := vip_key(vip)) in self.vips}
+
     def owners(self, vip: Vip) -> Owners:
         """Return the owners of a VIP's slots."""
         number = self.vips.get(vip_key(vip), -1)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from frontage.config import Config
 from frontage.config.routing import RoutingTable
 from frontage.config.schema import Fallback, Handshake
-from frontage.config.vips import Protocol
+from frontage.config.vips import Policy, Protocol
 from frontage.learned import NOTHING, Learned
+from frontage.p4.cells import in_registers
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.p4info import Schema
 from frontage.state.allocation import Allocation, hops, host_ids
@@ -35,6 +36,7 @@ from frontage.state.blocks import (
     real_servers,
     remote_servers,
     retrieve,
+    samples,
     scheduler,
     second_hop,
     server,
@@ -69,7 +71,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
     (*choice.TABLES, *vip.DIPS, *fragments.TABLES, *real_servers.SENDERS),
     second_hop.TABLES,
     (*maglev.TABLES, *assign.TABLES),
-    (*steering.TABLES, *demand.TABLES, *checker.TABLES, *limits.TABLES, syn_defence.VIP, vip.POLICY),
+    (*steering.TABLES, *demand.TABLES, *checker.TABLES, *limits.TABLES, *samples.TABLES, syn_defence.VIP, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
     (*tunnel.SOURCES, tunnel.ORIGIN, *tunnel.ENDPOINTS, *scheduler.TABLES),
     ports.TABLES,
@@ -96,6 +98,7 @@ BLOCKS = (
     checker,
     remote_servers,
     limits,
+    samples,
     real_servers,
     unseal,
     retrieve,
@@ -147,7 +150,8 @@ def desired(
     vteps = own.vtep if own is not None else ()
     state: State = {
         **network(config, allocation, learned, installed or {}),
-        **ports.entries(config.ports),
+        **ports.entries(config.ports, config.samples),
+        **samples.entries(config.samples),
         **neighbor.entries(config.ports, (*(vip.address for vip in config.vips), *vteps)),
         **scheduler.entries(config.ports),
         **aifo.entries(config.ports),
@@ -167,7 +171,7 @@ def desired(
         **choice.entries(vips),
         **server.entries(config.servers),
         **demand.entries(demand.cells(config), allocation.vip_ids),
-        **syn_defence.entries(keys, vips),
+        **syn_defence.entries(keys, vips, is_only_switch=not config.has_other_switches),
         **masking.entries(keys, vips),
     }
     if own is not None:
@@ -185,6 +189,9 @@ def _unseals(config: Config) -> bool:
     return any(vip.protocol is Protocol.UDP for vip in config.vips) or any(port.uses_ranks for port in config.ports)
 
 
+TCP_TABLES = (*retrieve.TABLES, *masking.ROUNDS, masking.ACTIVE_KEY)
+"""The tables that seal and open TCP's cookies with every key."""
+
 DEFAULTS: State = {
     **fallback.entries(Fallback().idle_timeout),
     **handshake.entries(Handshake().timeout),
@@ -193,13 +200,24 @@ DEFAULTS: State = {
 """Default actions that a configuration has if it does not name others."""
 
 
-def supported(state: State, schema: Schema) -> State:
-    """Return the entries without those that the program lacks and that the configuration does not ask for.
+def supported(state: State, schema: Schema, config: Config) -> State:
+    """Return the entries without those that the program lacks and that ``config`` does not ask for.
 
-    Programs for Tofino may lack the tables of defaults, servers' fragments and second hops.
+    Programs for Tofino may lack the tables of defaults, servers' fragments and second hops, and those of TCP or of a policy. Some
+    entries are cells of registers (`frontage.p4.cells`).
     """
+    optional = {*fragments.TABLES, second_hop.OTHERS}
+    if all(vip.protocol is not Protocol.TCP for vip in config.vips):
+        optional.update(TCP_TABLES)
+    if all(vip.policy is not Policy.CHEETAH_RR for vip in config.vips):
+        optional.update(assign.TABLES)
 
     def is_optional(key: Key, action: Action) -> bool:
-        return key.table in (*fragments.TABLES, second_hop.OTHERS) or DEFAULTS.get(key) == action
+        return key.table in optional or DEFAULTS.get(key) == action
 
-    return {key: action for key, action in state.items() if key.table in schema.tables or not is_optional(key, action)}
+    held = {
+        key: action
+        for key, action in state.items()
+        if key.table in schema.tables or key.table in schema.registers or not is_optional(key, action)
+    }
+    return in_registers(held, schema.registers)

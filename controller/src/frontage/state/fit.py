@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from frontage.config import Config
-from frontage.config.vips import Protocol
+from frontage.config.vips import Policy, Protocol
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
 from frontage.state.allocation import Allocation
 from frontage.state.blocks import (
     aifo,
+    assign,
     checker,
     copies,
     demand,
@@ -26,6 +27,7 @@ from frontage.state.blocks import (
     masking,
     real_servers,
     remote_servers,
+    samples,
     scheduler,
     steering,
     syn_defence,
@@ -33,9 +35,11 @@ from frontage.state.blocks import (
     unseal,
     vip,
 )
+from frontage.state.desired import TCP_TABLES
 from frontage.state.errors import ReconcileError
 
 _QUIC_TABLES = frozenset((*unseal.TABLES, vip.QUIC_DIP6, vip.COOKIE_ADDRESS, vip.COOKIE_PREFIX, masking.STATIC_COOKIE))
+_TCP_TABLES = frozenset((*TCP_TABLES, vip.DIP6))
 _SITE_TABLES = frozenset((*steering.TABLES, *tunnel.TABLES, *encapsulation.TABLES, *copies.TABLES))
 
 
@@ -51,13 +55,12 @@ class _Use:
 
 def check_tables(schema: Schema, config: Config, counts: Mapping[str, int]) -> None:
     """Raise ReconcileError if the program lacks a table, or room in one, for these numbers of entries by table."""
-    missing = {name for name in counts if name not in schema.tables and name != CLONE_SESSION}
+    if config.samples is not None and samples.REASON not in schema.tables:
+        raise ReconcileError(_lacks("samples", "samples of packets"))
+    missing = {name for name in counts if name not in schema.tables and name not in schema.registers and name != CLONE_SESSION}
     for use in _uses(config):
         if not missing.isdisjoint(use.tables):
-            raise ReconcileError(
-                f"{use.field}: the P4 program does not have {use.feature}: "
-                "remove the feature or setting, or use a program or profile that has it"
-            )
+            raise ReconcileError(_lacks(use.field, use.feature))
     for name in missing:
         raise ReconcileError(
             f"device.pipeline: the configuration needs entries in {name}, a table that the P4 program does not have: "
@@ -70,6 +73,12 @@ def check_tables(schema: Schema, config: Config, counts: Mapping[str, int]) -> N
                 f"the configuration needs {count} entries in {table.full_name}, which has room for {table.size}: "
                 "remove something, or compile the P4 program with larger sizes"
             )
+
+
+def _lacks(field: str, feature: str) -> str:
+    """Return the message that the program lacks a feature."""
+    fix = "remove the feature or setting, or use a program or profile that has it"
+    return f"{field}: the P4 program does not have {feature}: {fix}"
 
 
 def check_trees(schema: Schema, allocation: Allocation) -> None:
@@ -87,6 +96,10 @@ def _uses(config: Config) -> Iterator[_Use]:
     for number, service in enumerate(config.vips):
         if service.protocol is Protocol.UDP:
             yield _Use(f"vips[{number}].protocol", "QUIC services", _QUIC_TABLES)
+        else:
+            yield _Use(f"vips[{number}].protocol", "TCP services", _TCP_TABLES)
+        if service.policy is Policy.CHEETAH_RR:
+            yield _Use(f"vips[{number}].policy", "the policy cheetah-rr", assign.TABLES)
         if service.limits is not None:
             yield _Use(f"vips[{number}].limits", "limits", limits.TABLES)
         if service.syn_defence is not None:

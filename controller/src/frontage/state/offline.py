@@ -34,7 +34,7 @@ def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]
     nothing = Installed({})
     allocation = allocate(config, nothing)
     check_trees(schema, allocation)
-    wanted = supported(desired(config, allocation), schema)
+    wanted = supported(desired(config, allocation), schema, config)
     check_tables(schema, config, Counter(key.table for key in wanted))
     order = {table: position for position, table in enumerate(TABLES)}
     ops = leaf_ops(resolve(config, allocation), nothing, resync=True)
@@ -42,8 +42,10 @@ def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]
 
 
 def plain_entries(schema: Schema, state: State) -> Iterator[dict[str, Any]]:
-    """Yield the entries in the form that ``frontage-simulator`` reads."""
+    """Yield the entries of tables in the form that ``frontage-simulator`` reads."""
     for key, action in state.items():
+        if key.table not in schema.tables:
+            continue  # cells of registers, which only programs for Tofino have
         yield {
             "table": schema.tables[key.table].full_name,
             "match": [_match(match) for match in key.match],
@@ -61,7 +63,7 @@ def plain_packets(schema: Schema, packets_out: Iterable[p4r.PacketOut]) -> Itera
 
 def plain_sessions(config: Config, schema: Schema) -> Iterator[dict[str, Any]]:
     """Yield the clone sessions."""
-    for key, action in worker.session(schema.architecture, config).items():
+    for key, action in worker.session(schema, config).items():
         (session,) = exact(key.match)
         replicas = [{"port": port, "instance": instance} for port, instance in replicas_of(action)]
         yield {"id": session, "replicas": replicas, "truncate_to": truncation_of(action), "class_of_service": 0}

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from frontage import maglev
 from frontage.config import Config
+from frontage.config.hash_tables import rooms, slots
 from frontage.config.vips import Protocol, Server, by_vip
 
 MAX_OTHERS = 3
@@ -22,8 +23,8 @@ MAX_OTHERS = 3
 MAX_POOLS = 8
 """Different pools of a VIP that the controller of a fleet remembers for switches that restart."""
 
-_SLOTS_PER_SERVER = 16
-_SLOTS_MIN = 2 * _SLOTS_PER_SERVER
+Pools = Mapping[str, tuple[tuple[Server, ...], ...]]
+"""The different pools of each VIP, by VIP name. The first one is that of Maglev's table."""
 
 Others = Mapping[int, tuple[int, ...]]
 """The SIDs of the other servers by slot, in the order in which the switch tries them. Slots without others are absent."""
@@ -32,16 +33,8 @@ _table = lru_cache(maxsize=32)(maglev.table)
 """Tables of the last VIPs, because the state of a server changes more often than the set of servers."""
 
 
-def slots(servers: int) -> int:
-    """Return the size of a VIP's Maglev table: a power of two, and at most ``limits.MAGLEV_SLOTS`` for all VIPs together.
-
-    Draining servers count, so draining does not resize the table, which would move most connections.
-    """
-    return max(_SLOTS_MIN, _SLOTS_PER_SERVER << (max(servers, 1) - 1).bit_length())
-
-
-def slot_sids(servers: Sequence[Server]) -> list[int]:
-    """Return the SID of each slot; none without active servers.
+def slot_sids(servers: Sequence[Server], room: int) -> list[int]:
+    """Return the SID of each slot of a table with ``room``; none without active servers.
 
     Draining moves only the slots of the draining server, and slow start only those that it gives back.
     """
@@ -52,12 +45,7 @@ def slot_sids(servers: Sequence[Server]) -> list[int]:
     if len(shares) == len(servers):
         # Only servers in slow start are left.
         shares = {sid: share for sid, share in shares.items() if not share}
-    return maglev.thinned(_table(backends, slots(len(servers))), shares)
-
-
-def hashed(config: Config) -> dict[str, tuple[Server, ...]]:
-    """Return the servers of each VIP's Maglev table, by VIP name."""
-    return {name: pools[0] for name, pools in pools_by_vip(config).items()}
+    return maglev.thinned(_table(backends, slots(len(servers), room)), shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +59,33 @@ class Owners:
     """The number of slots; zero if nothing is known."""
 
 
-def pools_by_vip(config: Config) -> dict[str, tuple[tuple[Server, ...], ...]]:
-    """Return the different pools of each VIP, by VIP name. The first one is that of Maglev's table."""
-    pools = [_by_vip(config, pool) for pool in config.pools]
+def pools_by_vip(config: Config) -> Pools:
+    """Return the different pools of each VIP.
+
+    The first one has only servers that ``config`` still has. The others are complete, because a table depends on all servers of its
+    pool.
+    """
+    known = {server.identity for server in config.servers}
+    pools = [_grouped(pool) for pool in config.pools]
     servers = config.servers_by_vip
     return {
-        vip.name: tuple(dict.fromkeys(pool[vip.name] for pool in pools if vip.name in pool)) or (tuple(servers[vip.name]),)
-        for vip in config.vips
+        vip.name: _pools(known, [pool[vip.name] for pool in pools if vip.name in pool], servers[vip.name]) for vip in config.vips
     }
+
+
+def table_rooms(config: Config, pools: Pools) -> dict[str, int]:
+    """Return for how many servers the table of each VIP has room at least, by VIP name."""
+    return rooms(config.vips, {name: len(of_vip[0]) for name, of_vip in pools.items()})
+
+
+def _pools(
+    known: Container[object], pools: Sequence[tuple[Server, ...]], servers: Sequence[Server]
+) -> tuple[tuple[Server, ...], ...]:
+    """Return the different pools of a VIP, the first one with the ``known`` servers only. Without a pool, return ``servers``."""
+    for i, pool in enumerate(pools):
+        if first := tuple(server for server in pool if server.identity in known):
+            return tuple(dict.fromkeys((first, *pools[i + 1 :])))
+    return (tuple(servers),)
 
 
 def latest_pools(pools: Iterable[tuple[Server, ...]]) -> tuple[tuple[Server, ...], ...]:
@@ -109,8 +116,9 @@ def other_owners(config: Config, before: Mapping[str, Owners], names: Container[
     ``before`` are the installed owners, by VIP name.
     """
     pools, servers = pools_by_vip(config), config.servers_by_vip
+    room = table_rooms(config, pools)
     return {
-        vip.name: _merge(pools[vip.name], before.get(vip.name, Owners()), {server.sid for server in servers[vip.name]})
+        vip.name: _merge(pools[vip.name], room[vip.name], before.get(vip.name, Owners()), servers[vip.name])
         for vip in config.vips
         if vip.name in names and vip.protocol is Protocol.TCP
     }
@@ -121,20 +129,16 @@ def _whole(server: Server) -> Server:
     return Server.model_construct(**{name: getattr(server, name) for name in Server.model_fields})
 
 
-def _by_vip(config: Config, pool: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
-    """Return the servers of a pool that ``config`` still has, by VIP name. VIPs without such servers are absent."""
-    known = {server.identity for server in config.servers}
-    return _grouped(server for server in pool if server.identity in known)
-
-
 def _grouped(servers: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
     return {name: tuple(group) for name, group in by_vip(servers).items()}
 
 
-def _merge(pools: Sequence[Sequence[Server]], before: Owners, known: Container[int]) -> Others:
-    current = slot_sids(pools[0])
-    size = slots(len(pools[0]))
-    tables = [table for pool in pools[1:] if (table := slot_sids(pool)) and table != current]
+def _merge(pools: Sequence[Sequence[Server]], room: int, before: Owners, servers: Sequence[Server]) -> Others:
+    """Return the other owners of each slot, of which only ``servers`` are left."""
+    current = slot_sids(pools[0], room)
+    size = slots(len(pools[0]), room)
+    identities, known = {server.identity for server in servers}, {server.sid for server in servers}
+    tables = [table for pool in pools[1:] if (table := _remaining(pool, room, identities)) and table != current]
     if before.sids and list(before.sids) != current:
         tables.append(list(before.sids))
     if not tables and not before.others:
@@ -145,10 +149,16 @@ def _merge(pools: Sequence[Sequence[Server]], before: Owners, known: Container[i
         if before.others:
             found += [sid for at in _same(slot, size, before.size) for sid in before.others.get(at, ())]
         own = current[slot] if current else None
-        others = [sid for sid in dict.fromkeys(found) if sid != own and sid in known]
+        others = [sid for sid in dict.fromkeys(found) if sid is not None and sid != own and sid in known]
         if others:
             result[slot] = tuple(others[:MAX_OTHERS])
     return result
+
+
+def _remaining(pool: Sequence[Server], room: int, identities: Container[object]) -> list[int | None]:
+    """Return the table of a pool with None instead of servers without these identities, which have lost their connections."""
+    gone = {server.sid for server in pool if server.identity not in identities}
+    return [None if sid in gone else sid for sid in slot_sids(pool, room)]
 
 
 def _same(slot: int, size: int, other_size: int) -> range:

@@ -20,7 +20,7 @@ from frontage.config import Config
 from frontage.config.links import Resolved
 from frontage.fields import IPAddress
 from frontage.learned import NextHops
-from frontage.limits import WORKER_SESSION
+from frontage.limits import SAMPLE_SESSION, WORKER_SESSION
 from frontage.p4.entries import Action, Difference, Key, State, difference, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.replication import CLONE_SESSION
@@ -28,7 +28,7 @@ from frontage.p4.session import Session
 from frontage.state import worker
 from frontage.state.activation import activation
 from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, host_ids
-from frontage.state.blocks import groups, masking, steering
+from frontage.state.blocks import groups, masking, samples, steering
 from frontage.state.desired import NETWORK, STAGES, TABLES, TREE_STAGE, desired, network, supported
 from frontage.state.errors import ReconcileError
 from frontage.state.fit import check_tables, check_trees
@@ -105,9 +105,10 @@ async def plan(
     """
     unknown = () if mapping is not None else steering.MAPPED
     installed = await session.read_tables(schema, schema.present(name for name in TABLES if name not in unknown))
+    installed |= await session.read_registers(schema, [schema.registers[name] for name in TABLES if name in schema.registers])
     sessions = await session.read_clone_sessions()
     if mapping is None:
-        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] == WORKER_SESSION}
+        sessions = {key: action for key, action in sessions.items() if exact(key.match)[0] in (WORKER_SESSION, SAMPLE_SESSION)}
     known = neighbors or Known()
     config, recovered = merge(config, known, installed)
     # Other tasks continue while this computes: several seconds at the largest size.
@@ -119,7 +120,8 @@ async def plan(
     check_trees(schema, allocation)
     allocation.groups = _groups(schema, config, allocation, known, installed)
     wanted = await asyncio.to_thread(desired, config, allocation, known.learned, installed)
-    wanted |= worker.session(schema.architecture, config)
+    wanted |= worker.session(schema, config)
+    wanted |= samples.session(config)
     mapped = None
     if mapping is not None:
         try:
@@ -127,7 +129,7 @@ async def plan(
         except MappingError as error:
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
-    wanted = supported(wanted, schema)
+    wanted = supported(wanted, schema, config)
     check_tables(schema, config, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
     installed |= sessions
@@ -178,7 +180,7 @@ async def activate(
     started = time.monotonic()
     todo = await asyncio.to_thread(activation, written.config, config, written.allocation)
     found = todo.entries
-    changes = Difference(*(supported(part, schema) for part in (found.missing, found.different, found.unexpected)))
+    changes = Difference(*(supported(part, schema, config) for part in (found.missing, found.different, found.unexpected)))
     counts = written.counts + Counter(key.table for key in changes.missing)
     counts -= Counter(key.table for key in changes.unexpected)
     check_tables(schema, config, counts)
@@ -304,7 +306,8 @@ class _Writes:
 
     async def put(self, table: str) -> None:
         new = self._missing.get(table, {})
-        if new and table != CLONE_SESSION and self._held[table] + len(new) > self._schema.table(table).size > 0:
+        held = self._schema.tables.get(table)
+        if new and held is not None and self._held[table] + len(new) > held.size > 0:
             # No room for both: delete the old entries first.
             await self.remove(table)
         # A table always has a default action: it can neither be inserted nor deleted.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from frontage.config import Config
 from frontage.config.vips import Server, Vip
 from frontage.state.allocation import Allocation
-from frontage.state.owners import Others, hashed
+from frontage.state.owners import Others, pools_by_vip, table_rooms
 from frontage.state.scores import server_scores
 from frontage.state.tree_slots import Block
 
@@ -33,6 +33,8 @@ class ResolvedVip:
     servers: tuple[ResolvedServer, ...]
     hashed: tuple[Server, ...]
     """The servers of Maglev's table."""
+    room: int
+    """The number of servers for which that table has room at least."""
     others: Others
     """The other servers of its slots."""
 
@@ -41,7 +43,8 @@ def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
     """Return the VIPs of ``config`` with the numbers of ``allocation``, in the order of the file."""
     scores = server_scores(config.vips, config.servers)
     servers_by_vip = config.servers_by_vip
-    hashed_by_vip = hashed(config)
+    pools = pools_by_vip(config)
+    room = table_rooms(config, pools)
     return tuple(
         ResolvedVip(
             vip,
@@ -51,7 +54,8 @@ def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
                 ResolvedServer(server, allocation.slots[server.sid], allocation.classes[scores[server.sid]])
                 for server in servers_by_vip[vip.name]
             ),
-            hashed_by_vip[vip.name],
+            pools[vip.name][0],
+            room[vip.name],
             allocation.others.get(vip.name, {}),
         )
         for vip in config.vips
@@ -59,5 +63,5 @@ def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
 
 
 def replicas(vips: tuple[ResolvedVip, ...]) -> list[Server]:
-    """Return the servers of Artemis services."""
-    return [server.config for vip in vips if vip.config.artemis is not None for server in vip.servers]
+    """Return the servers that datagrams reach in tunnels."""
+    return [server.config for vip in vips if vip.config.has_replicas for server in vip.servers]

@@ -8,6 +8,7 @@ from frontage.config.schema import Config
 from frontage.limits import WORKER_SESSION
 from frontage.p4 import replication
 from frontage.p4.entries import State
+from frontage.p4.p4info import Schema
 
 RECIRCULATION_PORTS = {"tna": 68, "t2na": 6}
 """The recirculation port of Tofino's first pipe, by architecture."""
@@ -18,24 +19,26 @@ WORKER_BYTES = 64
 bandwidth of the recirculation ports."""
 
 
-def return_ports(architecture: str, device: Device) -> list[int]:
+def return_ports(schema: Schema, device: Device) -> list[int]:
     """Return the ports that lead workers back to ingress.
 
-    They are the recirculation ports of Tofino's pipes, or the CPU port of other targets, which has no queue.
+    On Tofino, they are the recirculation ports of the pipes with trees: of a folded program, every second pipe. Elsewhere, it is the
+    CPU port, which does not queue.
     """
-    first = RECIRCULATION_PORTS.get(architecture)
+    first = RECIRCULATION_PORTS.get(schema.architecture)
     if first is None:
         return [device.cpu_port]
-    return [first + PIPE_PORTS * pipe for pipe in range(device.pipes)]
+    pipes = range(1, device.pipes, 2) if schema.is_folded else range(device.pipes)
+    return [first + PIPE_PORTS * pipe for pipe in pipes]
 
 
-def session(architecture: str, config: Config) -> State:
+def session(schema: Schema, config: Config) -> State:
     """Return the clone session, or nothing if no packet becomes a worker.
 
     On Tofino, trees are in egress, so reports become workers. Elsewhere, only schedulers that use ranks need workers.
     """
-    on_tofino = architecture in RECIRCULATION_PORTS
+    on_tofino = schema.architecture in RECIRCULATION_PORTS
     if not on_tofino and not any(port.uses_ranks for port in config.ports):
         return {}
-    replicas = [(port, 1) for port in return_ports(architecture, config.device)]
+    replicas = [(port, 1) for port in return_ports(schema, config.device)]
     return dict([replication.session(WORKER_SESSION, replicas, WORKER_BYTES if on_tofino else 0)])

@@ -9,15 +9,19 @@ from frontage.config.checks import (
     bgp,
     devices,
     discovery,
+    exposed,
     health,
+    instances,
     limits,
     network,
     real_servers,
     records,
     remote_servers,
+    samples,
     services,
     sites,
     sizes,
+    store,
     syn_defence,
 )
 from frontage.config.checks.findings import Finding
@@ -27,7 +31,13 @@ from frontage.mapping import checks as mapping_checks
 
 def check(config: Config) -> list[Finding]:
     """Return every contradiction in ``config``; none if it can be installed."""
-    return [*devices.check(config), *devices.check_each(config, _check_switch), *bgp.check(config), *discovery.check(config)]
+    return [
+        *devices.check(config),
+        *devices.check_each(config, _check_switch),
+        *bgp.check(config),
+        *discovery.check(config),
+        *store.check(config),
+    ]
 
 
 def _check_switch(config: Config) -> list[Finding]:
@@ -36,16 +46,19 @@ def _check_switch(config: Config) -> list[Finding]:
         *network.check(config),
         *services.check(config),
         *sites.check(config),
+        *instances.check(config),
         *remote_servers.check(config),
         *real_servers.check(config),
         *health.check(config),
         *limits.check(config),
+        *samples.check(config),
         *syn_defence.check(config),
         *_keys(config),
         *sizes.check(config),
         *mapping_checks.check_end_users(config),
         *mapping_checks.check_placement(config),
         *records.check(config),
+        *exposed.check(config),
     ]
 
 

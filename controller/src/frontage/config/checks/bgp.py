@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from frontage.config.bgp import COMMUNITY, PrefixRule
+from frontage.config.bgp import COMMUNITY, DEFAULT_ROUTES, Bgp, PrefixRule
 from frontage.config.checks.findings import Finding, duplicates, unknown_name
 from frontage.config.document import Path
 from frontage.config.schema import Config
+from frontage.fields import IPNetwork
 from frontage.limits import MAX_ROUTES
 
 
@@ -18,6 +19,7 @@ def check(config: Config) -> Iterator[Finding]:
     if config.bgp is None:
         return
     yield from _learn(config)
+    yield from _prefixes(config, config.bgp)
     neighbors = config.bgp.neighbors
     names = [own.device.name for own in config.switches]
     yield from duplicates(
@@ -45,6 +47,48 @@ def check(config: Config) -> Iterator[Finding]:
             if not re.match(COMMUNITY, community) or any(int(part) > 65535 for part in community.split(":")):
                 what = f'invalid community "{community}"'
                 yield Finding((*path, "communities", j), what, "write two numbers up to 65535, for example 64512:100")
+
+
+def _prefixes(config: Config, bgp: Bgp) -> Iterator[Finding]:
+    seen: list[tuple[str, int, IPNetwork]] = []
+    for field, prefixes in (("service_prefixes", bgp.service_prefixes), ("own_prefixes", bgp.own_prefixes)):
+        for i, prefix in enumerate(prefixes):
+            path: Path = ("bgp", field, i)
+            if prefix in DEFAULT_ROUTES.values():
+                yield Finding(path, f"{prefix} is a default route", "use `announce: default` for the neighbors that need it")
+            if all(neighbor.address.version != prefix.version for neighbor in bgp.upstreams):
+                what = f"no neighbor learns the IPv{prefix.version} prefix {prefix}"
+                yield Finding(path, what, f"add a neighbor with an IPv{prefix.version} address")
+            for other_field, j, other in seen:
+                # A site may also announce parts of its own prefixes.
+                if prefix.overlaps(other) and "service_prefixes" in (field, other_field):
+                    what = f"{prefix} overlaps {other} of {other_field}[{j}]"
+                    yield Finding(path, what, "use prefixes that have no address in common")
+            seen.append((field, i, prefix))
+            yield from _anycast(config, path, prefix) if field == "service_prefixes" else _unicast(config, prefix)
+
+
+def _anycast(config: Config, path: Path, prefix: IPNetwork) -> Iterator[Finding]:
+    """Check a service prefix: it has service addresses, and nothing else."""
+    members = [(j, vip) for j, vip in enumerate(config.vips) if vip.address in prefix]
+    if not members:
+        yield Finding(path, f"{prefix} has no service address", "add `artemis` to a VIP in it, or remove the prefix")
+    for j, vip in members:
+        if vip.artemis is None:
+            what = f"{vip.address} is in {prefix}, but not a service address"
+            yield Finding(("vips", j, "address"), what, "add `artemis`, or use an address outside `bgp.service_prefixes`")
+    for j, vip in enumerate(config.vips):
+        if vip.cookie_prefix is not None and vip.cookie_prefix.overlaps(prefix):
+            what = f"{vip.cookie_prefix} overlaps {prefix}, which other sites announce"
+            yield Finding(("vips", j, "cookie_prefix"), what, "use a prefix that only this site announces")
+
+
+def _unicast(config: Config, prefix: IPNetwork) -> Iterator[Finding]:
+    """Check an own prefix: it has no service addresses."""
+    for j, vip in enumerate(config.vips):
+        if vip.artemis is not None and vip.address in prefix:
+            what = f"{vip.address} is in {prefix}, which only this site announces"
+            yield Finding(("vips", j, "address"), what, "use an address outside `bgp.own_prefixes`")
 
 
 def _learn(config: Config) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from frontage import limits
 from frontage.config.checks.findings import Finding, duplicates, unknown_name
+from frontage.config.checks.instances import is_collision
 from frontage.config.document import Path
 from frontage.config.schema import Config
 from frontage.config.vips import Policy
@@ -27,7 +28,12 @@ def _vips(config: Config) -> Iterator[Finding]:
         ((("vips", i, "name"), v.name) for i, v in enumerate(vips)), 'duplicate VIP name "{}"', "rename one of the VIPs"
     )
     yield from duplicates(
-        ((("vips", i, "address"), _endpoint(v.address, v.protocol, v.port)) for i, v in enumerate(vips)),
+        (
+            (("vips", i, "address"), _endpoint(v.address, v.protocol, v.port))
+            for i, v in enumerate(vips)
+            # The checks of instances report these.
+            if not (config.instances and any(is_collision(other, v) for other in vips[:i]))
+        ),
         "duplicate VIP address {}",
         "give one of the VIPs another address or port",
     )

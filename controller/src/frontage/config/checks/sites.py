@@ -11,6 +11,7 @@ from frontage.config.checks.findings import Finding, duplicates
 from frontage.config.document import Path
 from frontage.config.routing import RoutingTable
 from frontage.config.schema import Config
+from frontage.config.vips import Protocol, Vip
 from frontage.fields import IPAddress
 
 _VXLAN_PORT = 4789
@@ -41,25 +42,33 @@ def _services(config: Config) -> Iterator[Finding]:
             continue
         if config.site is None:
             yield Finding(path, "the own site is unknown", "add `site` with `id` and `vtep`", at_key=True)
-        if vip.protocol != "udp":
-            yield Finding(path, f"VIP {vip.name} uses TCP, but Artemis needs QUIC", "set its protocol to `udp`", at_key=True)
-        if vip.port == _VXLAN_PORT:
+        if vip.protocol is Protocol.TCP and not service.dedicated_address:
+            what = f"VIP {vip.name} uses TCP, but a dispatcher reads the SNI of QUIC only"
+            yield Finding((*path, "dedicated_address"), what, "set it to true, or set the protocol to `udp`")
+        elif vip.protocol is Protocol.UDP and vip.port == _VXLAN_PORT:
             yield Finding(("vips", i, "port"), f"UDP port {_VXLAN_PORT} is reserved for VXLAN", "use another port")
-        other = config.vips[first.setdefault(service.id, i)].artemis
-        if other != service:
-            what = f"VIP {config.vips[first[service.id]].name} describes service {service.id} differently"
+        other = config.vips[first.setdefault(service.id, i)]
+        if not _is_same(vip, other):
+            what = f"VIP {other.name} describes service {service.id} differently"
             yield Finding((*path, "id"), what, "make the two equal, or give one of them another id")
-        if not service.dedicated_address and not config.dispatchers:
+        if vip.has_replicas and not service.dedicated_address and not config.dispatchers:
             yield Finding(
                 (*path, "dedicated_address"), "no dispatcher to read the SNI", "add one to `dispatchers`, or set this to true"
             )
     for i, server in enumerate(config.servers):
-        if server.tunnel_address is not None and all(vip.artemis is None for vip in config.vips if vip.name == server.vip):
+        if server.tunnel_address is not None and not any(vip.has_replicas for vip in config.vips if vip.name == server.vip):
             yield Finding(
                 ("servers", i, "tunnel_address"),
-                f"VIP {server.vip} is not a service address",
+                f"VIP {server.vip} is not a service address of QUIC",
                 "remove it, or add `artemis` to the VIP",
             )
+
+
+def _is_same(vip: Vip, other: Vip) -> bool:
+    """Return whether two VIPs describe the same service. Of dispatchers, only those of QUIC may know it."""
+    if vip.artemis is None or other.artemis is None or vip.artemis.service != other.artemis.service:
+        return False
+    return vip.protocol is not other.protocol or vip.artemis.dedicated_address == other.artemis.dedicated_address
 
 
 def _sites(config: Config) -> Iterator[Finding]:
@@ -108,7 +117,7 @@ def _reach(config: Config) -> Iterator[Finding]:
         if site.id != own.id:
             ends.append((("sites", i, "vtep"), site.vtep, "site"))
     ends += [(("dispatchers", i, "address"), dispatcher.address, "server") for i, dispatcher in enumerate(config.dispatchers)]
-    services = {vip.name for vip in config.vips if vip.artemis is not None}
+    services = {vip.name for vip in config.vips if vip.has_replicas}
     for i, server in enumerate(config.servers):
         if server.vip in services:
             ends.append(

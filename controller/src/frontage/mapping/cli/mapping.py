@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, example, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, example, fail, load_config, out, service_name
 from frontage.config import Config
 from frontage.mapping.store.kind import Kind
 
@@ -76,7 +76,7 @@ def show(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -> 
 @app.command(epilog=example("frontage mapping explain 2001:db8:c1::/48 films.example"))
 def explain(
     prefix: Annotated[str, typer.Argument(help="The address of a client, or a prefix of clients.")],
-    service: Annotated[str, typer.Argument(help="The name of a service.")],
+    service: Annotated[str, typer.Argument(help="The name of a service.", callback=service_name)],
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
@@ -91,7 +91,7 @@ def explain(
     with _opened(config, as_json=as_json) as (loaded, store):
         assert loaded.site is not None, "config.checks rejects end_users without site"
         try:
-            answer = look_up(store, client, service.lower().removesuffix("."), loaded.site.id)
+            answer = look_up(store, client, service, loaded.site.id)
         except KeyError:
             known = ", ".join(sorted(store.services())[:20]) or "none yet"
             fail(f"unknown service {service!r}: use one of: {known}", as_json=as_json)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, fail, load_config, out, service_name
 
 if TYPE_CHECKING:
     from frontage.mapping.demand.moves import SiteStage
@@ -22,7 +22,9 @@ _TOP = 10
 
 
 def placement(
-    service: Annotated[str | None, typer.Argument(help="The name of a service; all placed services if absent.")] = None,
+    service: Annotated[
+        str | None, typer.Argument(help="The name of a service; all placed services if absent.", callback=service_name)
+    ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,8 +36,7 @@ def placement(
     if found.end_users is None or found.placement is None:
         fail(f"{config}: the section placement is missing: add it, with `services` and `sites`", as_json=as_json)
     names = [item.name for item in found.placement.services]
-    wanted = service.lower().removesuffix(".") if service is not None else None
-    if wanted is not None and wanted not in names:
+    if service is not None and service not in names:
         fail(f"service {service!r} is not placed by demand: use one of: {', '.join(names)}", as_json=as_json)
     try:
         store = Store(found.end_users.store, window=found.end_users.window)
@@ -49,7 +50,7 @@ def placement(
     shown = [
         _state(name, documents.get(name), placements.get(name, {}), present.get(name, set()))
         for name in names
-        if wanted in (None, name)
+        if service in (None, name)
     ]
     if as_json:
         out.print_json(json.dumps({"ok": True, "services": shown}))

@@ -20,6 +20,7 @@ from frontage.mapping.compute.values import Sample
 from frontage.mapping.services import Replica
 from frontage.mapping.settings import EndUsers
 from frontage.mapping.store.tables import Difference, Tables, difference
+from frontage.naming import canonical_name
 
 _OPENER = build_opener(ProxyHandler({}))
 """Opens connections without the proxies that the environment names."""
@@ -88,7 +89,7 @@ class Dispatcher:
                     Replica(
                         self.site,
                         int(row["sid"]),
-                        name.lower().removesuffix("."),
+                        canonical_name(name),
                         str(row["address"]),
                         float(row["load"]),
                         float(row["weight"]),

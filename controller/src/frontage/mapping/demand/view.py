@@ -48,7 +48,7 @@ def placement_document(
         "epoch": now,
         "handshakes_per_second": why.reads,
         "updates_per_second": why.writes,
-        "beta": _finite(why.beta),
+        "beta": finite(why.beta),
         "replicas": why.replicas,
         "bound": str(why.bound),
         "demand": [
@@ -58,7 +58,7 @@ def placement_document(
                 "share": region.share,
                 "handshakes_per_second": region.share * why.reads,
                 "site": region.site,
-                "rtt_us": _finite(region.distance),
+                "rtt_us": finite(region.distance),
             }
             for region in why.regions
         ],
@@ -70,7 +70,7 @@ def placement_document(
             "removed": list(why.removed),
             "handshakes_missing": why.requests_missing,
             "held": held,
-            "gain_us": None if gain is None else _finite(gain.mean),
+            "gain_us": None if gain is None else finite(gain.mean),
             "gain_error_us": None if gain is None else gain.error,
         },
         "load": {"budget": load.budget, "handshakes": load.reads, "updates": load.updates, "shortfall": load.shortfall},
@@ -90,6 +90,6 @@ def format_sites(ids: tuple[int, ...], flags: Flags) -> str:
     return " ".join(str(ids[i]) for i in np.flatnonzero(flags)) or "no site"
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
     """Return None for infinity, which JSON cannot express."""
     return value if math.isfinite(value) else None

@@ -17,6 +17,7 @@ from frontage.mapping.services import Service
 from frontage.mapping.settings import Policy
 from frontage.mapping.store.kind import Kind
 from frontage.mapping.store.store import Store
+from frontage.naming import canonical_name
 
 COLUMNS = {
     Kind.MEASUREMENTS: ("prefix", "site", "rtt_us", "source"),
@@ -122,8 +123,8 @@ def _source(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    name = text.lower().removesuffix(".")
-    if not name or len(name) > 255 or any(c.isspace() for c in name):
+    name = canonical_name(text)
+    if len(name) > 255 or any(c.isspace() for c in name):
         raise ValueError("invalid name")
     return name
 

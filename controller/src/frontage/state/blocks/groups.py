@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``groups.p4``: groups of next hops with equal cost.
 
-A group without a usable next hop has no entry, and the switch drops its packets.
+Groups without a usable next hop are left out, so the switch drops their packets.
 """
 
 from __future__ import annotations

@@ -17,5 +17,5 @@ def entries(vips: Iterable[ResolvedVip]) -> State:
     return {
         Key(MAGLEV, (vip.id, slot)): Action("select_server", (sid,))
         for vip in vips
-        for slot, sid in enumerate(slot_sids(vip.hashed))
+        for slot, sid in enumerate(slot_sids(vip.hashed, vip.room))
     }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from frontage.config.syn_defence import SynMode
+from frontage.config.vips import Vip
 from frontage.cookie import CookieKey
 from frontage.p4.entries import Action, Key, State
 from frontage.state.resolved import ResolvedVip
@@ -23,18 +24,12 @@ UNUSED: State = {Key(ACTIVE_KEY, ()): Action("set_active_key", (0,))}
 """The entries without a VIP that is defended."""
 
 
-def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip]) -> State:
+def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip], *, is_only_switch: bool) -> State:
     """Return the entries. ``keys`` are the keys in force, oldest first.
 
     The oldest key seals, because agents get a new key after the switch.
     """
-    state: State = {}
-    for vip in vips:
-        defence = vip.config.syn_defence
-        if defence is None or defence.mode is SynMode.OFF:
-            continue
-        answer = Action("answer", (defence.offered_mss(vip.config.address.version),))
-        state[Key(VIP, (vip.id,))] = answer if defence.mode is SynMode.ALWAYS else Action("watch")
+    state = answers(((vip.id, vip.config) for vip in vips), is_only_switch=is_only_switch)
     if not state:
         return UNUSED
     for key in keys:
@@ -42,4 +37,15 @@ def entries(keys: Sequence[CookieKey], vips: Iterable[ResolvedVip]) -> State:
         state[Key(SECRETS, (key.epoch,))] = Action("set_secret", (first << 32 | second,))
         state[Key(CLOCK, (key.epoch,))] = Action("set_clock_offset", (key.id & 0xFFFF,))
     state[Key(ACTIVE_KEY, ())] = Action("set_active_key", (keys[0].epoch,))
+    return state
+
+
+def answers(vips: Iterable[tuple[int, Vip]], *, is_only_switch: bool) -> State:
+    """Return the entries of defended VIPs, which come with their ids."""
+    state: State = {}
+    for number, vip in vips:
+        defence = vip.syn_defence
+        if defence is not None and defence.mode is not SynMode.OFF:
+            answer = Action("answer", (defence.offered_mss(vip.address.version), int(is_only_switch)))
+            state[Key(VIP, (number,))] = answer if defence.mode is SynMode.ALWAYS else Action("watch")
     return state

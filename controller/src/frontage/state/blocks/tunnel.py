@@ -43,7 +43,7 @@ def entries(own: OwnSite, other_sites: Sequence[Site], dispatchers: Iterable[Dis
     for address in own.vtep:
         state[_key(ENDPOINT4, ENDPOINT6, address)] = Action("local_endpoint")
     for vip in vips:
-        if vip.config.artemis is not None:
+        if vip.config.has_replicas:
             service = vip.config
             table = SOURCE4 if service.address.version == 4 else SOURCE6
             members = {source_sets[server.config.tunnel_endpoint] for server in vip.servers}

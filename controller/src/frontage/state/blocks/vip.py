@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from frontage.config.hash_tables import slots
 from frontage.config.vips import Policy, Protocol, Server, Vip
 from frontage.fields import IPAddress
 from frontage.p4.entries import Action, Key, State
 from frontage.state.blocks.assign import pool
-from frontage.state.owners import slots
 from frontage.state.resolved import ResolvedServer, ResolvedVip
 from frontage.state.scores import FLOW_UNIT
 
@@ -68,7 +68,7 @@ def _vip_entries(vip: ResolvedVip) -> State:
 
 def policy_entry(vip: ResolvedVip, pool_size: int) -> tuple[Key, Action]:
     """Return the entry of the VIP's policy, for a pool of ``pool_size`` entries."""
-    maglev_mask = slots(len(vip.hashed)) - 1
+    maglev_mask = slots(len(vip.hashed), vip.room) - 1
     params = (_POLICIES[vip.config.policy], FLOW_UNIT, vip.tree.base, vip.tree.depth, pool_size, maglev_mask)
     return Key(POLICY, (vip.id,)), Action("set_policy", params)
 

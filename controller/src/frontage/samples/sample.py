@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample: the header ``packet_in`` of the P4 program, and the first bytes of the packet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from finsy.proto import p4r
+
+from frontage.p4.p4info import Schema
+
+FLOW, DROP, POSTCARD = 1, 2, 3
+"""Kinds of samples (`p4src/include/metadata.p4`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of a packet."""
+
+    kind: int
+    reason: int
+    """The drop reason; 0: not dropped."""
+    outcome: int
+    direction: int
+    """0: not a packet of a VIP."""
+    ingress_port: int
+    egress_port: int
+    """0: dropped."""
+    vip_id: int
+    """The number of the VIP of its packets."""
+    sid: int
+    """The server's, of a packet of a VIP that is not dropped."""
+    length: int
+    """Bytes of the whole packet."""
+    pool: int
+    """Packets of the port so far, modulo 2^32."""
+    hop_latency: int
+    """Microseconds; of postcards only."""
+    queue_depth: int
+    """Packets in the egress queue behind the packet; of postcards only."""
+    packet: bytes
+    """The first bytes of the packet."""
+
+
+_NAMES = tuple(one.name for one in fields(Sample) if one.name != "packet")
+
+
+def decoder(schema: Schema) -> Callable[[p4r.PacketIn], Sample] | None:
+    """Return a function that decodes packet-ins, or None if the program does not send samples."""
+    names = {field_id: name for field_id, name, _ in schema.packet_in}
+    if not set(_NAMES) <= set(names.values()):
+        return None
+
+    def decode(message: p4r.PacketIn) -> Sample:
+        found = {names[one.metadata_id]: int.from_bytes(one.value, "big") for one in message.metadata}
+        return Sample(**{name: found.get(name, 0) for name in _NAMES}, packet=message.payload)
+
+    return decode

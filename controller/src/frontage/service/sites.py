@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes sites, and the end-user mapping that steers clients to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from frontage.config import Config
+from frontage.state.steering import EndUserMapping
+
+MAX_PREFIXES = 500
+"""Client prefixes and choices that a description lists."""
+
+
+def describe_sites(config: Config, mapping: EndUserMapping) -> dict[str, Any]:
+    """Return the sites, the services and the mapping that a configuration and its computation name."""
+    own = None if config.site is None else config.site.id
+    services = []
+    for vip in config.vips:
+        if vip.artemis is None:
+            continue
+        deployment = mapping.deployments.get(vip.artemis.id)
+        regions = {region: sites for (of, region), sites in mapping.choices.items() if of == deployment}
+        best = Counter(sites[0] for sites in regions.values() if sites)
+        services.append(
+            {
+                "vip": vip.name,
+                "name": vip.artemis.name,
+                "id": vip.artemis.id,
+                "deployment": deployment,
+                "regions_by_site": [{"site": site, "regions": count} for site, count in sorted(best.items())],
+            }
+        )
+    choices = [
+        {"deployment": deployment, "region": region, "sites": list(sites)}
+        for (deployment, region), sites in sorted(mapping.choices.items())[:MAX_PREFIXES]
+    ]
+    prefixes = [{"prefix": str(prefix), "region": region} for prefix, region in list(mapping.regions.items())[:MAX_PREFIXES]]
+    return {
+        "own": own,
+        "computed": config.end_users is not None,
+        "sites": [
+            {
+                "id": site.id,
+                "name": site.name,
+                "endpoint": str(site.vtep),
+                "sids": list(site.sids),
+                "tunnel": str(site.tunnel),
+                "dispatchers": [str(address) for address in site.dispatchers],
+            }
+            for site in config.sites
+        ],
+        "services": services,
+        "prefixes": prefixes,
+        "prefix_count": len(mapping.regions),
+        "choices": choices,
+        "choice_count": len(mapping.choices),
+    }

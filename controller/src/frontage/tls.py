@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS contexts of HTTP servers."""
+
+from __future__ import annotations
+
+import ssl
+
+from frontage.certificates import CertificateError, load
+from frontage.config.tls import Tls
+
+
+class TlsError(Exception):
+    """A certificate, key or list of authorities cannot be used; the message names the file."""
+
+
+_FIXES = {
+    "certificate has expired": "renew the certificate of the server",
+    "certificate is not yet valid": "correct the clock of this machine",
+    "IP address mismatch": "use a name in the certificate of the server",
+    "Hostname mismatch": "use a name in the certificate of the server",
+    "self-signed certificate": "give its authority with --authorities",
+    "unable to get local issuer": "give its authority with --authorities",
+    "CERTIFICATE_REQUIRED": "the server needs your certificate: give --certificate",
+    "ALERT_UNKNOWN_CA": "your certificate is from an authority that the server does not know: see api.tls.clients",
+    "ALERT_CERTIFICATE_EXPIRED": "your certificate has expired: renew it",
+    "ALERT_BAD_CERTIFICATE": "the server rejects your certificate: issue it again",
+    # The controller's TLS ends without an alert when it rejects a certificate.
+    "Connection reset by peer": "the server may reject your certificate: compare its authority with api.tls.clients",
+}
+"""How to correct faults, by a part of OpenSSL's message."""
+
+
+def explain(error: BaseException) -> str:
+    """Return the text of a failed request, with the fix if TLS failed. Errors without text have a cause with one."""
+    texts = []
+    cause: BaseException | None = error
+    while cause is not None:
+        texts.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    text = next((text for text in texts if text), type(error).__name__)
+    for part, fix in _FIXES.items():
+        if found := next((text for text in texts if part in text), None):
+            return f"{found}: {fix}"
+    return text
+
+
+def server_context(tls: Tls, *, needs_certificates: bool = True) -> ssl.SSLContext:
+    """Return the TLS context of a server. Raises TlsError.
+
+    With ``tls.clients``, clients need certificates, or may have one.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_certificate(context, tls)
+    if tls.clients is not None:
+        try:
+            context.load_verify_locations(tls.clients)
+        except (OSError, ssl.SSLError) as error:
+            raise TlsError(f"{tls.clients}: cannot load the authorities: {error}") from None
+        context.verify_mode = ssl.CERT_REQUIRED if needs_certificates else ssl.CERT_OPTIONAL
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    """Load the certificate and key, also into a context that serves: new connections then use them. Raises TlsError."""
+    try:
+        load(tls.certificate).check(tls.certificate)
+    except CertificateError as error:
+        raise TlsError(str(error)) from None
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except (OSError, ssl.SSLError) as error:
+        raise TlsError(f"{tls.certificate}, {tls.key}: cannot load certificate and key: {error}") from None
