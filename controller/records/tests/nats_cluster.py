@@ -18,7 +18,8 @@ from typing import IO
 import pytest
 from nats.js.errors import NotFoundError
 
-from frontage_records.jetstream.connection import MIN_SERVER_VERSION, Connection
+from frontage.jetstream import MIN_SERVER_VERSION
+from frontage_records.jetstream.connection import Connection
 from frontage_testbed.natsservers import Node, Servers
 from frontage_testbed.ports import reserve_ports
 

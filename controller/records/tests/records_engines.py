@@ -110,6 +110,9 @@ class RoutedStore(Store):
         return await self._client.get(guid)
 
     async def _write(self, write: Write) -> Written:
+        if write.update is not None:
+            assert isinstance(write.update, dict)
+            return await self._client.update(write.guid, write.update, consistency=write.consistency)
         if write.document is None:
             return await self._client.delete(write.guid, stamp=write.stamp, if_version=write.if_version)
         value = Record(write.guid, Consistency.TOTAL, 0, 0, write.document).value

@@ -15,6 +15,7 @@ from frontage_records.errors import (
     ConsistencyError,
     DocumentError,
     GuidError,
+    MergeError,
     NoOrderError,
     NotFoundError,
     RecordError,
@@ -23,7 +24,7 @@ from frontage_records.errors import (
     StampError,
     VersionError,
 )
-from frontage_records.record import Consistency, Record
+from frontage_records.record import REPLACED, Consistency, Record
 from frontage_records.store import Store
 from records_engines import BOUNDS, NOW, Engine, RoutedEngine, cluster, engine, store
 from records_history import History, linearizable, totally_written
@@ -37,7 +38,7 @@ def skip_client(engine: Engine) -> None:
 
 
 ORDERED = [Consistency.TOTAL_WRITES, Consistency.TOTAL]
-ALL = list(Consistency)
+ALL = list(REPLACED)
 
 
 @pytest.mark.parametrize("consistency", ALL)
@@ -355,6 +356,38 @@ async def test_concurrent_increments_are_not_lost(store: Store) -> None:
     await store.put("counter", {"n": 0}, consistency=Consistency.TOTAL)
     await asyncio.gather(*(increment() for _ in range(20)))
     assert (await store.get("counter")).value == {"n": 20}
+
+
+MERGED = {
+    Consistency.COUNTER: ([{"a": 2}, {"a": -5, "b": 1}], {"a": -3, "b": 1}),
+    Consistency.SET: ([{"a": {"add": ["x", "y"]}}, {"a": {"remove": ["x"]}, "b": {"add": ["z"]}}], {"a": ["y"], "b": ["z"]}),
+    Consistency.MAP: ([{"a": 1, "b": {"c": 2}}, {"a": None, "d": [3]}], {"b": {"c": 2}, "d": [3]}),
+}
+
+
+@pytest.mark.parametrize("consistency", MERGED)
+async def test_updates_are_merged(store: Store, consistency: Consistency) -> None:
+    updates, document = MERGED[consistency]
+    with pytest.raises(NotFoundError):
+        await store.update("guid", updates[0])
+    for number, changes in enumerate(updates):
+        written = await store.update("guid", changes, consistency=consistency)
+        assert (written.applied, written.record.version) == (True, number + 1)
+    assert written.record.value == (await store.get("guid")).value == document
+    with pytest.raises(MergeError, match="is updated, not replaced: use PATCH"):
+        await store.put("guid", {})
+    with pytest.raises(DocumentError):
+        await store.update("guid", {})
+    await store.delete("guid")
+    with pytest.raises(NotFoundError):
+        await store.update("guid", updates[0])
+    assert (await store.update("guid", updates[0], consistency=consistency)).record.version == len(updates) + 2
+
+
+async def test_concurrent_updates_of_a_counter_are_not_lost(store: Store) -> None:
+    await store.update("guid", {"n": 0}, consistency=Consistency.COUNTER)
+    await asyncio.gather(*(store.update("guid", {"n": 1}) for _ in range(20)))
+    assert (await store.get("guid")).value == {"n": 20}
 
 
 async def test_records_survive_restart(engine: Engine) -> None:

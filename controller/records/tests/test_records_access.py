@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 from conftest import EXAMPLE
 from frontage import cli
 from frontage.config import ConfigError, loads
+from frontage.tokens import generate
 from frontage_records import embedded
 from frontage_records.client import RecordClient
 from frontage_records.errors import AuthenticationError, EngineError, ForbiddenError, RecordError
 from frontage_records.server import Server
-from frontage_records.tokens import Permission, Tokens, generate
+from frontage_records.tokens import Permission, Tokens
 
 
 async def served(folder: Path, more: str) -> Server:

@@ -61,6 +61,10 @@ RECORDS: dict[str, dict[str, Any]] = {
         "ttl": 7,
     },
     "one.example": {"address": "2001:db8::7"},
+    "hashed.example": {"address": ["2001:db8:a::1", "198.51.100.7"], "https": {"alpn": ["h3"]}},
+    "_8443._https.hashed.example": {"https": {"target": "hashed.example", "alpn": ["h3", "h2"], "port": 8443}},
+    "alias.example": {"https": {"priority": 0, "target": "hashed.example"}, "svcb": {"priority": 0, "target": "hashed.example"}},
+    "near.example": {"address": [{"ip": "192.0.2.1", "site": 1}, {"ip": "192.0.2.2", "site": 2}], "https": {"alpn": ["h3"]}},
     "_sip._udp.films.example": {"service": [{"port": 5060, "target": "one.example", "priority": 1}]},
     "big.example": {"text": [f"{number} " + "x" * 200 for number in range(10)]},
     "huge.example": {"text": [f"{number} " + "x" * 250 for number in range(200)]},
@@ -123,6 +127,38 @@ async def test_addresses_texts_and_services(server: Server) -> None:
     assert texts(await ask(server, "_sip._udp.films.example", "SRV")) == {"1 0 5060 one.example."}
     (texted,) = (await ask(server, "films.example", "TXT")).answer
     assert [b"".join(data.strings) for data in texted] == [b"hello", ("ä" * 200).encode()]
+
+
+async def test_https_and_svcb_records(server: Server) -> None:
+    assert texts(await ask(server, "hashed.example", "HTTPS")) == {'1 . alpn="h3" ipv4hint="198.51.100.7" ipv6hint="2001:db8:a::1"'}
+    assert texts(await ask(server, "_8443._https.hashed.example", "HTTPS")) == {'1 hashed.example. alpn="h3,h2" port="8443"'}
+    for kind in ("HTTPS", "SVCB"):
+        assert texts(await ask(server, "alias.example", kind)) == {"0 hashed.example."}
+    subnet = dns.edns.ECSOption("198.51.100.0", 24)
+    assert texts(await ask(server, "near.example", "HTTPS", options=[subnet])) == {'1 . alpn="h3" ipv4hint="192.0.2.2"'}
+
+
+@pytest.mark.parametrize(
+    "https",
+    [
+        {"alpn": "h3"},
+        {"alpn": [""]},
+        {"port": 65536},
+        {"priority": "1"},
+        {"priority": 0},
+        {"priority": 0, "target": "a.example", "port": 1},
+        {"ech": "abc"},
+        "h3",
+        {"target": "x" * 64},
+    ],
+)
+async def test_invalid_https_members_fail(https: object) -> None:
+    async def one(_guid: str) -> Mapping[str, Any]:
+        return {"https": https}
+
+    query = dns.message.make_query("a.example", "HTTPS").to_wire()
+    answer = await Zone(SETTINGS, one).answer(query, ip_network("192.0.2.1"), udp=True)
+    assert answer.result == "bad_record"
 
 
 async def test_dns_and_name_hashing_clients_get_the_same_address(server: Server) -> None:

@@ -95,6 +95,22 @@ async def test_errors_reach_the_client(client: RecordClient) -> None:
             await wrong
 
 
+async def test_patch_updates_a_counter(served: Served, curl: aiohttp.ClientSession) -> None:
+    url = f"{served.url}/records/visits"
+    async with curl.patch(url, data=b'{"total": 1}') as answer:
+        assert answer.status == 404
+    for total in (2, 4):
+        async with curl.patch(f"{url}?consistency=counter", data=b'{"total": 2}') as answer:
+            assert (answer.status, (await answer.json())["value"]) == (200, {"total": total})
+            assert answer.headers["ETag"] == f'W/"{total // 2}"'
+    async with curl.put(url, data=b'{"total": 2}') as answer:
+        assert (answer.status, (await answer.json())["error"]) == (409, "other_method")
+    async with curl.patch(url, data=b'{"total": "2"}') as answer:
+        assert (answer.status, (await answer.json())["error"]) == (400, "bad_document")
+    async with curl.patch(url, data=b'{"total": 2}', headers={"If-Match": '"2"'}) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (400, "bad_request")
+
+
 async def test_engine_failure_is_reported(client: RecordClient, served: Served) -> None:
     await served.store.close()
     with pytest.raises(EngineError, match="is closed"):

@@ -13,8 +13,9 @@ from nats.aio.client import Client, ServerVersion
 from nats.js import JetStreamContext, api
 from nats.js.errors import BadRequestError
 
+from frontage.jetstream import MIN_SERVER_VERSION
 from frontage_records.errors import EngineError
-from frontage_records.jetstream import connection, log
+from frontage_records.jetstream import log
 from frontage_records.jetstream.connection import InFlightError, OvertakenError
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.record import Consistency
@@ -195,4 +196,4 @@ async def test_nats_servers_that_lose_writes_are_rejected(cluster: Cluster, monk
     monkeypatch.setattr(Client, "connected_server_version", property(lambda _: ServerVersion("2.9.10")))
     with pytest.raises(EngineError, match=r"nats-server 2\.9\.10 loses acknowledged writes: use 2\.11 or later"):
         await JetStream.open(cluster.urls, 1, [1])
-    assert connection.MIN_SERVER_VERSION == (2, 11)
+    assert MIN_SERVER_VERSION == (2, 11)

@@ -12,17 +12,18 @@ import signal
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, example, fail, load_config, out
+from frontage.cli.common import DEFAULT_CONFIG, ConfigOption, JsonOption, example, fail, load_config, out
 from frontage.config import Config
-from frontage.config.records import Records
+from frontage.config.records import Dns, Records
 from frontage_records.tokens import Permission
 
 if TYPE_CHECKING:
+    from frontage_records.client import RecordClient
     from frontage_records.jetstream.engine import JetStream
 
 app = typer.Typer(no_args_is_help=True, help="The record store: JSON documents by GUID, over HTTP.")
@@ -106,13 +107,43 @@ def move(
     out.print(f"{name} is at site {', '.join(map(str, dict.fromkeys(sites)))}", highlight=False, soft_wrap=True)
 
 
+@app.command(epilog=example("frontage records placement films.example -c frontage.yaml"))
+def placement(
+    guid: Annotated[str | None, typer.Argument(help="One record; those with most requests if absent.")] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most records to show.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the demand for records, their sites with the reasons, and what the last epoch has decided."""
+    from frontage_records.placement.explain import ask, show
+
+    _, settings = _load(config, as_json=as_json)
+    if settings.placement is None:
+        fail(f"{config}: the section records.placement is missing: add it to move records near their demand", as_json=as_json)
+    found: dict[str, Any] | None = None
+
+    async def explain(store: JetStream) -> None:
+        nonlocal found
+        found = await ask(store.connection, guid, limit)
+
+    _with_groups(config, explain, as_json=as_json)
+    if found is None:
+        fail("no controller that leads answers: start `frontage up` with this configuration", as_json=as_json)
+    if guid is not None and not found["records"]:
+        fail(f"{guid}: no demand was reported in the last epoch: read or write the record, and wait for an epoch", as_json=as_json)
+    if as_json:
+        out.print_json(data=found)
+    else:
+        show(found, out)
+
+
 @app.command(epilog=example("frontage records token web --may write"))
 def token(
     name: Annotated[str, typer.Argument(help="The name of the bearer, as a note in the file.")],
     may: Annotated[Permission, typer.Option(help="The permission of the bearer; each includes those before it.")] = Permission.READ,
 ) -> None:
     """Generate a token, and print its entry for the file `records.tokens`. The token itself is not stored."""
-    from frontage_records.tokens import generate
+    from frontage.tokens import generate
 
     try:
         secret, entry = generate(name, may)
@@ -126,14 +157,14 @@ def _print(what: str) -> None:
     out.print(what, highlight=False, soft_wrap=True)
 
 
-def _with_groups(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> None:
+def _with_groups(file: Path, body: Callable[[JetStream], Awaitable[None]], *, as_json: bool = False) -> None:
     from frontage_records.errors import RecordError
     from frontage_records.jetstream.engine import JetStream
     from frontage_records.server import open_store
 
-    config, settings = _load(file)
+    config, settings = _load(file, as_json=as_json)
     if settings.file is not None:
-        fail(f"{file}: records.store: SQLite has one site and no placement groups: use JetStream")
+        fail(f"{file}: records.store: SQLite has one site and no placement groups: use JetStream", as_json=as_json)
 
     async def run() -> None:
         store = await open_store(config, settings, serves=False)
@@ -150,9 +181,9 @@ def _with_groups(file: Path, body: Callable[[JetStream], Awaitable[None]]) -> No
     try:
         asyncio.run(run())
     except asyncio.CancelledError:
-        fail("interrupted")
+        fail("interrupted", as_json=as_json)
     except RecordError as error:
-        fail(error)
+        fail(error, as_json=as_json)
 
 
 @app.command(epilog=example("frontage records dns -c frontage.yaml"))
@@ -163,25 +194,14 @@ def dns(
     """Serve the records as a DNS zone until interrupted."""
     from prometheus_client import start_http_server
 
-    from frontage_records.client import RecordClient
     from frontage_records.dns.measured import MeasuredRegions
     from frontage_records.dns.server import Server
-    from frontage_records.routing import Routing
 
-    whole, settings = _load(config)
-    zone = settings.dns
-    if zone is None:
-        fail(f"{config}: the section records.dns is missing: add it, with at least `zone`, `name_servers` and `contact`")
-    servers = dict(zone.servers) or f"http{'s' if settings.tls else ''}://{settings.listen}"
-    try:
-        bearer = None if zone.token is None else zone.token.read_text(encoding="ascii").strip()
-        tls = None if zone.authorities is None else ssl.create_default_context(cafile=zone.authorities)
-    except (OSError, ValueError) as error:
-        fail(error)
+    whole, settings, zone = _load_zone(config)
+    servers = _client(settings, zone)
 
     async def run() -> None:
-        routing = Routing(controllers=settings.controllers)
-        async with RecordClient(servers, token=bearer, tls=tls, routing=routing) as client:
+        async with servers as client:
             server = await Server.start(zone, client)
             following = None
             if whole.end_users is not None:
@@ -208,6 +228,55 @@ def dns(
         fail(_taken(f"records.dns.listen: {zone.listen}", error))
 
 
+@app.command(epilog=example("frontage records publish -c frontage.yaml"))
+def publish(config: ConfigOption = DEFAULT_CONFIG) -> None:
+    """Publish the service addresses of the configuration's VIPs: records with addresses and HTTPS records for each name."""
+    from frontage.service_addresses import assign, published
+    from frontage_records.errors import RecordError
+    from frontage_records.publish import publish as publish_documents
+
+    whole, settings, zone = _load_zone(config)
+    documents = published(assign(whole))
+    outside = [name for name in documents if not name.endswith(f".{zone.zone}")]
+    if outside:
+        fail(f"{config}: records.dns.zone: {outside[0]} is not below {zone.zone}: publish it with `frontage names --zone`")
+    servers = _client(settings, zone)
+
+    async def run() -> int:
+        async with servers as client:
+            changed = [name async for name in publish_documents(client, documents)]
+        for name in changed:
+            _print(f"{name}: published")
+        return len(changed)
+
+    try:
+        changed = asyncio.run(run())
+    except RecordError as error:
+        fail(error)
+    _print(f"{len(documents)} records, {changed} changed")
+
+
+def _load_zone(file: Path) -> tuple[Config, Records, Dns]:
+    config, settings = _load(file)
+    if settings.dns is None:
+        fail(f"{file}: the section records.dns is missing: add it, with at least `zone`, `name_servers` and `contact`")
+    return config, settings, settings.dns
+
+
+def _client(settings: Records, zone: Dns) -> RecordClient:
+    """Return a client of the record servers behind a zone."""
+    from frontage_records.client import RecordClient
+    from frontage_records.routing import Routing
+
+    servers = dict(zone.servers) or f"http{'s' if settings.tls else ''}://{settings.listen}"
+    try:
+        bearer = None if zone.token is None else zone.token.read_text(encoding="ascii").strip()
+        tls = None if zone.authorities is None else ssl.create_default_context(cafile=zone.authorities)
+    except (OSError, ValueError) as error:
+        fail(error)
+    return RecordClient(servers, token=bearer, tls=tls, routing=Routing(controllers=settings.controllers))
+
+
 def _taken(what: str, error: OSError) -> str:
     return f"{what}: cannot be bound: {error.strerror or error}: give an address of this machine and a free port"
 
@@ -219,8 +288,8 @@ async def _interrupted() -> None:
     await stop.wait()
 
 
-def _load(file: Path) -> tuple[Config, Records]:
-    config = load_config(file, as_json=False)
+def _load(file: Path, *, as_json: bool = False) -> tuple[Config, Records]:
+    config = load_config(file, as_json=as_json)
     if config.records is None:
-        fail(f"{file}: the section records is missing: add it, with at least `store`")
+        fail(f"{file}: the section records is missing: add it, with at least `store`", as_json=as_json)
     return config, config.records

@@ -13,6 +13,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
+from frontage_records import merges
 from frontage_records.document import Value, encode
 from frontage_records.errors import from_problem
 from frontage_records.record import Clock, Consistency, Record, Written, now_us
@@ -67,6 +68,12 @@ class RecordClient:
         answer = await self._servers.ask("PUT", guid, headers=self._headers(stamp, if_version), params=query, data=document)
         return Written(_record({"value": value} | answer), bool(answer["applied"]))
 
+    async def update(self, guid: str, changes: Mapping[str, Any], *, consistency: Consistency | None = None) -> Written:
+        """Update a counter, set or map by these changes. ``consistency``: creates the record if it does not exist."""
+        query = {} if consistency is None else {"consistency": consistency.value}
+        answer = await self._servers.ask("PATCH", guid, params=query, data=encode(changes, EVENT_BYTES))
+        return Written(_record(answer), bool(answer["applied"]))
+
     async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
         """Delete the record. Raises NotFoundError."""
         answer = await self._servers.ask("DELETE", guid, headers=self._headers(stamp, if_version))
@@ -105,5 +112,9 @@ class RecordClient:
 
 
 def _record(found: dict[str, Any]) -> Record:
-    document = None if found["value"] is None else encode(found["value"], EVENT_BYTES)
-    return Record(found["guid"], Consistency(found["consistency"]), found["version"], found["stamp"], document)
+    consistency, value = Consistency(found["consistency"]), found["value"]
+    document = None
+    if value is not None:
+        merge = consistency.merge
+        document = encode(value, EVENT_BYTES) if merge is None else merges.encode(merges.of_value(merge, value))
+    return Record(found["guid"], consistency, found["version"], found["stamp"], document)

@@ -56,6 +56,13 @@ class NoOrderError(RecordError):
     code = "no_order"
 
 
+class MergeError(RecordError):
+    """The record is updated by changes (PATCH), and not replaced (PUT), or the other way round."""
+
+    status = 409
+    code = "other_method"
+
+
 class AuthenticationError(RecordError):
     """The request has no valid token."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP interface of the store: GET, PUT and DELETE of /records/GUID, and changes as server-sent events."""
+"""The HTTP interface of the store: GET, PUT, PATCH and DELETE of /records/GUID, and changes as server-sent events."""
 
 from __future__ import annotations
 
@@ -31,22 +31,32 @@ _RING = web.AppKey("ring", Ring)
 _REQUESTS = web.AppKey("requests", Counter)
 _REGISTRY = web.AppKey("registry", CollectorRegistry)
 _TOKENS = web.AppKey("tokens", Tokens)
+OnRequest = Callable[[str, str, bool], None]
+"""Called with the GUID, the client's address, and whether it was a write, after each successful request for a document."""
+_ON_REQUEST: web.AppKey[OnRequest] = web.AppKey("on_request")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.Application:
+def application(store: Store, ring: Ring, tokens: Tokens | None = None, on_request: OnRequest | None = None) -> web.Application:
     """Return the web application. The caller closes the store, which ends subscriptions. ``tokens``: required of all clients."""
     app = web.Application(middlewares=[_answer], client_max_size=store.bounds.max_bytes)
     if tokens is not None:
         app[_TOKENS] = tokens
+    if on_request is not None:
+        app[_ON_REQUEST] = on_request
     registry = CollectorRegistry()
     app[_STORE], app[_RING], app[_REGISTRY] = store, ring, registry
     app[_REQUESTS] = Counter("frontage_records_requests", "Requests by method and result", ["method", "result"], registry=registry)
     subscriptions = Gauge("frontage_records_subscriptions", "Connected subscribers", registry=registry)
     subscriptions.set_function(lambda: float(store.subscriptions))
+    unforwarded = Gauge(
+        "frontage_records_unforwarded", "Records with local writes that their logs do not contain yet", registry=registry
+    )
+    unforwarded.set_function(lambda: float(store.unforwarded))
     app.router.add_get("/records/{guid}", _get, allow_head=False)
     app.router.add_put("/records/{guid}", _put)
+    app.router.add_patch("/records/{guid}", _patch)
     app.router.add_delete("/records/{guid}", _delete)
     app.router.add_get("/records/{guid}/changes", _changes, allow_head=False)
     app.router.add_get("/records/{guid}/sites", _sites, allow_head=False)
@@ -56,11 +66,17 @@ def application(store: Store, ring: Ring, tokens: Tokens | None = None) -> web.A
 
 
 async def start(
-    store: Store, ring: Ring, host: str, port: int, tokens: Tokens | None = None, tls: ssl.SSLContext | None = None
+    store: Store,
+    ring: Ring,
+    host: str,
+    port: int,
+    tokens: Tokens | None = None,
+    tls: ssl.SSLContext | None = None,
+    on_request: OnRequest | None = None,
 ) -> web.AppRunner:
     """Start serving. ``cleanup()`` of the result stops it; its ``addresses`` are those bound. Raises OSError."""
     # Subscriptions end with the store, which is closed first; other slow requests get two seconds.
-    runner = web.AppRunner(application(store, ring, tokens), access_log=None, shutdown_timeout=2.0)
+    runner = web.AppRunner(application(store, ring, tokens, on_request), access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=tls).start()
@@ -78,6 +94,8 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
             tokens.check(request.headers.get("Authorization"), _need(request))
         response = await handler(request)
         result = "ok"
+        if (on_request := request.app.get(_ON_REQUEST)) is not None and request.path.count("/") == 2:
+            on_request(request.match_info["guid"], request.remote or "", request.method != "GET")
         return response
     except RecordError as error:
         result = error.code
@@ -96,7 +114,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return _problem(500, "internal", "internal error: see the log of the server")
     finally:
         # Count other methods as one, so that clients cannot create labels.
-        method = request.method if request.method in ("GET", "PUT", "DELETE") else "other"
+        method = request.method if request.method in ("GET", "PUT", "PATCH", "DELETE") else "other"
         request.app[_REQUESTS].labels(method, result).inc()
 
 
@@ -124,13 +142,26 @@ async def _put(request: web.Request) -> web.Response:
     store = request.app[_STORE]
     guid = check_guid(request.match_info["guid"])
     value = parse(await _body(request), store.bounds.max_bytes)
+    stamp, condition = _stamp(request), _condition(request)
+    return _written(await store.put(guid, value, consistency=_consistency(request), stamp=stamp, if_version=condition))
+
+
+async def _patch(request: web.Request) -> web.Response:
+    store = request.app[_STORE]
+    guid = check_guid(request.match_info["guid"])
+    if _condition(request) is not None or _stamp(request) is not None:
+        raise RequestError(f"PATCH {request.path}: updates are merged: omit If-Match, If-None-Match and {STAMP}")
+    written = await store.update(guid, parse(await _body(request), store.bounds.max_bytes), consistency=_consistency(request))
+    # The writer does not know the value after its changes.
+    return web.json_response(plain(written.record) | {"applied": written.applied}, headers={"ETag": _tag(written.record)})
+
+
+def _consistency(request: web.Request) -> Consistency | None:
     wanted = request.query.get("consistency")
     try:
-        consistency = None if wanted is None else Consistency(wanted)
+        return None if wanted is None else Consistency(wanted)
     except ValueError:
         raise RequestError(f"unknown consistency {wanted!r}: use one of: {', '.join(Consistency)}") from None
-    written = await store.put(guid, value, consistency=consistency, stamp=_stamp(request), if_version=_condition(request))
-    return _written(written)
 
 
 async def _delete(request: web.Request) -> web.Response:
@@ -217,8 +248,8 @@ def _condition(request: web.Request) -> int | None:
 
 
 def _tag(record: Record) -> str:
-    # Eventual documents with equal stamps may differ, so the tag is weak (RFC 9110, section 8.8.1).
-    return f'W/"{record.version}"' if record.consistency is Consistency.EVENTUAL else f'"{record.version}"'
+    # Eventual documents with equal stamps or numbers of updates may differ, so the tag is weak (RFC 9110, section 8.8.1).
+    return f'"{record.version}"' if record.consistency.is_ordered else f'W/"{record.version}"'
 
 
 def _written(written: Written) -> web.Response:

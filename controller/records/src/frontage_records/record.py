@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records, and the effect of a write: the semantics that all engines share.
 
-``eventual``: the write with the latest client stamp wins (Auspice, section 1.2.3, "single-writer" clause). ``total-writes``: writes
-are totally ordered and numbered. ``total``: reads are part of that order too, which the engine ensures.
+``eventual``: the write with the latest client stamp wins (Auspice, section 1.2.3, "single-writer" clause). ``counter``, ``set`` and
+``map`` are eventual too, but concurrent updates are merged. ``total-writes``: writes are totally ordered and numbered. ``total``: reads
+are part of that order too, which the engine ensures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from time import time_ns
 from typing import Any, TypeAlias
 
+from frontage_records import merges
 from frontage_records.document import decode
-from frontage_records.errors import ConsistencyError, NoOrderError, NotFoundError, StampError, VersionError
+from frontage_records.errors import ConsistencyError, MergeError, NoOrderError, NotFoundError, SizeError, StampError, VersionError
+from frontage_records.merges import Delta, Merge
 
 Clock: TypeAlias = Callable[[], int]
 """Microseconds since the Unix epoch."""
@@ -29,8 +32,25 @@ class Consistency(StrEnum):
     """The consistency model of a record."""
 
     EVENTUAL = "eventual"
+    COUNTER = "counter"
+    SET = "set"
+    MAP = "map"
     TOTAL_WRITES = "total-writes"
     TOTAL = "total"
+
+    @property
+    def merge(self) -> Merge | None:
+        """How concurrent updates are merged; None if a write replaces the document."""
+        return Merge(self) if self in (Consistency.COUNTER, Consistency.SET, Consistency.MAP) else None
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if writes are totally ordered, so that a site that is cut off from the others cannot accept any."""
+        return self in (Consistency.TOTAL_WRITES, Consistency.TOTAL)
+
+
+REPLACED = (Consistency.EVENTUAL, Consistency.TOTAL_WRITES, Consistency.TOTAL)
+"""The models in which a write replaces the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +60,19 @@ class Record:
     guid: str
     consistency: Consistency
     version: int
-    """Number of the record's last write, from 1; of an eventual record, its stamp."""
+    """Number of the record's last write, from 1; of an ``eventual`` record, its stamp; of a merged one, its number of updates."""
     stamp: int
     """Microseconds since the Unix epoch, by the writer's clock."""
     document: bytes | None
-    """The encoded document; None if deleted."""
+    """The encoded document, or of a merged record the encoded state; None if deleted."""
 
     @property
     def value(self) -> dict[str, Any] | None:
         """The decoded document; None if deleted."""
-        return None if self.document is None else decode(self.document)
+        if self.document is None:
+            return None
+        merge = self.consistency.merge
+        return decode(self.document) if merge is None else merges.value(merge, merges.decode(self.document))
 
     @property
     def order(self) -> tuple[int, bool, bytes]:
@@ -73,6 +96,16 @@ class Write:
     """None: the server's clock, and later than the present state."""
     if_version: int | None = None
     """Write only if the record has this version; 0: only if the record does not exist."""
+    update: Mapping[str, Any] | Delta | None = None
+    """An update of a merged record: a client's changes (`merges.check_changes`), or the updates that another site has accepted. An
+    update has no ``document``."""
+    is_forwarded: bool = False
+    """True if another site has accepted the write before, and has checked it."""
+
+    @property
+    def deletes(self) -> bool:
+        """True for a deletion."""
+        return self.document is None and self.update is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +147,13 @@ def check_stamp(stamp: int, now: int, bounds: Bounds) -> None:
 def apply(current: Record | None, write: Write, now: int, bounds: Bounds) -> Written:
     """Return the record after ``write`` at Unix time ``now`` in microseconds.
 
-    Raises StampError, ConsistencyError, NoOrderError, VersionError, NotFoundError (nothing to delete).
+    Raises StampError, ConsistencyError, NoOrderError, VersionError, NotFoundError (nothing to delete or to update), MergeError (put
+    of a merged record, or update of another one), DocumentError, SizeError.
     """
-    if write.stamp is not None:
+    if write.stamp is not None and not write.is_forwarded:
         check_stamp(write.stamp, now, bounds)
     if current is None:
-        if write.document is None:
+        if write.deletes or (write.update is not None and write.consistency is None):
             raise NotFoundError(f"no such record: {write.guid}")
         consistency = write.consistency or Consistency.EVENTUAL
     else:
@@ -128,6 +162,10 @@ def apply(current: Record | None, write: Write, now: int, bounds: Bounds) -> Wri
             raise ConsistencyError(
                 f"{write.guid}: the consistency is {consistency} and cannot change: omit it, or use another GUID"
             )
+    if (consistency.merge is None) != (write.update is None) and not write.deletes:
+        raise MergeError(_how_to_write(write.guid, consistency))
+    if consistency.merge is not None:
+        return _merged(current, write, consistency, consistency.merge, now, bounds)
     if consistency is Consistency.EVENTUAL:
         return _last_writer(current, write, now)
     return _next(current, write, consistency, now)
@@ -144,6 +182,50 @@ def _last_writer(current: Record | None, write: Write, now: int) -> Written:
         # A repetition of the same write counts as applied.
         return Written(current, applied=record.order == current.order)
     return Written(record, applied=True)
+
+
+def _how_to_write(guid: str, consistency: Consistency) -> str:
+    if consistency.merge is None:
+        return f"{guid}: the consistency is {consistency}, so its document is replaced: use PUT, or create a counter, set or map"
+    return f"{guid}: a {consistency} is updated, not replaced: use PATCH with the changes"
+
+
+def _merged(current: Record | None, write: Write, consistency: Consistency, merge: Merge, now: int, bounds: Bounds) -> Written:
+    if write.if_version is not None:
+        raise NoOrderError(f"{write.guid}: a {consistency} has no versions to compare: create the record as total-writes or total")
+    version, stamp = (0, now) if current is None else (current.version, max(now, current.stamp + 1))
+    is_deleted = current is not None and current.document is None
+    if write.update is None:
+        if is_deleted:
+            raise NotFoundError(f"no such record: {write.guid}")
+        return Written(Record(write.guid, consistency, version + 1, stamp, None), applied=True)
+    if current is not None and is_deleted and (isinstance(write.update, Delta) or write.consistency is None):
+        # A deletion wins over updates that other sites have accepted.
+        if isinstance(write.update, Delta):
+            return Written(current, applied=False)
+        raise NotFoundError(f"no such record: {write.guid}")
+    state = merges.empty() if current is None or current.document is None else merges.decode(current.document)
+    if isinstance(write.update, Delta):
+        delta = write.update
+    else:
+        begun = Delta(merges.LOG, merges.seen(state, merges.LOG)[0] + 1)
+        delta = merges.extend(merge, state, begun, merges.check_changes(merge, write.update), stamp)
+    record = after_delta(write.guid, consistency, current, delta)
+    if not write.is_forwarded and len(record.document or b"") > bounds.max_bytes:
+        raise SizeError(f"{write.guid}: the {consistency} would have more than {bounds.max_bytes} bytes: use several records")
+    return Written(record, applied=True)
+
+
+def after_delta(guid: str, consistency: Consistency, current: Record | None, delta: Delta) -> Record:
+    """Return a merged record with the updates of ``delta`` that it does not contain yet."""
+    merge = consistency.merge
+    assert merge is not None
+    state = merges.empty() if current is None or current.document is None else merges.decode(current.document)
+    new = merges.unseen(state, delta)
+    if current is not None and not new:
+        return current
+    version, stamp = (new, delta.stamp) if current is None else (current.version + new, max(current.stamp, delta.stamp))
+    return Record(guid, consistency, version, stamp, merges.encode(merges.absorb(merge, state, delta)))
 
 
 def _next(current: Record | None, write: Write, consistency: Consistency, now: int) -> Written:

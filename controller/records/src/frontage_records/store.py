@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from frontage_records.document import Value, check_guid, encode
 from frontage_records.errors import NotFoundError
@@ -25,6 +26,11 @@ class Store(ABC):
     def subscriptions(self) -> int:
         """Number of subscribers."""
         return len(self._watches)
+
+    @property
+    def unforwarded(self) -> int:
+        """Number of records with writes that this server has accepted and has yet to forward to their logs."""
+        return 0
 
     async def get(self, guid: str) -> Record:
         """Return the record; of ``total`` ones, the state at some instant between call and return. Raises NotFoundError."""
@@ -49,6 +55,14 @@ class Store(ABC):
         """
         document = encode(value, self.bounds.max_bytes)
         return await self._write(Write(check_guid(guid), document, consistency, stamp, if_version))
+
+    async def update(self, guid: str, changes: Mapping[str, Any], *, consistency: Consistency | None = None) -> Written:
+        """Update a counter, set or map (`merges`), which concurrent updates do not overwrite. The update is durable when this returns.
+
+        ``consistency``: creates the record if it does not exist. Raises DocumentError, SizeError, ConsistencyError, MergeError,
+        NotFoundError, ContentionError and OutcomeUnknownError.
+        """
+        return await self._write(Write(check_guid(guid), None, consistency, update=changes))
 
     async def delete(self, guid: str, *, stamp: int | None = None, if_version: int | None = None) -> Written:
         """Delete the record, like `put`. Also raises NotFoundError."""

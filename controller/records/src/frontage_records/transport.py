@@ -80,7 +80,7 @@ class ServerPool:
                 # A linearizable read also waits for the site that orders the record's writes.
                 return found, timed and found.get("consistency") != Consistency.TOTAL
 
-        return await self._send_along_route(method, guid, send, missing=method == "PUT")
+        return await self._send_along_route(method, guid, send, missing=method in ("PUT", "PATCH"))
 
     @contextlib.asynccontextmanager
     async def stream(self, guid: str, rest: str) -> AsyncIterator[aiohttp.ClientResponse]:

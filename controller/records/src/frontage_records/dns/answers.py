@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address
 from typing import Any
 
-from dnslib import AAAA, QTYPE, RR, SRV, TXT, A
+from dnslib import AAAA, HTTPS, QTYPE, RR, SRV, TXT, A
 from dnslib.label import DNSBuffer, DNSLabel
+
+from frontage_records.dns.svcb import SVCB, https_record
 
 MAX_TTL = 86400
 """Seconds."""
@@ -39,9 +41,9 @@ def resource_records(name: DNSLabel, value: Mapping[str, Any], ttl: int, near: S
     return found
 
 
-def _data(value: Mapping[str, Any], near: Sequence[int]) -> Iterator[A | AAAA | TXT | SRV]:
-    for text in _nearest(_many(value.get("address")), near):
-        address = ip_address(text)
+def _data(value: Mapping[str, Any], near: Sequence[int]) -> Iterator[A | AAAA | TXT | SRV | HTTPS]:
+    addresses = [ip_address(text) for text in _nearest(_many(value.get("address")), near)]
+    for address in addresses:
         yield A(str(address)) if isinstance(address, IPv4Address) else AAAA(str(address))
     for text in _many(value.get("text")):
         if not isinstance(text, str):
@@ -53,6 +55,9 @@ def _data(value: Mapping[str, Any], near: Sequence[int]) -> Iterator[A | AAAA | 
         if not all(type(number) is int and 0 <= number < 1 << 16 for number in (priority, weight, port)):
             raise ContentError("priority, weight and port must be numbers from 0 to 65535")
         yield SRV(priority, weight, port, DNSLabel(str(service["target"])))
+    for member, kind in (("https", HTTPS), ("svcb", SVCB)):
+        for given in _many(value.get(member)):
+            yield https_record(kind, given, addresses)
 
 
 def _many(given: Any) -> list[Any]:

@@ -10,19 +10,16 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
+from frontage.jetstream import MIN_SERVER_VERSION, RETRY_DELAY, UnansweredError, answered, connect, is_too_old
 from frontage_records.errors import EngineError, SizeError
 
-MIN_SERVER_VERSION = 2, 11
-"""The first version of nats-server whose replicated streams refuse overtaken messages (see `log`). It lost nothing in tests with
-`kill -9`, unlike 2.9.10 (docs/records.md)."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for the first connection. Reconnection is tried for ever."""
 PING_INTERVAL = 4
@@ -36,10 +33,11 @@ REPEATS_WINDOW = 2 * OPERATION_TIMEOUT
 """Seconds for which servers remember the ids of stored messages. A message is repeated for at most `OPERATION_TIMEOUT`."""
 LOCAL_READ_TIMEOUT = 1.0
 """Seconds to wait for a mirror at this site before the origin is read."""
-_RETRY_DELAY = 0.05
 _WRONG_SEQUENCE, _IN_FLIGHT = 10071, 10164
 """JetStream's error codes for a message whose expected predecessor is not the last one: another message is stored (the error has its
 sequence number), or is in flight."""
+_NO_MESSAGE = (10037, 10043, 10057)
+"""JetStream's error codes for the deletion of a message that does not exist."""
 _LAST = re.compile(r"wrong last sequence: (\d+)")
 
 T = TypeVar("T")
@@ -60,6 +58,10 @@ class NoAnswerError(Exception):
     """There was no answer: the message may have been stored, or may still be."""
 
 
+class RefusedError(NoAnswerError):
+    """A leader refused the message without knowing a later one: it is outdated, or the preceding message has been deleted."""
+
+
 class Connection:
     """A connection to JetStream. Create it with `connect`."""
 
@@ -72,26 +74,14 @@ class Connection:
     @classmethod
     async def connect(cls, servers: list[str]) -> Connection:
         """Connect to one of the servers. Raises EngineError if none is reachable in time, or if it has no JetStream."""
-        where, problems = ",".join(servers), ["no answer"]
-
-        async def on_error(error: Exception) -> None:
-            problems[0] = str(error) or type(error).__name__
-
+        where = ",".join(servers)
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                client = await nats.connect(
-                    servers,
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=0.2,
-                    error_cb=on_error,
-                    ping_interval=PING_INTERVAL,
-                    max_outstanding_pings=2,
-                )
-        except (OSError, TimeoutError, nats.errors.Error):
-            raise EngineError(f"{where}: cannot be reached: {problems[0]}: start nats-server with JetStream") from None
+            client = await connect(servers, CONNECT_TIMEOUT, PING_INTERVAL)
+        except UnansweredError as error:
+            raise EngineError(f"{where}: cannot be reached: {error}: start nats-server with JetStream") from None
         connection = cls(client, where)
-        version = client.connected_server_version
-        if (version.major, version.minor) < MIN_SERVER_VERSION:
+        if is_too_old(client):
+            version = client.connected_server_version
             await client.close()
             found, need = f"{version.major}.{version.minor}.{version.patch}", ".".join(map(str, MIN_SERVER_VERSION))
             raise EngineError(f"{where}: nats-server {found} loses acknowledged writes: use {need} or later")
@@ -110,19 +100,10 @@ class Connection:
 
     async def retry(self, request: Callable[[], Awaitable[T]]) -> T:
         """Repeat an idempotent request until it is answered. Raises EngineError, NotFoundError, BadRequestError."""
-        problem: Exception = TimeoutError()
         try:
-            async with asyncio.timeout(OPERATION_TIMEOUT):
-                while True:
-                    try:
-                        return await request()
-                    except (NotFoundError, BadRequestError):
-                        raise
-                    except (nats.errors.Error, TimeoutError) as error:
-                        problem = error
-                        await asyncio.sleep(_RETRY_DELAY)
-        except TimeoutError:
-            raise EngineError(f"{self.where}: {problem or type(problem).__name__}: a majority of its servers must run") from None
+            return await answered(request, OPERATION_TIMEOUT)
+        except (nats.errors.MaxPayloadError, UnansweredError) as error:
+            raise EngineError(f"{self.where}: {error}: a majority of its servers must run") from None
 
     async def info(self, stream: str) -> dict[str, Any]:
         """Return JetStream's information on a stream, with fields that the library omits. Raises EngineError, NotFoundError."""
@@ -134,6 +115,26 @@ class Connection:
         while page := (await self._api("STREAM.NAMES", {"offset": len(found)})).get("streams"):
             found += page
         return found
+
+    async def subjects(self, stream: str) -> list[str]:
+        """Return the subjects of a stream's messages. Raises EngineError, NotFoundError."""
+        found: list[str] = []
+        while page := (await self._api(f"STREAM.INFO.{stream}", {"subjects_filter": ">", "offset": len(found)}))["state"].get(
+            "subjects"
+        ):
+            found += page
+        return found
+
+    async def remove(self, stream: str, sequence: int) -> None:
+        """Delete a message, unless it is gone already. Raises EngineError if there is no answer."""
+        body = json.dumps({"seq": sequence, "no_erase": True}).encode()
+        try:
+            message = await self._client.request(f"$JS.API.STREAM.MSG.DELETE.{stream}", body, timeout=ATTEMPT_TIMEOUT)
+        except (nats.errors.Error, TimeoutError) as error:
+            raise EngineError(f"{self.where}: {stream}: {error or type(error).__name__}: try again") from None
+        problem = json.loads(message.data).get("error")
+        if problem is not None and problem.get("err_code") not in _NO_MESSAGE:
+            raise EngineError(f"{self.where}: {stream}: {problem.get('description')}: try again")
 
     async def _api(self, what: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         async def request() -> dict[str, Any]:
@@ -192,7 +193,7 @@ class Connection:
                 # No server has received it: the group has no leader at the moment.
                 if loop.time() > deadline:
                     raise EngineError(f"{self.where}: {subject}: no leader: a majority of its servers must run") from None
-                await asyncio.sleep(_RETRY_DELAY)
+                await asyncio.sleep(RETRY_DELAY)
             except nats.errors.MaxPayloadError:
                 raise SizeError(f"{self.where}: {subject}: larger than the servers' max_payload: raise max_payload") from None
             except (nats.errors.Error, TimeoutError) as error:
@@ -201,7 +202,15 @@ class Connection:
                     raise InFlightError from None
                 if code == _WRONG_SEQUENCE and (last := _LAST.search(str(error))) is not None and int(last[1]) > after:
                     raise OvertakenError from None
-                raise NoAnswerError(f"{self.where}: {error or type(error).__name__}") from None
+                kind = RefusedError if code == _WRONG_SEQUENCE else NoAnswerError
+                raise kind(f"{self.where}: {error or type(error).__name__}") from None
+
+    async def announce(self, subject: str, data: bytes) -> None:
+        """Send a message without an acknowledgment. Raises EngineError."""
+        try:
+            await self._client.publish(subject, data)
+        except (nats.errors.Error, OSError) as error:
+            raise EngineError(f"{self.where}: {error or type(error).__name__}") from None
 
     async def request(self, subject: str, data: bytes, seconds: float) -> bytes | None:
         """Return the answer of a listener; None if there is no listener. On TimeoutError a listener may have received the request."""

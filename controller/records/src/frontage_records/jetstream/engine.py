@@ -10,10 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from frontage_records.clock import HybridClock
 from frontage_records.document import check_guid
 from frontage_records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError, VersionError
 from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection, OvertakenError
 from frontage_records.jetstream.entry import Entry
+from frontage_records.jetstream.journal import Journal
+from frontage_records.jetstream.local_writes import LocalWrites
 from frontage_records.jetstream.locator import ATTEMPTS, RecordLocator
 from frontage_records.jetstream.placement_groups import PlacementGroups
 from frontage_records.jetstream.relay import Answer, Relay
@@ -45,6 +48,8 @@ class JetStream(Store):
         # Separate from `_reads`, so that two servers that relay to each other cannot deadlock.
         self._reads_here: SingleFlight[Record | None] = SingleFlight()
         self._subscriptions = Subscriptions(connection, self._watches, self._found)
+        journal = Journal(connection, own, groups.replicas)
+        self._local = LocalWrites(self.locator, journal, HybridClock(clock), self._write_to_log, self._watches.offer, bounds)
         self._closed = False
 
     @classmethod
@@ -72,10 +77,24 @@ class JetStream(Store):
             return store
         try:
             await store._relay.start()
+            await store._local.start()
         except BaseException:
             await connection.close()
             raise
         return store
+
+    @property
+    def own(self) -> int:
+        """The site of this server."""
+        return self._own
+
+    async def ping(self, site: int) -> float | None:
+        """Return the RTT to a record server of another site in seconds; None without an answer."""
+        return await self._relay.ping(site)
+
+    @property
+    def unforwarded(self) -> int:
+        return self._local.unforwarded
 
     async def sites(self, guid: str) -> tuple[int, ...]:
         await self.get(guid)
@@ -100,6 +119,7 @@ class JetStream(Store):
         self._closed = True
         await super().close()
         await self._subscriptions.close()
+        await self._local.close()
         await self._relay.close()
         await self.groups.close()
         await self.connection.close()
@@ -107,9 +127,9 @@ class JetStream(Store):
     async def _read(self, guid: str) -> Record | None:
         self._check_open()
         if not self.locator.known_total(guid):
-            location = await self.locator.find(guid, nearby=True)
-            if location is None or location.record is None or location.record.consistency is not Consistency.TOTAL:
-                return None if location is None else location.record
+            record = await self._local.read(guid)
+            if record is None or record.consistency is not Consistency.TOTAL:
+                return record
         return await self._reads.do(guid, lambda: self._ordered(guid))
 
     async def _ordered(self, guid: str) -> Record | None:
@@ -149,6 +169,10 @@ class JetStream(Store):
 
     async def _write(self, write: Write) -> Written:
         self._check_open()
+        return await self._local.write(write) or await self._write_to_log(write)
+
+    async def _write_to_log(self, write: Write) -> Written:
+        """Add a write to the record's log, at the site that orders its writes if possible."""
         home = await self._home(write.guid)
         if home is not None:
             answer = await self._relay.write(home, write)
@@ -170,7 +194,7 @@ class JetStream(Store):
         return Answer(None, await self._at(guid))
 
     async def _place_here(self, guid: str, sites: Collection[int]) -> None:
-        async with self.locator.lock(guid):
+        async with self.locator.locks.hold(guid):
             await self.locator.move(guid, list(sites))
 
     async def _at(self, guid: str) -> str:
@@ -196,7 +220,9 @@ class JetStream(Store):
                 return await step()
             return written
 
-        self._check_open()
+        if not write.is_forwarded:
+            # A server that closes still forwards.
+            self._check_open()
         check_guid(write.guid)
         return await self._retry_overtaken(write.guid, step)
 
@@ -206,7 +232,7 @@ class JetStream(Store):
 
     async def _retry_overtaken(self, guid: str, step: Callable[[], Awaitable[T]]) -> T:
         deadline = asyncio.get_running_loop().time() + OPERATION_TIMEOUT
-        async with self.locator.lock(guid):
+        async with self.locator.locks.hold(guid):
             for attempt in range(ATTEMPTS):
                 try:
                     return await step()

@@ -12,15 +12,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
-from weakref import WeakValueDictionary
 
 from frontage_records.errors import ContentionError, EngineError, NotFoundError, OutcomeUnknownError
 from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection, InFlightError, NoAnswerError, OvertakenError
 from frontage_records.jetstream.entry import Entry
+from frontage_records.jetstream.guid_locks import GuidLocks
 from frontage_records.jetstream.log import RETRY_DELAY, LogReader, Tail, TrimmedError, find_successor, find_tail
 from frontage_records.jetstream.placement_groups import PlacementGroup, PlacementGroups
 from frontage_records.jetstream.write_cache import Location, WriteCache
@@ -41,21 +40,8 @@ class RecordLocator:
         self._own = own
         self._cached: OrderedDict[str, str] = OrderedDict()
         self._write_cache = WriteCache()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def lock(self, guid: str) -> AsyncIterator[None]:
-        """Hold this while using `append`, so that writes of this server do not overtake each other. Raises ContentionError."""
-        lock = self._locks.setdefault(guid, asyncio.Lock())
-        try:
-            async with asyncio.timeout(OPERATION_TIMEOUT):
-                await lock.acquire()
-        except TimeoutError:
-            raise ContentionError(f"{guid}: earlier operations took more than {OPERATION_TIMEOUT:g} s: try again") from None
-        try:
-            yield
-        finally:
-            lock.release()
+        self.locks = GuidLocks()
+        """Held while using `append`, so that writes of this server do not overtake each other."""
 
     async def cached_location(self, guid: str, *, make: bool = False) -> Location | None:
         """Return the location from the write cache, or else from `find`.

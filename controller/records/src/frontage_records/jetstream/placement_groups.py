@@ -44,6 +44,11 @@ def token(guid: str) -> str:
     return guid.replace(".", "%")
 
 
+def guid_of(subject_token: str) -> str:
+    """Return the GUID of a `token`."""
+    return subject_token.replace("%", ".")
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementGroup:
     """Records with the same replica set, which share a stream."""
@@ -74,7 +79,7 @@ class PlacementGroups:
         self._ring = ring
         self._own = own
         self._sites = sites
-        self._replicas = replicas
+        self.replicas = replicas
         self._known: dict[str, PlacementGroup] = {}
         self._seen: dict[str, PlacementGroup] = {}
         self._mirrors: dict[str, asyncio.Task[None]] = {}
@@ -236,7 +241,7 @@ class PlacementGroups:
             description=json.dumps({"sites": group.sites}),
             subjects=[group.subject("*")],
             storage=api.StorageType.FILE,
-            num_replicas=self._replicas,
+            num_replicas=self.replicas,
             max_msgs_per_subject=HISTORY,
             placement=api.Placement(tags=[tag(group.sites[0])]),
             republish=api.RePublish(src=group.subject("*"), dest=f"{CHANGES}.{{{{wildcard(1)}}}}"),

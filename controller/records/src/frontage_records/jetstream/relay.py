@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 import nats.errors
 from nats.aio.msg import Msg
@@ -20,13 +21,18 @@ from nats.aio.subscription import Subscription
 
 from frontage_records.errors import OutcomeUnknownError, RecordError, from_problem
 from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection
-from frontage_records.jetstream.wire import header_of, pack, record_of, unpack
+from frontage_records.jetstream.wire import delta_of, header_of, header_of_delta, pack, record_of, unpack
+from frontage_records.merges import Delta
 from frontage_records.record import Consistency, Write, Written
+from frontage_records.tasks import finish
 
 log = logging.getLogger(__name__)
 
 SUBJECT = "records-at"
 """Prefix of the subject of a site, before a dot and the site id. One of the site's record servers gets each message."""
+FORWARD_TIMEOUT = 4.0
+"""Seconds to wait for the answer to a forwarded write, which is repeated until it is answered, and has an effect once."""
+_PING_TIMEOUT = 2.0
 _CLOSE_TIMEOUT = 2.0
 """Seconds for operations in progress when a server closes."""
 
@@ -68,24 +74,25 @@ class Relay:
         if self._subscription is not None:
             with contextlib.suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
-            for task in late:
-                task.cancel()
+        await finish(self._tasks, _CLOSE_TIMEOUT)
 
     async def write(self, site: int, write: Write) -> Answer | None:
         """Write at another site. Returns None, with nothing done, if no server listens there.
 
         Raises the errors of the write, and OutcomeUnknownError.
         """
-        head = {
+        head: dict[str, Any] = {
             "guid": write.guid,
             "deleted": write.document is None,
             "consistency": write.consistency,
             "stamp": write.stamp,
             "if_version": write.if_version,
+            "forwarded": write.is_forwarded,
         }
-        return await self._ask(site, write.guid, pack(head, write.document))
+        if write.update is not None:
+            head["update"] = header_of_delta(write.update) if isinstance(write.update, Delta) else {"changes": write.update}
+        limit = FORWARD_TIMEOUT if write.is_forwarded else OPERATION_TIMEOUT
+        return await self._ask(site, write.guid, pack(head, write.document), limit)
 
     async def read(self, site: int, guid: str) -> Answer | None:
         """Run an ordered read at another site, like `write`."""
@@ -95,9 +102,18 @@ class Relay:
         """Move a record to ``sites`` from another site, like `write`."""
         return await self._ask(site, guid, pack({"guid": guid, "sites": list(sites)}))
 
-    async def _ask(self, site: int, guid: str, question: bytes) -> Answer | None:
+    async def ping(self, site: int) -> float | None:
+        """Return the RTT to a server of another site in seconds; None without an answer."""
+        began = asyncio.get_running_loop().time()
         try:
-            data = await self._connection.request(f"{SUBJECT}.{site}", question, OPERATION_TIMEOUT)
+            data = await self._connection.request(f"{SUBJECT}.{site}", pack({"ping": True}), _PING_TIMEOUT)
+        except TimeoutError:
+            return None
+        return None if data is None else asyncio.get_running_loop().time() - began
+
+    async def _ask(self, site: int, guid: str, question: bytes, limit: float = OPERATION_TIMEOUT) -> Answer | None:
+        try:
+            data = await self._connection.request(f"{SUBJECT}.{site}", question, limit)
         except TimeoutError:
             raise OutcomeUnknownError(f"{guid}: site {site} does not answer: read the record to find out what was done") from None
         if data is None:
@@ -127,6 +143,8 @@ class Relay:
 
     async def _do(self, data: bytes) -> Answer:
         head, document = unpack(data)
+        if head.get("ping"):
+            return Answer(None, "")
         if head.get("read"):
             return await self._read(head["guid"])
         if "sites" in head:
@@ -134,7 +152,11 @@ class Relay:
         wanted = head["consistency"]
         consistency = None if wanted is None else Consistency(wanted)
         kept = None if head["deleted"] else document
-        return await self._write(Write(head["guid"], kept, consistency, head["stamp"], head["if_version"]))
+        update = None
+        if (found := head.get("update")) is not None:
+            update = found["changes"] if "changes" in found else delta_of(found)
+        write = Write(head["guid"], kept, consistency, head["stamp"], head["if_version"], update, bool(head.get("forwarded")))
+        return await self._write(write)
 
 
 def _answer(answer: Answer) -> bytes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from frontage_records.merges import Delta
 from frontage_records.record import Consistency, Record
 
 
@@ -40,3 +42,13 @@ def record_of(guid: str, head: Mapping[str, Any], document: bytes) -> Record | N
         return None
     kept = None if head["deleted"] else document
     return Record(guid, Consistency(head["consistency"]), int(head["version"]), int(head["stamp"]), kept)
+
+
+def header_of_delta(delta: Delta) -> dict[str, Any]:
+    """Return a delta as a JSON object."""
+    return asdict(delta)
+
+
+def delta_of(head: Mapping[str, Any]) -> Delta:
+    """Return the result of `header_of_delta` as a delta. Raises KeyError, TypeError, ValueError."""
+    return Delta(int(head["site"]), int(head["generation"]), int(head["number"]), int(head["stamp"]), dict(head["items"]))
