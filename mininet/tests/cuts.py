@@ -17,7 +17,7 @@ PAYLOAD = 14 + 40 + 8
 RULES = """
 table netdev cut {{
   chain out {{
-    type filter hook egress device eth0 priority 0
+    type filter hook egress device {device} priority 0
     {matches}
   }}
 }}
@@ -25,9 +25,9 @@ table netdev cut {{
 
 
 @contextmanager
-def dropping(host: Namespace, *matches: str) -> Iterator[None]:
-    """Drop the packets that leave the host and match one of the nftables expressions."""
-    rules = RULES.format(matches="\n    ".join(f"{match} drop" for match in matches))
+def dropping(host: Namespace, *matches: str, device: str = "eth0") -> Iterator[None]:
+    """Drop the packets that leave the host through a device and match one of the nftables expressions."""
+    rules = RULES.format(device=device, matches="\n    ".join(f"{match} drop" for match in matches))
     host.run(["nft", "--file", "-"], input=rules)
     try:
         yield

@@ -4,49 +4,60 @@
 import subprocess
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from frontage_testbed.datacentre.addresses import ServerAddresses
-from frontage_testbed.datacentre.clients import Clients, over_tcp
-from frontage_testbed.datacentre.edge import METRICS
+import yaml
+
+from fleetevents import ADDED, DRAINED, END, KILLED, REMOVED, REPROGRAMMED, RETURNED, ROTATED, Timeline
+from frontage_testbed.datacentre.addresses import HTTP_PORT, ServerAddresses
+from frontage_testbed.datacentre.agents import Cclb7Agents
+from frontage_testbed.datacentre.clients import Clients, Generator, over_tcp
+from frontage_testbed.datacentre.edge import METRICS, EdgeSwitch
 from frontage_testbed.datacentre.servers import PACE, PACED
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.datacentre.testbed import Testbed
 from frontage_testbed.fleet.addresses import EdgeAddresses
 from frontage_testbed.fleet.edges import Edges
-from frontage_testbed.fleet.testbed import fleet_testbed
+from frontage_testbed.fleet.testbed import FleetTestbed, fleet_testbed
 from frontage_testbed.load import workload
+from frontage_testbed.load.outcome import Outcome
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.metricsclient import scrape
 from frontage_testbed.programs import REPOSITORY
 from frontage_testbed.sandbox import Sandbox
+from quicrounds import wait_until
 from testbeds import Sandboxed, Schedule, deployment, network_counters
 
-SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
+SETTINGS = Settings(servers=9, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]
-IN_SERVICE, SPARE, TO_DRAIN = SERVERS[:6], SERVERS[6:], SERVERS[:2]
+IN_SERVICE, SPARE, TO_DRAIN, TO_REMOVE = SERVERS[:7], SERVERS[7:], SERVERS[:2], SERVERS[2]
+"""The number of servers crosses a power of two, which must not change the size of Maglev's table (docs/second-hop.md)."""
 SWITCHES = 3
 
 OPENING = 4.0
 """Seconds within which the downloads begin."""
 LENGTH = 140.0
 """Seconds of each download. On a busy machine, the actions take most of it."""
-ADD, DRAIN, KILL, RETURN, PROGRAM, ROTATE, LAST = 5.0, 10.0, 16.0, 22.0, 26.0, 34.0, 38.0
-"""Earliest times of the actions in seconds."""
+EARLIEST = {
+    ADDED: 5.0,
+    DRAINED: 10.0,
+    REMOVED: 14.0,
+    KILLED: 17.0,
+    RETURNED: 23.0,
+    REPROGRAMMED: 27.0,
+    ROTATED: 35.0,
+    END: 39.0,
+}
+"""Earliest times of the events in seconds."""
 LATE = 135.0
 """End of the short requests that show the assignment of new connections."""
-EVENTS = {
-    ADD: "servers added",
-    DRAIN: "servers drained",
-    KILL: "switch killed",
-    RETURN: "switch returns, without state",
-    PROGRAM: "switch drained, and restarted with another program",
-    ROTATE: "key rotated",
-}
+EARLY = 40
+"""Downloads that begin before `TO_REMOVE` drains, and end before it is removed."""
+EARLY_LENGTH = 12.0
+"""Seconds of each of them."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +76,17 @@ class Observed:
     """Observations of the clients, the servers and the switches."""
 
     requests: list[Request]
+    early: list[Request]
+    """The downloads that began before the server that is removed was drained."""
     resets: list[int]
     """Segments with RST that each server's kernel sent, before the first download ends."""
     refused: int
     """Packets that the agents sent back to the switches until then."""
+    syns: dict[str, int]
+    """Packets of the defence against SYN floods, by kind, until then."""
     packets: dict[str, int]
     """Packets of VIPs by switch."""
-    begun: dict[float, float]
-    """Beginning of each action by its earliest time."""
-    ended: dict[float, float]
-    """End of each action by its earliest time."""
+    events: Timeline
     retransmissions: list[tuple[float, int]]
     """Segments that the servers have retransmitted so far, whenever the number has grown."""
 
@@ -84,22 +96,11 @@ class Observed:
 
     def broken_by_event(self, count: int) -> dict[str, int]:
         """Return how many downloads broke after each event and before the next one."""
-        begins = [0.0, *list(self.begun.values())[1 : len(EVENTS)]]
-        broken: Counter[str] = Counter()
-        for request in self.downloads(count):
-            if request.outcome != "ok":
-                last = max(i for i, begin in enumerate(begins) if begin <= request.finished)
-                broken[list(EVENTS.values())[last]] += 1
-        return {event: broken[event] for event in EVENTS.values()}
+        return self.events.counts(request.finished for request in self.downloads(count) if request.outcome != "ok")
 
     def convergence(self) -> dict[str, float]:
         """Return the seconds from the beginning of each event to the last retransmission before the next one; 0 without any."""
-        begins = [self.begun[at] for at in (*EVENTS, LAST)]
-        times = [at for at, _ in self.retransmissions]
-        return {
-            event: round(max((at - begin for at in times if begin <= at < end), default=0.0), 1)
-            for event, begin, end in zip(EVENTS.values(), begins, begins[1:], strict=False)
-        }
+        return self.events.until_last(at for at, _ in self.retransmissions)
 
 
 class Retransmissions:
@@ -158,14 +159,20 @@ class Outages:
     other: tuple[Path, Path]
     """The P4Info and the JSON of another program."""
 
+    def events(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return the events by name, in order."""
+        return [(KILLED, self.kill_one), (RETURNED, self.bring_one_back), (REPROGRAMMED, self.change_program_of_two)]
+
     def kill_one(self) -> None:
         one, two, three = self.edge.edges
         self.edge.kill_one(one)
         self.route_through([two, three])
 
     def bring_one_back(self) -> None:
+        connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
         self.edge.start_one(self.edge.edges[0])
-        self.edge.wait_until_installed()
+        # A busy controller may not have noticed yet that the switch failed.
+        self.edge.wait_until_installed(connections + 1)
         self.route_through(self.edge.edges)
 
     def change_program_of_two(self) -> None:
@@ -175,8 +182,68 @@ class Outages:
         self.route_through([one, two, three])
 
 
-def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[[int], bool], *, agents: bool = True) -> Observed:
-    """Run the downloads through all events. `has_timestamps` says which clients, by index, use TCP timestamps."""
+class EarlyDownloads:
+    """Downloads of clients that are in progress while a server drains, and end before it is removed."""
+
+    def __init__(self, testbed: Testbed, generator: Callable[[Path], Generator], plan: list[Arrival]) -> None:
+        """Start the downloads."""
+        file = testbed.scratch / "early.csv"
+        workload.write_plan(plan, file)
+        testbed.offer_objects(a.wire_size for a in plan)
+        self.clients = Clients(testbed.clients, generator(file), testbed.scratch / "early.log")
+
+    def drain(self, edge: EdgeSwitch, server: ServerAddresses, connections: Callable[[], list[int]]) -> None:
+        """Drain the server once all downloads are in progress. `connections` counts those of each server."""
+        wait_until(lambda: sum(connections()) >= EARLY, "the early downloads are in progress")
+        edge.drain(server)
+
+    def remove(self, edge: EdgeSwitch, server: ServerAddresses, connections: Callable[[], list[int]]) -> None:
+        """Remove the server once all downloads and connections have ended."""
+        self.clients.run(lambda: None)
+        wait_until(lambda: not connections()[server.index], f"{server.name} has no connections")
+        edge.remove(server)
+
+
+def tcp_connections(testbed: Testbed) -> list[int]:
+    """Return the connections of each server's program."""
+    listing = ["ss", "-Htn", "state", "connected", "exclude", "time-wait", "sport", "=", f":{HTTP_PORT}"]
+    return [len(host.run(listing).stdout.splitlines()) for host in testbed.servers.values()]
+
+
+def make_early_plan(size: int, closing: str) -> list[Arrival]:
+    """Return downloads that begin within a second."""
+    return [Arrival(i, i / EARLY, i % SETTINGS.clients, size, size, closing) for i in range(EARLY)]
+
+
+def answer_syns(edge: EdgeSwitch) -> None:
+    """Let the switches, which have not started yet, answer the SYNs of all VIPs."""
+    document = yaml.safe_load(edge.config.read_text())
+    for vip in document["vips"]:
+        vip["syn_defence"] = {"mode": "always"}
+    edge.config.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def renew_syn_keys(testbed: FleetTestbed) -> None:
+    """Give the agents the keys of the switches."""
+    keys = testbed.scratch / "syn-keys.toml"
+    testbed.edge.write_keys(keys)
+    assert isinstance(testbed.agents, Cclb7Agents)
+    testbed.agents.use_syn_keys(testbed.servers, keys)
+
+
+def observe(
+    directory: Path,
+    vip: str,
+    downloads: int,
+    has_timestamps: Callable[[int], bool],
+    *,
+    agents: bool = True,
+    defended: bool = False,
+) -> Observed:
+    """Run the downloads through all events. `has_timestamps` says which clients, by index, use TCP timestamps.
+
+    With `defended`, the switches answer all SYNs, as during a SYN flood.
+    """
     parts = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
@@ -184,54 +251,62 @@ def observe(directory: Path, vip: str, downloads: int, has_timestamps: Callable[
         plan_file = box.scratch / "plan.csv"
         workload.write_plan(plan, plan_file)
         other = compile_with_smaller_trees(box.scratch)
-        with fleet_testbed(parts, SETTINGS, box, SWITCHES, cookies=agents, in_service=IN_SERVICE) as testbed:
+        bed = fleet_testbed(parts, SETTINGS, box, SWITCHES, cookies=agents, in_service=IN_SERVICE)
+        if defended:
+            answer_syns(bed.edge)
+        with bed as testbed:
             for index, host in testbed.clients.items():
                 host.run(["sh", "-c", f"echo {int(has_timestamps(index))} > /proc/sys/net/ipv4/tcp_timestamps"])
+            if defended:
+                renew_syn_keys(testbed)
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
             edge, outages = testbed.edge, Outages(testbed.edge, testbed.route_through, other)
+            early_plan = make_early_plan(int(EARLY_LENGTH * PACE), "fin")
+            early = EarlyDownloads(testbed, lambda file: over_tcp(file, vip, PACED), early_plan)
+            early.drain(edge, TO_REMOVE, lambda: tcp_connections(testbed))
             seen: dict[str, Any] = {}
+
+            def rotate() -> None:
+                edge.rotate_key()
+                if defended:
+                    renew_syn_keys(testbed)
 
             def read_counters() -> None:
                 seen["resets"] = [network_counters(h)["Tcp.OutRsts"] for h in testbed.servers.values()]
                 seen["packets"] = scrape(METRICS).by("device", "frontage_vip_packets_total")
+                syns = scrape(METRICS).by("kind", "frontage_syn_packets_total")
+                seen["syns"] = {kind: int(count) for kind, count in syns.items()}
                 seen["refused"] = int(scrape(METRICS).by("outcome", "frontage_steering_packets_total").get("second-hop", 0))
 
-            begun: dict[float, float] = {}
+            events = Timeline()
 
-            def timed(at: float, action: Callable[[], object]) -> tuple[float, Callable[[], object]]:
-                def act() -> None:
-                    begun.setdefault(at, clients.elapsed())
-                    action()
-
-                return at, act
-
-            schedule = Schedule(
-                [
-                    *(timed(ADD, lambda s=s: edge.add_server(s)) for s in SPARE),
-                    *(timed(DRAIN, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
-                    timed(KILL, outages.kill_one),
-                    timed(RETURN, outages.bring_one_back),
-                    timed(PROGRAM, outages.change_program_of_two),
-                    timed(ROTATE, edge.rotate_key),
-                    timed(LAST, read_counters),
-                ]
-            )
+            actions = [
+                *((ADDED, lambda s=s: edge.add_server(s)) for s in SPARE),
+                *((DRAINED, lambda s=s: edge.drain(s)) for s in TO_DRAIN),
+                (REMOVED, lambda: early.remove(edge, TO_REMOVE, lambda: tcp_connections(testbed))),
+                *outages.events(),
+                (ROTATED, rotate),
+                (END, read_counters),
+            ]
+            schedule = Schedule(events.schedule(EARLIEST, lambda: clients.elapsed(), actions))
             clients = Clients(testbed.clients, over_tcp(plan_file, vip, PACED), box.scratch / "clients.log")
             with Retransmissions(testbed) as retransmissions:
                 schedule.run(clients)
         begin = clients.start_ns
+
+        def described(outcomes: list[Outcome]) -> list[object]:
+            return [(o.index, o.outcome, o.server, (o.started_ns - begin) / 1e9, (o.finished_ns - begin) / 1e9) for o in outcomes]
+
         return seen | {
-            "requests": [
-                (o.index, o.outcome, o.server, (o.started_ns - begin) / 1e9, (o.finished_ns - begin) / 1e9)
-                for o in clients.outcomes
-            ],
-            "begun": list(begun.items()),
-            "ended": list(schedule.ended.items()),
+            "requests": described(clients.outcomes),
+            "early": described(early.clients.outcomes),
+            "events": asdict(events),
             "retransmissions": [((at - begin) / 1e9, count) for at, count in retransmissions.seen],
         }
 
     result = Sandboxed(body, directory).result()
-    result["requests"] = [Request(*values) for values in result["requests"]]
-    result["begun"], result["ended"] = dict(result["begun"]), dict(result["ended"])
+    for name in ("requests", "early"):
+        result[name] = [Request(*values) for values in result[name]]
+    result["events"] = Timeline(**result["events"])
     return Observed(**result)

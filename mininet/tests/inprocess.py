@@ -10,40 +10,50 @@ import yaml
 
 import softswitch
 from frontage.config import loads
-from frontage.p4.entries import Action, Key, Match
+from frontage.p4.entries import Action, Key, Match, exact
 from frontage.p4.p4info import Schema
 from frontage.p4.reasons import drops, outcomes
 from frontage.p4.replication import replicas_of
 from frontage.state.offline import contents, plain_packets
 from frontage.state.worker import session
+from frontage_testbed.datacentre.addresses import PIPE_PORTS
 from frontage_testbed.programs import REPOSITORY
 
-INGRESS_DROPS, EGRESS_DROPS, OUTCOMES = "FrontageIngress.drops", "FrontageEgress.egress_drops", "FrontageIngress.outcomes"
-V1MODEL, TOFINO1, TOFINO2 = "v1model/frontage.p4", "tna/tofino1.p4", "tna/tofino2.p4"
+DROP_COUNTERS = ("drops", "edge_drops", "egress_drops")
+V1MODEL = "v1model/frontage.p4"
+TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED = (
+    f"tna/tofino{name}.p4" for name in ("1", "1quic", "2", "2core", "2folded")
+)
 
 
 class Switch:
-    """A pipeline programmed with a configuration."""
+    """A pipeline programmed with a configuration. Its connection tables have 65,536 entries."""
 
     def __init__(self, configuration: dict[str, object], directory: Path, source: str = V1MODEL, pipes: int = 1) -> None:
-        program = softswitch.compile(REPOSITORY / "p4src" / source)
+        program = softswitch.compile(REPOSITORY / "p4src" / source, defines={"CONNECTION_INDEX_BITS": "16"})
         assert program.p4info is not None
         p4info = directory / f"{Path(source).stem}.p4info.txtpb"
         p4info.write_text(program.p4info)
         schema = Schema.load(p4info)
         self._tables = schema.tables
+        self._registers = schema.registers
+        self._is_folded = schema.is_folded
         self.pipeline = softswitch.Pipeline(program, pipes=pipes)
         config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
         entries, packets_out = contents(config, schema)
         for key, action in entries.items():
             self._install(key, action)
-        for key, action in session(schema.architecture, config).items():
+        for key, action in session(schema, config).items():
             assert isinstance(key.match[0], int)
             self.pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
         for packet in plain_packets(schema, packets_out):
             assert self.pipeline.send(bytes.fromhex(packet), config.device.cpu_port) == []
 
     def _install(self, key: Key, action: Action) -> None:
+        if (register := self._registers.get(key.table)) is not None:
+            (index,), (word,) = exact(key.match), action.params
+            self.pipeline.set_register(register.full_name, index, word)
+            return
         table = self._tables[key.table].full_name
         known = self.pipeline.program.tables[table]
         full_name = next(name for name in known["actions"] if name.rpartition(".")[2] == action.name)
@@ -54,11 +64,23 @@ class Switch:
         match: dict[str, Match] = dict(zip(known["key"], key.match, strict=True))
         self.pipeline.insert(table, match, full_name, params)
 
+    def send(self, frame: bytes, port: int, time_ns: int | None = None) -> list[tuple[int, bytes]]:
+        """Return what leaves the switch, by port. In a folded program, the ports of odd pipes are in loopback."""
+        came_out = self.pipeline.send(frame, port, time_ns=time_ns)
+        if not self._is_folded:
+            return came_out
+        left = [(number, copy) for number, copy in came_out if not number & PIPE_PORTS]
+        for number, copy in came_out:
+            if number & PIPE_PORTS:
+                left += self.pipeline.send(copy, number, time_ns=time_ns)
+        return left
+
     def counts(self) -> dict[str, int]:
         """Return the nonzero packet counters, by reason of the drop and by how the server was found."""
         counts: dict[str, int] = {}
-        for counter, names in ((INGRESS_DROPS, drops()), (EGRESS_DROPS, drops()), (OUTCOMES, outcomes())):
-            for index, reason in names.items():
+        reasons = dict.fromkeys(DROP_COUNTERS, drops()) | {"outcomes": outcomes()}
+        for counter in self.pipeline.program.counters:
+            for index, reason in reasons.get(counter.rpartition(".")[2], {}).items():
                 packets, _ = self.pipeline.counter(counter, index)
                 if packets:
                     counts[reason.name] = counts.get(reason.name, 0) + packets

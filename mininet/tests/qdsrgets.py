@@ -18,6 +18,12 @@ UNDER_WAY = 50
 TRIES = 10
 
 
+class ResettingTestbed(QdsrTestbed):
+    """A testbed whose balancer resets the streams of lost real servers instead of resuming them."""
+
+    handoff_fields = "resume = false\n"
+
+
 class Get:
     """Objects that a client downloads on one connection, one after the other.
 

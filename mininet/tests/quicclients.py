@@ -33,10 +33,10 @@ class Client:
             return None  # every testbed requires it
         return None if PYTHON.exists() else "make build/stamps/quic-clients"
 
-    def command(self, size: int, folder: Path, ours: Path) -> list[str | Path]:
-        """Return the command that downloads the object of this size to `folder/SIZE`; `ours` is frontage-h3-client."""
+    def command(self, size: int, folder: Path, ours: Path, path: str = "") -> list[str | Path]:
+        """Return the command that downloads the object of this size at `path` to `folder/SIZE`; `ours` is frontage-h3-client."""
         host = f"[{self.vip}]" if ":" in self.vip else self.vip
-        url = f"https://{host}:{QUIC_PORT}/{size}"
+        url = f"https://{host}:{QUIC_PORT}{path}/{size}"
         if self.name == "gtlsclient":
             options = ["--quiet", "--exit-on-all-streams-close", f"--download={folder}", *self.options]
             return ["gtlsclient", *options, self.vip, str(QUIC_PORT), url]

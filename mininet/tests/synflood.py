@@ -8,6 +8,8 @@ gets no answer. The sources are in 198.19.0.0/16. The program prints `ready` and
 number of packets.
 """
 
+import ctypes
+import os
 import random
 import signal
 import socket
@@ -19,7 +21,7 @@ SOURCES = int.from_bytes(socket.inet_aton("198.19.0.0"), "big")
 FRAMES = 20_000
 """Number of different SYNs, which repeat."""
 AT_ONCE = 50
-"""Packets between two readings of the clock."""
+"""Packets of one system call, between two readings of the clock. It divides FRAMES."""
 OPTIONS = bytes.fromhex("020405b4" + "0402080a" + "00000007" + "00000000" + "01030307")
 
 
@@ -39,12 +41,61 @@ def syn(mac: bytes, vip: bytes, port: int, rng: random.Random) -> bytes:
     return mac + bytes.fromhex("0200000001020800") + head + tcp
 
 
+class Vector(ctypes.Structure):
+    """`struct iovec`."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+class Header(ctypes.Structure):
+    """`struct msghdr`."""
+
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint),
+        ("vector", ctypes.c_void_p),
+        ("vectors", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
+class Message(ctypes.Structure):
+    """`struct mmsghdr`."""
+
+    _fields_ = (("header", Header), ("sent", ctypes.c_uint))
+
+
+class Batches:
+    """Sends frames AT_ONCE at a time by `sendmmsg`, again from the first one after the last one."""
+
+    def __init__(self, interface: str, frames: list[bytes]) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        self._socket.bind((interface, 0))
+        # The messages point into these arrays, which therefore live as long as the messages.
+        self._frames = [ctypes.create_string_buffer(frame, len(frame)) for frame in frames]
+        self._vectors = (Vector * len(frames))(*(Vector(ctypes.addressof(frame), len(frame)) for frame in self._frames))
+        place, size = ctypes.addressof(self._vectors), ctypes.sizeof(Vector)
+        messages = [Message(Header(vector=place + i * size, vectors=1)) for i in range(len(frames))]
+        self._batches = [(Message * AT_ONCE)(*messages[i : i + AT_ONCE]) for i in range(0, len(frames), AT_ONCE)]
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._next = 0
+
+    def send(self) -> int:
+        """Send one batch, and return the number of frames that the kernel took."""
+        batch = self._batches[self._next]
+        self._next = (self._next + 1) % len(self._batches)
+        sent: int = self._library.sendmmsg(self._socket.fileno(), batch, AT_ONCE, 0)
+        if sent < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return sent
+
+
 def main(interface: str, mac: str, vip: str, port: str, rate: str, seed: str) -> None:
     rng = random.Random(seed)
     to, at = bytes.fromhex(mac.replace(":", "")), socket.inet_aton(vip)
-    frames = [syn(to, at, int(port), rng) for _ in range(FRAMES)]
-    out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    out.bind((interface, 0))
+    batches = Batches(interface, [syn(to, at, int(port), rng) for _ in range(FRAMES)])
     sent = 0
 
     def stop(*_: object) -> None:
@@ -61,10 +112,9 @@ def main(interface: str, mac: str, vip: str, port: str, rate: str, seed: str) ->
         late = time.monotonic() - begun - sent / int(rate)
         if late > 1:
             begun += late
-        time.sleep(max(0.0, -late))
-        for frame in (frames[(sent + n) % FRAMES] for n in range(AT_ONCE)):
-            out.send(frame)
-        sent += AT_ONCE
+        if late < 0:
+            time.sleep(-late)
+        sent += batches.send()
 
 
 if __name__ == "__main__":

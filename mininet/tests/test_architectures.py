@@ -4,15 +4,17 @@
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoRequest, IPv6, Packet, Raw
 
-from frontage.cookie import CookieKey
-from inprocess import TOFINO1, TOFINO2, V1MODEL, Switch
+from frontage.cookie import CookieKey, Ip6Cookie, plain_cid
+from inprocess import TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, V1MODEL, Switch
 
 pytestmark = pytest.mark.slow(seconds=60)
 
@@ -27,10 +29,12 @@ STAMPS = (b"\x01\x01\x08\x0a", b"\x04\x02\x08\x0a")
 """Timestamps behind two NOPs or SACK-permitted."""
 
 
-def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bool = True) -> dict[str, Any]:
+def configuration(
+    client: int, racks: list[int], pipes: int = 1, *, protocols: Sequence[str] = ("tcp", "udp"), quic4_policy: str = "cheetah-rr"
+) -> dict[str, Any]:
     """Return a site with a TCP and a QUIC service of each IP version, whose servers are behind the ports `racks`.
 
-    Without ``has_quic``, it has the TCP services only.
+    It has only the services of these protocols.
     """
     ports: list[dict[str, Any]] = [
         {"id": client, "name": "internet", "mac": CLIENT_MAC, "role": "client", "gateways": ["198.18.255.1/24"]}
@@ -48,10 +52,10 @@ def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bo
     for number, (protocol, port, address) in enumerate(
         [("tcp", 80, VIP4), ("tcp", 80, VIP6), ("udp", 443, VIP4), ("udp", 443, VIP6)]
     ):
-        if protocol == "udp" and not has_quic:
+        if protocol not in protocols:
             continue
         name = f"vip{number}"
-        policy = "cheetah-rr" if number == 2 else "cclb4"
+        policy = quic4_policy if number == 2 else "cclb4"
         vip: dict[str, Any] = {"name": name, "address": address, "protocol": protocol, "port": port, "policy": policy}
         if protocol == "udp" and ":" in address:
             vip["cookie_prefix"] = "2001:db8:c00c:1e::/64"
@@ -71,11 +75,10 @@ def configuration(client: int, racks: list[int], pipes: int = 1, *, has_quic: bo
     }
 
 
-def frames(rng: random.Random, *, is_whole: bool = True) -> Iterator[tuple[bool, bytes]]:
+def frames(rng: random.Random, is_excluded: Callable[[bytes], bool]) -> Iterator[tuple[bool, bytes]]:
     """Yield valid and damaged frames without end, and whether they are from a server.
 
-    Without ``is_whole``, they have neither the mark of the second hop nor options that only a parser that walks all of them reads,
-    and clients send no resets, whose servers only other programs remember.
+    The exceptions are ``is_excluded``, and those that every program for Tofino treats otherwise.
     """
     while True:
         from_server = rng.random() < 0.4
@@ -90,7 +93,7 @@ def frames(rng: random.Random, *, is_whole: bool = True) -> Iterator[tuple[bool,
             frame = bytes(data)
         if _promises_more(frame) or _has_long_extensions(frame) or _is_cut_syn(frame) or _is_icmp_error(frame):
             continue
-        if is_whole or not (_is_walked(frame) or _is_marked(frame) or _is_reset(frame)):
+        if not is_excluded(frame):
             yield from_server, frame
 
 
@@ -194,10 +197,42 @@ def _valid(rng: random.Random, from_server: bool) -> bytes:
     source, to = (own, client) if from_server else (client, vip)
     if not from_server and rng.random() < 0.1:
         to = ("10.0.1.200", 5000) if version == 4 else ("fd00:0:1:ff::1", 5000)
+    if not tcp and version == 6:
+        sid = 100 * number + server + 1
+        if from_server and rng.random() < 0.6:
+            source = (_in_network(f"fd00:0:1:{16 * number + server:x}::", _interface_id(rng, sid)), source[1])
+        elif not from_server and rng.random() < 0.2:
+            to = (_in_network("2001:db8:c00c:1e::", _interface_id(rng, sid)), to[1])
     head = (IP if version == 4 else IPv6)(src=source[0], dst=to[0])
     return bytes(
         Ether(dst=RACK_MAC if from_server else CLIENT_MAC, src=HOST_MAC) / head / _payload(rng, version, tcp, source[1], to[1])
     )
+
+
+def _in_network(network: str, interface_id: int) -> str:
+    return str(IPv6Address(int(IPv6Address(network)) | interface_id))
+
+
+def _interface_id(rng: random.Random, sid: int) -> int:
+    """Return a cookie of a server, of either form, or random bits."""
+    form = rng.randrange(4)
+    if form == 0:
+        return rng.getrandbits(64)
+    if form == 1:
+        return KEY.seal_ip6(Ip6Cookie(sid))
+    loads = [rng.randrange(40) for _ in range(3)]
+    return KEY.seal_ip6(Ip6Cookie(sid, *loads, expects_static=rng.random() < 0.5, dynamic=True))
+
+
+def _connection_id(rng: random.Random, version: int) -> bytes:
+    """Return a connection id of a server, of either form, or a random one."""
+    sid = 100 * (2 if version == 4 else 3) + rng.randrange(SERVERS) + 1
+    form = rng.randrange(3)
+    if form == 0:
+        return rng.randbytes(12)
+    if form == 1:
+        return plain_cid(sid, rng.randbytes(9))
+    return KEY.seal_cid(sid, rng.randrange(1, 1 << 24), rng.randbytes(3))
 
 
 def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int) -> Packet:
@@ -217,22 +252,73 @@ def _payload(rng: random.Random, version: int, tcp: bool, sport: int, dport: int
         segment.reserved = rng.choice((0, 0, 4, 2))  # CK, the mark of the second hop
         return segment / Raw(rng.randbytes(rng.randrange(20)))
     first = rng.choice((0x40, 0xC0))
-    quic = bytes([first]) + (struct.pack(">IB", 1, 12) if first & 0x80 else b"") + rng.randbytes(12)
+    quic = bytes([first]) + (struct.pack(">IB", 1, 12) if first & 0x80 else b"") + _connection_id(rng, version)
     return UDP(sport=sport, dport=dport) / Raw(quic + bytes(1250 if rng.random() < 0.5 else 30))
 
 
-@pytest.mark.parametrize(("profile", "packets"), [(TOFINO1, PACKETS // 4), (TOFINO2, PACKETS)])
-def test_tofino_does_what_v1model_does(tmp_path: Path, profile: str, packets: int) -> None:
+def _nothing(_frame: bytes) -> bool:
+    return False
+
+
+def _is_beyond_tofino1(frame: bytes) -> bool:
+    """Return whether only other programs read a segment, or remember the server to which it goes."""
+    return _is_walked(frame) or _is_marked(frame) or _is_reset(frame)
+
+
+def _is_beyond_tofino2folded(frame: bytes) -> bool:
+    """Return whether only other programs read a segment, or remember a server whose datagram was dropped for its cookie."""
+    return _is_walked(frame) or _is_reset(frame)
+
+
+def _is_beyond_tofino1quic(frame: bytes) -> bool:
+    """Return whether a frame is a damaged segment, whose header is not read, or an Initial whose foreign id looks sealed."""
+    if frame[12:14] == b"\x86\xdd":
+        protocol, l4 = frame[20:21], 54
+        while protocol in (b"\0", b"\x2b", b"\x3c") and l4 < len(frame):
+            protocol, l4 = frame[l4 : l4 + 1], l4 + 8
+    else:
+        protocol, l4 = frame[23:24], 14 + 4 * (frame[14] & 15 if len(frame) > 14 else 0)
+    if protocol == b"\x06":
+        offset = 4 * (frame[l4 + 12] >> 4) if len(frame) > l4 + 12 else 0
+        return offset < 20 or l4 + offset > len(frame)
+    cid = frame[l4 + 14 : l4 + 26]
+    looks_sealed = cid[:1] in (b"\x0b", b"\x2b") and cid[1:2] >= b"\x80"
+    return protocol == b"\x11" and looks_sealed and KEY.open_cid(cid) is None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A program for Tofino, and what it has in common with that for v1model."""
+
+    source: str
+    packets: int = PACKETS // 4
+    protocols: tuple[str, ...] = ("tcp", "udp")
+    quic4_policy: str = "cheetah-rr"
+    is_excluded: Callable[[bytes], bool] = _nothing
+    pipes: int = 1
+
+
+PROFILES = (
+    Profile(TOFINO1, protocols=("tcp",), is_excluded=_is_beyond_tofino1),
+    Profile(TOFINO1QUIC, protocols=("udp",), quic4_policy="hash", is_excluded=_is_beyond_tofino1quic),
+    Profile(TOFINO2CORE, is_excluded=_is_beyond_tofino1),
+    Profile(TOFINO2FOLDED, is_excluded=_is_beyond_tofino2folded, pipes=2),
+    Profile(TOFINO2, PACKETS),
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: Path(profile.source).stem)
+def test_tofino_does_what_v1model_does(tmp_path: Path, profile: Profile) -> None:
     """Random packets have the same bytes and the same reasons of drops, outcomes included."""
     rng = random.Random(21)
-    is_whole = profile != TOFINO1
-    site = configuration(8, [9], has_quic=is_whole)
-    switches = [Switch(site, tmp_path, source) for source in (V1MODEL, profile)]
+    packets = profile.packets
+    site = configuration(8, [9], profile.pipes, protocols=profile.protocols, quic4_policy=profile.quic4_policy)
+    switches = [Switch(site, tmp_path, V1MODEL), Switch(site, tmp_path, profile.source, profile.pipes)]
     came_out = 0
     now = 10**9
-    for n, (from_server, frame) in zip(range(packets), frames(rng, is_whole=is_whole), strict=False):
+    for n, (from_server, frame) in zip(range(packets), frames(rng, profile.is_excluded), strict=False):
         now += 1000
-        ours, theirs = (switch.pipeline.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
+        ours, theirs = (switch.send(frame, 9 if from_server else 8, time_ns=now) for switch in switches)
         assert ours == theirs, f"packet {n}: {frame.hex()}\nv1model {ours}\nTofino  {theirs}"
         came_out += len(ours)
     assert switches[0].counts() == switches[1].counts()

@@ -26,6 +26,7 @@ def text(**changes: Any) -> str:
         "grpc": "127.0.0.1:9559",
         "cpu_port": 510,
         "pipes": 1,
+        "chip_pipes": 1,
         "p4info": Path("/nowhere/p4info"),
         "json_file": Path("/nowhere/json"),
         "control_socket": Path("/nowhere/control"),

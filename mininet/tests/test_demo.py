@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.__main__ import demo
+from frontage_testbed.datacentre.profiles import PROFILES
 from frontage_testbed.datacentre.settings import POLICIES, Settings
 from frontage_testbed.load.protocols import PROTOCOLS
 from testbeds import Sandboxed, deployment, needs_root
@@ -66,6 +67,18 @@ def test_every_policy_serves_all_requests(tmp_path: Path, protocol: str) -> None
     with (tmp_path / "requests.csv").open(newline="") as file:
         servers = Counter(row["server"] for row in csv.DictReader(file))
     assert servers.keys() == {"s1", "s2", "s3", "s4"}
+
+
+@pytest.mark.parametrize(
+    ("program", "protocol"), [(name, protocol) for name, profile in PROFILES.items() for protocol in profile.protocols]
+)
+def test_programs_for_tofino_serve_all_requests(tmp_path: Path, program: str, protocol: str) -> None:
+    settings = Settings(seconds=3, seed=4, servers=4, protocol=protocol, target="tna", program=program, policies=("cclb4",))
+    parts = deployment(settings)
+    assert Sandboxed(lambda box: demo(settings, parts, tmp_path, box), tmp_path).result() == 0
+    (figures,) = json.loads((tmp_path / "result.json").read_text())["policies"].values()
+    assert figures["requests"] > 100
+    assert {reason for reason, count in figures["steering"].items() if count} >= {"assigned-cclb4", *STEERING[protocol]}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -11,13 +11,14 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cuts import dropping
 from frontage_testbed.datacentre import checker
 from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4, VIP6
 from frontage_testbed.datacentre.edge import METRICS
@@ -197,6 +198,14 @@ def test_restart_of_the_controller_keeps_failed_servers_out(tmp_path: Path) -> N
     assert result["back"] == ["s1", "s2", "s3", "s4"]
 
 
+def use(found: Bed, check: Mapping[str, object]) -> None:
+    """Use a health check, and wait until servers have passed it."""
+    checker.change(found.testbed.edge, check)
+    wait(lambda: "frontage.yaml has changed" in found.log(), "the controller does not follow the file")
+    passed = found.passed()
+    wait(lambda: found.passed() >= passed + 2 * SETTINGS.servers, "no checks pass")
+
+
 def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
     deployment(SETTINGS)
     # The next active checks come too late to be the reason.
@@ -204,10 +213,7 @@ def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
 
     def body(box: Sandbox) -> object:
         with bed(box) as found:
-            checker.change(found.testbed.edge, check)
-            wait(lambda: "frontage.yaml has changed" in found.log(), "the controller does not follow the file")
-            passed = found.passed()
-            wait(lambda: found.passed() >= passed + 2 * SETTINGS.servers, "no checks pass")
+            use(found, check)
             knocking = [
                 found.client.spawn([sys.executable, "-c", KNOCK.format(port=HTTP_PORT), vip])
                 for vip in (VIP4, VIP6)
@@ -224,6 +230,33 @@ def test_silent_server_fails_between_active_checks(tmp_path: Path) -> None:
     assert result["healths"] == {"s1": ["failed"], "s2": ["healthy"], "s3": ["healthy"], "s4": ["healthy"]}
     assert re.search(r"server s1-web of VIP web has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
     assert re.search(r"server s1-web6 of VIP web6 has failed: \d+ packets to it in \d\.\d s, but none from it", result["log"])
+
+
+def test_server_without_answers_to_handshakes_fails_while_its_connections_go_on(tmp_path: Path) -> None:
+    deployment(SETTINGS)
+    passive = {"passive": True, "passive_packets": 1_000_000, "passive_handshakes": 5, "passive_window": 1.0}
+    check = {**CHECK, "interval": 600.0, **passive}
+
+    def body(box: Sandbox) -> object:
+        with bed(box) as found:
+            use(found, check)
+            held = found.hold(8, VIP4)
+            command = [sys.executable, "-c", KNOCK.format(port=HTTP_PORT), VIP4, VIP6]
+            knocking = [found.client.spawn(command) for _ in range(8)]
+            with dropping(found.testbed.servers[0], "tcp flags & (syn | ack) == (syn | ack)"):
+                found.wait_for("s1", "failed")
+                healths = {name: sorted(states) for name, states in found.healths().items()}
+                servers = held.servers()
+            for process in knocking:
+                process.kill()
+            return {"healths": healths, "held": servers, "log": found.log()}
+
+    result = Sandboxed(body, tmp_path).result()
+    assert result["healths"] == {"s1": ["failed"], "s2": ["healthy"], "s3": ["healthy"], "s4": ["healthy"]}
+    assert ["s1", "s1"] in result["held"], "its connection goes on"
+    assert re.search(
+        r"server s1-web of VIP web has failed: \d+ handshakes with it in \d\.\d s, but none was answered", result["log"]
+    )
 
 
 def test_recovered_server_starts_slowly(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Path MTU discovery: downloads pass a link of 1,280 bytes behind a router, because ICMP errors reach the servers that they
-concern. The servers do not probe.
+concern, also through the tunnels of remote servers. The servers do not probe.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from frontage_testbed.datacentre.servers import OBJECTS
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.datacentre.testbed import Testbed
 from frontage_testbed.datacentre.topology import INTERNET
+from frontage_testbed.remote.kinds import GENEVE, TUNNELS, Tunnel
+from frontage_testbed.remote.testbed import remote_quic_testbed, remote_testbed
 from frontage_testbed.sandbox import Sandbox
 from quicclients import Client
 from quicrounds import SIZE as QUIC_SIZE
 from quicrounds import Rounds
 from testbeds import Sandboxed, deployment, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=60)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=70)]
 
 MTU = 1280
 """MTU of the link between the router and the clients, in one direction. The clients' own MTU, and so their MSS, stays 1,500."""
@@ -94,12 +96,13 @@ def tcp_download(testbed: Testbed, vip: str) -> dict[str, Any]:
     }
 
 
-def tcp_downloads(settings: Settings, directory: Path) -> dict[str, dict[str, Any]]:
-    """Download over IPv4 and IPv6."""
+def tcp_downloads(settings: Settings, directory: Path, tunnel: Tunnel | None = None) -> dict[str, dict[str, Any]]:
+    """Download over IPv4 and IPv6. With a tunnel, all servers are remote."""
     parts = deployment(settings)
 
     def body(box: Sandbox) -> object:
-        with parts.testbed(settings, box) as testbed:
+        bed = parts.testbed(settings, box) if tunnel is None else remote_testbed(parts, settings, box, settings.servers, tunnel)
+        with bed as testbed:
             testbed.offer_objects([SIZE])
             testbed.wait_until_ready()
             narrow(testbed)
@@ -109,8 +112,9 @@ def tcp_downloads(settings: Settings, directory: Path) -> dict[str, dict[str, An
     return result
 
 
-def test_tcp_downloads_do_not_stall_on_a_narrow_link(tmp_path: Path) -> None:
-    for vip, done in tcp_downloads(SETTINGS, tmp_path).items():
+@pytest.mark.parametrize("tunnel", [None, *TUNNELS], ids=lambda tunnel: tunnel.kind if tunnel else "local")
+def test_tcp_downloads_do_not_stall_on_a_narrow_link(tmp_path: Path, tunnel: Tunnel | None) -> None:
+    for vip, done in tcp_downloads(SETTINGS, tmp_path, tunnel).items():
         assert (done["status"], done["right"]) == (0, True), (vip, done)
         assert done["steering"]["error-retrieved"] > 0, (vip, done)
         assert done["steering"].get("error-hashed", 0) == 0, (vip, "every error names its server", done)
@@ -127,14 +131,20 @@ def test_tcp_downloads_stall_without_the_errors(tmp_path: Path) -> None:
         assert done["drops"]["vip-no-service"] > 0, (vip, done)
 
 
-def test_quic_downloads_do_not_stall_on_a_narrow_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tunnel", [None, GENEVE], ids=lambda tunnel: tunnel.kind if tunnel else "local")
+def test_quic_downloads_do_not_stall_on_a_narrow_link(tmp_path: Path, tunnel: Tunnel | None) -> None:
     settings = replace(SETTINGS, clients=len(QUIC_CLIENTS), bottleneck_rate=16_000_000)
     parts = deployment(settings)
     if missing := {client.missing for client in QUIC_CLIENTS} - {None}:
         pytest.skip(f"missing HTTP/3 clients: {', '.join(sorted(missing))}")
 
     def body(box: Sandbox) -> object:
-        with parts.quic_testbed(settings, box) as testbed:
+        bed = (
+            parts.quic_testbed(settings, box)
+            if tunnel is None
+            else remote_quic_testbed(parts, settings, box, settings.servers, tunnel)
+        )
+        with bed as testbed:
             testbed.offer_objects([QUIC_SIZE])
             testbed.wait_until_ready()
             narrow(testbed)

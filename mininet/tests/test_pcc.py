@@ -3,7 +3,6 @@
 switch change.
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +15,11 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters
+from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters, only_long
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=148)]
 
 SETTINGS = Settings(servers=8, policies=("cclb4",), queue_delay=0.1)
-only_long = pytest.mark.skipif("LONG" not in os.environ, reason="part of `make test-long`")
 TWO_PIPES = replace(SETTINGS, target="tna", pipes=2)
 """Clients are behind the first pipe, and every other server behind the second."""
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]

@@ -103,9 +103,9 @@ def test_real_servers_answer_and_fail_in_isolation(tmp_path: Path) -> None:
 
     lost, whole = result["killed"]
     assert all(line["right"] for line in whole), whole
-    broken, later = lost
-    assert later["right"] and not broken["right"], lost
-    assert broken["error"] and broken["bytes"] > 0, broken
+    resumed, later = lost
+    assert resumed["right"] and later["right"], "the balancer completes the response of the killed real server"
+    assert resumed.get("error") is None, resumed
     assert later["seconds"]["handshake"] is None, "the connection continues"
     dropped = result["drops"].keys() & (BROKEN | {"real-server-source"})
     assert not dropped, result["drops"]

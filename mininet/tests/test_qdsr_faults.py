@@ -14,7 +14,7 @@ from frontage_testbed.datacentre.addresses import QUIC_SERVER_PORT, ServerAddres
 from frontage_testbed.datacentre.qdsr import QdsrTestbed
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.sandbox import Sandbox
-from qdsrgets import FIRST, LONG, Get, meanwhile
+from qdsrgets import FIRST, LONG, Get, ResettingTestbed, meanwhile
 from quicrounds import wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
@@ -90,7 +90,7 @@ def test_cut_off_real_server_and_lost_balancer_stop_sending(tmp_path: Path) -> N
     parts = deployment(SETTINGS)
 
     def body(box: Sandbox) -> object:
-        with parts.qdsr_testbed(SETTINGS, box) as testbed:
+        with parts.with_real_servers(ResettingTestbed, SETTINGS, box) as testbed:
             testbed.offer_objects([FIRST, LONG])
             testbed.wait_until_ready()
             return {

@@ -14,7 +14,7 @@ from frontage_testbed.datacentre.addresses import QUIC_SERVER_PORT
 from frontage_testbed.datacentre.qdsr import QdsrTestbed
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.sandbox import Sandbox
-from qdsrgets import FIRST, TRIES, UNDER_WAY, Get
+from qdsrgets import FIRST, TRIES, UNDER_WAY, Get, ResettingTestbed
 from quicrounds import FAST, limit, wait_until
 from testbeds import Sandboxed, deployment, needs_root
 
@@ -85,7 +85,7 @@ def test_real_server_without_path_to_client_is_abandoned(tmp_path: Path, delay: 
     parts = deployment(settings)
 
     def body(box: Sandbox) -> object:
-        with parts.qdsr_testbed(settings, box) as testbed:
+        with parts.with_real_servers(ResettingTestbed, settings, box) as testbed:
             testbed.offer_objects([FIRST, *OBJECTS])
             testbed.wait_until_ready()
             return lose_path_to_client(testbed)

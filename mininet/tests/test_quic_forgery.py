@@ -24,6 +24,8 @@ MILLION = 1_000_000
 HELPED = 200_000
 HIDDEN = 4
 """Zero bits that a helped forger must guess."""
+FEW = 20_000
+"""Packets for each number of check bits."""
 SERVERS = 4096
 """The maximum number of servers in the switch."""
 SIDS = 1 << 16
@@ -137,25 +139,36 @@ def test_random_bits_reach_no_server(switch: Switch, form: Form) -> None:
     print(f"{form.outcome}: of {MILLION} forged, {counts}")
 
 
+def helped(form: Form, zeros: int, rng: random.Random) -> tuple[CookieKey, int]:
+    """Return a word of a forger who knows the key, but must guess this number of the zeros."""
+    key = NEWEST if rng.getrandbits(1) else PREVIOUS
+    plain = rng.getrandbits(16) << 44
+    if form.nonce:
+        plain |= rng.randrange(1, 1 << 24) << 20
+    for bit in rng.sample(form.zeros, zeros):
+        plain |= rng.getrandbits(1) << bit
+    return key, key._seal_word(form.clear(key), plain)
+
+
 @FORMS
 def test_switch_checks_every_zero_bit(switch: Switch, form: Form) -> None:
     rng = random.Random(f"helped {form.outcome}")
-
-    def words() -> tuple[CookieKey, int]:
-        key = NEWEST if rng.getrandbits(1) else PREVIOUS
-        plain = rng.getrandbits(16) << 44
-        if form.nonce:
-            plain |= rng.randrange(1, 1 << 24) << 20
-        for bit in rng.sample(form.zeros, HIDDEN):
-            plain |= rng.getrandbits(1) << bit
-        return key, key._seal_word(form.clear(key), plain)
-
-    counts = outcome(switch, words, form, HELPED)
+    counts = outcome(switch, lambda: helped(form, HIDDEN, rng), form, HELPED)
     opened = 2.0**-HIDDEN
     assert at_least(HELPED, opened) <= HELPED - counts[form.refused] <= at_most(HELPED, opened)
     to_server = opened * SERVERS / SIDS
     assert at_least(HELPED, to_server) <= counts.get(form.outcome, 0) <= at_most(HELPED, to_server)
     print(f"{form.outcome}: of {HELPED} with {HIDDEN} zeros to guess, {counts}")
+
+
+@FORMS
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3, 5, 8])
+def test_each_check_bit_halves_the_accepted_forgeries(switch: Switch, form: Form, zeros: int) -> None:
+    rng = random.Random(f"bits {form.outcome} {zeros}")
+    counts = outcome(switch, lambda: helped(form, zeros, rng), form, FEW)
+    opened = FEW - counts.get(form.refused, 0)
+    assert at_least(FEW, 2.0**-zeros) <= opened <= at_most(FEW, 2.0**-zeros)
+    print(f"{form.outcome}: of {FEW} with {zeros} check bits to guess, {opened} unsealed")
 
 
 @FORMS

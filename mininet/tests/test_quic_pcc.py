@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
 from pacedquic import PACE, PacedTestbed
 from quicrounds import BROKEN, drops, wait_until
-from testbeds import Sandboxed, Schedule, deployment, needs_root
+from testbeds import Sandboxed, Schedule, deployment, needs_root, only_long
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=85)]
 
@@ -105,11 +105,16 @@ def remove(edge: EdgeSwitch, server: ServerAddresses) -> None:
         edge.frontage("remove-server", service.server_name(server))
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_established_connections_keep_their_server(tmp_path: Path, target: str) -> None:
-    settings = SETTINGS.on(target)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(pytest.param(SETTINGS.on(target), id=target) for target in TARGETS),
+        pytest.param(replace(SETTINGS, target="tna", program="tofino1quic"), id="tofino1quic", marks=only_long),
+    ],
+)
+def test_established_connections_keep_their_server(tmp_path: Path, settings: Settings) -> None:
     parts = deployment(settings)
-    count = DOWNLOADS[target]
+    count = DOWNLOADS[settings.target]
     plan = make_plan(count)
 
     def body(box: Sandbox) -> object:

@@ -33,6 +33,17 @@ def test_protocol_excludes_unsupported_policies() -> None:
     assert set(POLICIES) - set(settings.policies) == {"cheetah-ll"}
 
 
+def test_server_on_lsquic_needs_quic() -> None:
+    settings = from_environment({"PROTOCOL": "quic", "SERVER": "lsquic"})
+    assert settings.server == "lsquic"
+    assert "frontage-lsquic" in settings.terms.servers
+    assert from_environment({"PROTOCOL": "quic"}).server == "cclb7"
+    with pytest.raises(SettingsError, match=r"SERVER=lsquic is a QUIC server; use it with PROTOCOL=quic"):
+        from_environment({"SERVER": "lsquic"})
+    with pytest.raises(SettingsError, match=r"use cclb7 or lsquic"):
+        from_environment({"PROTOCOL": "quic", "SERVER": "nginx"})
+
+
 def test_scheduler_runs_beside_fifo_of_the_same_depth() -> None:
     settings = from_environment({"SCHEDULER": "aifo"})
     names = [treatment.name for treatment in settings.treatments]
@@ -71,6 +82,27 @@ def test_aifo_requires_softswitch() -> None:
 def test_invalid_values_are_rejected_by_name(name: str, value: str, message: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.*{message}"):
         from_environment({name: value})
+
+
+def test_profile_of_tofino_leaves_out_its_policies() -> None:
+    settings = from_environment({"TARGET": "tna", "PROFILE": "tofino1quic", "PROTOCOL": "quic"})
+    assert settings.policies == ("hash", "cclb4", "cclb4-current", "cclb4-future")
+    assert from_environment({"TARGET": "tna"}).program == "tofino2"
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"PROFILE": "tofino1"}, "use it with TARGET=tna"),
+        ({"PROFILE": "tofino3", "TARGET": "tna"}, "unknown; use tofino1 or tofino1quic"),
+        ({"PROFILE": "tofino1", "TARGET": "tna", "PROTOCOL": "quic"}, "PROTOCOL=quic; use tcp"),
+        ({"PROFILE": "tofino1quic", "TARGET": "tna"}, "PROTOCOL=tcp; use quic"),
+        ({"PROFILE": "tofino1", "TARGET": "tna", "SCHEDULER": "aifo"}, "SCHEDULER=aifo; use PROFILE=tofino2"),
+    ],
+)
+def test_settings_that_a_profile_does_not_have_are_rejected(env: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        from_environment(env)
 
 
 def test_demo_with_real_servers_has_its_own_settings() -> None:

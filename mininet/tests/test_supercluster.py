@@ -12,17 +12,23 @@ from typing import IO
 import pytest
 
 from frontage_demo.supercluster import page
+from frontage_demo.supercluster.following import FollowPhase, FollowPlan, FollowResult, Sample
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
+from frontage_demo.supercluster.optimal import least_mean_rtt, mean_rtt
+from frontage_demo.supercluster.partitions import Expected, PartitionResult
 from frontage_demo.supercluster.plan import Phase, Plan, Result, choose
+from frontage_demo.supercluster.results import Results
 from frontage_demo.supercluster.servers import Region, servers
 from frontage_demo.supercluster.storm import Storm
 from frontage_demo.supercluster.testbed import Programs, bring_up
 from frontage_records.jetstream.connection import MIN_SERVER_VERSION
+from frontage_records.record import Consistency
 from frontage_testbed.nodes import NodeError
 from testbeds import Sandboxed, needs_root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NATS = Path(os.environ.get("NATS_SERVER", REPOSITORY / "build" / "nats-server"))
+PAIRS = ((1, 2), (1, 3), (2, 3))
 SHORT = Plan(rate=45, hold=2, records=3, seed=1)
 
 
@@ -91,13 +97,41 @@ def test_page_contains_results(tmp_path: Path) -> None:
     phases = [Phase("quiet", 0, 10**9), Phase("node killed", 10**9, 3 * 10**9)]
     puts = [put(f"{n}", n * 10**8, n * 10**8 + 2 * 10**6, n + 1) for n in range(10)]
     result = Result(puts, homes, phases, {1: {"contention": 2}}, ["p0 to 2: done after 1.0 s"], [])
-    text = page.page(result, SHORT)
+    sample = Sample(1, 20.0, 5.0, 70.0), Sample(2, 5.1, 5.0, 9.0), Sample(3, 5.0, 5.0, 8.0)
+    following = FollowResult([FollowPhase("demand moves", 0, 60, [Sample(0, 20.0, 5.0, 0.0), *sample])], capacity={1: 900.0})
+    partitions = PartitionResult(seeds=10, cuts=1, writes=70, at_cut_site=20, convergence=[4.0])
+    results = Results(result, following, partitions)
+    text = page.page(results, SHORT, FollowPlan())
     assert "It found no violation." in text
     assert "2 `contention`" in text
     assert "| quiet | 1 | 10 | 2 | 2 | 0.1 / 1.0 | 1.0 / 1.0 | 1.0 / 1.0 |" in text
     page.draw(result, tmp_path / "update.svg")
     assert (tmp_path / "update.svg").read_text().count("<svg ") == 1
-    assert "**Violations**" in page.page(replace(result, violations=["a write is lost"]), SHORT)
+    assert "| demand moves | 20.0 | 20.0 | 5.1 | 5.0 | 5.0 | 2 | 70 | 8 | 0 | 0 |" in text
+    assert "There are 10 seeds" in text
+    results.storm = replace(result, violations=["a write is lost"])
+    assert "**Violations**" in page.page(results, SHORT, FollowPlan())
+    assert results.violations == ["a write is lost"]
+
+
+def test_optimum_needs_the_right_sites() -> None:
+    demand = {"a": {1: 80.0, 2: 15.0, 3: 5.0}, "b": {1: 5.0, 2: 80.0, 3: 15.0}}
+    least = least_mean_rtt(demand, {"a": 2, "b": 2}, (1, 2, 3))
+    means = {(x, y): mean_rtt(demand, {"a": x, "b": y}) for x in PAIRS for y in PAIRS}
+    assert min(means.values()) == pytest.approx(least)
+    assert least < sorted(means.values())[1]
+
+
+def test_lost_update_is_detected() -> None:
+    guids = {"c": Consistency.COUNTER, "s": Consistency.SET, "m": Consistency.MAP, "e": Consistency.EVENTUAL}
+    expected = Expected(guids, latest=(7, "x"), sum=5, members={"0", "x"}, entries={"k": 0, "k1": "x"})
+    good = {"c": {"k": 5}, "s": {"k": ["0", "x"]}, "m": {"k": 0, "k1": "x"}, "e": {"by": "x"}}
+    assert expected.missing(good) == []
+    for guid, bad in {"c": {"k": 4}, "s": {"k": ["0"]}, "m": {"k": 0}, "e": {"by": "0"}}.items():
+        assert len(expected.missing(good | {guid: bad})) == 1
+    assert expected.missing(good | {"c": {"k": 6}}), "a write was done twice"
+    expected.unknown.add("c")
+    assert expected.missing(good | {"c": {"k": 6}}) == []
 
 
 def needs_nats() -> None:

@@ -60,6 +60,12 @@ def all_hops(*routers: Upstream) -> set[str]:
     return {router.uplink.router4 for router in routers}
 
 
+def is_settled(testbed: UpstreamTestbed) -> bool:
+    """Return whether both routers have announced the routes to the clients since their last restart."""
+    paths = testbed.route(CLIENT)["paths"]
+    return {path["router"] for path in paths if not path["is_stale"]} == all_hops(*ROUTERS)
+
+
 def sent_by(testbed: UpstreamTestbed, router: Upstream) -> int:
     """Return the packets that the switch has sent to a router."""
     name = testbed.edge.edges[0].interface(router.port)
@@ -85,6 +91,7 @@ def test_flows_survive_routers_and_restarts(tmp_path: Path) -> None:
         workload.write_plan(plan, plan_file)
         with upstream_testbed(parts, SETTINGS, box) as testbed:
             testbed.offer_objects(a.wire_size for a in plan)
+            testbed.edge.wait_until_installed()
             found["learned after"] = seconds_until(lambda: next_hops(testbed) == all_hops(one, two))
             testbed.wait_until_ready()
             probes = Probes(testbed.servers[0], testbed.clients[0], CLIENT, box.scratch / "probes.log")
@@ -103,21 +110,23 @@ def test_flows_survive_routers_and_restarts(tmp_path: Path) -> None:
                 found["back after"] = seconds_until(lambda: next_hops(testbed) == all_hops(one, two))
 
             def restart_router() -> None:
+                seconds_until(lambda: is_settled(testbed))
                 times["router restarts"] = time.monotonic()
                 testbed.routers[1].kill_daemon("bgpd")
                 time.sleep(1.0)
                 found["while it restarts"] = testbed.route(CLIENT)
                 testbed.routers[1].start_daemon("bgpd")
                 testbed.routers[1].configure(router_configuration(two))
-                seconds_until(lambda: not any(path["is_stale"] for path in testbed.route(CLIENT)["paths"]))
+                seconds_until(lambda: is_settled(testbed))
 
             def restart_frr() -> None:
+                seconds_until(lambda: is_settled(testbed))
                 times["FRR restarts"] = time.monotonic()
                 testbed.speaker.kill_daemon("bgpd")
                 time.sleep(1.0)
                 found["while FRR restarts"] = testbed.route(CLIENT)
                 testbed.speaker.start_daemon("bgpd")
-                seconds_until(lambda: not any(path["is_stale"] for path in testbed.route(CLIENT)["paths"]))
+                seconds_until(lambda: is_settled(testbed))
                 times["end"] = time.monotonic()
 
             schedule = Schedule(
@@ -167,6 +176,7 @@ def test_many_routes(tmp_path: Path) -> None:
     def body(box: Sandbox) -> object:
         found = dict[str, Any]()
         with upstream_testbed(parts, SETTINGS, box) as testbed:
+            testbed.edge.wait_until_installed()
             seconds_until(lambda: next_hops(testbed) == all_hops(one, two))
             testbed.wait_until_ready()
             testbed.network[TRANSIT].run(["sh", "-c", "ip link add many up type veth peer name end && ip link set end up"])

@@ -22,6 +22,7 @@ ROUTING_LIMIT = 60.0
 """Seconds for each change of routes."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run this with sudo")
+only_long = pytest.mark.skipif("LONG" not in os.environ, reason="part of `make test-long`")
 needs_frr = pytest.mark.skipif(not frr.is_installed(), reason="needs FRR: install the package frr")
 
 
@@ -71,10 +72,11 @@ class Schedule:
         self.ended: dict[float, float] = {}
         """When the last action with each earliest time returned."""
 
-    def run(self, clients: Clients) -> None:
-        """Run the clients and the actions. Fails if the clients end before all actions."""
+    def run(self, clients: Clients, tick: Callable[[], object] = lambda: None) -> None:
+        """Run the clients and the actions, and call `tick` several times a second. Fails if the clients end before all actions."""
 
         def act() -> None:
+            tick()
             while self._actions and self._actions[0][0] <= clients.elapsed():
                 earliest, action = self._actions.pop(0)
                 action()

@@ -8,18 +8,22 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from frontage_testbed import sandbox
 from frontage_testbed.console import make_console
+from frontage_testbed.datacentre import api
 from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
 from frontage_testbed.datacentre.settings import Settings, SettingsError, from_environment, output_directory, page_from_environment
+from frontage_testbed.forward import Forward
 from frontage_testbed.load import workload
 from frontage_testbed.load.outcome import write_outcomes
 from frontage_testbed.load.protocols import PROTOCOLS
 from frontage_testbed.nodes import NodeError
 
 from . import report
+from .keep import keep
 from .live import LiveTable
 from .metrics import PolicyRun, summarise
 from .page.demo import demo as demo_page
@@ -56,7 +60,7 @@ def write_results(settings: Settings, plan: list[workload.Arrival], runs: list[P
     return sum(s.failures for s in summaries.values())
 
 
-def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox) -> int:
+def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandbox.Sandbox, forward: Forward | None = None) -> int:
     """Run every policy with every scheduler, and return 0 if no request failed."""
     protocol = PROTOCOLS[settings.protocol]
     plan = workload.plan(
@@ -74,7 +78,7 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
     runs: list[PolicyRun] = []
     failures = 0
     console = make_console()
-    for policy, reason in protocol.left_out.items():
+    for policy, reason in settings.left_out.items():
         console.print(f"{settings.protocol.upper()} excludes policy {policy}: {reason}.", highlight=False)
     if len(settings.schedulers) > 1:
         console.print(
@@ -83,21 +87,27 @@ def demo(settings: Settings, deployment: Deployment, directory: Path, box: sandb
             highlight=False,
         )
     console.print(
-        f"Bringing up {settings.clients} clients, the edge switch ({settings.target}), {settings.servers} servers ...",
+        f"Bringing up {settings.clients} clients, the edge switch ({settings.target_name}), {settings.servers} servers ...",
         highlight=False,
     )
     try:
         make_testbed = deployment.quic_testbed if settings.protocol == "quic" else deployment.testbed
-        with make_testbed(settings, box) as testbed:
+        testbed = make_testbed(settings, box)
+        token = api.serve_api(testbed.edge.config)
+        with testbed:
             testbed.offer_objects(a.wire_size for a in plan)
             testbed.wait_until_ready()
             startup = time.monotonic() - began
             console.print(f"Up after {startup:.1f} s. To look inside: nsenter --all --target {box.process}", highlight=False)
+            if forward is not None:
+                api.show_console(forward, token, console)
             with LiveTable([t.name for t in settings.treatments], settings.seconds, console) as live:
                 for treatment in settings.treatments:
                     runs.append(run_plan(testbed, treatment, plan, plan_file, live))
                     # After every run, so that a later failure does not lose earlier results.
                     failures = write_results(settings, plan, runs, directory, startup)
+            if settings.keep:
+                keep(testbed, plan_file, console)
     except BaseException:
         # The kernel removes the scratch directory with the namespaces: keep what explains the failure.
         box.keep_logs(directory / "logs")
@@ -116,8 +126,8 @@ def main() -> int:
     try:
         directory = output_directory()
         if page := page_from_environment():
-            return _run(demo_page, page, directory)
-        return _run(demo, from_environment(), directory)
+            return _run(partial(demo_page, forward=Forward(api.PORT)), page, directory)
+        return _run(partial(demo, forward=Forward(api.PORT)), from_environment(), directory)
     except (SettingsError, DeploymentError, sandbox.SandboxError) as error:
         print(f"frontage demo: {error}", file=sys.stderr)
         return 2

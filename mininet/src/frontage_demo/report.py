@@ -8,7 +8,6 @@ from html import escape
 from importlib import resources
 
 from frontage_testbed.datacentre.settings import POLICIES, Settings
-from frontage_testbed.load.protocols import PROTOCOLS
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.reporting.plots import Axis, Line, cdf_points, legend, plot
 
@@ -60,9 +59,9 @@ def _verdict(summaries: Mapping[str, Summary]) -> str:
 
 
 def _introduction(settings: Settings) -> str:
-    protocol = PROTOCOLS[settings.protocol]
+    protocol = settings.terms
     twice = ", with FIFO and with AIFO queueing" if len(settings.schedulers) > 1 else ""
-    left_out = "".join(f" Policy {policy} is excluded: {reason}." for policy, reason in protocol.left_out.items())
+    left_out = "".join(f" Policy {policy} is excluded: {reason}." for policy, reason in settings.left_out.items())
     return (
         f"<p>{settings.clients} client hosts fetched objects over {protocol.http} from one virtual IP address. A P4 edge switch assigned each connection to one of "
         f"{settings.servers} {protocol.servers}. Each policy in turn got the same requests at the same times{twice}; flow sizes follow the web-search "
@@ -168,7 +167,7 @@ def _packets_section(settings: Settings, runs: Sequence[PolicyRun]) -> str:
     drops = counts_table({r.name: r.drops for r in runs})
     return (
         "<h2>Packets</h2><h3>How the edge switch found a packet's server</h3><p>Packets to and from the virtual IP address, by the switch's counters. "
-        f"{PROTOCOLS[settings.protocol].steering}</p>"
+        f"{settings.terms.steering}</p>"
         f"{steering or '<p>The switch counted no packets.</p>'}<h3>Drops by reason</h3>{drops or '<p>The edge switch dropped no packets.</p>'}"
     )
 
@@ -186,9 +185,9 @@ def _settings_section(settings: Settings, plan: Sequence[Arrival], runs: Sequenc
         "bottleneck": f"edge switch to clients: {settings.bottleneck_rate / 1e6:g} Mbit/s, queue {queue}, "
         f"propagation {settings.delay * 1e3:g} ms each way",
         "server links": f"{settings.server_rate / 1e6:g} Mbit/s each, together {settings.server_headroom:g} times the bottleneck's rate",
-        "transport": PROTOCOLS[settings.protocol].transport,
-        "closing": PROTOCOLS[settings.protocol].closing,
-        "switch": settings.target,
+        "transport": settings.terms.transport,
+        "closing": settings.terms.closing,
+        "switch": settings.target_name,
         "latest start": f"{late * 1e3:.1f} ms after its planned time",
         "processor": ", ".join(f"{part} {cores:.2f}" for part, cores in cpu.items()) + " (cores, maximum over the policies)",
     }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -24,18 +25,24 @@ START_TIMEOUT = 20.0
 COMMAND_TIMEOUT = 15.0
 KEEP_ROUTES = 120
 """Seconds for which zebra keeps the routes of a daemon that restarts."""
+NICE = -5
+"""The priority that Debian's frr.service gives to the daemons, without which BFD ends sessions on a busy machine."""
 
 
 class Frr:
     """The daemons of one host."""
 
-    def __init__(self, host: Namespace, logs: Path, *, bmp: bool = False) -> None:
-        """`logs` is the directory of the log files. `bmp` loads the module by which bgpd reports its routes."""
+    def __init__(self, host: Namespace, logs: Path, *, bmp: bool = False, bfd: bool = True) -> None:
+        """`logs` is the directory of the log files. `bmp` loads the module by which bgpd reports its routes.
+
+        Without `bfd`, bfdd does not run.
+        """
         # The user frr cannot enter a test's directory, and paths of sockets must be short.
         self.directory = Path(tempfile.mkdtemp(prefix=f"frr-{host.name}-", dir="/tmp"))
         self._logs = logs
         self._host = host
         self._bmp = bmp
+        self._daemons = DAEMONS if bfd else tuple(name for name in DAEMONS if name != "bfdd")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -47,7 +54,7 @@ class Frr:
         """Start the daemons, and configure them."""
         self._logs.mkdir()
         shutil.chown(self.directory, USER, USER)
-        for name in DAEMONS:
+        for name in self._daemons:
             self.start_daemon(name)
         if configuration:
             self.configure(configuration)
@@ -67,6 +74,7 @@ class Frr:
             command += ["-M", "bmp"]
         with (self._logs / f"{name}.log").open("ab") as log:
             self._processes[name] = self._host.spawn(command, stdout=log, stderr=log)
+        os.setpriority(os.PRIO_PROCESS, self._processes[name].pid, NICE)
         _wait(f"{name} of {self._host.name}", (self.directory / f"{name}.vty").exists)
 
     def kill_daemon(self, name: str) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from frontage_testbed.capture import Datagram
 from frontage_testbed.load.download import Done, Download
+from frontage_testbed.nodes import Namespace
 
 from .names import ZONE
-from .testbed import LONG_OBJECT, ArtemisTestbed
+from .service import ServiceTestbed
+from .testbed import LONG_OBJECT
 
 LIMIT = 60.0
 """Seconds for a download that takes about two."""
@@ -36,14 +38,11 @@ class Binding:
     """The end of the client's output, if the download failed."""
 
 
-def download(testbed: ArtemisTestbed, client: str, command: Sequence[str | Path], folder: Path) -> Binding:
+def download(testbed: ServiceTestbed, client: str, command: Sequence[str | Path], folder: Path) -> Binding:
     """Have a program fetch `LONG_OBJECT` by the zone's name into `folder`, which must not exist yet."""
     deadline = time.monotonic() + LIMIT
-    hosts = folder.with_suffix(".hosts")
-    hosts.write_text(f"127.0.0.1 localhost\n{testbed.service_address} {ZONE}\n")
     original = testbed.directory / "objects" / LONG_OBJECT.removeprefix("/")
-    bound = ["unshare", "-m", "sh", "-c", BOUND, hosts, *command]
-    transfer = Download(bound, testbed.client(client), folder, original, LIMIT)
+    transfer = prepared(testbed, testbed.client(client), command, folder, original, LIMIT)
     transfer.begin()
     # tcpdump may be behind the client: wait for the whole response.
     while (transfer.runs or _answered(transfer.seen()) < original.stat().st_size) and time.monotonic() < deadline:
@@ -51,12 +50,21 @@ def download(testbed: ArtemisTestbed, client: str, command: Sequence[str | Path]
     return binding(testbed, transfer.finish())
 
 
+def prepared(
+    testbed: ServiceTestbed, host: Namespace, command: Sequence[str | Path], folder: Path, original: Path, limit: float
+) -> Download:
+    """Return the download of an object by the zone's name, which takes at most `limit` seconds. It has not begun."""
+    hosts = folder.with_suffix(".hosts")
+    hosts.write_text(f"127.0.0.1 localhost\n{testbed.service_address} {ZONE}\n")
+    return Download(["unshare", "-m", "sh", "-c", BOUND, hosts, *command], host, folder, original, limit)
+
+
 def _answered(seen: Sequence[Datagram]) -> int:
     """Return the bytes sent to the client."""
     return sum(datagram.size for datagram in seen if not datagram.up)
 
 
-def binding(testbed: ArtemisTestbed, done: Done) -> Binding:
+def binding(testbed: ServiceTestbed, done: Done) -> Binding:
     """Return what the capture of a download shows."""
     service = testbed.service_address
     own = next((n for n, datagram in enumerate(done.seen) if not datagram.up and datagram.remote != service), None)

@@ -11,11 +11,12 @@ from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any
 
-from frontage_testbed.wan.addresses import DNS_PORT, PLAIN_ADDRESS
+from frontage_testbed.wan.addresses import DNS_PORT, INSTANCE, PLAIN_ADDRESS
 
 from . import names
 from .scenarios import cache_plan
-from .testbed import INSTANCE, OBJECT, ArtemisTestbed
+from .service import ServiceTestbed
+from .testbed import OBJECT, ArtemisTestbed
 
 HIT_RATE = 0.835
 """Share of names in the resolver's cache (Table 3, after Jung et al.)."""
@@ -62,7 +63,7 @@ BY_ARTEMIS = (names.ZONE, "--artemis", INSTANCE)
 """Host and options for the name's service address."""
 
 
-def begin(testbed: ArtemisTestbed, client: str, host: str, *options: str) -> subprocess.Popen[bytes]:
+def begin(testbed: ServiceTestbed, client: str, host: str, *options: str) -> subprocess.Popen[bytes]:
     """Start `frontage-get` in a client's network to fetch the object from a host."""
     command: list[str | Path] = [testbed.programs.client, f"https://{host}{OBJECT}", "--insecure", "--json", *options]
     return testbed.client(client).spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -77,7 +78,7 @@ def end(client: str, started: subprocess.Popen[bytes]) -> Mapping[str, Any]:
     return report
 
 
-def by_artemis(testbed: ArtemisTestbed, client: str) -> Mapping[str, Any]:
+def by_artemis(testbed: ServiceTestbed, client: str) -> Mapping[str, Any]:
     """Connect by the name's service address, and return the client's report."""
     return end(client, begin(testbed, client, *BY_ARTEMIS))
 
@@ -101,7 +102,7 @@ def sample(
     name, connect, first = (seconds[step] * 1e3 for step in ("name", "connect", "first_byte"))
     match method:
         case "artemis":
-            site = _of_cookie(testbed, report["preferred"])
+            site = site_of_cookie(testbed, report["preferred"])
         case "dns":
             site = next(s.place for s in testbed.sites if s.replica == _address(report["service"]))
         case _:
@@ -113,7 +114,8 @@ def _address(endpoint: str) -> str:
     return endpoint.rpartition(":")[0].strip("[]")
 
 
-def _of_cookie(testbed: ArtemisTestbed, endpoint: str | None) -> str:
+def site_of_cookie(testbed: ServiceTestbed, endpoint: str | None) -> str:
+    """Return the place of the site whose cookie prefix has an endpoint. Raises Failed without an endpoint."""
     if endpoint is None:
         raise Failed("the replica sent no preferred address, so its site is unknown")
     address = IPv6Address(_address(endpoint))

@@ -48,14 +48,14 @@ def name(client: str, number: str) -> str:
 
 
 def start_servers(
-    network: Network, resolvers: Sequence[Host], directory: Path, best: Mapping[str, str]
+    network: Network, resolvers: Sequence[Host], directory: Path, best: Mapping[str, str], records: Sequence[str]
 ) -> list[subprocess.Popen[bytes]]:
     """Start the authoritative server and the resolvers, and wait until they listen.
 
-    `best` maps clients to the address of their best site.
+    `best` maps clients to the address of their best site. `records` are further records of the zone.
     """
     directory.mkdir()
-    started = [_start_authority(network[AUTHORITY_HOST], directory / AUTHORITY_HOST, best)]
+    started = [_start_authority(network[AUTHORITY_HOST], directory / AUTHORITY_HOST, best, records)]
     for resolver in resolvers:
         started.append(_start_resolver(network[resolver.name], resolver.address, directory / resolver.name))
     deadline = time.monotonic() + START_TIMEOUT
@@ -67,13 +67,14 @@ def start_servers(
     return started
 
 
-def _start_authority(host: Namespace, directory: Path, best: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start_authority(host: Namespace, directory: Path, best: Mapping[str, str], records: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start nsd with a zone that has a wildcard for each client's region."""
     directory.mkdir()
     # Resolvers cache the absence of an A record as long as the AAAA (RFC 2308, section 5), for clients that query both.
     lines = [f"$TTL {TTL}", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 600 86400 {TTL}", "@ IN NS ns"]
     lines.append(f"ns IN AAAA {AUTHORITY_ADDRESS}")
     lines += [f"*.{label(client)} IN AAAA {address}" for client, address in best.items()]
+    lines += records
     nameservers.write_authority(directory, AUTHORITY_ADDRESS, DNS_PORT, ZONE, lines)
     return nameservers.start(host, nameservers.AUTHORITY, directory)
 

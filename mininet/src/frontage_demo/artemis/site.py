@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
+from frontage.api.client import RequestError, ask
 from frontage.config.key_file import replace
-from frontage.service.control import ControlError, ask
 from frontage_testbed.metricsclient import scrape
 from frontage_testbed.nodes import Namespace, NodeError, spawn
 from frontage_testbed.wan.addresses import SiteAddresses
@@ -41,6 +41,9 @@ class Programs:
 class Site:
     """The processes of a site."""
 
+    ports: Sequence[int] = (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT)
+    """Ports of the edge switch."""
+
     def __init__(
         self,
         addresses: SiteAddresses,
@@ -51,12 +54,14 @@ class Site:
         *,
         dispatched: bool,
         computed: bool,
+        tcp: bool = False,
         placement: Mapping[str, object] | None = None,
     ) -> None:
         """`directory` is created here, in the folder of `certificate.pem`, `key.pem` and `objects`.
 
         With `dispatched`, first flights go to the dispatcher, as if the address did not determine the service. With
-        `computed`, the controllers compute the mapping and distribute it themselves.
+        `computed`, the controllers compute the mapping and distribute it themselves. With `tcp`, the service address is also
+        a VIP of TCP.
         """
         self.addresses = addresses
         self._sites = sites
@@ -65,9 +70,10 @@ class Site:
         self._directory = directory
         self._dispatched = dispatched
         self._computed = computed
+        self._tcp = tcp
         self._placement = placement
         self._version = 0
-        self._config = directory / "frontage.yaml"
+        self.config = directory / "frontage.yaml"
         self._switch: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
         self._servers: dict[str, subprocess.Popen[bytes]] = {}
@@ -90,19 +96,21 @@ class Site:
         self._directory.mkdir()
         self.write(mapping, redundancy)
         command: list[str | Path] = [self._programs.switch, "--no-p4", "--device-id", "1", "--threads", "1"]
-        for port in (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT):
+        for port in self.ports:
             command += ["-i", f"{port}@{edge_interface(self.addresses, port)}"]
         command += ["--", "--grpc-server-addr", self._grpc, "--cpu-port", str(siteconfig.CPU_PORT)]
         self._switch = self._spawn("switch", command)
-        self._controller = self._spawn("controller", [self._programs.controller, "up", self._config])
+        self._controller = self._spawn("controller", [self._programs.controller, "up", self.config])
 
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Write the controller's configuration and, unless it is computed, the end-user mapping."""
-        mapping_file = self._directory / "mapping.json"
-        texts = {} if self._computed else {mapping_file: json.dumps(siteconfig.mapping(mapping, redundancy))}
-        texts[self._config] = yaml.safe_dump(self._configuration(), sort_keys=False)
-        for file, text in texts.items():
-            replace(file, text)
+        if not self._computed:
+            self.write_mapping(mapping, redundancy)
+        replace(self.config, yaml.safe_dump(self._configuration(), sort_keys=False))
+
+    def write_mapping(self, mapping: Mapping[str, object], redundancy: int) -> None:
+        """Write the end-user mapping only."""
+        replace(self._directory / "mapping.json", json.dumps(siteconfig.mapping(mapping, redundancy)))
 
     def _configuration(self) -> dict[str, object]:
         return siteconfig.controller(
@@ -111,6 +119,7 @@ class Site:
             service_address=self._service_address,
             dispatched=self._dispatched,
             computed=self._computed,
+            tcp=self._tcp,
             placement=self._placement,
             grpc=self._grpc,
             metrics=self._metrics,
@@ -123,12 +132,13 @@ class Site:
         with (self._directory / f"{name}.log").open("ab") as log:
             return spawn(command, log)
 
-    def start_servers(self, host: Namespace, dispatcher: Namespace) -> None:
+    def start_servers(self, host: Namespace, dispatcher: Namespace | None = None) -> None:
         """Start the replica behind the switch's VIPs, the plain server that clients reach directly, and the dispatcher if the
         site uses it.
         """
-        self._dispatcher_host = dispatcher
-        if self._dispatched:
+        if dispatcher is not None:
+            self._dispatcher_host = dispatcher
+        if dispatcher is not None and self._dispatched:
             program = self._programs.dispatcher
             self._servers["dispatcher"] = dispatchers.start(dispatcher, program, self.addresses, self._directory)
         (self._directory / "keys.toml").write_text(siteconfig.KEYS)
@@ -179,11 +189,28 @@ class Site:
         """Version of the dispatcher's table. Raises OSError if it has none yet."""
         return dispatchers.table_version(self._dispatcher_host, self.addresses)
 
+    def restart_controller(self) -> None:
+        """Kill the controller, start it again, and wait until it has installed everything."""
+        assert self._controller is not None
+        self._controller.kill()
+        self._controller.wait()
+        self._controller = self._spawn("controller", [self._programs.controller, "up", self.config])
+        self.wait_until_installed()
+
+    def outcomes(self) -> dict[str, int]:
+        """Return the packets to VIPs by outcome."""
+        return scrape(self._metrics).by("outcome", "frontage_steering_packets_total")
+
+    def zone_records(self) -> list[str]:
+        """Return the DNS records of the service for clients that do not hash names."""
+        command: list[str | Path] = [self._programs.controller, "names", "--zone", "--config", self.config]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=COMMAND_TIMEOUT).stdout.splitlines()
+
     def apply(self) -> None:
         """Wait until the last written files are installed."""
         try:
-            ask(self._directory / "control", {"command": "apply"}, COMMAND_TIMEOUT)
-        except ControlError as error:
+            ask(self._directory / "control", "POST", "/installation", timeout=COMMAND_TIMEOUT)
+        except RequestError as error:
             raise NodeError(f"site {self.addresses.name}: {error}") from None
 
     def kill(self) -> None:

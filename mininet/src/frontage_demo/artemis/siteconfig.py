@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from frontage_testbed.wan.addresses import DISPATCHER_PORT, PLAIN_PREFIX, PORT, SERVER_PORT, TUNNEL_PORT, WAN_MAC, SiteAddresses
+from frontage_testbed.wan.addresses import (
+    DISPATCHER_PORT,
+    INSTANCE,
+    PLAIN_PREFIX,
+    PORT,
+    SERVER_PORT,
+    TUNNEL_PORT,
+    WAN_MAC,
+    SiteAddresses,
+)
 from frontage_testbed.wan.topology import BACKBONE_PORT, REPLICA_PORT, WAN_PORT
 from frontage_testbed.wan.topology import DISPATCHER_PORT as DISPATCHER_LINK
 
@@ -19,6 +28,8 @@ INTERVAL = 2.0
 STORE = "mapping.db"
 """File name of the controllers' shared store, in the folder of all sites."""
 SERVICE_ID = 1
+TCP_SERVER_PORT = 8080
+"""The port of the TCP servers, which tests start."""
 DEPLOYMENT = 1
 SERVICE_TTL = 60
 """Seconds for which clients may use the replica's own address without asking again."""
@@ -91,6 +102,7 @@ def controller(
     service_address: str,
     dispatched: bool,
     computed: bool,
+    tcp: bool,
     placement: Mapping[str, object] | None,
     grpc: str,
     metrics: str,
@@ -101,7 +113,7 @@ def controller(
     """Return the configuration of the edge switch's controller.
 
     `directory` has `mapping.json`, unless the mapping is `computed`. With `dispatched`, first flights go to the dispatchers;
-    otherwise the service address determines the service.
+    otherwise the service address determines the service. With `tcp`, the service has a VIP of TCP, too.
     """
     ports = []
     for number, name, role, mac, gateway in (
@@ -122,14 +134,21 @@ def controller(
     vip |= {"policy": "cclb4", "cookie_prefix": site.cookie_prefix, "artemis": artemis}
     server: dict[str, object] = {"name": f"{site.name}-replica", "vip": "films", "address": site.dip}
     server |= {"port": SERVER_PORT, "sid": site.sids[0], "tunnel_address": site.replica}
+    vips, servers = [vip], [server]
+    if tcp:
+        pages: dict[str, object] = {"name": "pages", "address": service_address, "protocol": "tcp", "port": PORT}
+        vips.append(pages | {"policy": "cclb4", "artemis": artemis | {"dedicated_address": True}})
+        page = {"name": f"{site.name}-pages", "vip": "pages", "address": site.dip, "port": TCP_SERVER_PORT, "sid": site.sids[0] + 1}
+        servers.append(page)
     pipeline = {"p4info": str(p4info), "json": str(json_file)}
     return {
         "device": {"address": grpc, "device_id": 1, "cpu_port": CPU_PORT, "pipeline": pipeline},
         "ports": ports,
         "routes": routes,
         "neighbors": neighbors,
-        "vips": [vip],
-        "servers": [server],
+        "instances": [{"prefix": INSTANCE, "names": [ZONE]}],
+        "vips": vips,
+        "servers": servers,
         "site": {"id": site.id, "vtep": site.vtep},
         "sites": [_site(s, dispatched=dispatched and s != site) for s in sites],
         "dispatchers": [{"name": "dispatcher", "address": site.dispatcher}] if dispatched else [],

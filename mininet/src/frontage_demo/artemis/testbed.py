@@ -14,10 +14,9 @@ from frontage_testbed.nodes import Namespace, Network, NodeError
 from frontage_testbed.processes import udp_ports
 from frontage_testbed.wan.addresses import (
     AUTHORITY_ADDRESS,
+    INSTANCE,
     PORT,
     SERVER_PORT,
-    SERVICE_PREFIX,
-    SID_BITS,
     TUNNEL_PORT,
     Host,
     SiteAddresses,
@@ -33,8 +32,6 @@ from .site import Programs, Site
 from .siteconfig import DEPLOYMENT, SERVICE_ID
 
 READY_TIMEOUT = 180.0
-INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
-"""The Artemis parameters that clients know."""
 OBJECT = "/1"
 OBJECT_BYTES = 1000
 """Size of the response to a query, which fits into a packet."""
@@ -56,6 +53,7 @@ class ArtemisTestbed:
         loss: Mapping[tuple[str, str], float] | None = None,
         dispatched: bool = False,
         computed: bool = False,
+        tcp: bool = False,
         placement: Mapping[str, object] | None = None,
     ) -> None:
         """`directory` must not exist; `loss` maps pairs of places, in alphabetical order, to loss rates.
@@ -63,6 +61,7 @@ class ArtemisTestbed:
         With `dispatched`, dispatchers read the service's name; otherwise the switch decides by its address. With `computed`,
         the sites' controllers compute the mapping from the dispatchers' reports; otherwise this class writes it. A
         `placement`, that section of the controllers' configuration, makes them also place the service by its demand.
+        With `tcp`, the service address is also a VIP of TCP, whose servers are not started here.
         """
         computed = computed or placement is not None
         self._computed = computed
@@ -95,6 +94,7 @@ class ArtemisTestbed:
                 directory / site.name,
                 dispatched=dispatched or computed,
                 computed=computed,
+                tcp=tcp,
                 placement=placement,
             )
             for site in self.sites
@@ -190,7 +190,8 @@ class ArtemisTestbed:
     def _start_names(self) -> None:
         best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
         resolvers = list(self._resolvers.values())
-        self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best)
+        records = self._site_processes[self.sites[0].place].zone_records()
+        self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best, records)
 
     def set_redundancy(self, degree: int) -> None:
         """Copy first flights to the best `degree` sites."""
@@ -208,6 +209,11 @@ class ArtemisTestbed:
     def client(self, name: str) -> Namespace:
         """Return a client's host."""
         host: Namespace = self._network[self._clients[name].name]
+        return host
+
+    def server(self, place: str) -> Namespace:
+        """Return the host of the servers at a place."""
+        host: Namespace = self._network[replica_host(self.site(place).addresses)]
         return host
 
     def resolver(self, client: str) -> str:

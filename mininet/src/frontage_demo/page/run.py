@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from frontage_testbed.datacentre.addresses import QUIC_PORT, QUIC_VIP6
 from frontage_testbed.load.browsers import Site
@@ -27,7 +29,7 @@ def load_all(testbed: PageTestbed, clients: Sequence[Client], pictures: Sequence
 def _load(testbed: PageTestbed, client: Client, form: str, pictures: Sequence[Object]) -> Load:
     page = index(pictures)
     urls = {f"/{form}/{INDEX}": page.sha256} | {f"/{form}/{picture.path}": picture.sha256 for picture in pictures}
-    (folder := testbed.scratch / f"load-{client.name}-{form}").mkdir()
+    folder = Path(tempfile.mkdtemp(prefix=f"load-{client.name}-{form}-", dir=testbed.scratch))
     site = Site(NAME, QUIC_VIP6, QUIC_PORT, testbed.scratch / "quic" / "certificate.pem")
     lines, bodies, wire = len(testbed.log()), testbed.bodies(), testbed.wire()
     objects = client.load(testbed.clients[0], folder, site, urls)

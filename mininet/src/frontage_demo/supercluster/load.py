@@ -22,6 +22,7 @@ from typing import TextIO
 from frontage_records.errors import OutcomeUnknownError, RecordError
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.record import Consistency, now_us
+from frontage_records.tasks import finish
 
 from .history import NEVER, Operation
 
@@ -84,11 +85,7 @@ class Clients:
             task = asyncio.create_task(self._operate(name, read))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=DRAIN_TIMEOUT)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await finish(self._tasks, DRAIN_TIMEOUT)
 
     async def follow(self, name: Name) -> None:
         """Record when each state of a record is seen at this site."""

@@ -14,7 +14,11 @@ from frontage_testbed.reporting.plots import Axis, Line, cdf_points
 from frontage_testbed.reporting.templates import PageTemplate, join
 
 from .figures import PhaseFigures, Times, phases, propagation, quiet
+from .following import EPOCHS_PER_PHASE, FAULT_SHARE, SHARES, FollowPlan, FollowResult
+from .following import KINDS as FOLLOWED
+from .partitions import PartitionResult
 from .plan import Plan, Result
+from .results import Results
 from .testbed import REGIONS, round_trip
 
 SITES = (1, 2, 3)
@@ -78,9 +82,18 @@ def draw(result: Result, path: Path) -> None:
     save(path, "Records: update latency", x, Axis("share of writes", 0, 1), lines, COLOURS)
 
 
-def page(result: Result, plan: Plan) -> str:
-    """Return the page as Markdown."""
+def page(results: Results, plan: Plan, follow: FollowPlan) -> str:
+    """Return the page as Markdown, with the parts that have run."""
     template = PageTemplate("auspice-supercluster")
+    parts = [] if results.storm is None else _storm(template, results.storm, plan)
+    if results.following is not None:
+        parts.append(_following(template, results.following, follow))
+    if results.partitions is not None:
+        parts.append(_partitions(template, results.partitions))
+    return join(parts)
+
+
+def _storm(template: PageTemplate, result: Result, plan: Plan) -> list[str]:
     distances = _list(
         [
             f"{REGIONS[a - 1]} (site {a}) to {REGIONS[b - 1]} (site {b}): {round_trip(a, b):.0f} ms"
@@ -91,26 +104,74 @@ def page(result: Result, plan: Plan) -> str:
     sums: Counter[str] = Counter()
     for counts in result.counts.values():
         sums.update(counts)
-    return join(
-        [
-            template.section(
-                "introduction",
-                distances=distances,
-                rate=f"{plan.rate:g}",
-                records=len(result.homes),
-                seed=plan.seed,
-                cores=os.cpu_count(),
-            ),
-            template.section(
-                "checked",
-                verdict=verdict,
-                operations=len(result.operations),
-                counts=", ".join(f"{n} `{code}`" for code, n in sorted(sums.items()) if n) or "none",
-            ),
-            template.section("stalls", table=stalls(result), moves=_list(result.moves)),
-            template.section("latency", table=latency(result)),
-            template.section("propagation", table=spread(result)),
-        ]
+    return [
+        template.section(
+            "introduction",
+            distances=distances,
+            rate=f"{plan.rate:g}",
+            records=len(result.homes),
+            seed=plan.seed,
+            cores=os.cpu_count(),
+        ),
+        template.section(
+            "checked",
+            verdict=verdict,
+            operations=len(result.operations),
+            counts=", ".join(f"{n} `{code}`" for code, n in sorted(sums.items()) if n) or "none",
+        ),
+        template.section("stalls", table=stalls(result), moves=_list(result.moves)),
+        template.section("latency", table=latency(result)),
+        template.section("propagation", table=spread(result)),
+    ]
+
+
+def _following(template: PageTemplate, result: FollowResult, plan: FollowPlan) -> str:
+    rows = []
+    for phase in result.phases:
+        means = [f"{sample.mean:.1f}" for sample in phase.samples]
+        failed = result.failed(phase)
+        rows.append(
+            [
+                phase.name,
+                *means,
+                f"{phase.samples[-1].optimum:.1f}",
+                "-" if phase.followed is None else str(phase.followed),
+                *(f"{sample.read:.0f}" for sample in (phase.samples[1], phase.samples[-1])),
+                str(result.sent(phase)),
+                ", ".join(f"{n} `{code}`" for code, n in sorted(failed.items())) or "0",
+            ]
+        )
+    ends = [f"end of epoch {number}" for number in range(1, EPOCHS_PER_PHASE + 1)]
+    head = ["phase", "at the move", *ends, "optimum", "epochs", "first read, ms", "last read, ms", "requests", "failed"]
+    violations = "No acknowledged write was lost." if not result.violations else "**Violations**:\n\n" + _list(result.violations)
+    return template.section(
+        "following",
+        table=table(head, rows),
+        rate=f"{plan.rate:g}",
+        records=plan.records * len(FOLLOWED),
+        epoch=f"{plan.epoch:g}",
+        fault=f"{FAULT_SHARE * plan.epoch:g}",
+        shares=", ".join(f"{share:.0%}" for share in SHARES),
+        moves=", ".join(f"{number} `{code}`" for code, number in sorted(result.moves.items())) or "none",
+        capacity=", ".join(f"{value:.0f} at site {site}" for site, value in result.capacity.items()),
+        verdict=violations,
+    )
+
+
+def _partitions(template: PageTemplate, result: PartitionResult) -> str:
+    times = sorted(result.convergence)
+    verdict = "The final documents contained every acknowledged write." if not result.violations else _list(result.violations)
+    return template.section(
+        "partitions",
+        seeds=result.seeds,
+        cuts=result.cuts,
+        writes=result.writes,
+        cut=result.at_cut_site,
+        refused=result.refused,
+        slowest=f"{result.slowest:.1f}",
+        median=f"{times[len(times) // 2]:.1f}" if times else "-",
+        longest=f"{times[-1]:.1f}" if times else "-",
+        verdict=verdict,
     )
 
 
@@ -118,11 +179,12 @@ def _list(lines: Sequence[str]) -> str:
     return "".join(f"- {line}\n" for line in lines)
 
 
-def write(result: Result, plan: Plan, docs: Path) -> Path:
+def write(results: Results, plan: Plan, follow: FollowPlan, docs: Path) -> Path:
     """Write the page and its plot below `docs`, and return the page's path."""
     path = docs / "results" / "auspice-supercluster.md"
     folder = path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(result, plan))
-    draw(result, folder / "update.svg")
+    path.write_text(page(results, plan, follow))
+    assert results.storm is not None
+    draw(results.storm, folder / "update.svg")
     return path

@@ -14,7 +14,7 @@ from frontage_records.errors import NotFoundError, OutcomeUnknownError, RecordEr
 from frontage_records.jetstream import moves
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.jetstream.placement_groups import PlacementGroup
-from frontage_records.record import Consistency
+from frontage_records.record import REPLACED, Consistency
 from frontage_testbed.natsservers import Servers
 
 from .clients import Clients
@@ -44,8 +44,8 @@ class Storm:
         self._plan = plan
         self._cut = cut
         self._sites = sorted(self._regions)
-        homes = choose(self._sites, plan.records * len(Consistency))
-        kinds = list(Consistency)
+        homes = choose(self._sites, plan.records * len(REPLACED))
+        kinds = list(REPLACED)
         self._names = [Name(guid, kinds[number % len(kinds)], home) for number, (guid, home) in enumerate(homes.items())]
         self._stores: dict[int, JetStream] = {}
         self.result = Result([], homes)
@@ -67,6 +67,7 @@ class Storm:
             await self._phases()
             self.result.counts = {client.site: await client.end() for client in clients}
             self.result.operations += load(client.out for client in clients)
+            await self._serve()
             self.result.violations = violations(self.result.operations, await self._agreed())
         finally:
             for client in clients:
@@ -74,6 +75,14 @@ class Storm:
             for store in self._stores.values():
                 await store.close()
         return self.result
+
+    async def _serve(self) -> None:
+        """Start record servers in place of those that have ended with the clients: they forward what those have left."""
+        for site in self._sites:
+            await self._stores[site].close()
+            self._stores[site] = await JetStream.open(
+                self._servers.near(site), site, self._sites, replicas=REPLICAS, controllers=CONTROLLERS
+            )
 
     async def _create(self) -> None:
         """Create each record as clients at its home site do, and the streams that some records will move to, while all regions
@@ -217,7 +226,9 @@ class Storm:
             looks = await asyncio.gather(*(self._look(site, name) for site, name in which))
             found = {(site, name.guid): look for (site, name), look in zip(which, looks, strict=True)}
             states = {name.guid: {found[site, name.guid].version for site in self._sites} for name in self._names}
-            if all(len(versions) == 1 for versions in states.values()) or time.monotonic() > deadline:
+            forwarded = not any(store.unforwarded for store in self._stores.values())
+            agree = all(len(versions) == 1 for versions in states.values())
+            if (forwarded and agree) or time.monotonic() > deadline:
                 return found
             await asyncio.sleep(0.5)
 

@@ -18,6 +18,7 @@ from .addresses import (
     EDGE_CLIENT_PORT,
     INTERNET4,
     INTERNET6,
+    INTERNET_MAC,
     ServerAddresses,
 )
 from .services import Service
@@ -69,14 +70,16 @@ def configuration(
     grpc: str,
     cpu_port: int,
     pipes: int,
+    chip_pipes: int,
     p4info: Path,
     json_file: Path,
     control_socket: Path,
     metrics: str,
+    resolves_neighbors: bool = True,
 ) -> str:
-    """Return the YAML text. It has ports for all `servers`; the VIPs start with those `in_service`.
+    """Return the YAML text. It has ports for all `servers`, in `pipes` of the `chip_pipes`; the VIPs start with those `in_service`.
 
-    The controller resolves the Ethernet addresses of all hosts.
+    The controller resolves the Ethernet addresses of all hosts, unless the switch's program cannot.
     """
     uplink = {"id": EDGE_CLIENT_PORT, "name": "internet", "role": "client", "mac": EDGE_CLIENT_MAC}
     uplink["gateways"] = [f"{EDGE_CLIENT4}/30", f"{EDGE_CLIENT6}/64"]
@@ -118,7 +121,7 @@ def configuration(
             "address": grpc,
             "device_id": 1,
             "cpu_port": cpu_port,
-            "pipes": pipes,
+            "pipes": chip_pipes,
             "pipeline": {"p4info": str(p4info), "json": str(json_file)},
         },
         "ports": ports,
@@ -130,5 +133,14 @@ def configuration(
         "control_socket": str(control_socket),
         "metrics": {"address": metrics},
     }
+    if not resolves_neighbors:
+        document["neighbors"] = _neighbors(servers)
     text: str = yaml.safe_dump(document, sort_keys=False)
     return text
+
+
+def _neighbors(servers: Sequence[ServerAddresses]) -> list[dict[str, str]]:
+    """Return the Ethernet addresses of the hosts beside the switch."""
+    hosts = [("internet", INTERNET_MAC, (INTERNET4, INTERNET6))]
+    hosts += [(s.name, s.mac, (s.address4, s.address6)) for s in servers]
+    return [{"address": address, "port": port, "mac": mac} for port, mac, addresses in hosts for address in addresses]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from ..sandbox import Sandbox
 from .addresses import ServerAddresses
 from .agents import Cclb7Agents, NoAgents
 from .edge import EdgeSwitch
+from .lsquic import LsquicTestbed
 from .qdsr import QdsrTestbed
 from .quic import QuicTestbed
 from .servers import NGINX
@@ -60,6 +61,8 @@ class Deployment:
     """The command `frontage-h3-client` [FRONTAGE_H3_CLIENT]."""
     real_server: Path
     """The command `frontage-real-server` [FRONTAGE_REAL_SERVER]."""
+    lsquic: Path
+    """The command `frontage-lsquic` [FRONTAGE_LSQUIC]; needed if it is the server of the settings."""
 
     def edge(
         self,
@@ -98,8 +101,11 @@ class Deployment:
         return Testbed(settings, box.scratch, self.edge(settings, box, in_service), agents)
 
     def quic_testbed(self, settings: Settings, box: Sandbox) -> QuicTestbed:
-        """Return a testbed with QUIC services, not yet up."""
-        edge = self.edge(settings, box, services=FILMS)
+        """Return a testbed with QUIC services, not yet up. Services with a policy that the program does not have use the hash."""
+        services = [replace(s, policy="hash") if s.policy in settings.left_out else s for s in FILMS]
+        edge = self.edge(settings, box, services=services)
+        if settings.server == "lsquic":
+            return LsquicTestbed(settings, box.scratch, edge, self.lsquic, self.h3_client)
         return QuicTestbed(settings, box.scratch, edge, self.quic_agent, self.h3_client)
 
     def qdsr_testbed(self, settings: Settings, box: Sandbox) -> QdsrTestbed:
@@ -125,7 +131,7 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         p4 = _compile(_bmv2_program(env, "P4C_BM2", "p4c-bm2-ss"), "v1model/frontage.p4", build / "p4-bmv2")
     elif settings.target == "tna":
         switch = path("FRONTAGE_SOFTSWITCH", release / "softswitch")
-        p4 = _compile(release / "softswitch-p4c", "tna/tofino2.p4", build / "p4-tna")
+        p4 = _compile(release / "softswitch-p4c", f"tna/{settings.program}.p4", build / "p4-tna" / settings.program)
     else:
         switch = path("FRONTAGE_SOFTSWITCH", release / "softswitch")
         p4 = path("FRONTAGE_P4", build / "p4")
@@ -138,10 +144,12 @@ def find(settings: Settings, env: Mapping[str, str] = os.environ) -> Deployment:
         quic_agent=path("FRONTAGE_CCLB7_QUIC", release / "frontage-cclb7-quic"),
         h3_client=path("FRONTAGE_H3_CLIENT", release / "frontage-h3-client"),
         real_server=path("FRONTAGE_REAL_SERVER", release / "frontage-real-server"),
+        lsquic=path("FRONTAGE_LSQUIC", build / "lsquic" / "frontage-lsquic"),
         module=path("FRONTAGE_NGINX_MODULE", build / "cclb7" / "ngx_http_cloudcookie_filter_module.so"),
     )
     needed = [deployment.switch, deployment.controller, deployment.agent, deployment.module]
     needed += [deployment.quic_agent, deployment.h3_client, deployment.real_server]
+    needed += [deployment.lsquic] if settings.server == "lsquic" else []
     needed += [deployment.p4 / "frontage.json", deployment.p4 / "frontage.p4info.txtpb"]
     if missing := [str(file) for file in needed if not file.exists()]:
         raise DeploymentError(f"missing files: {', '.join(missing)}: run `make setup`")

@@ -73,10 +73,12 @@ class EdgeSwitch:
                 grpc=GRPC,
                 cpu_port=CPU_PORT,
                 pipes=settings.pipes,
+                chip_pipes=settings.chip_pipes,
                 p4info=p4info,
                 json_file=json_file,
                 control_socket=directory / "control",
                 metrics=METRICS,
+                resolves_neighbors=settings.profile is None or settings.profile.resolves_neighbors,
             )
         )
         self.more_ports: dict[int, str] = {}
@@ -148,6 +150,11 @@ class EdgeSwitch:
         """Stop assigning new connections to a server."""
         for service in self._services:
             self.frontage("drain", service.server_name(server))
+
+    def remove(self, server: ServerAddresses) -> None:
+        """Remove a server from all VIPs, which breaks its connections if it still has any."""
+        for service in self._services:
+            self.frontage("remove-server", service.server_name(server))
 
     def rotate_key(self) -> None:
         """Have the controller create and install the next cookie key."""

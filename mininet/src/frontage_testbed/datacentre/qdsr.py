@@ -42,12 +42,15 @@ class QdsrTestbed(QuicTestbed):
     own_routes = QuicTestbed.routes
     """Routes in the real servers' configuration."""
 
+    handoff_fields = ""
+    """Additional fields of section [handoff] in the balancer's configuration."""
+
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path, real_server: Path) -> None:
         super().__init__(settings, scratch, edge, server, client)
         self._real_server = real_server
         self.balancer, *self.real_servers = self.server_addresses
         edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
-        section = handoff(self.balancer.name, map(_as_real_server, self.real_servers))
+        section = handoff(self.balancer.name, map(_as_real_server, self.real_servers), self.handoff_fields)
         self.routes = f"{section}\n{self._balancer_routes()}"
 
     def _balancer_routes(self) -> str:

@@ -24,7 +24,7 @@ from .addresses import COOKIE_PREFIX, QUIC_PORT, QUIC_SERVER_PORT, QUIC_VIP6, Se
 from .clients import Generator
 from .configuration import LOOK_AHEAD
 from .edge import EdgeSwitch
-from .quicagents import METRICS, QuicAgents
+from .quicagents import ACTIVE_FLOWS, METRICS, QuicAgents
 from .settings import Settings
 from .testbed import READY_TIMEOUT, Testbed
 
@@ -56,9 +56,11 @@ class QuicTestbed(Testbed):
 
     routes = '[[route]]\npath = "/"\ndirectory = "../objects"\n'
     """Routes in the servers' configuration."""
+    active_flows = ACTIVE_FLOWS
+    """Name of the servers' metric of N_AF."""
 
     def __init__(self, settings: Settings, scratch: Path, edge: EdgeSwitch, server: Path, client: Path) -> None:
-        super().__init__(settings, scratch, edge, QuicAgents())
+        super().__init__(settings, scratch, edge, QuicAgents(self.active_flows))
         self._server = server
         self.h3_client = client
         self._directory = scratch / "quic"
@@ -142,8 +144,12 @@ class QuicTestbed(Testbed):
         make_certificate(self._directory, "/CN=films")
         self.edge.write_keys(self.key_file)
 
-    def _start_balancer(self, server: ServerAddresses) -> None:
+    def _route(self, server: ServerAddresses) -> None:
+        """Make all addresses of a server's /64 local."""
         self.servers[server.index].run(["ip", "-6", "route", "add", "local", server.quic_prefix, "dev", "lo"])
+
+    def _start_balancer(self, server: ServerAddresses) -> None:
+        self._route(server)
         configuration = CONFIGURATION.format(
             name=server.name,
             directory=self._directory,
@@ -165,8 +171,10 @@ class QuicTestbed(Testbed):
         self._processes.append(self._spawn(server, program))
 
     def _spawn(self, server: ServerAddresses, program: Path) -> subprocess.Popen[bytes]:
+        return self._launch(server, [program, self._directory / f"{server.name}.toml"])
+
+    def _launch(self, server: ServerAddresses, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
         with (self._directory / f"{server.name}.log").open("ab") as log:
-            command = [program, self._directory / f"{server.name}.toml"]
             return self.servers[server.index].spawn(command, stdout=log, stderr=log)
 
     def __exit__(self, *error: object) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the loads of QUIC servers from the Prometheus metrics of `frontage-cclb7-quic` in each server's namespace."""
+"""Reads the loads of QUIC servers from their Prometheus metrics in each server's namespace."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..metricsclient import parse
 from ..nodes import Namespace, NodeError
 
 METRICS = ("127.0.0.1", 9153)
+ACTIVE_FLOWS = "frontage_cclb7_quic_active_flows"
+"""Metric of N_AF of `frontage-cclb7-quic`."""
 TIMEOUT = 5.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -42,7 +44,9 @@ class QuicAgents:
 
     module: Path | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, active_flows: str = ACTIVE_FLOWS) -> None:
+        """`active_flows` is the metric of N_AF."""
+        self._active_flows = active_flows
         self._hosts: list[Namespace] = []
 
     def attach(self, hosts: Mapping[int, Namespace]) -> None:
@@ -65,10 +69,9 @@ class QuicAgents:
         connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         return connection
 
-    @staticmethod
-    def _response(connection: socket.socket) -> int:
+    def _response(self, connection: socket.socket) -> int:
         with connection, connection.makefile() as answer:
-            return int(parse(answer.read()).total("frontage_cclb7_quic_active_flows"))
+            return int(parse(answer.read()).total(self._active_flows))
 
     def stop(self) -> None:
         """Do nothing: the servers end with the testbed."""

@@ -49,6 +49,23 @@ http {{
 """
 
 
+def configured(
+    directory: Path, name: str, root: Path, *, port: int = HTTP_PORT, module: Path | None = None, pace: int = PACE
+) -> str:
+    """Return the configuration of a server that serves `root/objects` and keeps its files in `directory`."""
+    return CONFIGURATION.format(
+        modules=f"load_module {module};\n" if module else "",
+        reporting="    cloudcookie on;\n" if module else "",
+        directory=directory,
+        port=port,
+        name=name,
+        root=root,
+        objects=OBJECTS,
+        paced=PACED,
+        pace=pace,
+    )
+
+
 @dataclass
 class WebServer:
     """nginx on one host."""
@@ -63,19 +80,7 @@ class WebServer:
         directory = scratch / addresses.name
         directory.mkdir()
         configuration = directory / "nginx.conf"
-        configuration.write_text(
-            CONFIGURATION.format(
-                modules=f"load_module {module};\n" if module else "",
-                reporting="    cloudcookie on;\n" if module else "",
-                directory=directory,
-                port=HTTP_PORT,
-                name=addresses.name,
-                root=scratch,
-                objects=OBJECTS,
-                paced=PACED,
-                pace=pace,
-            )
-        )
+        configuration.write_text(configured(directory, addresses.name, scratch, module=module, pace=pace))
         with (directory / "nginx.log").open("wb") as log:
             process = host.spawn([NGINX, "-c", configuration, "-e", directory / "error.log"], stdout=log, stderr=log)
         return cls(host, addresses, process)

@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ..load.protocols import PROTOCOLS
+from ..load.protocols import LSQUIC, PROTOCOLS, Protocol
+from . import profiles
+from .profiles import PROFILES, Profile
 
 POLICIES = ("hash", "cheetah-rr", "cheetah-ll", "cclb4", "cclb4-current", "cclb4-future")
 TARGETS = ("softswitch", "bmv2", "tna")
 SCHEDULERS = ("fifo", "aifo")
+QUIC_SERVERS = ("cclb7", "lsquic")
+"""The servers with PROTOCOL=quic: `frontage-cclb7-quic` and `frontage-lsquic`."""
 FRAME = 1514
 """Bytes of a full frame."""
 BMV2_RATE = 40_000_000
@@ -50,7 +54,11 @@ class Settings:
     servers: int = 8
     protocol: str = "tcp"
     """A key of PROTOCOLS."""
+    server: str = QUIC_SERVERS[0]
+    """One of QUIC_SERVERS."""
     target: str = "softswitch"
+    program: str = profiles.DEFAULT
+    """The program of the target "tna": a key of PROFILES."""
     pipes: int = 1
     """Pipes of the edge switch; only the target "tna" can have more than one."""
     clients: int = 4
@@ -67,12 +75,45 @@ class Settings:
     """Depth of the bottleneck's queue as its drain time: about the round-trip time of the loaded path."""
     size_scale: float = 0.1
     """Factor on the workload's flow sizes."""
+    keep: bool = False
+    """Whether the network stays up after the runs, with requests, until Ctrl-C."""
 
     def on(self, target: str) -> Settings:
         """Return the settings for a target. BMv2 forwards some thousand packets per second, and its links have no delay."""
         if target == "bmv2":
             return replace(self, target=target, bottleneck_rate=min(self.bottleneck_rate, BMV2_RATE), delay=0.0)
         return replace(self, target=target)
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile of the program for Tofino. None for other targets."""
+        return PROFILES[self.program] if self.target == "tna" else None
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether packets pass two pipes of the edge switch, one behind the other. All ports are then in the first one."""
+        return self.profile is not None and self.profile.is_folded
+
+    @property
+    def chip_pipes(self) -> int:
+        """Pipes of the edge switch, including those without ports."""
+        return 2 if self.is_folded else self.pipes
+
+    @property
+    def target_name(self) -> str:
+        """The target for people to read, with the program if there are several."""
+        return f"{self.target}, {self.program}" if self.target == "tna" else self.target
+
+    @property
+    def terms(self) -> Protocol:
+        """The protocol, with the terms for its servers."""
+        return LSQUIC if self.server == "lsquic" else PROTOCOLS[self.protocol]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The policies that do not run, with the reason."""
+        profile = self.profile
+        return dict(PROTOCOLS[self.protocol].left_out) | dict(profile.left_out if profile else {})
 
     @property
     def server_rate(self) -> int:
@@ -134,7 +175,10 @@ def _choice(env: Mapping[str, str], name: str, default: str, known: Iterable[str
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL, SCHEDULER and TARGET; unset or empty ones keep their defaults."""
+    """Read DEMO_SECONDS, LOAD, SEED, SERVERS, PROTOCOL, SERVER, SCHEDULER, TARGET, PROFILE and KEEP.
+
+    Those that are unset or empty keep their defaults.
+    """
     default = Settings()
     protocol = _choice(env, "PROTOCOL", default.protocol, PROTOCOLS)
     target = _choice(env, "TARGET", default.target, TARGETS)
@@ -144,23 +188,47 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
             "SCHEDULER=aifo is not available with TARGET=bmv2, whose bottleneck is a kernel queue that the switch cannot see; "
             "use TARGET=softswitch"
         )
-    return Settings(
+    settings = Settings(
         seconds=_number(env, "DEMO_SECONDS", default.seconds, 1, 3600),
         load=_number(env, "LOAD", default.load, 0.05, 0.95),
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
         servers=_integer(env, "SERVERS", default.servers, 2, 32),
         protocol=protocol,
-        policies=tuple(p for p in POLICIES if p not in PROTOCOLS[protocol].left_out),
+        server=_server(env, protocol),
+        program=_program(env, target, protocol, scheduler),
         schedulers=("fifo",) if scheduler == "fifo" else ("fifo", scheduler),
+        keep=_choice(env, "KEEP", "0", ("0", "1")) == "1",
     ).on(target)
+    return replace(settings, policies=tuple(p for p in POLICIES if p not in settings.left_out))
 
 
-NOT_WITH_REAL_SERVERS = ("DEMO_SECONDS", "LOAD", "PROTOCOL", "SCHEDULER", "TARGET")
+def _server(env: Mapping[str, str], protocol: str) -> str:
+    server = _choice(env, "SERVER", QUIC_SERVERS[0], QUIC_SERVERS)
+    if protocol != "quic" and env.get("SERVER", "").strip():
+        raise SettingsError(f"SERVER={server} is a QUIC server; use it with PROTOCOL=quic")
+    return server
+
+
+def _program(env: Mapping[str, str], target: str, protocol: str, scheduler: str) -> str:
+    program = _choice(env, "PROFILE", profiles.DEFAULT, PROFILES)
+    if target != "tna":
+        if env.get("PROFILE", "").strip():
+            raise SettingsError(f"PROFILE={program} is a program for Tofino; use it with TARGET=tna")
+        return program
+    profile = PROFILES[program]
+    if protocol not in profile.protocols:
+        raise SettingsError(f"PROFILE={program} does not have PROTOCOL={protocol}; use {' or '.join(profile.protocols)}")
+    if scheduler != "fifo" and not profile.has_schedulers:
+        raise SettingsError(f"PROFILE={program} does not have SCHEDULER={scheduler}; use PROFILE={profiles.DEFAULT}")
+    return program
+
+
+NOT_WITH_REAL_SERVERS = ("DEMO_SECONDS", "LOAD", "PROTOCOL", "SERVER", "SCHEDULER", "TARGET", "PROFILE")
 """Settings that the demo with real servers does not have."""
 
 
 def page_from_environment(env: Mapping[str, str] = os.environ) -> Settings | None:
-    """Read QDSR, and if it is 1, SEED and SERVERS: a balancer and its real servers.
+    """Read QDSR, and if it is 1, SEED, SERVERS and KEEP: a balancer and its real servers.
 
     Each server's link has less than a third of the rate of the edge switch's link. Returns None for the demo without real
     servers.
@@ -169,11 +237,12 @@ def page_from_environment(env: Mapping[str, str] = os.environ) -> Settings | Non
     if _choice(env, "QDSR", "0", ("0", "1")) == "0":
         return None
     if others := [name for name in NOT_WITH_REAL_SERVERS if env.get(name, "").strip()]:
-        raise SettingsError(f"QDSR=1 cannot be combined with {', '.join(others)}; it takes SEED and SERVERS")
+        raise SettingsError(f"QDSR=1 cannot be combined with {', '.join(others)}; it takes SEED, SERVERS and KEEP")
     return replace(
         default,
         seed=_integer(env, "SEED", default.seed, 0, 2**32 - 1),
         servers=_integer(env, "SERVERS", default.servers, 2, 8),
+        keep=_choice(env, "KEEP", "0", ("0", "1")) == "1",
     )
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ..metricsclient import scrape
 from ..nodes import run_script
-from .addresses import EDGE_CLIENT_PORT
+from .addresses import EDGE_CLIENT_PORT, PIPE_PORTS
 from .settings import Settings
 from .topology import edge_interface
 
@@ -35,9 +35,13 @@ class SwitchCommand(Protocol):
 class Softswitch:
     """softswitch, which has its own link rates, queues and delays."""
 
-    def __init__(self, binary: Path, settings: Settings, *, grpc: str = GRPC, metrics: str = METRICS) -> None:
+    def __init__(
+        self, binary: Path, settings: Settings, *, grpc: str = GRPC, metrics: str = METRICS, options: Sequence[str] = ()
+    ) -> None:
+        """`options` come first on the command line."""
         self._binary = binary
         self._settings = settings
+        self._options = options
         self._grpc = grpc
         self._metrics = metrics
 
@@ -48,10 +52,12 @@ class Softswitch:
         """Downstream, port 1 is the bottleneck; upstream, the ports to the servers have the client link's delay."""
         settings = self._settings
         delay = f"delay={round(settings.delay * 1e6)}us"
-        command: list[str | Path] = [self._binary, "--no-p4", "--device-id", "1"]
-        if settings.pipes > 1:
-            command += ["--pipes", str(settings.pipes)]
+        command: list[str | Path] = [self._binary, *self._options, "--no-p4", "--device-id", "1"]
+        if settings.chip_pipes > 1:
+            command += ["--pipes", str(settings.chip_pipes)]
         for port, interface in interfaces.items():
+            if settings.is_folded:
+                command += ["--loopback", str(port + PIPE_PORTS)]
             command += ["-i", f"{port}@{interface}"]
             if port == EDGE_CLIENT_PORT:
                 packets = settings.bottleneck_packets

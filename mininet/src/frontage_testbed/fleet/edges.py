@@ -28,7 +28,9 @@ class Edges(EdgeSwitch):
         """`options` are those of `EdgeSwitch`."""
         super().__init__(switch=Softswitch(softswitch, settings), settings=settings, **options)
         self.edges = list(edges)
-        self._commands = {e.index: Softswitch(softswitch, settings, grpc=e.grpc, metrics=e.metrics) for e in edges}
+        self._commands = {
+            e.index: Softswitch(softswitch, settings, grpc=e.grpc, metrics=e.metrics, options=("--time-of-day",)) for e in edges
+        }
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self.more_ports_of: dict[int, dict[int, str]] = {}
         """Further ports of each switch, by its index: interfaces by number of the port."""

@@ -15,12 +15,12 @@ from ..datacentre.services import WEB
 from ..datacentre.settings import Settings
 from ..datacentre.testbed import Testbed
 from ..frr import Frr
-from ..nodes import Topo
+from ..nodes import Namespace, Topo
 from ..sandbox import Sandbox
 from .addresses import EdgeAddresses
 from .edges import Edges
-from .routing import SPEAKER, router_configuration, with_bgp
-from .topology import INTERNET, FleetNetwork, forget_services, spread_to_clients, spread_to_services
+from .routing import SPEAKER, router_configuration, server_configuration, server_session_setup, with_bgp
+from .topology import INTERNET, FleetNetwork, forget_clients, forget_services, spread_to_clients, spread_to_services
 
 IPAddress = IPv4Address | IPv6Address
 
@@ -63,6 +63,8 @@ class FleetTestbed(Testbed):
     """Password of BGP sessions; None for static routes instead of BGP."""
     router: Frr | None = None
     speaker: Frr | None = None
+    server_frr: Sequence[Frr] = ()
+    """The servers' routing daemons, if there is BGP."""
 
     def topology(self) -> Topo:
         """Return the network, not yet up."""
@@ -76,27 +78,37 @@ class FleetTestbed(Testbed):
 
     def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
         super().__exit__(*error)
-        for frr in (self.speaker, self.router):
+        for frr in (self.speaker, self.router, *self.server_frr):
             if frr is not None:
                 frr.stop()
 
     def _start_bgp(self, password: str) -> None:
-        """Replace the router's static routes to VIPs by BGP."""
+        """Replace the router's static routes to VIPs and the servers' static default routes by BGP."""
         router, edges = self.network[INTERNET], self.edge.edges
         forget_services(router)
+        forget_clients(list(self.servers.values()))
         self.router = Frr(router, self.scratch / "frr-router")
         self.router.start(router_configuration(edges, password))
         self.speaker = Frr(self.network[SPEAKER], self.scratch / "frr-speaker")
         self.speaker.start()
         file = self.scratch / "bgp.password"
         file.write_text(password)
-        self.edge.write_configuration(with_bgp(self.edge.config.read_text(), edges, self.speaker, str(file)))
+        for server in self.server_addresses:
+            host = self.servers[server.index]
+            host.run(["sh", "-euc", "\n".join(server_session_setup(server, edges))])
+            frr = Frr(host, self.scratch / f"frr-{server.name}")
+            frr.start(server_configuration(server, edges, password))
+            self.server_frr = [*self.server_frr, frr]
+        text = self.edge.config.read_text()
+        self.edge.write_configuration(with_bgp(text, edges, self.server_addresses, self.speaker, str(file)))
 
     def next_hops(self, address: str) -> set[IPAddress]:
         """Return the router's next hops for an address."""
-        family = "-6" if ":" in address else "-4"
-        routes = json.loads(self.network[INTERNET].run(["ip", "-j", family, "route", "show", address]).stdout or "[]")
-        return {ip_address(hop["gateway"]) for route in routes for hop in route.get("nexthops", [route])}
+        return _next_hops(self.network[INTERNET], address)
+
+    def default_routes(self, server: ServerAddresses, version: int) -> set[IPAddress]:
+        """Return the next hops of a server's default route."""
+        return _next_hops(self.servers[server.index], {4: "0.0.0.0/0", 6: "::/0"}[version])
 
     def session_states(self) -> list[str]:
         """Return the state of each BGP session, as the router sees it."""
@@ -112,3 +124,9 @@ class FleetTestbed(Testbed):
     def servers_send_through(self, edges: list[EdgeAddresses]) -> None:
         """Let the servers use these edge switches only."""
         spread_to_clients(list(self.servers.values()), edges)
+
+
+def _next_hops(host: Namespace, prefix: str) -> set[IPAddress]:
+    family = "-6" if ":" in prefix else "-4"
+    routes = json.loads(host.run(["ip", "-j", family, "route", "show", prefix]).stdout or "[]")
+    return {ip_address(hop["gateway"]) for route in routes for hop in route.get("nexthops", [route])}

@@ -67,7 +67,7 @@ class FleetNetwork(Topo):  # type: ignore[misc]
                 intfName2=edge.name,
                 addr1=edge.rack_mac,
             )
-        self.addHost(SPEAKER, setup=speaker_setup(edges))
+        self.addHost(SPEAKER, setup=speaker_setup(edges, servers))
         self.addLink(RACK, SPEAKER, intfName1=SPEAKER, intfName2="eth0")
         for server in servers:
             self.addHost(server.name, setup=server_setup(server, settings.server_rate, edges))
@@ -85,6 +85,12 @@ def forget_services(router: Namespace) -> None:
         router,
         [f"ip route del {SERVICES4}", *(f"ip -6 route del {prefix}" for prefix in (SERVICES6, COOKIE_PREFIX))],
     )
+
+
+def forget_clients(servers: Sequence[Namespace]) -> None:
+    """Remove the servers' static routes to clients, so that only routing protocols add some."""
+    for server in servers:
+        _run(server, ["ip route del default", "ip -6 route del default"])
 
 
 def spread_to_clients(servers: Sequence[Namespace], edges: Sequence[EdgeAddresses]) -> None:

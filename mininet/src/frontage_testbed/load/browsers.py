@@ -10,6 +10,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+UNUSED_PORT = 9
+
 
 @dataclass(frozen=True)
 class Site:
@@ -22,6 +24,8 @@ class Site:
     port: int
     certificate: Path
     """PEM file of the certificate."""
+    learns_quic: bool = False
+    """True if the browser learns from DNS or from the site that it can use HTTP/3."""
 
 
 def chromium(program: str | Path, profile: Path, site: Site) -> list[str]:
@@ -30,8 +34,9 @@ def chromium(program: str | Path, profile: Path, site: Site) -> list[str]:
     command += ["--no-first-run", f"--user-data-dir={profile}"]
     # Chromium accepts the certificate by its public key (RFC 7469, section 2.4).
     command.append(f"--ignore-certificate-errors-spki-list={_pin(site.certificate)}")
-    # Use HTTP/3 at once, as after an Alt-Svc header (RFC 7838); the option takes only host names.
-    command += ["--enable-quic", f"--origin-to-force-quic-on={site.name}:{site.port}"]
+    # Use HTTP/3 at once, as after an Alt-Svc header (RFC 7838); the option takes only host names. It also accepts the certificate
+    # for HTTP/3, whatever the port.
+    command += ["--enable-quic", f"--origin-to-force-quic-on={site.name}:{UNUSED_PORT if site.learns_quic else site.port}"]
     if site.host != site.name:
         command.append(f"--host-resolver-rules=MAP {site.name} [{site.host}]")
     return command

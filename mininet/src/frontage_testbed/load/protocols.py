@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -68,3 +68,10 @@ PROTOCOLS = {
         left_out={"cheetah-ll": "it counts FIN and RST, which QUIC hides"},
     ),
 }
+
+LSQUIC = replace(
+    PROTOCOLS["quic"],
+    servers="servers (frontage-lsquic)",
+    transport="QUIC version 1 over IPv6, cubic on both ends: lsquic for the servers, noq for the clients",
+)
+"""HTTP/3 with servers on lsquic."""

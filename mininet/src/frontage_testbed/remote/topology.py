@@ -13,7 +13,7 @@
    s3   |    |
         s2   s1           remote servers, with the same addresses and programs as local ones
 
-The agent needs an Ethernet interface, so each server is a container on its host, behind a veth.
+Each server is a container on its host, behind a veth.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ DISPATCHER_PORT = 8080
 SERVICE_PREFIX = "2001:db8:a::/48"
 """Anycast prefix of the service addresses."""
 SID_BITS = 16
+INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
+"""The Artemis parameters that clients know."""
 PLAIN_PREFIX = "2001:db8:b::/64"
 """Plain anycast prefix for comparison: the server of each site has its addresses."""
 PLAIN_ADDRESS = "2001:db8:b::10"
@@ -123,6 +125,21 @@ class SiteAddresses:
     def wan_gateway(self) -> str:
         """The edge switch's address on its link to the network."""
         return self._address(1, 1)
+
+    @property
+    def router(self) -> str:
+        """The address of a router on that link."""
+        return self._address(1, 0xFE)
+
+    @property
+    def speaker(self) -> str:
+        """The address of the host with the controller's FRR."""
+        return self._address(0x13, 0x13)
+
+    @property
+    def speaker_gateway(self) -> str:
+        """The edge switch's address on that host's link."""
+        return self._address(0x13, 1)
 
     @property
     def mac(self) -> str:

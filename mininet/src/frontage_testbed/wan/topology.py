@@ -66,7 +66,7 @@ class Internet(Topo):  # type: ignore[misc]
         for number, port in ((site.port, WAN_PORT), (site.backbone_port, BACKBONE_PORT)):
             self.addLink(WAN, edge, intfName1=wan_interface(number), intfName2=edge_interface(site, port))
         for port, name, setup in (
-            (REPLICA_PORT, replica_host(site), _replica_setup(site)),
+            (REPLICA_PORT, replica_host(site), replica_setup(site)),
             (DISPATCHER_PORT, dispatcher_host(site), _dispatcher_setup(site)),
         ):
             self.addHost(name, setup=setup)
@@ -85,7 +85,8 @@ def _host_setup(host: Host) -> list[str]:
     ]
 
 
-def _replica_setup(site: SiteAddresses) -> list[str]:
+def replica_setup(site: SiteAddresses) -> list[str]:
+    """Return the set-up script of the replica's host."""
     return [
         f"ip link set eth0 mtu {MTU}",
         f"ip addr add {site.replica}/64 dev eth0 nodad",
