@@ -8,7 +8,7 @@ from collections import Counter
 
 from finsy import P4DirectCounterEntry
 
-from frontage_ptf.balancer import VIP4, VIP6, BalancerTest
+from frontage_ptf.balancer import TCP_CONTROL, VIP4, VIP6, BalancerTest
 from frontage_ptf.client import TEST_TIMEOUT
 from frontage_ptf.packets import Endpoint, Flow, linux_syn, random_client, stamped
 from frontage_ptf.site import CCLB4, CHEETAH_LL, CHEETAH_RR, CLEAR, HASH, Server, Vip
@@ -17,6 +17,8 @@ from frontage_ptf.switch import FrontageTest, to_server
 
 class VipsWithoutServerOrPolicyDrop(FrontageTest):
     """A VIP without servers, and one without a policy entry, drop packets for a named reason."""
+
+    control = TCP_CONTROL
 
     def runTest(self) -> None:
         for number, at in enumerate((VIP4, VIP6)):

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 from typing import Any
 
+from frontage_ptf.balancer import TCP_CONTROL
 from frontage_ptf.cookie import VECTORS, Key, dynamic_tsval, key_of
 from frontage_ptf.frame import Frame
 from frontage_ptf.packets import NEIGHBOR_MAC, PORT_MAC, Endpoint, Flow, stamped
@@ -29,6 +30,8 @@ def is_martian(address: IPv4Address | IPv6Address) -> bool:
 
 class VectorTest(FrontageTest):
     """A VIP for each vector, with the vector's server; one key at a time."""
+
+    control = TCP_CONTROL
 
     def setUp(self) -> None:
         super().setUp()
@@ -112,6 +115,8 @@ class InvalidVectorsGoByHash(VectorTest):
 
 class CookieTest(FrontageTest):
     """One VIP with two servers. Maglev gives all slots to the first."""
+
+    control = TCP_CONTROL
 
     def setUp(self) -> None:
         super().setUp()

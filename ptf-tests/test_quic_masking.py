@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that a QUIC client sees: the VIP or the server's one cookie address, and no loads."""
 
+from frontage_ptf.balancer import TCP_CONTROL
 from frontage_ptf.cookie import Key
 from frontage_ptf.frame import UDP, Frame, overwritten
 from frontage_ptf.packets import Endpoint
@@ -258,6 +259,7 @@ class TcpServiceIsIndependent(MaskingTest):
     """A TCP VIP at the same address and port is another service: QUIC's tables do not affect it."""
 
     def runTest(self) -> None:
+        self.skip_without(TCP_CONTROL)
         quic = self.make_quic(2, policy=CCLB4)
         tcp = self.make_vip(2, 9, QUIC6, base=48, first_sid=900)
         flow = self.new_flow(tcp)

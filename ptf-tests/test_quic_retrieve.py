@@ -5,7 +5,7 @@ member."""
 from frontage_ptf.cookie import Key, plain_cid
 from frontage_ptf.packets import Endpoint
 from frontage_ptf.quic import INITIAL, QUIC4, QUIC6, QuicTest, cookie_address, long, own_address, short
-from frontage_ptf.site import CHEETAH_RR, HASH, Server, Vip
+from frontage_ptf.site import HASH, Server, Vip
 from frontage_ptf.switch import KEY
 
 OTHER = Key(KEY.id + 1, bytes(range(100, 132)))
@@ -245,12 +245,10 @@ class ClientMigrates(RetrieveTest):
     the cookie address."""
 
     def runTest(self) -> None:
-        vip = self.make_quic(4, policy=CHEETAH_RR)
-        self.site.set_pool(vip, [vip.servers[2].sid])
-        self.site.update_policy(vip)
-        server = vip.servers[2]
+        vip = self.make_quic(4, policy=HASH)
         conversation = self.new_conversation(vip)
-        self.goes_to(server, conversation.datagram(long(self.foreign_cid())), "ASSIGNED_RR")
+        server = vip.servers[conversation.hash & 3]
+        self.goes_to(server, conversation.datagram(long(self.foreign_cid())), "ASSIGNED_HASH")
         self.comes_from(vip.at, conversation.response(own_address(server, KEY.dynamic6(server.sid))), "INSIGHT")
         for _ in range(5):
             elsewhere = self.new_conversation(vip)

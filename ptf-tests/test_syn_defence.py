@@ -120,9 +120,9 @@ class SynDefenceTest(BalancerTest):
             ]
         )
 
-    def defend(self, *vips: Vip) -> None:
-        table = f"{INGRESS}syn_defence.vip"
-        self.site.insert(self.site.entry(table, {"vip_id": vip.id}, "answer", mss=OFFERED_MSS) for vip in vips)
+    def defend(self, *vips: Vip, is_only_switch: bool = True) -> None:
+        fields = {"mss": OFFERED_MSS, "is_only_switch": int(is_only_switch)}
+        self.site.insert(self.site.entry(f"{INGRESS}syn_defence.vip", {"vip_id": vip.id}, "answer", **fields) for vip in vips)
 
     def watch(self, vip: Vip) -> None:
         self.site.modify(self.site.entry(f"{INGRESS}syn_defence.vip", {"vip_id": vip.id}, "watch"))
@@ -269,6 +269,21 @@ class WrongAcknowledgmentsAreDropped(SynDefenceTest):
             # Timestamps that the SYN did not have, with a code that names no server.
             code = next(code for code in range(1 << 15) if KEY.open(code, flow.hash) is None)
             self.drops(1, answer.ack(tsecr=code), "SYN_COOKIE")
+        self.assertEqual({}, self.claims())
+
+
+class ConnectionsOfOtherSwitchesPass(SynDefenceTest):
+    """In a fleet, a packet without timestamps may belong to a connection that began at another switch."""
+
+    def runTest(self) -> None:
+        for vip in self.tcp_vips():
+            self.defend(vip, is_only_switch=False)
+            flow = self.new_flow(vip)
+            code = next(code for code in range(1 << 15) if KEY.open(code, flow.hash) is None)
+            self.drops(1, flow.up("A", stamped(8, code)), "SYN_COOKIE")
+            hashed = vip.servers[1]
+            self.site.set_maglev(vip, [hashed.sid] * vip.maglev_size)
+            self.goes_to(hashed, flow.up("A"), "HASHED_NO_COOKIE")
         self.assertEqual({}, self.claims())
 
 

@@ -15,8 +15,14 @@ VIP6 = Endpoint(ip_address("2001:db8:f::1"), 443)
 FIRST_DIP = {4: ip_address("10.1.0.16"), 6: ip_address("fd12:3456:a::10")}
 
 
+TCP_CONTROL = "reading.retrieve"
+"""A control of TCP services, which a profile may leave out."""
+
+
 class BalancerTest(FrontageTest):
     """A VIP, the model of its tree, and the key that seals its cookies."""
+
+    control = TCP_CONTROL
 
     def setUp(self) -> None:
         super().setUp()
@@ -30,8 +36,9 @@ class BalancerTest(FrontageTest):
     def _begin(self) -> None:
         self.shares: dict[int, tuple[float, float]] = {}
         self.leaves = Leaves()
-        self.site.install_key(KEY)
-        self.site.activate_key(KEY)
+        if self.client.program.has_control(TCP_CONTROL):
+            self.site.install_key(KEY)
+            self.site.activate_key(KEY)
 
     def add_class(self, score_class: int, a: float, weight: float = 1.0) -> None:
         self.site.add_scores(score_class, a, weight)

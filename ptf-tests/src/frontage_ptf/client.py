@@ -12,7 +12,8 @@ from typing import Any
 
 import finsy as fy
 import grpc
-from finsy.proto import p4r, p4r_grpc, rpc_status
+from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
+from google.protobuf import text_format
 
 DEVICE_ID = 0
 ELECTIONS = itertools.count(100, 100)
@@ -43,12 +44,20 @@ def _codes(error: grpc.RpcError) -> list[grpc.StatusCode]:
     return [error.code()]
 
 
+def _without_pipes(p4info: str) -> str:
+    """Return a P4Info in which objects have the names that they have in a program for one pipe."""
+    return re.sub(r'"(?:edge\.Edge|core\.Core)(Ingress|Egress)\.', r'"Frontage\1.', p4info)
+
+
 class Program:
     """A compiled P4 program: BMv2 JSON and P4Info."""
 
     def __init__(self, build: Path, name: str):
         self.json = (build / f"{name}.json").read_bytes()
-        self.schema = fy.P4Schema(build / f"{name}.p4info.txtpb")
+        p4info = (build / f"{name}.p4info.txtpb").read_text()
+        self.p4info = text_format.Parse(p4info, p4i.P4Info())
+        self.schema = fy.P4Schema(text_format.Parse(_without_pipes(p4info), p4i.P4Info()))
+        self.registers = frozenset(register.name for register in self.schema.registers)
 
     @property
     def follows_long_extensions(self) -> bool:
@@ -58,11 +67,16 @@ class Program:
     @property
     def walks_options(self) -> bool:
         """Whether the parser finds timestamps behind any options, not only in the layouts of operating systems in use."""
-        return b"tcp_option4" not in self.json  # a state of the parser that knows a few layouts only
+        return not any(state in self.json for state in (b"tcp_option4", b"mss_word"))  # states of parsers that know a few layouts
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a packet passes two pipes, each with drops of its own."""
+        return any(counter.name == "FrontageIngress.edge_drops" for counter in self.schema.counters)
 
     def has_control(self, name: str) -> bool:
-        """Return whether ingress has this control, with a table or a register."""
-        objects = (*self.schema.tables, *self.schema.registers)
+        """Return whether ingress has this control, with a table, a register or a counter."""
+        objects = (*self.schema.tables, *self.schema.registers, *self.schema.counters)
         return any(thing.name.startswith(f"FrontageIngress.{name}.") for thing in objects)
 
     @property
@@ -115,7 +129,7 @@ class Client:
 
     def install_program(self) -> None:
         """Push program and P4Info, which also clears all tables, registers and counters."""
-        config = p4r.ForwardingPipelineConfig(p4info=self.schema.p4info, p4_device_config=self.program.json)
+        config = p4r.ForwardingPipelineConfig(p4info=self.program.p4info, p4_device_config=self.program.json)
         self.stub.SetForwardingPipelineConfig(
             p4r.SetForwardingPipelineConfigRequest(
                 device_id=DEVICE_ID,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from scapy.all import IP as Ip4
 from scapy.all import IPv6, Packet
 
+from frontage_ptf.balancer import TCP_CONTROL
 from frontage_ptf.frame import Frame, ipv4_valid, overwritten
 from frontage_ptf.packets import NEIGHBOR_MAC, NOP, PORT_MAC, Endpoint, Flow, ethernet, linux_syn, stamped
 from frontage_ptf.site import HASH, Server, Vip
@@ -131,6 +132,8 @@ def to_mac(mac: str) -> Callable[[Flow], bytes]:
 
 class LossTest(FrontageTest):
     """A VIP of two servers: `cookie()` names the second one, and Maglev gives all slots to the first."""
+
+    control = TCP_CONTROL
 
     address, dip = "192.0.2.1", "10.1.0.9"
 

@@ -288,24 +288,32 @@ class Site:
         params = {"epoch": key.epoch, "clock_offset": key.id & 0xFFFF}
         self.modify(self.entry(self.masking + "active_key", None, "set_active_key", **params))
 
-    def quic_key_entries(self, key: Key) -> list[fy.P4TableEntry]:
-        """Return the entries of a key, in reverse order of sealing. The output of odd rounds has 28 bits."""
-        entries = []
+    def quic_key_entries(self, key: Key) -> tuple[list[fy.P4TableEntry], list[fy.P4RegisterEntry]]:
+        """Return the entries of a key, in reverse order of sealing, and the cells of registers that a program has instead.
+
+        The output of odd rounds has 28 bits.
+        """
+        entries, cells = [], []
         for position in range(4):
             i = 3 - position
             mask = 0xFFFFFFF if i % 2 else 0xFFFFFFFF
             for j, words in enumerate(key.words[i]):
-                table = f"{INGRESS}unseal.open.round{position}.byte{j}"
+                name = f"{INGRESS}unseal.open.round{position}.byte{j}"
                 for byte, word in enumerate(words):
-                    entries.append(self.entry(table, {"epoch": key.epoch, "byte": byte}, f"set_output{j}", value=word & mask))
-        return entries
+                    if name in self.client.program.registers:
+                        cells.append(fy.P4RegisterEntry(name, index=key.epoch << 8 | byte, data=word & mask))
+                    else:
+                        entries.append(self.entry(name, {"epoch": key.epoch, "byte": byte}, f"set_output{j}", value=word & mask))
+        return entries, cells
 
     def install_quic_key(self, key: Key) -> None:
-        """Install the tables of `key` for QUIC in place of its epoch's, to unseal with it."""
+        """Install the tables and registers of `key` for QUIC in place of its epoch's, to unseal with it."""
+        entries, cells = self.quic_key_entries(key)
+        self.client.write(*cells)
         if key.epoch in self._quic_keyed:
-            self.modify(*self.quic_key_entries(key))
+            self.modify(*entries)
         else:
-            self.insert(self.quic_key_entries(key))
+            self.insert(entries)
         self._quic_keyed.add(key.epoch)
 
     def set_static_cookies(self, key: Key, servers: Iterable[Server]) -> None:

@@ -26,7 +26,7 @@ WORKER_SESSION = 1
 """The clone session of worker packets."""
 WORKER_BYTES = 64
 """Bytes to which it truncates worker packets of a program for Tofino."""
-RECIRCULATION_PORTS = {"tofino1": 68, "tofino2": 6}
+RECIRCULATION_PORTS = {"tofino1": 68, "tofino1quic": 68, "tofino2": 6, "tofino2core": 6, "tofino2folded": 134}
 """The recirculation ports of profiles for Tofino."""
 LATE_REASONS = ("IPV4_HEADER", "IPV6_HEADER")
 """Why egress drops packets on Tofino, where ingress does not know the length of the frame."""
@@ -77,6 +77,11 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         self.dataplane.flush()
         self.sent = 0
         self.came_out = 0
+
+    def skip_without(self, control: str) -> None:
+        """Skip the test if the program does not have a control."""
+        if not self.client.program.has_control(control):
+            self.skipTest(f"the program does not have the control {control}")
 
     def only_on_softswitch(self, what: str) -> None:
         if not self.is_softswitch:
@@ -145,6 +150,8 @@ class FrontageTest(SwitchTest):
     def dropped_so_far(self) -> dict[int, int]:
         """Return the dropped packets, without copies, by reason."""
         drops = Counter(self.client.counter("FrontageIngress.drops"))
+        if self.client.program.is_folded:
+            drops.update(self.client.counter("FrontageIngress.edge_drops"))
         if self.target == "tna":  # egress compares the length of the IP packet with that of the frame
             late = self.client.counter("FrontageEgress.egress_drops")
             drops.update({reason: count for reason, count in late.items() if DROPS[reason] in LATE_REASONS})
