@@ -20,6 +20,7 @@ from frontage.checks.messages import Ping, Target, encode_order
 from frontage.checks.process import ProberProcess
 from frontage.checks.servers import ServerChecks, Verdict
 from frontage.config import Config, loads
+from frontage.config.syn_defence import SynMode
 from frontage.config.vips import ServerState
 from frontage.service.controller import Controller
 from paths import P4
@@ -115,7 +116,7 @@ def site(address: str, vips: int) -> Config:
         "routes: [{prefix: 10.0.0.0/8, port: rack, mac: '02:00:00:00:02:01'}]",
         "keys: [{id: 1, secret: 000102030405060708090a0b0c0d0e0f}]",
         "vips:",
-        *(f"  - {{name: v{i}, address: 203.0.113.{i}, port: 80}}" for i in range(vips)),
+        *(f"  - {{name: v{i}, address: 203.0.113.{i}, port: 80, syn_defence: {{mode: auto}}}}" for i in range(vips)),
         "servers:",
         *(f"  - {{name: s{i}, vip: v{i % vips}, address: 10.0.{i >> 8}.{i & 255}, port: 80, sid: {i}}}" for i in range(SERVERS)),
     ]
@@ -123,27 +124,54 @@ def site(address: str, vips: int) -> Config:
 
 
 async def install(vips: int) -> list[Row]:
-    """Let one server after the other fail and recover."""
+    """Let one server after the other fail and recover, and one VIP after the other be attacked."""
     with softswitch().running() as running:
-        config = site(running.address, vips)
-        controller = Controller(config)
+        controller = Controller(site(running.address, vips))
         task = asyncio.create_task(controller.run())
         try:
             await controller.installed()
-            times = []
-            for number in range(CHANGES):
-                for state in (ServerState.DRAINING, ServerState.ACTIVE):
-                    servers = list(config.servers)
-                    servers[number] = servers[number].model_copy(update={"state": state})
-                    config = config.model_copy(update={"servers": tuple(servers)})
-                    began = time.monotonic()
-                    await controller.apply(config)
-                    times.append(1000 * (time.monotonic() - began))
+            states = [
+                await milliseconds(controller, with_state(controller.config, number, state))
+                for number in range(CHANGES)
+                for state in (ServerState.DRAINING, ServerState.ACTIVE)
+            ]
+            modes = [
+                await milliseconds(controller, with_mode(controller.config, number % vips, mode))
+                for number in range(CHANGES)
+                for mode in (SynMode.ALWAYS, SynMode.AUTO)
+            ]
         finally:
             task.cancel()
             await asyncio.wait([task])
-    name = f"health_write_{vips}_vip{'s' if vips > 1 else ''}"
-    return [row(name, statistics.median(times), "ms"), row(f"{name}_worst", max(times), "ms")]
+    of = f"{vips}_vip{'s' if vips > 1 else ''}"
+    return [
+        one
+        for name, times in ((f"health_write_{of}", states), (f"syn_defence_write_{of}", modes))
+        for one in (row(name, statistics.median(times), "ms"), row(f"{name}_worst", max(times), "ms"))
+    ]
+
+
+async def milliseconds(controller: Controller, config: Config) -> float:
+    """Return the time that a change takes until the switch has it."""
+    began = time.monotonic()
+    await controller.apply(config)
+    return 1000 * (time.monotonic() - began)
+
+
+def with_state(config: Config, number: int, state: ServerState) -> Config:
+    """Return the configuration with another state of one server."""
+    servers = list(config.servers)
+    servers[number] = servers[number].model_copy(update={"state": state})
+    return config.model_copy(update={"servers": tuple(servers)})
+
+
+def with_mode(config: Config, number: int, mode: SynMode) -> Config:
+    """Return the configuration with another mode of the defence of one VIP."""
+    vips = list(config.vips)
+    defence = vips[number].syn_defence
+    assert defence is not None
+    vips[number] = vips[number].model_copy(update={"syn_defence": defence.model_copy(update={"mode": mode})})
+    return config.model_copy(update={"vips": tuple(vips)})
 
 
 def run() -> list[Row]:

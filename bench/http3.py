@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from namespaces import child, core_ns, enter, namespace, pin, run, serving
-from paths import program
+from paths import ROOT, program
 
 SIZES = {"1 kB": (1_000, 2_000), "100 kB": (100_000, 200), "10 MB": (10_000_000, 4)}
 """Size in bytes of each object, and how many of them a run downloads over one connection, up to 100 at a time."""
@@ -91,6 +91,16 @@ class Testbed:
         configuration = self.folder / f"{name}.toml"
         configuration.write_text((SERVER + (COOKIE if cookie else "")).format(port=port))
         return self.server(name, port, [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), configuration])
+
+    def lsquic(self, name: str, port: int, signals: bool) -> contextlib.AbstractContextManager[Server]:
+        """Run frontage-lsquic with or without signals."""
+        command: list[str | Path] = [os.environ.get("FRONTAGE_LSQUIC", ROOT / "build" / "lsquic" / "frontage-lsquic")]
+        files = {"directory": "objects", "certificate": "certificate.pem", "private-key": "key.pem"}
+        files |= {"keys": "keys.toml"} if signals else {}
+        command += [f"--listen=[::]:{port}", *(f"--{option}={self.folder / file}" for option, file in files.items())]
+        if signals:
+            command += ["--sid=7", "--server-prefix=2001:db8:0:7::", "--cookie-prefix=2001:db8:0:8::", f"--port={port}"]
+        return self.server(name, port, command)
 
     def download(self, port: int, size: int, requests: int) -> int:
         """Download objects and return the number of packets that arrived. Raises RuntimeError if a download fails."""

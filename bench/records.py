@@ -26,7 +26,7 @@ from frontage_records import embedded
 from frontage_records.embedded import Embedded
 from frontage_records.grouping import WantedPlacements, group
 from frontage_records.jetstream.engine import JetStream
-from frontage_records.record import Consistency
+from frontage_records.record import REPLACED
 from frontage_records.store import Store
 from mapping_push import resident
 from rows import Row, finish, row
@@ -65,7 +65,7 @@ async def concurrently(operation: Callable[[int], Awaitable[object]]) -> float:
 
 async def operations(name: str, store: Store) -> AsyncIterator[Row]:
     """Yield the rows of all operations of an engine."""
-    for consistency in Consistency:
+    for consistency in REPLACED:
         prefix = f"records_{name}_{consistency.replace('-', '_')}"
         guid = f"one-{consistency}"
         await store.put(guid, VALUE, consistency=consistency)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from frontage.config import ConfigError
@@ -28,8 +28,17 @@ def row(name: str, value: float, unit: str, peer: str | None = None, peer_value:
 
 def rates(*arguments: str) -> dict[str, float]:
     """Run ``frontage-bench`` and return the rates that it prints."""
+    return cast(dict[str, float], _output(arguments))
+
+
+def rates_of_each(*arguments: str) -> list[dict[str, float]]:
+    """Run ``frontage-bench`` and return the rates of each thing that it measures."""
+    return cast(list[dict[str, float]], _output(arguments))
+
+
+def _output(arguments: Sequence[str]) -> Any:
     done = subprocess.run([program("FRONTAGE_BENCH", "frontage-bench"), *arguments], stdout=subprocess.PIPE, check=True)
-    return cast(dict[str, float], json.loads(done.stdout))
+    return json.loads(done.stdout)
 
 
 def finish(measure: Callable[[], list[Row]]) -> None:

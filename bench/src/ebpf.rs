@@ -85,6 +85,7 @@ fn fill(ebpf: &mut aya::Ebpf, server: SocketAddr, client: SocketAddr) -> Result<
         Config {
             look_ahead: 1 << 20,
             unit_bytes: 1_000,
+            is_ethernet: 1,
             ..Config::default()
         },
         0,

@@ -31,8 +31,12 @@ use wire::Attachment;
 #[derive(Parser)]
 #[command(version)]
 enum Command {
-    /// Measures in process, on one core, without queues: all packets mixed, and each kind alone.
-    Pipeline { site: PathBuf },
+    /// Measures in process, on one core, without queues: all packets mixed, and each kind alone. The runs of several sites
+    /// alternate.
+    Pipeline {
+        #[arg(required = true)]
+        sites: Vec<PathBuf>,
+    },
     /// Counts the further passes of packets through a program for Tofino: recirculations, worker packets, resubmissions, digests.
     Passes { site: PathBuf },
     /// Measures the switch behind these interfaces: the highest rate without loss, and the rate in overload.
@@ -75,9 +79,12 @@ enum Command {
 
 fn main() -> Result<()> {
     let result = match Command::parse() {
-        Command::Pipeline { site } => {
-            let site = Site::read(&site)?;
-            serde_json::to_value(pipeline::measure(&site)?)?
+        Command::Pipeline { sites } => {
+            let sites: Vec<Site> = sites
+                .iter()
+                .map(|site| Site::read(site))
+                .collect::<Result<_>>()?;
+            serde_json::to_value(pipeline::measure(&sites)?)?
         }
         Command::Passes { site } => serde_json::to_value(passes::count(&Site::read(&site)?)?)?,
         Command::Wire { site, attachments } => {

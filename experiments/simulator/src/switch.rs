@@ -230,7 +230,7 @@ impl Switch {
                 qid: descriptor.priority.min(PRIORITIES as u8 - 1),
             };
             if self.egress(descriptor, info, rank, network) {
-                let bytes = std::mem::replace(&mut self.output.frame, network.take_buffer());
+                let bytes = self.output.take_frame(network.take_buffer());
                 network.transmit(index, started.slot, Frame { bytes, rank });
             }
         }
