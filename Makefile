@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 # Settings of `make demo`; the module `settings` of frontage_demo has the defaults.
-export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SCHEDULER TARGET QDSR
+export DEMO_SECONDS LOAD SEED SERVERS PROTOCOL SERVER SCHEDULER TARGET QDSR KEEP
 # The peers of `make conformance` and `make differential`.
 export P4C P4C_BM2 P4C_PSA BMV2
 # The checkout and the compiler of `make tna-conformance`; `make tofino` runs the compiler, too.
@@ -26,13 +26,16 @@ BIN := target/release
 P4 := $(BUILD)/p4/frontage.json
 P4INFO := $(BUILD)/p4/frontage.p4info.txtpb
 NGINX_MODULE := $(BUILD)/cclb7/ngx_http_cloudcookie_filter_module.so
+LSQUIC_SERVER := $(BUILD)/lsquic/frontage-lsquic
 NATS_SERVER := $(BUILD)/nats-server
+OTELCOL := $(BUILD)/otelcol
+GOFLOW2 := $(BUILD)/goflow2
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-python \
-	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload frontage-quicsocks \
-	frontage-real-server \
+	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload \
+	frontage-quic-c frontage-quicsocks frontage-quicsocks-preload frontage-real-server \
 	frontage-simulator
 # Workers for tests that mostly wait: for downloads, timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
@@ -42,17 +45,20 @@ export PROPTEST_RNG_SEED := 1
 # Runs the Rust tests with a time limit.
 RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
 CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
-TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE)
+TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE) $(LSQUIC_SERVER) $(STAMPS)/console
+# The tools of the console, from the virtual environment and from npm.
+NODE := PATH=$(abspath $(VENV))/bin:$$PATH
 
 say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo artemis coverage quicsocks records detection test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo console screenshots artemis coverage quicsocks records detection test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo
-	@echo '  Settings of make demo: DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic),'
-	@echo '    SCHEDULER (fifo, or aifo to run both), TARGET (softswitch, bmv2 or tna).'
+	@echo '  Settings of make demo: DEMO_SECONDS (per policy), LOAD (0.05 to 0.95), SEED, SERVERS, PROTOCOL (tcp or quic), SERVER (with quic: cclb7 or lsquic),'
+	@echo '    SCHEDULER (fifo, or aifo to run both), TARGET (softswitch, bmv2 or tna), PROFILE (with tna).'
+	@echo '  make demo KEEP=1 keeps the network up, with requests, until Ctrl-C; every run prints the address of the console.'
 	@echo '  make demo QDSR=1 loads a page from several real servers over one QUIC connection, in each browser that is installed;'
 	@echo '    it takes SEED and SERVERS.'
 	@echo '  Example: make demo DEMO_SECONDS=60 LOAD=0.6 SERVERS=8'
@@ -61,6 +67,11 @@ setup: $(TESTBED) $(STAMPS)/python ## install and build everything
 
 demo: $(TESTBED) ## run a data centre with every policy on the same arrivals; writes build/demo/report.html
 	@$(PYTHON) -m frontage_demo
+
+console: $(STAMPS)/console ## build the web console, which the controller serves below /console/
+
+screenshots: $(TESTBED) ## write the pictures of docs/console.md from a running data centre
+	@$(PYTHON) -m frontage_demo.screenshots --docs docs
 
 artemis: $(TESTBED) $(STAMPS)/quic-clients ## compare Artemis with DNS and anycast at measured distances; writes docs/results/artemis.md; ROUNDS=20, SCENARIO=name
 	@status=0
@@ -86,9 +97,11 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@$(CARGO_TEST)
 
-test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(NATS_SERVER) $(PORCUPINE) $(VALE) $(P4)
+test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(STAMPS)/console $(STAMPS)/oidc $(NATS_SERVER) $(OTELCOL) $(GOFLOW2) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q -n auto --dist worksteal controller/tests
+	$(say) 'Console tests'
+	@($(NODE); cd console; npm run --silent test)
 	$(say) 'Record store tests'
 	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal controller/records/tests
 	$(say) 'Tests of the HTTP/3 clients page'
@@ -110,8 +123,13 @@ test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	@$(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 2'
 	@TARGET=tna $(PYTHON) ptf-tests/run
+	$(say) 'Packet tests of the smaller programs for Tofino 2'
+	@TARGET=tna PROFILE=tofino2core $(PYTHON) ptf-tests/run
+	@TARGET=tna PROFILE=tofino2folded $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 1'
 	@TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
+	$(say) 'Packet tests of the program for Tofino 1 with QUIC'
+	@TARGET=tna PROFILE=tofino1quic $(PYTHON) ptf-tests/run
 
 coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
 	@rm -f $(BUILD)/coverage.info
@@ -130,8 +148,10 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
 	$(say) 'Two pipes of Tofino'
 	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_pcc.py -k pipes
+	$(say) 'QUIC on the program for Tofino 1'
+	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_quic_pcc.py -k tofino1quic
 	$(say) 'Three switches'
-	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_fleet.py
+	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_fleet.py mininet/tests/test_fleet_without_cookies.py mininet/tests/test_quic_fleet.py
 	$(say) 'Tests that wait'
 	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'
@@ -165,7 +185,7 @@ wheel: $(STAMPS)/wheel ## build the wheel of softswitch, install it in a chroot 
 	$(say) 'Wheel: exercise'
 	@packaging/wheel/check $(BUILD)/wheel
 
-deb: $(STAMPS)/venv $(STAMPS)/rust ## build the Debian packages; install, upgrade and remove them in a chroot; needs debhelper, lintian, debootstrap and root
+deb: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/console ## build the Debian packages; install, upgrade and remove them in a chroot; needs debhelper, lintian, debootstrap and root
 	$(say) 'Debian packages: build'
 	@packaging/debian/build $(BUILD)/debian
 	$(say) 'Debian packages: lintian, units, chroot'
@@ -194,7 +214,7 @@ soak: ## transfer 10,000 objects through three real servers over lossy networks;
 fuzz: ## run the fuzzers, FUZZ_SECONDS=3600 each; ONLY=name runs one
 	@tools/fuzz --seconds $(or $(FUZZ_SECONDS),3600) $(ONLY)
 
-lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit subjects
+lint: $(STAMPS)/venv $(STAMPS)/npm $(VALE) ## check format, types, imports, prose and commit subjects
 	$(say) 'Rust: rustfmt, clippy'
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
@@ -204,6 +224,10 @@ lint: $(STAMPS)/venv $(VALE) ## check format, types, imports, prose and commit s
 	@for folder in controller mininet ptf-tests bench clients conformance environments experiments tools softswitch/python; do (cd $$folder && $(abspath $(VENV))/bin/mypy); done
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
+	$(say) 'Console: TypeScript, Biome, generated files'
+	@($(NODE); cd console; npm run --silent lint)
+	@console/types --check
+	@console/meanings --check
 	$(say) 'Prose: Vale'
 	@$(PYTHON) tools/prose/lint.py
 	@$(PYTHON) tools/prose/commits.py
@@ -221,10 +245,11 @@ audit: $(STAMPS)/audit ## check licences, sources and known vulnerabilities of a
 	@$(BUILD)/audit/bin/cargo-deny --workspace check licenses bans sources $(if $(OFFLINE),,advisories)
 	@$(if $(OFFLINE),:,$(BUILD)/audit/venv/bin/pip-audit --disable-pip --require-hashes -r requirements.lock)
 
-format: $(STAMPS)/venv ## apply the formatters
+format: $(STAMPS)/venv $(STAMPS)/npm ## apply the formatters
 	@cargo fmt --all
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
+	@($(NODE); cd console; npm run --silent format)
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format -i
 
 docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md
@@ -233,16 +258,16 @@ docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
 lock: $(STAMPS)/venv ## renew the requirements.lock files
-	@$(LOCK) --extra mapping --extra health --extra discovery --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
+	@$(LOCK) --extra mapping --extra health --extra discovery --extra cluster --extra tracing --output-file requirements.lock requirements.in controller/pyproject.toml controller/records/pyproject.toml mininet/pyproject.toml experiments/pyproject.toml
 	@$(LOCK) --output-file $(QUIC_CLIENTS)/requirements.lock $(QUIC_CLIENTS)/requirements.in
 	@$(LOCK) --output-file clients/requirements.lock clients/requirements.in
 	@$(LOCK) --output-file environments/requirements.lock environments/requirements.in
 	@$(LOCK) --constraint requirements.lock --output-file conformance/tna/requirements.lock conformance/tna/requirements.in
 	@$(LOCK) --output-file packaging/wheel/requirements.lock packaging/wheel/requirements.in
-	@$(LOCK) --extra mapping --extra health --extra discovery --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
+	@$(LOCK) --extra mapping --extra health --extra discovery --extra cluster --extra tracing --constraint requirements.lock --output-file packaging/debian/requirements.lock controller/pyproject.toml
 
 clean: ## remove all build output
-	@rm -rf $(BUILD) target
+	@rm -rf $(BUILD) target console/node_modules console/dist
 
 # Set-up: each step runs once.
 
@@ -260,6 +285,16 @@ $(STAMPS)/venv: requirements.lock controller/pyproject.toml controller/records/p
 	@ln -sfn /usr/lib/python3/dist-packages/mininet $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet
 	@touch $@
 
+$(STAMPS)/npm: console/package.json console/package-lock.json | $(STAMPS)/venv
+	$(say) 'npm: the packages of the console'
+	@$(NODE) npm ci --prefix console --silent
+	@touch $@
+
+$(STAMPS)/console: $(STAMPS)/npm $(shell find console/src console/public console/index.html console/tsconfig.json console/vite.config.ts -type f 2>/dev/null)
+	$(say) 'TypeScript: the console'
+	@($(NODE); cd console; npm run --silent build)
+	@touch $@
+
 RUST_SOURCES := $(shell find softswitch host-agents bench conformance experiments -name '*.rs' -o -name '*.toml' -o -name '*.proto' -o -name '*.[ch]' -o -name '*.p4' 2>/dev/null | grep -v /target/)
 $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 	$(say) 'Rust: compiler, switch, agents (a few minutes the first time)'
@@ -271,6 +306,21 @@ $(STAMPS)/rust: Cargo.toml Cargo.lock $(RUST_SOURCES) | $(STAMPS)/debian
 $(NATS_SERVER): tools/nats-server/go.mod tools/nats-server/go.sum | $(STAMPS)/venv
 	$(say) 'Go: nats-server (a few minutes)'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/nats-server -o $(abspath $@) github.com/nats-io/nats-server/v2
+
+# The receiver of traces in tests: the OpenTelemetry Collector with the parts that they need.
+$(OTELCOL): $(wildcard tools/otelcol/*) | $(STAMPS)/venv
+	$(say) 'Go: OpenTelemetry Collector (two minutes)'
+	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/otelcol -o $(abspath $@) .
+
+# The collector of sFlow in tests.
+$(GOFLOW2): tools/goflow2/go.mod tools/goflow2/go.sum | $(STAMPS)/venv
+	$(say) 'Go: goflow2'
+	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/goflow2 -o $(abspath $@) github.com/netsampler/goflow2/v2/cmd/goflow2
+
+# The API server of Kubernetes, for the tests of discovery. Not part of `make test`, because it takes half an hour on two cores.
+$(BUILD)/kube-apiserver: $(wildcard tools/kube-apiserver/*) | $(STAMPS)/venv
+	$(say) 'Go: kube-apiserver (half an hour)'
+	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/kube-apiserver -o $(abspath $@) .
 
 # An independent linearizability checker for the tests of records.
 $(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
@@ -299,6 +349,14 @@ $(STAMPS)/wheel: packaging/wheel/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: zig, maturin, auditwheel'
 	@[ -x $(BUILD)/wheel-tools/bin/python ] || /usr/bin/python3 -m venv $(BUILD)/wheel-tools
 	@$(BUILD)/wheel-tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# An OpenID Connect provider for the controller's tests.
+$(STAMPS)/oidc: controller/tests/oidc/package.json controller/tests/oidc/package-lock.json $(STAMPS)/venv
+	$(say) 'OpenID Connect provider'
+	@mkdir -p $(BUILD)/oidc
+	@cp controller/tests/oidc/package.json controller/tests/oidc/package-lock.json $(BUILD)/oidc
+	@PATH=$(abspath $(VENV)/bin):$$PATH npm ci --prefix $(BUILD)/oidc --silent
 	@touch $@
 
 # Browsers and tool chains for `make clients`.
@@ -342,6 +400,12 @@ $(STAMPS)/python: $(STAMPS)/venv $(STAMPS)/rust $(shell find softswitch/python/p
 $(NGINX_MODULE): $(shell find host-agents/cclb7/nginx host-agents/cclb7/lib host-agents/cclb7/include -type f 2>/dev/null) | $(STAMPS)/debian
 	$(say) 'C: module for nginx, library send_cc'
 	@$(MAKE) --no-print-directory -C host-agents/cclb7 BUILD=$(abspath $(BUILD)/cclb7)
+
+# The crates of cargo hold the sources of lsquic and BoringSSL.
+$(LSQUIC_SERVER): $(STAMPS)/rust $(shell find host-agents/lsquic host-agents/quic-c/include -type f)
+	$(say) 'C: lsquic and BoringSSL, server frontage-lsquic (two minutes the first time)'
+	@$(MAKE) --no-print-directory -j$$(nproc) -C host-agents/lsquic BUILD=$(abspath $(BUILD)/lsquic)
+	@touch $@
 
 $(P4): $(STAMPS)/rust $(shell find p4src -name '*.p4')
 	$(say) 'P4: frontage.p4'

@@ -19,13 +19,14 @@ MAKEFILE = (REPOSITORY / "Makefile").read_text()
 WORD = re.compile(r"[a-z][a-z0-9/-]*")
 APPS = {"frontage": typer.main.get_command(controller), "frontage-sim": typer.main.get_command(simulations)}
 MANIFESTS = {file: tomllib.loads(file.read_text()) for file in sources("Cargo.toml")}
-SCRIPTS = [tomllib.loads(file.read_text()).get("project", {}).get("scripts", {}) for file in sources("pyproject.toml")]
+PROJECTS = [tomllib.loads(file.read_text()).get("project", {}) for file in sources("pyproject.toml")]
 PACKAGES = {manifest["package"]["name"] for manifest in MANIFESTS.values() if "package" in manifest}
 
 
 def programs() -> set[str]:
     """Return the names of the programs of this project."""
-    found = {name for scripts in SCRIPTS for name in scripts} | PACKAGES
+    found = {name for project in PROJECTS for name in (project.get("name", ""), *project.get("scripts", {}))} | PACKAGES
+    found |= set(re.findall(r"^\w+ := \S+/(frontage-[a-z0-9-]+)$", MAKEFILE, re.MULTILINE))  # in C
     for file, manifest in MANIFESTS.items():
         found |= {target["name"] for kind in ("bin", "example") for target in manifest.get(kind, [])}
         for kind in ("src/bin", "examples"):

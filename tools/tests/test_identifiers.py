@@ -11,7 +11,7 @@ CAMEL_CASE = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
 TEST = re.compile(r"test_\w+")
 FOREIGN = {"UdpRcvbufErrors"}
 """Names of other projects, for example kernel counters."""
-SOURCES = sources(".rs", ".py", ".p4", ".c", ".h", ".cc", ".go", ".mjs", ".yaml", ".toml")
+SOURCES = sources(".rs", ".py", ".p4", ".c", ".h", ".cc", ".go", ".mjs", ".yaml", ".yml", ".toml")
 
 
 def existing() -> set[str]:

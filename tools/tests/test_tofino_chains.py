@@ -28,6 +28,11 @@ def test_report_is_parsed() -> None:
     }
 
 
+def test_gresses_of_several_pipes_have_names_of_their_own() -> None:
+    found = chains.parse(REPORT.replace("ingress:", "edge.ingress:").replace("egress:", "core.egress:"))
+    assert {gress: chain.length for gress, chain in found.items()} == {"edge.ingress": 3, "core.egress": 1}
+
+
 @pytest.mark.parametrize("profile", STAGES)
 def test_chains_do_not_grow_unnoticed(profile: str) -> None:
     expected = json.loads(chains.GOLDEN.read_text())[profile]

@@ -105,6 +105,31 @@ def test_stages_are_those_of_the_assembly() -> None:
     assert resources.stages(assembly) == {"ingress": 3, "egress": 2}
 
 
+def test_gresses_of_several_pipes_have_names_of_their_own(tmp_path: Path) -> None:
+    phv_containers = {"normal": [{"width": 8, "units": 64}]}
+    for pipe, mau_stage in (("edge", STAGE_0), ("core", STAGE_1)):
+        logs = tmp_path / pipe / "logs"
+        logs.mkdir(parents=True)
+        (tmp_path / pipe / "program.bfa").write_text("stage 0 ingress:\nstage 1 egress:\n")
+        found = {"phv_containers": phv_containers, "mau": {"nStages": 3, "mau_stages": [mau_stage]}}
+        (logs / "resources.json").write_text(json.dumps({"resources": found}))
+        (logs / "phv.json").write_text(json.dumps({"containers": [{"gress": "ingress", "container_type": "normal"}]}))
+    usage = resources.usage(tmp_path)
+    assert usage["stages"] == {"core.ingress": 1, "core.egress": 2, "edge.ingress": 1, "edge.egress": 2}
+    assert usage["containers"]["edge.ingress"] == {"normal": 1}
+    assert usage["containers"]["chip"] == {"normal": 64}
+    assert usage["units"]["SRAM"] == {"used": 3, "of": 24}
+
+
+def test_result_with_more_stages_than_the_chip_is_a_refusal() -> None:
+    assert placement.fitting("tofino2core", {"stages": {"ingress": 21, "egress": 20}}) == {
+        "pass": "TablePlacement",
+        "error": "the result has 21 stages in ingress, but the chip has 20",
+    }
+    fits = {"stages": {"ingress": 20, "egress": 20}}
+    assert placement.fitting("tofino2core", fits) == fits
+
+
 def test_containers_are_counted_by_gress_and_type() -> None:
     containers = [
         {"gress": "ingress", "container_type": "normal", "bit_width": 8},

@@ -17,7 +17,13 @@ from typing import Any
 
 from tofino import ROOT
 
-CHIPS = {"tofino1": ("tofino", "tna"), "tofino2": ("tofino2", "t2na")}
+CHIPS = {
+    "tofino1": ("tofino", "tna"),
+    "tofino1quic": ("tofino", "tna"),
+    "tofino2core": ("tofino2", "t2na"),
+    "tofino2folded": ("tofino2", "t2na"),
+    "tofino2": ("tofino2", "t2na"),
+}
 """Target and architecture of each profile."""
 CPU_LIMIT = 900
 """Seconds of processor time after which a run counts as refused.

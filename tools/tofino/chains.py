@@ -25,7 +25,10 @@ class Chain:
 
 
 def chains(profile: str) -> dict[str, Chain]:
-    """Return the longest chain of each gress of a profile. Exits if it does not compile."""
+    """Return the longest chain of each gress of a profile, such as `ingress`, or `edge.ingress` if it has several pipes.
+
+    Exits if the profile does not compile.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command: list[str | Path] = [
             os.environ.get("SOFTSWITCH_P4C", ROOT / "target" / "release" / "softswitch-p4c"),
@@ -44,7 +47,9 @@ def chains(profile: str) -> dict[str, Chain]:
 def parse(report: str) -> dict[str, Chain]:
     """Return the chains in the text of `softswitch-p4c --report`, by gress."""
     found: dict[str, Chain] = {}
-    parts = re.split(r"^(ingress|egress): the longest chain of dependent steps needs (\d+) stages? at least$", report, flags=re.M)
+    parts = re.split(
+        r"^((?:\w+\.)?(?:ingress|egress)): the longest chain of dependent steps needs (\d+) stages? at least$", report, flags=re.M
+    )
     for gress, length, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         steps = re.findall(r"^ +(\d+)  (.+?)  \S+$", text, flags=re.M)
         found[gress] = Chain(int(length), tuple((int(stage), name) for stage, name in steps))

@@ -24,7 +24,16 @@ def place(command: list[str], profile: str) -> Placement:
         refusal = backend.run(command, profile, Path(folder))
         if refusal is not None:
             return {"pass": refusal.last_pass, "error": refusal.error}
-        return usage(Path(folder))
+        return fitting(profile, usage(Path(folder)))
+
+
+def fitting(profile: str, placed: Placement) -> Placement:
+    """Return a result, or a refusal if it has more stages than the chip, with which the back end still succeeds."""
+    available = STAGES[profile]
+    excess = [f"{number} stages in {gress}" for gress, number in placed["stages"].items() if number > available]
+    if not excess:
+        return placed
+    return {"pass": "TablePlacement", "error": f"the result has {' and '.join(excess)}, but the chip has {available}"}
 
 
 def write(command: list[str]) -> None:

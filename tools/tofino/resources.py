@@ -45,16 +45,29 @@ UNITS = {
 
 
 def usage(folder: Path) -> dict[str, Any]:
-    """Return stages, containers and units that the placed program in a folder of the back end uses."""
-    (assembly,) = folder.glob("*/*.bfa")
-    logs = assembly.parent / "logs"
-    resources = json.loads((logs / "resources.json").read_text())["resources"]
-    containers = json.loads((logs / "phv.json").read_text())["containers"]
+    """Return stages, containers and units that the placed program in a folder of the back end uses.
+
+    If it has several pipes, the name of a gress begins with that of its pipe, and units are sums.
+    """
+    assemblies = sorted(folder.glob("*/*.bfa"))
+    used_stages: dict[str, int] = {}
+    used_by_gress: dict[str, dict[str, int]] = {}
+    every_stage: list[dict[str, Any]] = []
+    for assembly in assemblies:
+        pipe = f"{assembly.parent.name}." if len(assemblies) > 1 else ""
+        logs = assembly.parent / "logs"
+        resources = json.loads((logs / "resources.json").read_text())["resources"]
+        containers = used_containers(json.loads((logs / "phv.json").read_text())["containers"], resources["phv_containers"])
+        chip = containers.pop("chip")
+        used_stages |= {pipe + gress: number for gress, number in stages(assembly.read_text()).items()}
+        used_by_gress |= {pipe + gress: counts for gress, counts in containers.items()}
+        every_stage += resources["mau"]["mau_stages"]
+        stages_of_pipe = resources["mau"]["nStages"]
     return {
-        "stages": stages(assembly.read_text()),
-        "containers": used_containers(containers, resources["phv_containers"]),
-        "units": units(resources["mau"]),
-        "controls": controls(resources["mau"]["mau_stages"]),
+        "stages": used_stages,
+        "containers": used_by_gress | {"chip": chip},
+        "units": units({"nStages": stages_of_pipe * len(assemblies), "mau_stages": every_stage}),
+        "controls": controls(every_stage),
     }
 
 
