@@ -150,6 +150,16 @@ async def test_a_repeated_request_with_the_same_key_changes_once(offline: httpx.
     assert file.read_text().count("web9") == 1
 
 
+async def test_a_request_that_changed_nothing_can_be_repeated_with_its_key(offline: httpx.AsyncClient) -> None:
+    new = {"name": "web2", "vip": "shop", "address": "10.0.0.99", "port": 8080, "sid": 99}
+    key = {"Idempotency-Key": "add-web2"}
+    assert (await offline.post("/servers", json=new, headers=key)).status_code == 422
+    assert (await offline.delete("/servers/web2")).status_code == 200
+    again = await offline.post("/servers", json=new, headers=key)
+    assert (again.status_code, again.json()["number"]) == (200, 3)
+    assert (await offline.post("/servers", json=new, headers=key)).json() == again.json()
+
+
 async def test_history_and_undo(offline: httpx.AsyncClient, file: Path) -> None:
     before = file.read_text()
     await offline.patch("/servers/web2", json={"state": "draining"})

@@ -154,7 +154,7 @@ function InjectForm({ run, busy }: FormProps) {
       tsval: 1,
       tsecr: Number(tsecr),
     };
-    void run({ seconds: 2, inject });
+    void run({ seconds: 10, inject });
   };
   return (
     <form class="fields" onSubmit={submit}>

@@ -54,8 +54,7 @@ class Operations:
     ) -> Operation:
         """Begin a change, or return the earlier operation with the same key. Raises UnprocessableError if that was another change."""
         if idempotency_key is not None:
-            known = self._by_key.get(idempotency_key)
-            known = known or self._recover(self._changes.journal.history().by_key(idempotency_key))
+            known = self._earlier(idempotency_key)
             if known is not None:
                 if (known.verb, known.arguments) != (change.verb, change.arguments):
                     raise UnprocessableError(f'the idempotency key "{idempotency_key}" belongs to another change: use a new key')
@@ -63,6 +62,14 @@ class Operations:
         identifier = secrets.token_hex(8) if idempotency_key is None else operation_id(idempotency_key)
         making = self._changes.make(change, author, check=check, idempotency_key=idempotency_key)
         return self._begin(Operation(identifier, change.verb, dict(change.arguments)), making, idempotency_key)
+
+    def _earlier(self, idempotency_key: str) -> Operation | None:
+        """Return the operation of an earlier request with the same key, unless it failed and changed nothing."""
+        known = self._by_key.get(idempotency_key)
+        if known is not None and known.state != "failed":
+            return known
+        entry = self._changes.journal.history().by_key(idempotency_key)
+        return known if known is not None and entry is not None else self._recover(entry)
 
     def find(self, identifier: str) -> Operation | None:
         """Return an operation, also of an earlier controller if its request had an idempotency key."""

@@ -55,7 +55,9 @@ impl Captures {
 
     /// Ends the capture.
     pub(super) fn end(&self) {
-        *self.state.lock() = None;
+        let mut state = self.state.lock();
+        *state = None;
+        // Under the lock, so that it does not end the next capture.
         self.active.store(false, Ordering::Release);
     }
 
