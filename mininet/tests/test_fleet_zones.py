@@ -23,7 +23,7 @@ pytest.importorskip("h11")
 pytestmark = [needs_root, pytest.mark.slow(seconds=60)]
 
 SETTINGS = Settings(servers=6, clients=1, policies=("cheetah-rr",), queue_delay=0.1)
-CHECK = {"kind": "http", "path": "/health", "interval": 0.5, "timeout": 0.5, "rise": 2, "fall": 2}
+CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "rise": 2, "fall": 3}
 ZONES = {"edge1": "one", "edge2": "two", "edge3": "two"}
 OWN, OTHERS = ["s1", "s2", "s3"], ["s4", "s5", "s6"]
 """The servers of zones one and two."""
