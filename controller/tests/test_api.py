@@ -63,7 +63,7 @@ async def test_objects_can_be_listed_and_filtered(offline: httpx.AsyncClient) ->
     [
         ("GET", "/servers/web9", None, 404, 'unknown server "web9": use one of: web1, web2'),
         ("PATCH", "/servers/web9", {"weight": 2}, 404, 'unknown server "web9"'),
-        ("PATCH", "/servers/web1", {}, 422, "give state, weight or both"),
+        ("PATCH", "/servers/web1", {}, 422, "set state, weight or both"),
         ("PATCH", "/servers/web1", {"stat": "active"}, 422, "Extra inputs are not permitted"),
         ("PATCH", "/vips/shop", {"alpha": 2}, 422, "less than or equal to 1"),
         (
@@ -76,7 +76,7 @@ async def test_objects_can_be_listed_and_filtered(offline: httpx.AsyncClient) ->
         ("POST", "/servers", {"name": "web9", "vip": "shop", "address": "nowhere", "port": 80}, 422, "invalid IP address"),
         ("GET", "/routes/198.51.100.7", None, 503, "no controller is running: run `frontage up "),
         ("POST", "/installation", None, 503, "no controller is running"),
-        ("GET", "/history/5", None, 404, "no change 5"),
+        ("GET", "/history/5", None, 404, "unknown change 5"),
         ("GET", "/nothing", None, 404, "Not Found"),
     ],
 )
@@ -141,7 +141,7 @@ async def test_a_repeated_request_with_the_same_key_changes_once(offline: httpx.
     assert again.json() == first.json()
     other = await offline.post("/servers", json=new | {"port": 8081}, headers=key)
     assert other.status_code == 422
-    assert "belongs to another change" in other.json()["detail"]
+    assert "belongs to a different change" in other.json()["detail"]
     # Another process knows the key from the journal.
     app = application(Shared(Offline(file)), access.local)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app, client=LOCAL), base_url="http://test/v1") as later:
@@ -170,11 +170,11 @@ async def test_history_and_undo(offline: httpx.AsyncClient, file: Path) -> None:
     shown = (await offline.get("/history/3")).json()
     assert shown["steps"][0]["fields"] == [{"name": "policy", "before": "cclb4", "after": "hash"}]
     undone = await offline.post("/history/2/undo")
-    assert undone.json()["changed"] == "the configuration is that before change 2"
+    assert undone.json()["changed"] == "configuration before change 2 restored"
     assert file.read_text() == before
     first = await offline.post("/history/1/undo")
     assert first.status_code == 422
-    assert "there is none before it" in first.json()["detail"]
+    assert "is the first configuration and cannot be undone" in first.json()["detail"]
 
 
 async def test_undo_keeps_the_keys(offline: httpx.AsyncClient) -> None:

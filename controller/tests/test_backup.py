@@ -76,7 +76,7 @@ def test_inline_secrets_are_only_in_encrypted_backups(folder: Path, passphrase: 
     file, backup = folder / "site.yaml", folder / "backup"
     file.write_text(EXAMPLE.read_text())
     frontage("drain", "web2", "-c", str(file))
-    frontage("backup", str(backup), "-c", str(file), fails="a configuration in the journal has a secret: give --passphrase-file")
+    frontage("backup", str(backup), "-c", str(file), fails="a configuration in the journal contains a secret: encrypt the backup")
     assert not backup.exists()
     frontage("backup", str(backup), "-c", str(file), "--passphrase-file", str(passphrase))
     assert "000102" not in backup.read_text()
@@ -88,9 +88,9 @@ def test_encrypted_backup_has_secret_files(file: Path, folder: Path, passphrase:
     new.mkdir()
     at = ("-c", str(new / "site.yaml"), "--passphrase-file", str(passphrase))
     frontage("backup", str(backup), "-c", str(file), "--passphrase-file", str(passphrase))
-    frontage("restore", str(backup), "-c", str(new / "site.yaml"), fails="the backup is encrypted: give --passphrase-file")
+    frontage("restore", str(backup), "-c", str(new / "site.yaml"), fails="the backup is encrypted: use --passphrase-file")
     passphrase.write_text("wrong")
-    frontage("restore", str(backup), *at, fails="the passphrase is wrong, or the backup has been altered")
+    frontage("restore", str(backup), *at, fails="wrong passphrase, or altered backup")
     assert list(new.iterdir()) == []
     passphrase.write_text(PASSPHRASE)
     frontage("restore", str(backup), *at)
@@ -104,11 +104,11 @@ def test_altered_backups_and_other_journals_are_rejected(file: Path, folder: Pat
     backup.write_text(text.replace('"drain"', '"activate"'))
     frontage("restore", str(backup), "-c", str(folder / "new.yaml"), fails="line 2 of the journal has been altered")
     backup.write_text(text[:-100])
-    frontage("restore", str(backup), "-c", str(folder / "new.yaml"), fails="not a backup of Frontage, or damaged")
+    frontage("restore", str(backup), "-c", str(folder / "new.yaml"), fails="not a Frontage backup, or damaged")
     backup.write_text(text)
     frontage("restore", str(backup), "-c", str(file))  # nothing is missing
     frontage("drain", "web1", "-c", str(file))
-    frontage("restore", str(backup), "-c", str(file), fails="has another journal: restore to an empty place")
+    frontage("restore", str(backup), "-c", str(file), fails="contains another journal: restore to an empty location")
 
 
 async def test_restored_controller_writes_nothing_to_the_switch(config_file: Path, folder: Path, passphrase: Path) -> None:
@@ -146,7 +146,7 @@ async def test_migration_to_nats_and_back(file: Path, folder: Path) -> None:
         assert found.lines[: len(lines)] == lines
         assert [entry.verb for entry in found.history().entries()] == ["start", "drain", "migrate"]
         assert found.secrets == {"1": (folder / "key-1.hex").read_text().strip()}
-        await run("migrate", str(shared), "-c", str(file), fails="has another journal")
+        await run("migrate", str(shared), "-c", str(file), fails="contains another journal")
 
         await run("backup", str(folder / "backup"), "-c", str(shared))
         assert "4 changes migrated" in await run("migrate", str(back), "-c", str(shared))

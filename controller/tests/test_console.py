@@ -228,5 +228,5 @@ async def test_viewers_cannot_follow_packets(config_file: Path) -> None:
     tokens = with_api(config_file)
     async with installed_service(config_file) as service, remote(url(service), LIMIT, tokens[access.Role.VIEWER]) as client:
         assert (await client.send("GET", "/me")).body["role"] == "viewer"
-        with pytest.raises(RequestError, match="the role viewer is not enough: this request needs operator"):
+        with pytest.raises(RequestError, match="the role viewer does not permit this request: it requires operator"):
             await client.send("POST", "/captures", {"seconds": 0.2})

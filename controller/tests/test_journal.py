@@ -198,7 +198,7 @@ async def test_altered_configurations_are_found(file: Path) -> None:
     (changes.journal.folder / "texts" / f"{entry.after}.yaml").write_text("altered")
     with pytest.raises(JournalError, match="has been altered"):
         changes.journal.text(entry.after)
-    with pytest.raises(JournalError, match=r"no change 7 in the journal \(1 to 2\)"):
+    with pytest.raises(JournalError, match=r"unknown change 7 \(the journal has 1 to 2\)"):
         changes.journal.entry(7)
 
 
@@ -218,7 +218,7 @@ async def test_old_configurations_are_removed(file: Path, monkeypatch: pytest.Mo
     first, *_, last = changes.journal.entries()
     assert last.before is not None
     changes.journal.text(last.before)
-    with pytest.raises(JournalError, match="no longer has this configuration"):
+    with pytest.raises(JournalError, match="the journal keeps only the last"):
         changes.journal.text(first.after)
 
 

@@ -9,7 +9,7 @@ import { Badge, Confirm, Empty, Message, Panel, type Tone } from "../ui/parts";
 
 const EFFECTS: Record<string, Tone> = { none: "idle", new: "info", some: "warn", breaks: "bad" };
 const NOTICED: Record<string, string> = {
-  none: "no connection notices",
+  none: "no connections affected",
   new: "new connections",
   some: "some connections",
   breaks: "breaks connections",
@@ -75,7 +75,7 @@ export function HistoryView() {
           onConfirm={() => void undo(undoing)}
           onCancel={() => setUndoing(null)}
         >
-          <p>The configuration returns to what it was before {describe(undoing)}. The keys stay.</p>
+          <p>This restores the configuration before {describe(undoing)}. Cookie keys are not restored.</p>
           <Later changes={(changes ?? []).filter((other) => other.number > undoing.number)} />
         </Confirm>
       )}
@@ -142,7 +142,7 @@ function ChangeRow({ one, onUndo }: { one: Change; onUndo: () => void }) {
 const SIGNS = { add: "+", change: "~", remove: "−" };
 
 function Steps({ steps }: { steps: Step[] }) {
-  if (steps.length === 0) return <Empty>Nothing that the switches need differs.</Empty>;
+  if (steps.length === 0) return <Empty>No changes for the switches.</Empty>;
   return (
     <ul class="diff">
       {steps.map((step) => (

@@ -23,7 +23,7 @@ class Role(Level):
     OPERATOR = "operator"
     """Changes servers, policies, switches and keys, and undoes changes."""
     ADMIN = "admin"
-    """Replaces the configuration, which names programs that the controller runs, and reads secrets."""
+    """Replaces the configuration, which can make the controller run programs, and reads secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Caller:
 
 
 Authenticate = Callable[[Request], Caller]
-"""Returns the sender of a request. Raises UnauthorizedError."""
+"""A function that returns the sender of a request, or raises UnauthorizedError."""
 
 
 def local(request: Request) -> Caller:
-    """The owner of the control socket's folder may do everything. The server passes on the uid of the process."""
+    """Return the user of the control socket, who has all permissions. The server passes the user's uid as the client's host."""
     uid = "0" if request.client is None else request.client.host
     return Caller(Author(user_name(int(uid)), "command"), Role.ADMIN)
 
@@ -57,9 +57,11 @@ def _require(role: Role) -> Callable[[Request], Caller]:
     def dependency(request: Request) -> Caller:
         caller = find_caller(request)
         if caller.role is None:
-            raise ForbiddenError(f"the certificate of {caller.server} permits reading its keys only: this request needs {role}")
+            raise ForbiddenError(
+                f"the certificate of {caller.server} only permits fetching its keys: this request requires the role {role}"
+            )
         if not caller.role.includes(role):
-            raise ForbiddenError(f"the role {caller.role} is not enough: this request needs {role}")
+            raise ForbiddenError(f"the role {caller.role} does not permit this request: it requires {role}")
         return caller
 
     return dependency

@@ -22,7 +22,7 @@ VERSION = "1.0.0"
 
 
 class Shared:
-    """The parts that all applications on one backend share: one listens on the control socket, another one on a TCP address."""
+    """The state that the applications on the control socket and on the TCP address share."""
 
     def __init__(self, backend: Backend):
         self.backend = backend
@@ -37,13 +37,13 @@ class Shared:
 def application(shared: Shared, authenticate: Authenticate, *, forwards: bool = True) -> FastAPI:
     """Return an application. ``authenticate`` finds the sender of a request.
 
-    With ``forwards``, requests that only the leader can answer go there, if there are several controllers.
+    With ``forwards``, a follower of several controllers forwards the requests that only the leader can answer.
     """
-    # The pages with a user interface need scripts from other hosts, so only the OpenAPI document itself is served.
+    # FastAPI's documentation pages load scripts from other hosts, so the server only offers the OpenAPI document itself.
     app = FastAPI(
         title="Frontage controller",
         version=VERSION,
-        description="Reads and changes what a Frontage controller installs in its switches.",
+        description="Reads and changes the state that a Frontage controller installs in its switches.",
         docs_url=None,
         redoc_url=None,
     )
@@ -62,7 +62,7 @@ def application(shared: Shared, authenticate: Authenticate, *, forwards: bool = 
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Add the schema of errors, to which the routes refer, to the OpenAPI document."""
+    """Add the schema of errors to the OpenAPI document, because all routes refer to it."""
     document = app.openapi()
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the senders of requests on the TCP address: by token, by OpenID Connect, or by client certificate."""
+"""Authentication of clients on the TCP address: by token, by OpenID Connect, or by client certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from frontage.tokens import Tokens, UnknownTokenError
 
 
 class Authentication:
-    """The tokens, certificates and users that are valid now. `load` replaces them when files change."""
+    """The currently valid tokens, certificates and OpenID Connect users. `load` replaces them when files change."""
 
     def __init__(self) -> None:
         self._settings: Api | None = None
@@ -54,7 +54,7 @@ class Authentication:
         if authorization is None and names and self._certificates is not None:
             grant = self._certificates.grant(names)
             if grant is None:
-                raise UnauthorizedError(f"the certificate of {', '.join(names)} has no role: add the name to api.certificates")
+                raise UnauthorizedError(f"no role for the certificate of {', '.join(names)}: add the name to api.certificates")
             return Caller(Author(f"certificate:{grant.name}", origin), grant.may, grant.server)
         if authorization is not None and self._oidc is not None and _is_jwt(authorization):
             return self._oidc.caller(authorization.split()[-1], origin)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend of the API: the running controller (`frontage.service.daemon`), or the file alone (`offline`)."""
+"""The backend of the API: the running controller (`frontage.service.daemon`), or only the configuration file (`offline`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backend(Protocol):
 
     @property
     def forwarder(self) -> Forwarder | None:
-        """The way to the leader of several controllers; None for a single one."""
+        """Forwards requests to the leader of several controllers; None for a single controller."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class Backend(Protocol):
 
     @property
     def config(self) -> Config:
-        """The configuration of the file, as it was last valid, with discovered servers. Raises ConfigError."""
+        """The last valid configuration of the file, with discovered servers. Raises ConfigError."""
         ...
 
     async def status(self) -> dict[str, Any]:
@@ -44,14 +44,14 @@ class Backend(Protocol):
         ...
 
     async def preview(self, config: Config) -> Mapping[str, Difference]:
-        """Return what ``config`` would write, by name of the switch, without those that cannot be read.
+        """Return the writes that ``config`` would cause, by name of the switch. Unreadable switches are left out.
 
         Raises SwitchError and ReconcileError.
         """
         ...
 
     async def sample(self) -> dict[str, Any]:
-        """Return the sums of VIPs, and the state of switches. Raises UnavailableError."""
+        """Return the totals of each VIP, and the state of the switches. Raises UnavailableError."""
         ...
 
     async def sample_servers(self, vip: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Backend(Protocol):
     async def capture(
         self, device: str, fields: Mapping[str, int], seconds: float, segment: Segment | None
     ) -> list[dict[str, Any]]:
-        """Return the way of one packet through a switch. Raises ProbeError, SwitchError and UnavailableError."""
+        """Return the trace of one packet through a switch. Raises ProbeError, SwitchError and UnavailableError."""
         ...
 
     async def sites(self) -> dict[str, Any]:

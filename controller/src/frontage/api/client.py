@@ -26,9 +26,9 @@ class RequestError(Exception):
     """A request fails; the message says why and what to do."""
 
     def __init__(self, message: str, *, status: int | None = None, changed: bool = False, request_id: str | None = None):
-        """``status`` is the HTTP status, if there was an answer. ``changed``: the file has changed, but not the switches.
+        """``status`` is the HTTP status, if there was a response. ``changed``: the file has changed, but not the switches.
 
-        ``request_id`` finds the request in the controller's log.
+        ``request_id`` identifies the request in the controller's log.
         """
         super().__init__(message)
         self.request_id = request_id
@@ -130,7 +130,7 @@ def remote(
             raise RequestError(str(error)) from None
         except (OSError, ssl.SSLError) as error:
             raise RequestError(
-                f"{certificate[0]}: cannot load certificate and key: {error}: use PEM files that fit together"
+                f"{certificate[0]}: cannot load certificate and key: {error}: use PEM files of a matching pair"
             ) from None
     return Client(httpx.AsyncHTTPTransport(verify=context), url.rstrip("/"), timeout, token)
 

@@ -25,7 +25,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _IMMUTABLE = "public, max-age=31536000, immutable"
-"""For files whose names contain a hash of their content."""
+"""Caching of files whose names contain a hash of their content."""
 _NOT_BUILT = "the console is not built: run `make console`, or install the package\n"
 
 

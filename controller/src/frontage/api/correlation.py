@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The correlation id of requests: `X-Request-ID` and `traceparent` of requests and answers, one log line and one span each."""
+"""The correlation id of requests: handles `X-Request-ID` and `traceparent`, and writes one log line and one span per request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Correlate:
-    """Gives each request a cause. Answers a request that fails unexpectedly with problem details, too."""
+    """Middleware that gives each request a cause, and answers unexpected failures with problem details."""
 
     def __init__(self, app: ASGIApp):
         self._app = app
@@ -45,7 +45,7 @@ class Correlate:
                 log.exception("%s %s failed", method, path)
                 span.fail(error)
                 if request.status is None:
-                    detail = "the controller failed: its log has the reason"
+                    detail = "internal error: see the controller's log"
                     await answer(HTTPStatus.INTERNAL_SERVER_ERROR, detail)(scope, receive, request.send)
             finally:
                 span.set(**{"http.response.status_code": request.status})

@@ -32,14 +32,14 @@ def describe(config: Config) -> Described:
 
 
 class Descriptions:
-    """Describes configurations, and remembers the last one: a large one takes a tenth of a second."""
+    """Describes configurations, and caches the last one, because a large one takes a tenth of a second."""
 
     def __init__(self) -> None:
         self._last: tuple[Config, Described] | None = None
         self._lock = threading.Lock()
 
     def of(self, config: Config) -> Described:
-        """Return the objects of a configuration. Threads that ask at the same time wait for one of them."""
+        """Return the objects of a configuration. Concurrent threads wait for the first one."""
         with self._lock:
             if self._last is None or self._last[0] is not config:
                 self._last = config, describe(config)

@@ -11,5 +11,5 @@ from frontage.api.app import Shared, application
 from frontage.api.offline import Offline
 
 if __name__ == "__main__":
-    # The document does not depend on the configuration, which is not read.
+    # The document does not depend on the configuration, so the file need not exist.
     print(json.dumps(application(Shared(Offline(Path("frontage.yaml"))), access.local).openapi(), indent=2))

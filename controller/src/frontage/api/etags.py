@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entity tags (RFC 9110, section 8.8.3): hashes of what a response contains."""
+"""Entity tags (RFC 9110, section 8.8.3): hashes of the content of responses."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def answer(request: Request, value: Any) -> Response:
 
 
 def check(if_match: str | None, value: Any, what: str) -> None:
-    """Raise PreconditionError if the header `If-Match` does not name the version of ``value``."""
+    """Raise PreconditionError if the header `If-Match` does not contain the entity tag of ``value``."""
     if if_match is not None and not _matches(if_match, etag(value)):
-        raise PreconditionError(f"{what} has changed since you read it: read it again, and then decide whether to change it")
+        raise PreconditionError(f"{what} has changed since you read it: read it again before you change it")
 
 
 def _matches(header: str | None, tag: str) -> bool:

@@ -11,16 +11,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 INTERVAL = 0.25
-"""Seconds between looks at the objects."""
+"""Seconds between comparisons of the objects."""
 KEPT = 1000
-"""The number of events that a client can miss and still get: it reconnects with `Last-Event-ID`."""
+"""The number of past events that a client can still get when it reconnects with `Last-Event-ID`."""
 BEHIND = 256
-"""The number of events that may wait for a slow client. With more, it is disconnected."""
+"""The number of events that may be queued for a slow client before it is disconnected."""
 KEEP_ALIVE = 15.0
-"""Seconds of silence after which clients get a comment, which reveals lost connections."""
+"""Seconds without events after which clients get a comment, which reveals lost connections."""
 
 IDLE = 60.0
-"""Seconds after the last client has left, during which events are still collected: the client may only have lost its connection."""
+"""Seconds for which events are collected after the last client has left, because it may reconnect."""
 
 Objects = dict[tuple[str, str], dict[str, Any]]
 
@@ -59,7 +59,7 @@ class Events:
             subscriber.put(event)
 
     async def watch(self) -> None:
-        """Publish the changes of objects until cancelled. Without clients, it does not look at them."""
+        """Publish the changes of objects until cancelled. Without clients, the objects are not compared."""
         while True:
             await asyncio.sleep(INTERVAL)
             if self._is_wanted():
@@ -69,7 +69,7 @@ class Events:
         return bool(self._subscribers) or time.monotonic() < self._wanted_until
 
     def _begin(self) -> None:
-        """Look at the objects again. Changes since the last look are unknown, so earlier clients get the event `reset`."""
+        """Read the objects again. Changes since the last reading are unknown, so earlier clients get the event `reset`."""
         self._objects = self._look()
         self._number += 1
         self._kept.clear()
@@ -84,9 +84,9 @@ class Events:
         self._objects = objects
 
     async def stream(self, last_id: str | None) -> AsyncIterator[str]:
-        """Yield events for one client, after those that it has.
+        """Yield the events after ``last_id`` for one client.
 
-        A client that has missed too many events gets the event `reset`: it has to read the state again.
+        A client that has missed too many events gets the event `reset` and has to read the state again.
         """
         if not self._is_wanted():
             self._begin()
@@ -101,7 +101,7 @@ class Events:
                         yield await subscriber.queue.get()
                 except TimeoutError:
                     yield ": keep-alive\n\n"
-            yield _format("disconnected", {"reason": f"more than {BEHIND} events were waiting: read faster"}, self._number)
+            yield _format("disconnected", {"reason": f"more than {BEHIND} events were queued: read faster"}, self._number)
         finally:
             self._subscribers.discard(subscriber)
             self._wanted_until = time.monotonic() + IDLE
@@ -111,7 +111,7 @@ class Events:
             return [f": connected\nid: {self._number}\n\n"]
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if not last_id.isascii() or not last_id.isdigit() or not oldest - 1 <= int(last_id) <= self._number:
-            return [_format("reset", {"reason": "events are missing: read the state again"}, self._number)]
+            return [_format("reset", {"reason": "events were lost: read the state again"}, self._number)]
         return [event for number, event in self._kept if number > int(last_id)]
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forwards requests that only the leader can answer: changes, plans, operations, and keys of servers.
 
-Any of several controllers takes requests. A follower authenticates the client, and passes the request on through the store. A
-redirection would need every client to reach the leader, to trust its certificate, and to have a token there; commands on the control
+Each of several controllers accepts requests. A follower authenticates the client, and forwards the request through the store. With
+a redirect, every client would have to reach the leader, trust its certificate, and have a token there; commands on the control
 socket could not follow it at all.
 
-A request may reach a leader that ends before it answers. Every change therefore gets an `Idempotency-Key` if the client gives none,
-so that the next leader can receive it again without making the change twice.
+The leader may fail before it answers. Every change therefore gets an `Idempotency-Key` if the client has not set one, so that the
+next leader can receive it again without making the change twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CALLER = "frontage-caller"
 _REQUEST_HEADERS = ("content-type", "idempotency-key", "if-match", "if-none-match", "prefer")
 _ANSWER_HEADERS = ("cache-control", "content-type", "etag", "location")
 _LOCAL = {"/v1/check"}
-"""Paths of requests that every controller answers, although they are not GET."""
+"""Paths of requests other than GET that every controller answers itself."""
 _LEADER_READS = ("/v1/operations", "/v1/keys/file", "/v1/keys/holders")
 _SERVER_KEYS = re.compile(r"/v1/servers/[^/]+/keys")
 """The path of a server's keys: only the leader knows which keys the switches have."""
@@ -61,15 +61,15 @@ class Message:
 
 
 class Forwarder(Protocol):
-    """The way to the leader."""
+    """Forwards requests to the leader."""
 
     @property
     def is_leading(self) -> bool:
-        """True if this controller leads."""
+        """True if this controller is the leader."""
         ...
 
     async def forward(self, request: Message) -> Message | None:
-        """Return the leader's answer, or None if this controller leads now. Raises UnavailableError."""
+        """Return the leader's answer, or None if this controller is the leader now. Raises UnavailableError."""
         ...
 
 
@@ -93,7 +93,7 @@ class ToLeader:
         request = Request(scope, receive)
         body = await request.body()
         try:
-            # It may ask an identity provider, or read the user database.
+            # In a thread, because it may query an identity provider or the user database.
             caller = await asyncio.to_thread(self._authenticate, request)
             found = await self._forwarder.forward(_message(request, caller, body))
         except ApiError as error:
@@ -120,11 +120,11 @@ def by_message(request: Request) -> Caller:
         role = None if found["role"] is None else Role(found["role"])
         return Caller(Author(found["name"], found["origin"]), role, found["server"])
     except (KeyError, ValueError):
-        raise UnauthorizedError("the request of another controller has no caller") from None
+        raise UnauthorizedError("missing caller in the request of another controller") from None
 
 
 async def answer(app: FastAPI, request: Message) -> Message:
-    """Return the answer of an application whose callers are those `by_message`."""
+    """Return the answer of an application that authenticates with `by_message`."""
     head = request.head
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://leader", timeout=None) as client:

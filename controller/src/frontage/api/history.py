@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes for the journal: who changed what, and the way back."""
+"""Routes for the journal: the changes, and undo."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def get_history(
 
 @router.get("/history/{number}", response_model=models.ChangeWithSteps, responses=responses(NotFoundError, UnavailableError))
 async def get_change(request: Request, _caller: Viewer, number: Number) -> Any:
-    """Return a change, and what it changed."""
+    """Return a change, with the objects that it changed."""
     changes = backend_of(request).changes
     entry = await _find(request, number)
 
@@ -53,7 +53,7 @@ async def get_change(request: Request, _caller: Viewer, number: Number) -> Any:
 
     try:
         found = await asyncio.to_thread(compare)
-    except ConfigError:  # a file that it named is gone
+    except ConfigError:  # a file to which it refers no longer exists
         found = []
     return {**describe(entry), "steps": describe_steps(found)}
 
@@ -64,10 +64,10 @@ async def get_change(request: Request, _caller: Viewer, number: Number) -> Any:
     responses=responses(NotFoundError, UnprocessableError, UnavailableError),
 )
 async def post_undo(request: Request, caller: Operator, number: Number, options: WithOptions) -> Response:
-    """Return to the configuration before a change. Later changes are undone, too; the keys stay those of today."""
+    """Restore the configuration before a change. This also undoes later changes; cookie keys are not restored."""
     entry = await _find(request, number)
     if entry.before is None:
-        raise UnprocessableError(f"change {number} is the first configuration: there is none before it")
+        raise UnprocessableError(f"change {number} is the first configuration and cannot be undone: undo a later change")
     text = await asyncio.to_thread(backend_of(request).changes.journal.text, entry.before)
     return await make(request, caller, verbs.undo(number, text), options)
 
@@ -75,5 +75,5 @@ async def post_undo(request: Request, caller: Operator, number: Number, options:
 async def _find(request: Request, number: int) -> Entry:
     found = await asyncio.to_thread(backend_of(request).changes.journal.find, number)
     if found is None:
-        raise NotFoundError(f"no change {number}: see GET /v1/history")
+        raise NotFoundError(f"unknown change {number}: see GET /v1/history")
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes for live displays: samples of the fleet, explanations of flows, and packets on their way through a switch."""
+"""Routes for live displays: samples of the fleet, explanations of flows, and packet traces."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _FRESH = {"Cache-Control": "no-store"}
 
 @router.get("/me", response_model=models.Caller, responses=responses())
 async def get_me(caller: Viewer) -> Any:
-    """Return who sends the request, and its role."""
+    """Return the identity and the role of the client."""
     return models.Caller(name=caller.author.name, origin=caller.author.origin, role=caller.role)
 
 
 @router.get("/samples", response_model=models.Overview, responses=responses(UnavailableError))
 async def get_samples(request: Request, _caller: Viewer) -> Response:
-    """Return a sample of the fleet. Requests at the same time share one, which is at most half a second old."""
+    """Return a sample of the fleet. Concurrent requests share a sample, which is at most half a second old."""
     backend = backend_of(request)
     found = await backend.sample()
     keys = await asyncio.to_thread(key_ages, backend.config, backend.changes.journal)
@@ -44,7 +44,7 @@ async def get_servers_sample(request: Request, _caller: Viewer, name: str) -> Re
 
 @router.post("/explanations", response_model=models.Explanation, responses=responses(UnprocessableError))
 async def post_explanation(request: Request, _caller: Viewer, wanted: models.ExplanationRequest) -> Any:
-    """Explain to which server a packet belongs, from an address, a cookie or a client. Nothing is changed."""
+    """Explain to which server a packet belongs, from an address, a cookie or a client."""
     config = backend_of(request).config
     query = flow.Query(wanted.text, wanted.vip, wanted.client, wanted.client_port)
     try:
@@ -61,9 +61,9 @@ async def post_explanation(request: Request, _caller: Viewer, wanted: models.Exp
 
 @router.post("/captures", response_model=models.Capture, responses=responses(NotFoundError, UnprocessableError, UnavailableError))
 async def post_capture(request: Request, _caller: Operator, wanted: models.CaptureRequest) -> Any:
-    """Follow one packet through a switch. While the switch waits for it, it processes all packets more slowly.
+    """Trace one packet through a switch. Until the packet arrives, the switch processes all packets more slowly.
 
-    Only softswitch can follow packets. An injected segment is a real one: the switch forwards it to a server.
+    Only softswitch can trace packets. The switch forwards an injected segment to a server like any other.
     """
     backend = backend_of(request)
     device = wanted.device or backend.config.switches[0].device.name
@@ -95,5 +95,5 @@ def _fields(wanted: models.CaptureRequest) -> dict[str, int]:
 
 @router.get("/sites", response_model=models.Sites, responses=responses(UnavailableError))
 async def get_sites(request: Request, _caller: Viewer) -> Any:
-    """Return the sites, the end-user mapping that steers clients to them, and where services are placed by demand."""
+    """Return the sites, the end-user mapping that steers clients to them, and the placement of services by demand."""
     return await backend_of(request).sites()

@@ -45,7 +45,7 @@ class SampledSwitch(BaseModel):
 
 
 class SampledVip(BaseModel):
-    """The sums over the servers of a VIP, at the time of a sample."""
+    """The totals of a VIP, at the time of a sample."""
 
     name: str
     address: str
@@ -59,8 +59,8 @@ class SampledVip(BaseModel):
     up: Count
     down: Count
     new_flows: int = Field(description="connections assigned since the switches started")
-    n_af: int = Field(description="active flows, as the servers last reported")
-    n_ff: int = Field(description="future flows, as the servers last reported")
+    n_af: int = Field(description="active flows, as last reported by the servers")
+    n_ff: int = Field(description="flows that will still be active soon, as last reported by the servers")
 
 
 class KeyAge(BaseModel):
@@ -76,8 +76,8 @@ class Overview(BaseModel):
     """A sample of the fleet."""
 
     time: float = Field(description="Unix time of the sample")
-    seconds: float = Field(description="the duration of the reading")
-    has_reports: bool = Field(description="whether the switches show the reports of servers")
+    seconds: float = Field(description="the time that it took to read the sample")
+    has_reports: bool = Field(description="whether the switches store the reports of servers")
     switches: list[SampledSwitch]
     vips: list[SampledVip]
     drops: dict[str, Count] = Field(description="by name of the reason, without zeros")
@@ -109,8 +109,8 @@ class SampledServer(BaseModel):
     up: Count
     down: Count
     new_flows: int = Field(description="connections assigned to it since the switches started")
-    n_af: int | None = Field(description="active flows, as it last reported")
-    n_ff: int | None = Field(description="flows that will last, as it last reported")
+    n_af: int | None = Field(description="active flows, as last reported by the server")
+    n_ff: int | None = Field(description="flows that will still be active soon, as last reported by the server")
     rpt_us: int | None = Field(description="the remaining processing time in its last packet, in microseconds")
     score: float | None = Field(description="its score in the switch, in flows; null while it gets no new flows by score")
     real_servers: list[Sender]
@@ -147,7 +147,7 @@ class Finding(BaseModel):
 
 
 class Explanation(BaseModel):
-    """The server of a packet, and why."""
+    """The server of a packet, with the reason."""
 
     kind: str
     vip: str | None
@@ -179,10 +179,10 @@ class CaptureRequest(Request):
 
 
 class Capture(BaseModel):
-    """The way of one packet through a switch."""
+    """The trace of one packet through a switch."""
 
     device: str
-    passes: list[dict[str, Any]] = Field(description="as in docs/tracing.md; empty if the packet did not come in time")
+    passes: list[dict[str, Any]] = Field(description="as in docs/tracing.md; empty if no packet arrived in time")
 
 
 class Site(BaseModel):
@@ -239,7 +239,7 @@ class PlacedSite(BaseModel):
 class LastMove(BaseModel):
     """The epochs of a service's last move."""
 
-    shown: int = Field(description="the first epoch whose demand asked for it")
+    shown: int = Field(description="the first epoch whose demand required it")
     decided: int
     active: int | None = Field(description="null until first flights go to all of the new sites")
 
@@ -251,10 +251,10 @@ class PlacedService(BaseModel):
     handshakes_per_second: float | None
     sites: list[PlacedSite]
     last_move: LastMove | None
-    adds: list[int] = Field(description="the sites that its demand asks for, and that it does not have")
+    adds: list[int] = Field(description="the sites that its demand requires, and that it does not have yet")
     removes: list[int]
     begun: bool = Field(description="whether the change has begun")
-    error: str | None = Field(description="why the last epoch placed nothing")
+    error: str | None = Field(description="the reason why the last epoch has placed nothing")
 
 
 class Sites(BaseModel):

@@ -22,7 +22,7 @@ class Request(BaseModel):
 
 
 class Vip(BaseModel):
-    """A VIP, as the configuration has it."""
+    """A VIP of the configuration."""
 
     name: str
     address: str
@@ -47,12 +47,12 @@ class VipPatch(Request):
     @model_validator(mode="after")
     def _not_empty(self) -> VipPatch:
         if self.policy is None and self.alpha is None:
-            raise ValueError("give policy, alpha or both")
+            raise ValueError("set policy, alpha or both")
         return self
 
 
 class Server(BaseModel):
-    """A server, as the configuration has it. Discovered servers have no fields that can be changed here."""
+    """A server of the configuration or from discovery. Discovered servers cannot be changed here."""
 
     name: str
     vip: str
@@ -87,12 +87,12 @@ class ServerPatch(Request):
     @model_validator(mode="after")
     def _not_empty(self) -> ServerPatch:
         if self.state is None and self.weight is None:
-            raise ValueError("give state, weight or both")
+            raise ValueError("set state, weight or both")
         return self
 
 
 class Device(BaseModel):
-    """A switch, as the configuration has it."""
+    """A switch of the configuration."""
 
     name: str
     address: str
@@ -138,7 +138,7 @@ class Operation(BaseModel):
     state: Literal["running", "succeeded", "failed"]
     started: str
     number: int | None = Field(description="the number of the change in the journal; null if nothing had to be changed")
-    changed: str | None = Field(description="what is true now")
+    changed: str | None = Field(description="the result of the change")
     installed: bool = Field(description="whether the switches have the change; false if no controller is running")
     missing: list[str] = Field(description="the switches that do not have the change yet")
     error: str | None
@@ -159,7 +159,7 @@ class Step(BaseModel):
     kind: str
     name: str
     fields: list[FieldChange]
-    effect: Effect = Field(description="which connections could notice: none, new ones, some, or those that break")
+    effect: Effect = Field(description="the affected connections: none, new ones, some, or those that break")
     why: str
 
 
@@ -187,12 +187,12 @@ class SwitchPlan(BaseModel):
 class Plan(BaseModel):
     """The changes that a configuration would make."""
 
-    base: str = Field(description="the entity tag of the configuration that the plan starts from")
+    base: str = Field(description="the entity tag of the configuration on which the plan is based")
     text: str = Field(description="the new configuration")
     steps: list[Step]
     effect: Effect
     without_servers: list[str] = Field(description="the VIPs that would have no active server")
-    switches: dict[str, SwitchPlan] = Field(description="by name of the switch, without switches that cannot be read")
+    switches: dict[str, SwitchPlan] = Field(description="by name of the switch, without unreadable switches")
 
 
 class PlanRequest(Request):
@@ -204,7 +204,7 @@ class PlanRequest(Request):
 
 
 class PlanToApply(Request):
-    """A plan to apply. Further fields of a plan may be present."""
+    """A plan to apply. Other fields of the plan are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -232,7 +232,7 @@ class Change(BaseModel):
 
 
 class ChangeWithSteps(Change):
-    """A change in the journal, and what it changed."""
+    """A change in the journal, with the objects that it changed."""
 
     steps: list[Step]
 

@@ -40,7 +40,7 @@ class Offline:
         return load(self.changes.file)
 
     async def status(self) -> dict[str, Any]:
-        """Return the status: everything but the controllers' own state."""
+        """Return the status, except for the controllers' own state."""
         config = self.config
         switches = config.switches
         found = await asyncio.gather(*(_read_switch(own) for own in switches))
@@ -77,7 +77,7 @@ class Offline:
         return None
 
     async def preview(self, config: Config) -> Mapping[str, Difference]:
-        """Return what ``config`` would write into the switches that can be reached and run its program. Raises ReconcileError."""
+        """Return the writes that ``config`` would cause, for the reachable switches that run its program. Raises ReconcileError."""
         result = {}
         for own in config.switches:
             try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users of an OpenID Connect provider: verifies their tokens (OpenID Connect Core 1.0, RFC 7519, RFC 8725).
 
-The provider's keys are fetched when a token needs them, and kept: a provider that is down does not lock its users out. A token
-with an unknown key leads to one request to the provider at most every few seconds, however many clients send such tokens.
+The controller fetches the provider's keys when a token needs them, and caches them, so users can log in while the provider is down.
+Tokens with unknown keys cause at most one request to the provider every few seconds, however many clients send such tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FETCH_INTERVAL = 5.0
 """Seconds between requests for keys, at least."""
 _FETCH_TIMEOUT = 5.0
 _MAX_AGE = 3600.0
-"""Seconds after which keys are fetched again, so that a key which the provider has withdrawn ends."""
+"""Seconds after which keys are fetched again, so that withdrawn keys become invalid."""
 
 
 class KeySet:
@@ -58,7 +58,7 @@ class KeySet:
         try:
             self._keys = self._download()
         except (httpx.HTTPError, jwt.PyJWTError, ssl.SSLError, OSError, ValueError, TypeError, KeyError) as error:
-            self.error = f"api.oidc.issuer {self._settings.issuer}: cannot fetch keys: {error}: see its discovery document"
+            self.error = f"api.oidc.issuer {self._settings.issuer}: cannot fetch keys: {error}: check the issuer"
             log.warning("%s", self.error)
         else:
             self.error, self._fetched = None, time.monotonic()
@@ -70,7 +70,7 @@ class KeySet:
         with httpx.Client(verify=context, timeout=_FETCH_TIMEOUT) as client:
             found = client.get(f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration").raise_for_status().json()
             if found["issuer"] != settings.issuer:
-                raise ValueError(f"it calls itself {found['issuer']}")
+                raise ValueError(f"its discovery document has the issuer {found['issuer']}")
             keys = client.get(found["jwks_uri"]).raise_for_status().json()["keys"]
         result: dict[str | None, jwt.PyJWK] = {}
         for key in keys:
@@ -79,7 +79,7 @@ class KeySet:
             try:
                 result[key.get("kid")] = jwt.PyJWK(key)
             except jwt.PyJWTError:
-                continue  # of a kind that is not permitted anyway
+                continue  # a type of key that no permitted algorithm uses
         return result
 
 
@@ -100,7 +100,7 @@ class OidcUsers:
                 raise UnauthorizedError(f"invalid token: the algorithm {header.get('alg')!r} is not permitted: use {permitted}")
             key = self.keys.find(header.get("kid"))
             if key is None:
-                why = self.keys.error or f"{settings.issuer} has no such key"
+                why = self.keys.error or f"{settings.issuer} does not publish it"
                 raise UnauthorizedError(f"invalid token: unknown key {header.get('kid')!r}: {why}: get a new token")
             claims = jwt.decode(
                 token,
@@ -118,7 +118,7 @@ class OidcUsers:
     def _subject(self, claims: Mapping[str, Any]) -> str:
         subject = claims.get(self.settings.subject_claim)
         if not isinstance(subject, str) or not subject:
-            raise UnauthorizedError(f"invalid token: no claim {self.settings.subject_claim!r}: correct api.oidc.subject_claim")
+            raise UnauthorizedError(f"invalid token: missing claim {self.settings.subject_claim!r}: correct api.oidc.subject_claim")
         return subject[:256]
 
     def _role(self, claims: Mapping[str, Any]) -> Role:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes in progress: clients can wait for them, look at their progress, and repeat a request without repeating the change."""
+"""Changes in progress. Clients can wait for them, query their progress, and retry a request without repeating the change."""
 
 from __future__ import annotations
 
@@ -52,12 +52,14 @@ class Operations:
     def submit(
         self, change: Change, author: Author, *, check: Check | None = None, idempotency_key: str | None = None
     ) -> Operation:
-        """Begin a change, or return the earlier operation with the same key. Raises UnprocessableError if that was another change."""
+        """Begin a change, or return the operation with the same key. Raises UnprocessableError if that is a different change."""
         if idempotency_key is not None:
             known = self._earlier(idempotency_key)
             if known is not None:
                 if (known.verb, known.arguments) != (change.verb, change.arguments):
-                    raise UnprocessableError(f'the idempotency key "{idempotency_key}" belongs to another change: use a new key')
+                    raise UnprocessableError(
+                        f'the idempotency key "{idempotency_key}" belongs to a different change: use a new key'
+                    )
                 return known
         identifier = secrets.token_hex(8) if idempotency_key is None else operation_id(idempotency_key)
         making = self._changes.make(change, author, check=check, idempotency_key=idempotency_key)

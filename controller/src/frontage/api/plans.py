@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes for plans: what a configuration would change, and its installation if nothing has changed since."""
+"""Routes for plans: the effect of a new configuration, and its installation if nothing has changed since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ router = APIRouter(tags=["plan"])
 
 @router.post("/plans", response_model=models.Plan, responses=responses(UnprocessableError, UnavailableError))
 async def post_plan(request: Request, _caller: Viewer, wanted: models.PlanRequest) -> Any:
-    """Return what a configuration would change, without changing anything."""
+    """Return the changes that a configuration would make, without making them."""
     backend = backend_of(request)
     file = backend.changes.file
     before = await asyncio.to_thread(backend.changes.read)
@@ -94,7 +94,7 @@ def _updates(difference: Difference) -> Iterator[dict[str, Any]]:
 
 
 def _shown(update: dict[str, Any]) -> models.Update:
-    """Return an update as a body. Everyone who may plan can read it, so it has no key material."""
+    """Return an update as a body, without key material, because viewers can read it."""
     return models.Update.model_validate({**update, "params": None} if is_secret(update["table"]) else update)
 
 

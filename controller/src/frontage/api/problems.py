@@ -46,7 +46,7 @@ class ForbiddenError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """There is no such object."""
+    """The object does not exist."""
 
     status = HTTPStatus.NOT_FOUND
 
@@ -76,13 +76,13 @@ class UnprocessableError(ApiError):
 
 
 class ChangedError(ApiError):
-    """A change is in the file, but the switches do not have it."""
+    """The file contains the change, but the switches do not."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class UnavailableError(ApiError):
-    """The request needs a running controller, or a switch that can be reached."""
+    """The request needs a running controller, or a reachable switch."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
@@ -104,8 +104,8 @@ class ProblemDetails(BaseModel):
     title: str
     status: int
     detail: str = Field(description="what is wrong, and what to do")
-    problems: list[Place] = Field(default=[], description="the problems of a configuration, one for each place")
-    changed: bool = Field(default=False, description="true if the change is in the file, but not installed")
+    problems: list[Place] = Field(default=[], description="the problems of a configuration, with their positions")
+    changed: bool = Field(default=False, description="true if the file contains the change, but the switches do not")
     request_id: str | None = Field(default=None, description="the correlation id of the request in the controller's log")
 
 
@@ -175,7 +175,7 @@ def handle_errors(app: FastAPI) -> None:
 
 
 def responses(*kinds: type[ApiError]) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of errors that a route can answer, besides those of all routes."""
+    """Return the documentation of the errors of a route, including those of all routes."""
     always: tuple[type[ApiError], ...] = (UnauthorizedError, ForbiddenError, UnprocessableError)
     statuses = {kind.status for kind in (*always, *kinds)}
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}

@@ -51,7 +51,7 @@ async def get_status(request: Request, _caller: Viewer) -> Response:
 
 @router.get("/vips", response_model=list[models.Vip], responses=responses())
 async def get_vips(request: Request, _caller: Viewer, policy: Annotated[Policy | None, Query()] = None) -> Response:
-    """List the VIPs, those with a policy if it is given."""
+    """List the VIPs, optionally only those with a certain policy."""
     found = (await described(request)).vips
     return answer(request, [vip for vip in found if policy in (None, vip["policy"])])
 
@@ -70,7 +70,7 @@ async def get_servers(
     state: Annotated[ServerState | None, Query()] = None,
     zone: Annotated[str | None, Query()] = None,
 ) -> Response:
-    """List the servers: those of a VIP, in a state, and in a zone, as far as these are given."""
+    """List the servers, optionally only those of a VIP, in a state, or in a zone."""
     wanted = {"vip": vip, "state": state, "zone": zone}
     found = (await described(request)).servers
     return answer(request, [server for server in found if all(value in (None, server[field]) for field, value in wanted.items())])
@@ -96,7 +96,7 @@ async def get_device(request: Request, _caller: Viewer, name: str) -> Response:
 
 @router.get("/routes/{address}", response_model=list[models.Routes], responses=responses(UnavailableError))
 async def get_routes(request: Request, _caller: Viewer, address: IPvAnyAddress) -> Response:
-    """Return where each switch sends packets to an address, and the routes that it has learned for it."""
+    """Return the route of each switch to an address, and the routes to it that the switch has learned."""
     return answer(request, backend_of(request).routes(address))
 
 
@@ -108,7 +108,7 @@ async def get_keys(request: Request, _caller: Viewer) -> Response:
 
 @router.get("/keys/file", response_class=PlainTextResponse, responses=responses(UnavailableError))
 async def get_key_file(request: Request, _caller: Admin) -> Response:
-    """Return the key file for QUIC servers, after the switches have the keys."""
+    """Return the key file for QUIC servers, once the switches have the keys."""
     await backend_of(request).changes.installed()
     backend = backend_of(request)
     text = await asyncio.to_thread(lambda: key_file(backend.config))

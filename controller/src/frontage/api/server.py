@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listens for the HTTP API: on the control socket, and on a TCP address with tokens."""
+"""The HTTP server of the API, on the control socket and on a TCP address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from frontage.certificates import parse
 
 _SUN_PATH = 107
 """The longest path of a Unix socket in bytes (sockaddr_un)."""
-# It reports starts and stops, which the controller reports itself.
+# The controller logs starts and stops itself.
 logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 _BACKLOG = 1024
@@ -45,7 +45,7 @@ class _LocalProtocol(H11Protocol):
 
 
 class _TcpProtocol(H11Protocol):
-    """HTTP over TCP. Requests know the names in the client's certificate, if it has one."""
+    """HTTP over TCP. Requests carry the names in the client's certificate, if it has one."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -98,7 +98,7 @@ class Listener:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """Return a socket at a path, for its owner only. It replaces another socket there. Raises ListenError."""
+    """Return a socket at a path that only its owner can use, and replace an existing one. Raises ListenError."""
     if len(os.fsencode(path)) > _SUN_PATH:
         raise ListenError(f"{path}: a socket's path can have at most {_SUN_PATH} bytes: set control_socket to a shorter path")
     bound = socket.socket(socket.AF_UNIX)

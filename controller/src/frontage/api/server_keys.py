@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of servers for their cookie keys, and the servers that have them."""
+"""Routes with which servers fetch and acknowledge cookie keys."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ router = APIRouter()
 
 
 def _own_keys(name: str, caller: Annotated[Caller, Depends(find_caller)]) -> str:
-    """Return the name of the server that the caller's certificate belongs to. Raises ForbiddenError."""
+    """Return the name of the server to which the caller's certificate belongs. Raises ForbiddenError."""
     if caller.server != name:
-        raise ForbiddenError(f"these keys are for the certificate of {name} only: see api.certificates")
+        raise ForbiddenError(f"these keys require the certificate of {name}: see api.certificates")
     return name
 
 
@@ -49,7 +49,7 @@ def _holders(request: Request, server: str | None = None) -> KeyHolders:
 async def get_server_keys(
     request: Request, name: OwnServer, wait: Wait = 0, if_none_match: Annotated[str | None, Header()] = None
 ) -> Response:
-    """Return the key file of a server, whose certificate the client needs, once all switches have the keys."""
+    """Return the key file of a server, once all switches have the keys. Requires the certificate of the server."""
     holders = _holders(request, name)
     known = None if if_none_match is None else if_none_match.strip().strip('"')
     try:
@@ -69,7 +69,7 @@ async def put_held_key(request: Request, name: OwnServer, held: models.HeldKey) 
 
 @router.get("/keys/holders", response_model=models.KeyHolders, responses=responses(UnavailableError))
 async def get_key_holders(request: Request, _caller: Viewer, wait: Wait = 0) -> Any:
-    """Return which servers have the newest key; wait until all have it."""
+    """Return the servers that have the newest key. Waits until all have it, or for the given time."""
     holders = _holders(request)
     keys = await asyncio.to_thread(lambda: backend_of(request).config.cookie_keys)
     late = await holders.wait_for_all(keys[-1].id, wait)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes that change the configuration.
 
-A change takes effect when the switches have it. Requests wait for that, or return at once with `Prefer: respond-async`; then the
-operation in the answer shows the progress.
+A change takes effect when the switches have it. Requests wait for that, unless they contain `Prefer: respond-async`: the operation
+in the immediate response then shows the progress.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Options:
         if_match: Annotated[str | None, Header(description="the entity tag that the object must have")] = None,
         prefer: Annotated[str | None, Header(description="`respond-async`: return before the change is installed")] = None,
         idempotency_key: Annotated[
-            str | None, Header(min_length=1, max_length=128, description="repeated requests with the same key make one change")
+            str | None, Header(min_length=1, max_length=128, description="requests with the same key make a single change")
         ] = None,
     ):
         self.if_match, self.idempotency_key = if_match, idempotency_key
@@ -114,7 +114,7 @@ async def make(request: Request, caller: Caller, change: Change, options: Option
     if options.is_async:
         return JSONResponse(describe(operation).model_dump(mode="json"), 202, location)
     if operation.task is not None:
-        # The change goes on if the client leaves.
+        # The change continues if the client disconnects.
         await asyncio.wait({operation.task})
         try:
             operation.task.result()
@@ -149,7 +149,7 @@ async def patch_server(request: Request, caller: Operator, name: str, patch: mod
 
 @router.delete("/servers/{name}", response_model=models.Operation, responses={**_ACCEPTED, **_ERRORS})
 async def delete_server(request: Request, caller: Operator, name: str, options: WithOptions) -> Response:
-    """Remove a server. This breaks its connections: drain it first, and wait until it has none."""
+    """Remove a server. This breaks its connections: drain the server first, and wait until it has no connections."""
     if options.idempotency_key is None:  # otherwise, an earlier request with this key may have removed it
         await _SERVER.require(request, name)
     return await make(request, caller, verbs.remove_server(name), options, _SERVER.unchanged(request, name, options))
@@ -157,7 +157,7 @@ async def delete_server(request: Request, caller: Operator, name: str, options: 
 
 @router.patch("/devices/{name}", response_model=models.Operation, responses={**_ACCEPTED, **_ERRORS})
 async def patch_device(request: Request, caller: Operator, name: str, patch: models.DevicePatch, options: WithOptions) -> Response:
-    """Withdraw the routes through a switch, or announce them again. `packets_to_vips` in the status shows its traffic."""
+    """Withdraw the routes through a switch, or announce them again. `packets_to_vips` in the status shows the traffic."""
     await _DEVICE.require(request, name)
     change = verbs.set_device_state(name, patch.state)
     return await make(request, caller, change, options, _DEVICE.unchanged(request, name, options))
@@ -168,14 +168,14 @@ async def post_key(
     request: Request,
     caller: Operator,
     options: WithOptions,
-    force: Annotated[bool, Query(description="rotate although servers do not have the newest key")] = False,
+    force: Annotated[bool, Query(description="rotate even if servers do not have the newest key")] = False,
 ) -> Response:
-    """Seal cookies with a new key. The previous key stays valid, so all servers must have it before."""
+    """Seal cookies with a new key. Only the previous key remains valid, so all servers must have it first."""
     backend = backend_of(request)
     if backend.key_holders is not None and not force:
         keys = await asyncio.to_thread(lambda: backend.config.cookie_keys)
         if late := backend.key_holders.late(keys[-1].id):
-            what = f"{', '.join(late)} seal with a key before key {keys[-1].id}, which this rotation would remove"
+            what = f"servers that do not have key {keys[-1].id} yet: {', '.join(late)}: the rotation would remove their current key"
             raise ConflictError(f"{what}: see GET /v1/keys/holders, or force the rotation")
     folder = backend.changes.file.resolve().parent
     return await make(request, caller, verbs.rotate_key(folder), options)
@@ -190,7 +190,7 @@ async def post_key(
 async def put_configuration(request: Request, caller: Admin, options: WithOptions) -> Response:
     """Replace the configuration. The body is its text; `If-Match` is required, and `*` matches every configuration."""
     if options.if_match is None:
-        raise PreconditionRequiredError("the header If-Match is missing: send the ETag of GET /v1/configuration, or *")
+        raise PreconditionRequiredError("missing header If-Match: send the ETag of GET /v1/configuration, or *")
     change = verbs.replace(_decoded(await request.body()), "api")
     return await make(request, caller, change, options, lambda before: check_tag(options.if_match, before, "the configuration"))
 
@@ -205,7 +205,7 @@ async def post_check(request: Request, _caller: Viewer) -> Any:
 
 @router.post("/installation", response_model=models.Installed, responses=responses(UnavailableError))
 async def post_installation(request: Request, _caller: Operator) -> Any:
-    """Read the configuration file again, and wait until the switches have it."""
+    """Reload the configuration file, and wait until the switches have it."""
     missing = await backend_of(request).changes.installed()
     if missing is None:
         raise UnavailableError(f"no controller is running: run `frontage up {backend_of(request).changes.file}`")

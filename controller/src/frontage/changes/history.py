@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of a journal in memory: its lines in, its entries out.
+"""The changes of a journal in memory, built from its lines.
 
-A change has one line when it begins, and one with the result. Each line has the hash of the line before it.
+A change has one line when it begins, and one with the result. Each line contains the hash of the previous line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Author:
 
     name: str
     origin: str
-    """The way of the change: `file`, `command`, or the address of an API client."""
+    """The origin of the change: `file`, `command`, or the address of an API client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def operation_id(idempotency_key: str) -> str:
 
 
 def line_hash(line: Mapping[str, Any]) -> str:
-    """Return the hash of a line, which its field `hash` must be."""
+    """Return the hash that the field `hash` of a line must have."""
     content = {key: value for key, value in line.items() if key != "hash"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -106,11 +106,11 @@ class History:
         self._unfinished: set[int] = set()
 
     def follows(self, line: Mapping[str, Any]) -> bool:
-        """Return whether a line is unaltered, and the next one of the chain."""
+        """Return whether a line is unaltered and the next one in the chain."""
         return line.get("previous") == self.head and line.get("hash") == line_hash(line)
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Add the next line. Lines about unknown changes, and those that are not about changes, change nothing."""
+        """Add the next line. Lines that are not about known changes only extend the chain."""
         number = int(line["number"])
         if "verb" in line:
             fields = {name: line.get(name) for name in _BEGUN}

@@ -6,10 +6,10 @@ The journal is a folder next to the configuration file, accessible to the file's
     .NAME.journal/log                one JSON object per line; lines are only appended
     .NAME.journal/texts/SHA256.yaml  the configurations before and after the changes
 
-Each line has the hash of the line before it, so an altered or removed line is found unless all later ones are rewritten, too. A
-change has one line before the file is replaced, and one with the result.
+Each line contains the hash of the previous line, so an altered or removed line is detected unless all later lines are rewritten,
+too. A change has one line before the file is replaced, and one with the result.
 
-`ChangeJournal` has what this journal and the one in NATS (`frontage.store.journal`) share.
+`ChangeJournal` is the common base of this journal and the one in NATS (`frontage.store.journal`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Beginning:
 
 
 class ChangeJournal(ABC):
-    """A journal of changes. Its methods block, so threads call them; all but `begin` and `finish` only read."""
+    """A journal of changes. Its methods block, so call them in threads; only `begin` and `finish` write."""
 
     @abstractmethod
     def history(self) -> History:
@@ -84,7 +84,7 @@ class ChangeJournal(ABC):
 
     @abstractmethod
     def verify(self) -> int:
-        """Check the chain of hashes, and return the number of lines. Raises JournalError at the first line that does not fit."""
+        """Verify the hash chain, and return the number of lines. Raises JournalError at the first line that breaks the chain."""
 
     def entries(self) -> list[Entry]:
         """Return the changes, the oldest first. Raises JournalError."""
@@ -95,8 +95,8 @@ class ChangeJournal(ABC):
         found = self.find(number)
         if found is None:
             last = self.last()
-            numbers = f"1 to {last.number}" if last is not None else "it is empty"
-            raise JournalError(f"no change {number} in the journal ({numbers}): see `frontage history`")
+            numbers = f"1 to {last.number}" if last is not None else "none"
+            raise JournalError(f"unknown change {number} (the journal has {numbers}): see `frontage history`")
         return found
 
     def find(self, number: int) -> Entry | None:
@@ -153,7 +153,7 @@ class Journal(ChangeJournal):
             found = (self._texts / f"{sha256}.yaml").read_text(encoding="utf-8")
         except FileNotFoundError:
             raise JournalError(
-                f"the journal no longer has this configuration: it keeps the last {KEPT_TEXTS}: undo a later change"
+                f"the journal keeps only the last {KEPT_TEXTS} configurations, and not this one: undo a later change"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise JournalError(f"{self.folder}: cannot be read: {error}: make it readable") from None
@@ -183,7 +183,7 @@ class Journal(ChangeJournal):
             return found
 
     def restore(self, texts: Mapping[str, str], lines: Iterable[Mapping[str, Any]]) -> None:
-        """Append lines that have their hashes, and keep the configurations that they name. Raises JournalError."""
+        """Append lines with hashes, and store the configurations of these lines. Raises JournalError."""
         with self._writing():
             self.folder.mkdir(mode=0o700, exist_ok=True)
             for text in texts.values():
@@ -214,7 +214,7 @@ class Journal(ChangeJournal):
         """The last line that has been read, with its line break."""
 
     def _new_lines(self) -> list[dict[str, Any]]:
-        """Return the lines since the last call. If the log has been replaced, begin again."""
+        """Return the lines since the last call, or all lines if the log has been replaced."""
         try:
             with self._log.open("rb") as log:
                 log.seek(self._read - len(self._last))
@@ -228,7 +228,7 @@ class Journal(ChangeJournal):
             return []
         except OSError as error:
             raise JournalError(f"{self._log}: cannot be read: {error}: make it readable") from None
-        # A crash may have cut off the last line. The change that it announces was not made.
+        # A crash may have truncated the last line. Its change was not made.
         new = data[len(self._last) : data.rfind(b"\n") + 1].splitlines(keepends=True)
         found = []
         for number, line in enumerate(new, start=self._history.lines + 1):
@@ -253,7 +253,7 @@ class Journal(ChangeJournal):
         """Write whole lines after those that have been read."""
         handle = os.open(self._log, os.O_WRONLY | os.O_CREAT, OWNER_ONLY)
         try:
-            os.ftruncate(handle, self._read)  # removes a line that a crash has cut off
+            os.ftruncate(handle, self._read)  # removes a line that a crash has truncated
             os.pwrite(handle, data, self._read)
             os.fsync(handle)
         finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The difference between two configurations in the terms of operators, and which connections could notice it."""
+"""The difference between two configurations, in operators' terms, and the connections that it affects."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from frontage.fields import Model
 
 
 class Effect(StrEnum):
-    """The connections that could notice a change, the fewest first."""
+    """The connections that a change affects, in increasing order of severity."""
 
     NONE = "none"
     NEW = "new"
     """Only connections that begin after the change."""
     SOME = "some"
-    """Some established connections could get another server or path; `why` says which."""
+    """Some established connections may get another server or path; `why` says which."""
     BREAKS = "breaks"
     """Established connections break."""
 
@@ -48,7 +48,7 @@ class Step:
     """The fields that change; empty for added and removed objects."""
     effect: Effect
     why: str
-    """The connections that notice, and why; empty if none does."""
+    """The affected connections, and the reason; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class _Section:
     attribute: str
     name: Callable[[Any], str]
     judge: Callable[[str, frozenset[str]], tuple[Effect, str]]
-    """Return the effect of an action on an item, of which these top-level fields change."""
+    """Returns the effect of an action on an item, and the reason. The second argument contains the changed top-level fields."""
 
 
 def steps(before: Config, after: Config) -> list[Step]:
-    """Return what turns ``before`` into ``after``, in the order of the file's sections."""
+    """Return the steps from ``before`` to ``after``, in the order of the file's sections."""
     found = [step for section in _SECTIONS for step in _compare(section, before, after)]
     return found + list(_single_sections(before, after))
 
@@ -148,44 +148,44 @@ def _judge_vip(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
         return Effect.NEW, ""
     moved = fields & {"address", "protocol", "port", "cookie_prefix"}
     if action == "remove" or moved:
-        return Effect.BREAKS, "all connections of the VIP"
+        return Effect.BREAKS, "all of the VIP"
     if fields & {"policy", "alpha", "slow_start", "spill_over", "discovery", "syn_defence"}:
-        return Effect.NEW, "new connections are assigned differently"
+        return Effect.NEW, "assigned differently"
     if "max_servers" in fields:
-        return Effect.SOME, "connections without a cookie, if the VIP's hash table gets another size"
+        return Effect.SOME, "those without a cookie, if the size of the VIP's hash table changes"
     if "limits" in fields:
-        return Effect.SOME, "clients above the limits"
+        return Effect.SOME, "those of clients above the limits"
     if "health" in fields:
         return Effect.NEW, "servers that fail the new check get no new connections"
-    return Effect.SOME, "those that need the fields that change"
+    return Effect.SOME, "those that use the changed fields"
 
 
 def _judge_server(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
     if action == "add":
-        return Effect.NEW, "gets new connections"
+        return Effect.NEW, "the server gets some of them"
     if action == "remove":
-        return Effect.BREAKS, "the connections of the server: drain it first, and wait until it has none"
+        return Effect.BREAKS, "those of the server: drain it first, and wait until it has no connections"
     if fields & {"vip", "address", "port", "sid", "encapsulation"}:
-        return Effect.BREAKS, "the connections of the server"
-    return Effect.NEW, "its share of new connections changes"
+        return Effect.BREAKS, "those of the server"
+    return Effect.NEW, "the server's share changes"
 
 
 def _judge_device(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
     if action == "add":
         return Effect.NONE, ""
     if action == "remove" or fields & {"address", "device_id"}:
-        return Effect.SOME, "the switch is no longer controlled"
+        return Effect.SOME, "the controller no longer controls the switch"
     if "pipeline" in fields:
-        return Effect.SOME, "packets that arrive while the switch loads its program"
+        return Effect.SOME, "those with packets that arrive while the switch loads its program"
     return Effect.NONE if fields <= {"state", "election_id"} else Effect.SOME, ""
 
 
 def _noticed_unless_added(why: str) -> Callable[[str, frozenset[str]], tuple[Effect, str]]:
-    """Return a judge of objects that no connection needs when they are added."""
+    """Return a judge of objects whose addition affects no connections."""
     return lambda action, _fields: (Effect.NONE, "") if action == "add" else (Effect.SOME, why)
 
 
-_judge_key = _noticed_unless_added("those that were idle since before the key's successor: their cookies are no longer valid")
+_judge_key = _noticed_unless_added("those that have been idle since before the next key: their cookies are no longer valid")
 _judge_network = _noticed_unless_added("those whose packets take this path")
 _judge_real_server = _noticed_unless_added("those with responses from the real server")
 _judge_site = _noticed_unless_added("those that are being set up through the site")
@@ -209,13 +209,13 @@ _SECTIONS: Sequence[_Section] = (
 )
 
 _SINGLE: Mapping[str, tuple[Effect, str]] = {
-    "device": (Effect.SOME, "packets that arrive while the switch changes"),
-    "site": (Effect.SOME, "those that come through tunnels"),
+    "device": (Effect.SOME, "those with packets that arrive while the switch changes"),
+    "site": (Effect.SOME, "those whose packets arrive through tunnels"),
     "mapping": (Effect.NEW, "first flights go to the sites of the new mapping"),
     "bgp": (Effect.SOME, "those whose routes change"),
     "metrics": (Effect.NONE, ""),
-    "fallback": (Effect.SOME, "connections without a cookie that are idle for longer"),
-    "handshake": (Effect.SOME, "handshakes that take longer"),
+    "fallback": (Effect.SOME, "those without a cookie that are idle for longer"),
+    "handshake": (Effect.SOME, "those whose handshake takes longer"),
     "health": (Effect.NEW, "servers that fail their checks get no new connections"),
     "end_users": (Effect.NEW, "first flights go to the sites of the new mapping"),
     "placement": (Effect.NEW, "services may move to other sites"),

@@ -22,15 +22,15 @@ class Change:
     arguments: Mapping[str, Any]
     """The arguments in the journal: JSON values, without secrets."""
     done: str
-    """The result, such as `server web2 is draining`."""
+    """The result in words, such as `server web2 is draining`."""
     edit: edit.Edit = field(repr=False, compare=False)
     """The edit of the file. May raise EditError."""
     replaces: bool = False
-    """Whether the edit does not depend on what the file contains, which may therefore be invalid."""
+    """True if the edit ignores the content of the file, which may therefore be invalid."""
 
 
 def _given(**arguments: Any) -> dict[str, Any]:
-    """Return the arguments that are given."""
+    """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -47,7 +47,7 @@ def add_server(
 
 
 def set_server(name: str, *, state: ServerState | None = None, weight: int | None = None) -> Change:
-    """Drain a server or make it active again, change its weight among those of its VIP, or both."""
+    """Drain a server or make it active again, change its weight, or both."""
     parts = [*([f"is {state}"] if state else []), *([f"has weight {weight}"] if weight is not None else [])]
     verb = "set-weight" if state is None else "drain" if state is ServerState.DRAINING else "activate"
 
@@ -90,18 +90,18 @@ def rotate_key(folder: Path) -> Change:
 
 
 def replace(text: str, source: str) -> Change:
-    """Replace the whole configuration by ``text``. ``source`` names it in the journal."""
-    return Change("apply", {"source": source}, f"{source} is the configuration", lambda _text: text, replaces=True)
+    """Replace the whole configuration by ``text``. ``source`` identifies it in the journal."""
+    return Change("apply", {"source": source}, f"configuration replaced by {source}", lambda _text: text, replaces=True)
 
 
 def undo(number: int, text: str) -> Change:
-    """Return to ``text``, the configuration before change ``number`` of the journal. The keys stay those of today.
+    """Restore ``text``, the configuration before change ``number`` of the journal, with the current keys.
 
     An older key would turn back the clock of the clients (docs/cookie.md, PAWS).
     """
     return Change(
         "undo",
         {"number": number},
-        f"the configuration is that before change {number}",
+        f"configuration before change {number} restored",
         lambda current: edit.with_keys_of(text, current),
     )

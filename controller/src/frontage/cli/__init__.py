@@ -49,7 +49,7 @@ backup_cli.add_to(app)
 
 
 def _add_records() -> None:
-    """Add the commands of the distribution ``frontage-records``, or one that says how to install it."""
+    """Add the commands of the package ``frontage-records``, or one that says how to install it."""
     if find_spec("frontage_records") is not None:
         from frontage_records.cli import app as records_app
 
@@ -58,7 +58,7 @@ def _add_records() -> None:
 
     @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
     def records(_context: typer.Context) -> None:
-        """Run the record store, which is not installed."""
+        """Run the record store (not installed)."""
         fail("frontage records: the record store is not installed: run `pip install frontage-records`")
 
 
@@ -83,7 +83,7 @@ def up(
         Format, typer.Option(envvar="FRONTAGE_LOG_FORMAT", help="The format of the log: text, or one JSON object per line.")
     ] = Format.TEXT,
 ) -> None:
-    """Run the controller: install CONFIG in the switch and follow changes of the file. Stand by if another controller is primary."""
+    """Run the controller: install CONFIG in the switch, and follow changes to the file. Stand by if another controller is primary."""
     from frontage.api.server import ListenError
     from frontage.service.daemon import Service
 
@@ -120,7 +120,7 @@ def check(
     configs: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="The configuration files of one or more sites.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check CONFIG without installing it; check those of several sites against each other, too.
+    """Check CONFIG without installing it. With several files, also check that the sites agree with each other.
 
     Each problem is one line: file:line:column: field: problem: fix.
     """
@@ -165,13 +165,13 @@ def route(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where each switch sends packets to ADDRESS, and the routes that it has learned for it. Needs the running controller."""
+    """Show the route of each switch to ADDRESS, and the learned routes to it. Requires a running controller."""
     from frontage.cli import show
 
     try:
         ip_address(address)
     except ValueError:
-        fail(f"invalid address {address}: give an IPv4 or IPv6 address", as_json=as_json)
+        fail(f"invalid address {address}: use an IPv4 or IPv6 address", as_json=as_json)
     routes = Requests(context, config, as_json).send("GET", f"/routes/{address}")
     if as_json:
         out.print_json(json.dumps(routes))
@@ -184,7 +184,7 @@ def status(
     context: typer.Context,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
-    watch: Annotated[float | None, typer.Option(min=0.2, metavar="SECONDS", help="Show it again each time, until Ctrl-C.")] = None,
+    watch: Annotated[float | None, typer.Option(min=0.2, metavar="SECONDS", help="Refresh at this interval until Ctrl-C.")] = None,
 ) -> None:
     """Show the state of the switch compared with CONFIG, the traffic of VIPs and servers, drops by reason, and keys."""
     from frontage.cli import show
@@ -279,7 +279,7 @@ def remove_server(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a server. This breaks its connections: drain it first, and wait until it has none."""
+    """Remove a server. This breaks its connections: drain the server first, and wait until it has no connections."""
     Requests(context, config, as_json).change("DELETE", f"/servers/{quote(name, safe='')}")
 
 
@@ -302,10 +302,10 @@ def rotate_key(
     context: typer.Context,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Rotate although servers do not have the newest key.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rotate even if servers do not have the newest key.")] = False,
     wait: Annotated[float, typer.Option(min=0, max=60, help="The seconds to wait for servers that fetch keys.")] = 30,
 ) -> None:
-    """Seal cookies with a new key. The previous key stays valid; a connection that is idle for two rotations loses its server."""
+    """Seal cookies with a new key. The previous key remains valid; connections that are idle for two rotations lose their server."""
     requests = Requests(context, config, as_json)
     requests.change("POST", "/keys?force=true" if force else "/keys")
     if not requests.is_running:
@@ -314,7 +314,7 @@ def rotate_key(
     if found["late"]:
         late = ", ".join(found["late"])
         err.print(
-            f"late servers, which do not have key {found['newest']} yet: {late}: see `frontage follow-keys` there", soft_wrap=True
+            f"servers that do not have key {found['newest']} yet: {late}: check `frontage follow-keys` on them", soft_wrap=True
         )
 
 
@@ -324,10 +324,10 @@ def rotate_key(
 )
 def follow_keys(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The server's name, to which its certificate belongs in `api.certificates`.")],
+    name: Annotated[str, typer.Argument(help="The name of the server, as in `api.certificates`.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The key file, readable by its owner only.")],
     reload: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Has the server read the file, such as `systemctl reload NAME`.")
+        str | None, typer.Option(metavar="COMMAND", help="Makes the server reload the file, such as `systemctl reload NAME`.")
     ] = None,
 ) -> None:
     """Keep the key file of a QUIC server current. Runs on the server's machine until it is stopped."""
@@ -335,7 +335,7 @@ def follow_keys(
     from frontage.cli.follow_keys import FollowError, KeyFollower, follow
 
     if context.find_root().obj is None:
-        fail("follow-keys runs on another machine than the controller: give --server and --certificate")
+        fail("follow-keys fetches keys over the network: use --server and --certificate")
     configure(Format.TEXT, verbose=False)
     follower = KeyFollower(name, output, reload, KeyRequests(context).send)
     follow(follower.step, (FollowError, RequestError))
@@ -350,14 +350,14 @@ def keys(
         typer.Option("--output", "-o", metavar="FILE", help="The file, readable by its owner only; standard output by default."),
     ] = None,
 ) -> None:
-    """Write the key file for QUIC servers (`keys` in their configuration), after the running controller has installed the keys.
+    """Write the key file for QUIC servers (`keys` in their configuration), once the running controller has installed the keys.
 
-    The switch drops packets that a server seals with a key that the switch does not have.
+    The switch drops packets that a server has sealed with an unknown key.
     """
     requests = Requests(context, config)
-    text: str = requests.send("GET", "/keys/file", failed="nothing has been written: the switches do not have the keys: ")
+    text: str = requests.send("GET", "/keys/file", failed="no file written: the switches do not have the keys: ")
     if not requests.is_running:
-        err.print("no controller is running: install these keys in the switch before you give them to servers", soft_wrap=True)
+        err.print("no controller is running: install these keys in the switch before you copy them to servers", soft_wrap=True)
     if output is None:
         sys.stdout.write(text)
         return
@@ -369,12 +369,12 @@ def keys(
 
 @app.command(epilog=example("frontage token monitor --may viewer"))
 def token(
-    name: Annotated[str, typer.Argument(help="The name of the bearer: the author of changes in the journal.")],
+    name: Annotated[str, typer.Argument(help="The owner of the token, shown as the author in the journal.")],
     may: Annotated[
-        str, typer.Option(help="The role of the bearer: viewer, operator or admin; each includes those before it.")
+        str, typer.Option(help="The role of the owner: viewer, operator or admin; each includes the previous ones.")
     ] = "viewer",
 ) -> None:
-    """Generate a token for the API, and print its entry for the file `api.tokens`. The token itself is not stored."""
+    """Generate an API token, and print it with its entry for the file `api.tokens`. The entry contains only a hash of the token."""
     from frontage.api.access import Role
     from frontage.tokens import generate
 

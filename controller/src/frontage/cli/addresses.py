@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``frontage names``: the service addresses of names, and what to publish in DNS for clients that do not hash names."""
+"""``frontage names``: the service addresses of names, and the DNS records for clients that do not hash names."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ def add_to(app: typer.Typer) -> None:
 
 
 def names(
-    more: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Names besides those of the configuration.")] = None,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Further names, besides the configured ones.")
+    ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     zone: Annotated[bool, typer.Option("--zone", help="Print the records of a DNS zone instead of a table.")] = False,
     ttl: Annotated[int, typer.Option(min=0, max=86400, help="The time to live in the zone, in seconds.")] = 30,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the service addresses of names: those of the configuration's VIPs, and of NAME. Names with the same address are reported."""
+    """Show the service addresses of the configuration's names and of NAME, and report names with the same address."""
     found = load_config(config, as_json=as_json)
     if not found.instances:
-        fail(f"{config}: the section instances is missing: add it, with `prefix` and `names`", as_json=as_json)
+        fail(f"{config}: missing section `instances`: add it with `prefix` and `names`", as_json=as_json)
     try:
         assignments = assign(found, [canonical_name(name) for name in more or ()])
     except ValueError as error:

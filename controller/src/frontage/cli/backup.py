@@ -34,7 +34,7 @@ def backup(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the configuration, the journal and the allocations to FILE, also while controllers run."""
+    """Write the configuration, the journal and the allocations to FILE. Controllers may be running."""
     from frontage.store.places import place_of
     from frontage.store.snapshot import SnapshotError, read_passphrase
 
@@ -51,12 +51,12 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `frontage backup`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `frontage backup`.")],
     passphrase_file: PassphraseOption = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the configuration of a backup to CONFIG, and the journal to where that configuration has it: a folder, or a store."""
+    """Write the configuration of a backup to CONFIG, and the journal to the location that this configuration specifies."""
     from frontage.store.places import place_of, write_secrets
     from frontage.store.snapshot import Snapshot, SnapshotError, read_passphrase
 
@@ -76,12 +76,13 @@ def restore(
 
 def migrate(
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="The configuration of the new place: a copy of CONFIG with another `store`.")
+        Path,
+        typer.Argument(metavar="NEW", help="The new configuration: a copy of CONFIG with another `store` section, or without one."),
     ],
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the journal and the allocations to the place that NEW names, with NEW as the configuration. Stop the controllers first."""
+    """Move to the store that NEW specifies: copy the journal and the allocations, and use NEW. Stop all controllers first."""
     from frontage.changes.history import Author
     from frontage.service.changes import user_name
     from frontage.store.places import moved, place_of
@@ -103,7 +104,7 @@ def migrate(
 
     try:
         if config.resolve() == new.resolve():
-            fail("NEW is CONFIG itself: give a copy with another section `store`", as_json=as_json)
+            fail("NEW and CONFIG are the same file: use a copy with another `store` section", as_json=as_json)
         asyncio.run(run())
     except (SnapshotError, ConfigError, OSError, UnicodeDecodeError) as error:
         fail(error, as_json=as_json)
@@ -113,4 +114,4 @@ def _report(text: str, lines: int, *, as_json: bool) -> None:
     if as_json:
         out.print_json(json.dumps({"ok": True, "lines": lines}))
     else:
-        out.print(f"{text}, {lines} lines of the journal, whose chain is intact", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"{text} ({lines} journal lines, chain intact)", highlight=False, markup=False, soft_wrap=True)

@@ -25,7 +25,7 @@ DEFAULT_CONFIG = Path("frontage.yaml")
 
 
 def fail(message: object, *, as_json: bool = False, code: int = 1, request_id: str | None = None) -> NoReturn:
-    """Print an error and exit. ``request_id`` finds the request in the controller's log."""
+    """Print an error and exit. ``request_id`` identifies the request in the controller's log."""
     if as_json:
         known = {} if request_id is None else {"request_id": request_id}
         out.print_json(json.dumps({"ok": False, "error": str(message), **known}))

@@ -9,9 +9,9 @@ from frontage.cli.common import err
 from frontage.cli.request import Requests
 
 POLL_INTERVAL = 1.0
-"""Seconds between looks at the counters of the switch."""
+"""Seconds between readings of the switch's counters."""
 IDLE_POLLS = 2
-"""Looks without a new packet after which a switch counts as idle."""
+"""Readings without a new packet after which a switch counts as idle."""
 
 
 def wait_until_idle(requests: Requests, name: str, seconds: float) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``frontage follow-keys``: keeps the key file of a QUIC server current.
 
-It waits for new keys at the controller, replaces the file, has the server read it, and acknowledges. Certificates are read again for
-each connection.
+It waits for new keys from the controller, replaces the file, makes the server reload it, and acknowledges the keys. Certificates are
+reloaded for each connection.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KeyFollower:
     """Follows the keys of one server."""
 
     def __init__(self, name: str, output: Path, reload: str | None, send: Send):
-        """``reload`` is a command that has the server read the file again.
+        """``reload`` is a command that makes the server reload the file.
 
         ``send(method, path, body, headers)`` sends a request, and returns the answer, or None if nothing has changed.
         """
@@ -54,7 +54,7 @@ class KeyFollower:
     def step(self) -> None:
         """Wait for keys, and install them. Raises FollowError, and RequestError of the client."""
         if self._version is not None:
-            # Another controller, or one that has restarted, does not know it yet.
+            # A new leader, or a restarted controller, may not know it yet.
             self._acknowledge()
         headers = {} if self._version is None else {"If-None-Match": self._version}
         answer = self._send("GET", f"{self._path}?wait={WAIT:g}", None, headers)

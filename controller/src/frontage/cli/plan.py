@@ -19,7 +19,7 @@ from frontage.config.key_file import OWNER_ONLY, replace
 _COLOURS = {"none": "dim", "new": "green", "some": "yellow", "breaks": "red"}
 _SIGNS = {"add": "+", "change": "~", "remove": "-"}
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,12 +35,12 @@ def plan(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The new configuration.")],
     entries: Annotated[bool, typer.Option("--entries", help="List the P4Runtime updates, too.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the plan for `frontage apply`.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the plan for `frontage apply`.")
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the changes that NEW would make, the connections that could notice, and the VIPs that would lose all servers."""
+    """Show the changes that NEW would make, the affected connections, and the VIPs that would have no active server."""
     found = _plan(Requests(context, config, as_json), new, entries=entries)
     if output is not None:
         try:
@@ -56,12 +56,12 @@ def plan(
 
 def apply(
     context: typer.Context,
-    new: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan of `frontage plan -o`, or a new configuration.")],
+    new: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan saved by `frontage plan -o`, or a new configuration.")],
     yes: YesOption = False,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Install a plan, unless the configuration or the switches have changed since. Plans and asks first if PLAN is a configuration."""
+    """Install a plan, unless the configuration or the switches have changed since. For a configuration, show the plan and ask first."""
     requests = Requests(context, config, as_json)
     found = _saved(new)
     if found is None:
@@ -77,11 +77,11 @@ def apply(
 def history(
     context: typer.Context,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The number of changes.")] = 20,
-    number: Annotated[int | None, typer.Argument(metavar="[NUMBER]", help="Show what this change changed.")] = None,
+    number: Annotated[int | None, typer.Argument(metavar="[NUMBER]", help="Show the details of this change.")] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who changed the configuration, when, from where, and with which result; the newest change first."""
+    """Show who changed the configuration, when, from where, and with which result, newest first."""
     requests = Requests(context, config, as_json)
     found = requests.send("GET", f"/history?limit={limit}" if number is None else f"/history/{number}")
     if as_json:
@@ -99,12 +99,12 @@ def undo(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Return to the configuration before change NUMBER. Later changes are undone, too; the keys stay those of today."""
+    """Restore the configuration before change NUMBER. This also undoes later changes; cookie keys are not restored."""
     requests = Requests(context, config, as_json)
     later = [change for change in requests.send("GET", "/history?limit=1000") if change["number"] > number]
     if later and not yes and not as_json:
         _render_changes(out, later)
-        if not typer.confirm(f"These {len(later)} later changes are undone, too. Continue?"):
+        if not typer.confirm(f"This also undoes these {len(later)} later changes. Continue?"):
             raise typer.Exit(1)
     requests.change("POST", f"/history/{number}/undo")
 
@@ -113,7 +113,7 @@ def _plan(requests: Requests, new: Path, *, entries: bool) -> dict[str, Any]:
     try:
         text = new.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        fail(f"{new}: cannot be read: {error}: give a configuration file", as_json=requests.as_json)
+        fail(f"{new}: cannot be read: {error}: use a configuration file", as_json=requests.as_json)
     found: dict[str, Any] = requests.send("POST", "/plans", {"text": text, "entries": entries})
     return found | {"source": new.name}
 
@@ -128,7 +128,7 @@ def _saved(file: Path) -> dict[str, Any] | None:
 
 
 def _confirm(effect: str) -> None:
-    question = "Established connections break. Continue?" if effect == "breaks" else "Continue?"
+    question = "This breaks established connections. Continue?" if effect == "breaks" else "Continue?"
     if not typer.confirm(question):
         raise typer.Exit(1)
 
@@ -136,7 +136,7 @@ def _confirm(effect: str) -> None:
 def render_plan(console: Console, found: dict[str, Any]) -> None:
     """Print a plan."""
     if not found["steps"]:
-        console.print("nothing changes in the configuration")
+        console.print("no changes in the configuration")
     _render_steps(console, found["steps"])
     for name in found["without_servers"]:
         console.print(f"VIP {name} would have no active server", style="red", highlight=False)
@@ -160,7 +160,7 @@ def _action(update: dict[str, Any]) -> str:
 def _render_steps(console: Console, steps: list[dict[str, Any]]) -> None:
     for step in steps:
         colour = _COLOURS[step["effect"]]
-        effect = {"none": "", "new": "new connections", "some": "could be noticed", "breaks": "breaks connections"}[step["effect"]]
+        effect = {"none": "", "new": "new connections", "some": "some connections", "breaks": "breaks connections"}[step["effect"]]
         why = ": ".join(part for part in (effect, step["why"]) if part)
         console.print(
             f"{_SIGNS[step['action']]} {step['kind']} {escape(step['name'])}"

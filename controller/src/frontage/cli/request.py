@@ -17,14 +17,14 @@ import typer
 from frontage.cli.common import fail, load_config, out
 
 TIMEOUT = 65.0
-"""Seconds that a command waits for the running controller: a little longer than the controller waits for the switch."""
+"""Seconds that a command waits for the running controller, a little longer than the controller waits for the switch."""
 NOT_INSTALLED = 2
 """The exit status if the file has changed, but the switches have not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """The controller of the option `--server` and the options about it."""
+    """The controller of the option `--server`, and the options for it."""
 
     url: str
     token_file: Path | None
@@ -48,7 +48,7 @@ TokenOption = Annotated[
         "--token-file",
         metavar="FILE",
         envvar="FRONTAGE_TOKEN_FILE",
-        help="A file with the token for --server, for example one of OpenID Connect.",
+        help="A file with the token for --server, or with an OpenID Connect token.",
     ),
 ]
 AuthoritiesOption = Annotated[
@@ -57,7 +57,7 @@ AuthoritiesOption = Annotated[
         "--authorities",
         metavar="FILE",
         envvar="FRONTAGE_AUTHORITIES",
-        help="A PEM file with the certificate authorities for --server; those of the system by default.",
+        help="A PEM file with the certificate authorities for --server. Default: the system's.",
     ),
 ]
 
@@ -71,7 +71,10 @@ CertificateOption = Annotated[
 KeyOption = Annotated[
     Path | None,
     typer.Option(
-        "--key", metavar="FILE", envvar="FRONTAGE_KEY", help="A PEM file with the key of --certificate, if it is not there."
+        "--key",
+        metavar="FILE",
+        envvar="FRONTAGE_KEY",
+        help="A PEM file with the key, if the file of --certificate does not contain it.",
     ),
 ]
 
@@ -142,16 +145,16 @@ class Requests:
             number = operation["number"]
             out.print_json(json.dumps({"ok": True, "changed": done, "installed": installed, "missing": missing, "number": number}))
         elif missing:
-            out.print(f"{done}: installed, except in {', '.join(missing)}, which will get it when reachable", highlight=False)
+            out.print(f"{done}: installed, except in {', '.join(missing)} (unreachable; installed later)", highlight=False)
         elif installed:
             out.print(f"{done}: installed", highlight=False)
         else:
-            where = f"written to {self.file}: no controller is running, `frontage up {self.file}` installs it"
+            where = f"written to {self.file}: no controller is running: install it with `frontage up {self.file}`"
             out.print(f"{done}: {where}", highlight=False)
 
 
 class KeyRequests:
-    """Sends the requests of `frontage follow-keys`. Each reads the certificates again."""
+    """Sends the requests of `frontage follow-keys`. Each request reloads the certificates."""
 
     def __init__(self, context: typer.Context):
         self._remote: Remote = context.find_root().obj
@@ -185,7 +188,7 @@ def _token(remote: Remote) -> str | None:
     if remote.token_file is None:
         token = os.environ.get("FRONTAGE_TOKEN")
         if not token and remote.certificate is None:
-            fail("--server needs a token or a certificate: give --token-file or --certificate, or set FRONTAGE_TOKEN")
+            fail("--server needs a token or a certificate: use --token-file or --certificate, or set FRONTAGE_TOKEN")
         return token or None
     try:
         return remote.token_file.read_text(encoding="ascii").strip()

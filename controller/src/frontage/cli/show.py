@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 _REGIONS = 5
-_RENEWAL_DAYS = 14
-"""Days before its end at which a certificate should be renewed."""
 """Regions shown per VIP."""
+_RENEWAL_DAYS = 14
+"""Days before expiry at which a certificate should be renewed."""
 
 
 def render(console: Console, status: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ def _render_store(console: Console, store: dict[str, Any] | None) -> None:
     """Print the controllers that share a store."""
     if store is None:
         return
-    leader = f"{store['leader']} leads (term {store['term']})" if store["leader"] else "no controller leads"
+    leader = f"leader {store['leader']} (term {store['term']})" if store["leader"] else "no leader"
     console.print(f"store       {store['bucket']}: {leader}; this is {store['name']}", highlight=False, markup=False)
     for member in store["members"]:
         behind = f", {member['behind']} lines behind" if member["behind"] else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cause of the current work: a request of the API, an edit of the file, or an event such as a failed health check.
+"""The cause of the current work: an API request, an edit of the file, or an event such as a failed health check.
 
-The cause is a context variable. Tasks and threads that the work starts inherit it, so that their log lines, journal entries and
-spans carry the id of the request.
+The cause is a context variable. Tasks and threads that the work starts inherit it, so their log lines, journal entries and spans
+carry the id of the request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from frontage.observe import tracing
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
-"""The ids of clients that the controller accepts: without spaces and quotes, so that a log line stays one line."""
+"""Request ids that the controller accepts from clients: without spaces and quotes, so that a log line remains a single line."""
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 """W3C Trace Context, section 3.2: version, trace id, parent id and flags."""
@@ -28,11 +28,11 @@ class Cause:
     """The cause of work."""
 
     request_id: str
-    """The correlation id. Several ids, with commas, for work that several requests caused together."""
+    """The correlation id, or several ids, separated by commas, if several requests caused the work."""
     trace_id: str
     """32 hexadecimal digits (W3C Trace Context, section 3.2.2.3)."""
     links: tuple[tracing.Context, ...] = field(default=(), repr=False, compare=False)
-    """The spans in which the work was ordered, the newest last."""
+    """The spans that requested the work, the newest last."""
 
 
 _current: ContextVar[Cause | None] = ContextVar("cause", default=None)
@@ -56,7 +56,7 @@ def trace_id() -> str | None:
 
 
 def new(headers: Mapping[str, str] | None = None) -> Cause:
-    """Return the cause that the headers `X-Request-ID` and `traceparent` of a request name, or a new one. Ignores invalid headers."""
+    """Return the cause in the headers `X-Request-ID` and `traceparent` of a request, or a new one. Ignores invalid headers."""
     headers = headers or {}
     wanted = headers.get("x-request-id", "")
     found = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
@@ -92,7 +92,7 @@ def some_cause() -> Iterator[Cause]:
 
 
 class Pending:
-    """The causes of work that one task orders and another one does later, such as the installation of a change."""
+    """The causes of work that one task requests and another one does later, such as the installation of a change."""
 
     def __init__(self) -> None:
         self._causes: list[Cause] = []
@@ -105,7 +105,7 @@ class Pending:
 
     @contextmanager
     def resumed(self) -> Iterator[Cause]:
-        """Do the ordered work. If it fails, its causes are also those of the next attempt."""
+        """Do the requested work. If it fails, the next attempt has the same causes."""
         causes, self._causes = self._causes, []
         try:
             with caused_by(_joined(causes)) as cause, tracing.inside(cause.links):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of the controller on standard error: text for people, or one JSON object per line for log collectors.
 
-Each line has the fields of its context (the correlation id, the switch) and those of the event, which callers pass with `fields`.
+Each line contains the fields of its context (the correlation id, the switch) and of the event, which callers pass with `fields`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from frontage.observe import causes
 
 _FIELDS = "frontage_fields"
-"""The attribute of a log record that holds its fields."""
+"""The attribute of a log record that contains its fields."""
 _context: ContextVar[Mapping[str, Any]] = ContextVar("log_fields", default={})  # noqa: B039 - it is never changed
 
 
@@ -30,13 +30,13 @@ class Format(StrEnum):
 
 
 def fields(**values: Any) -> dict[str, dict[str, Any]]:
-    """Return the argument ``extra`` of a log call, which gives the line these fields. None is left out."""
+    """Return the argument ``extra`` of a log call, which adds these fields to the line, except those that are None."""
     return {_FIELDS: {name: value for name, value in values.items() if value is not None}}
 
 
 @contextmanager
 def with_fields(**values: Any) -> Iterator[None]:
-    """Give these fields to each line that the work logs."""
+    """Add these fields to all log lines of the enclosed work."""
     token = _context.set({**_context.get(), **values})
     try:
         yield
@@ -50,7 +50,7 @@ def configure(form: Format, *, verbose: bool, stream: TextIO | None = None) -> N
     handler.addFilter(_add_fields)
     handler.setFormatter(_JsonFormatter() if form is Format.JSON else _TextFormatter())
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
-    # Their lines of these levels say nothing about the controller.
+    # These libraries log much at lower levels that does not concern the controller.
     for name in ("asyncio", "httpcore", "httpx", "urllib3"):
         logging.getLogger(name).setLevel(logging.INFO if name == "asyncio" else logging.WARNING)
 
@@ -80,7 +80,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(logging.Formatter):
-    """The message, and the fields as name=value in brackets. A trace id that equals the request id is left out."""
+    """The message, followed by the fields as name=value in brackets. A trace id that equals the request id is omitted."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")

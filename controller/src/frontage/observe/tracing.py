@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of the controller's work, by OpenTelemetry. The environment variables OTEL_* of its specification configure them.
+"""OpenTelemetry traces of the controller's work, configured by the standard environment variables OTEL_*.
 
-Without these variables no library is loaded, and a span costs one function call.
+Without these variables, no library is loaded, and a span costs one function call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Span:
         self._span = span
 
     def set(self, **attributes: Any) -> None:
-        """Set attributes; None is left out."""
+        """Set the attributes that are not None."""
         if self._span is not None:
             self._span.set_attributes(_named(attributes))
 
@@ -48,13 +48,13 @@ class Span:
             self._span.set_status(StatusCode.ERROR, str(error))
 
     def end(self, time_ns: int | None = None) -> None:
-        """End a span of `begin`, now or at a Unix time in nanoseconds."""
+        """End a span that `begin` returned, now or at a Unix time in nanoseconds."""
         if self._span is not None:
             self._span.end(time_ns)
 
     @property
     def traceparent(self) -> str | None:
-        """The header `traceparent` that names this span; None while tracing is off."""
+        """The header `traceparent` with this span; None while tracing is off."""
         if self._span is None:
             return None
         found = self._span.get_span_context()
@@ -96,7 +96,7 @@ def start(trace_id: Callable[[], str | None]) -> bool:
             wanted = trace_id()
             return super().generate_trace_id() if wanted is None else int(wanted, 16)
 
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come first; OTEL_TRACES_SAMPLER and OTEL_BSP_* are read by the library.
+    # OTEL_SERVICE_NAME takes precedence; the library itself reads OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*.
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "frontage"}
     _provider = TracerProvider(resource=Resource.create(named), id_generator=Ids())
     for name in exporters:
@@ -131,7 +131,7 @@ def _otlp_exporter() -> Any:
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Span]:
-    """Do work in a span, which is an error if the work raises one. Attributes of None are left out."""
+    """Do work in a span, which has the status ERROR if the work raises an exception. Omits attributes that are None."""
     return _OFF if _tracer is None else _span(name, attributes)
 
 
@@ -142,7 +142,7 @@ def _span(name: str, attributes: Mapping[str, Any], **options: Any) -> Iterator[
 
 
 def server_span(name: str, headers: Mapping[str, str], **attributes: Any) -> AbstractContextManager[Span]:
-    """Answer a request in a span, whose parent the headers of the request name."""
+    """Answer a request in a span, whose parent is in the headers of the request."""
     if _tracer is None:
         return _OFF
     from opentelemetry.propagate import extract
@@ -152,7 +152,7 @@ def server_span(name: str, headers: Mapping[str, str], **attributes: Any) -> Abs
 
 
 def begin(name: str, **attributes: Any) -> Span:
-    """Return a span that `Span.end` ends, for work that overlaps with other work of the task."""
+    """Return a span that the caller ends with `Span.end`, for work that overlaps with other work of the task."""
     return _NO_SPAN if _tracer is None else Span(_tracer.start_span(name, attributes=_named(attributes)))
 
 

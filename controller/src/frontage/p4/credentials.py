@@ -118,7 +118,7 @@ def _context(settings: SwitchTls) -> ssl.SSLContext:
             context.load_cert_chain(settings.certificate, settings.key)
         except (OSError, ssl.SSLError) as error:
             what = f"cannot load certificate and key: {error}"
-            raise CertificateError(f"{settings.certificate}, {settings.key}: {what}: use PEM files that fit together") from None
+            raise CertificateError(f"{settings.certificate}, {settings.key}: {what}: use PEM files of a matching pair") from None
     return context
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of packets, which the switch sends to the controller (`samples.p4`), for collectors of sFlow and INT."""
+"""Export of the packet samples that the switch sends to the controller (`samples.p4`), to sFlow and INT collectors."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the samples of one switch to collectors, by UDP. Its buffer is bounded, and it counts what it loses."""
+"""Sends the samples of one switch to collectors over UDP. The buffer is bounded, and lost samples are counted."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from frontage.samples.sflow import Described, Sequences
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.5
-"""Time for which a sample may wait for others of its datagram (sFlow: at most a second)."""
+"""Maximum time that a sample waits for others in its datagram (sFlow: at most a second)."""
 MAX_WAITING = 1000
-"""Samples that wait for the next datagrams; further ones are lost."""
+"""Maximum number of samples that wait for the next datagrams; further samples are lost."""
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
 
 
 class Exporter:
-    """Exports the samples of one switch. `run` sends, `on_packet` takes packet-ins."""
+    """Exports the samples of one switch. `on_packet` receives packet-ins, and `run` sends datagrams."""
 
     def __init__(self, config: Config):
         self.counts: Counter[str] = Counter()
-        """Samples by what became of them: `flow`, `drop` and `postcard` were sent, `lost` were not."""
+        """Number of samples: sent ones by kind (`flow`, `drop` and `postcard`), and `lost` ones."""
         self._numbers = Sequences()
         self._reports = 0
         self._waiting: list[Described] = []
@@ -51,7 +51,7 @@ class Exporter:
         self.follow(config)
 
     def follow(self, config: Config) -> None:
-        """Change the configuration."""
+        """Use a new configuration."""
         self._samples: Samples | None = config.samples
         self._sub_agent = config.device.device_id
         self._vips: dict[str, Vip] = {vip.name: vip for vip in config.vips}
@@ -63,11 +63,11 @@ class Exporter:
         return self._samples is not None
 
     def connect(self, schema: Schema, vip_ids: Callable[[], Mapping[str, int] | None]) -> None:
-        """Take the samples of a program, whose VIPs have these ids."""
+        """Decode the samples of a program, whose VIPs have these ids."""
         self._decode, self._names = decoder(schema), vip_ids
 
     def on_packet(self, message: p4r.PacketIn) -> None:
-        """Take a packet-in."""
+        """Receive a packet-in."""
         if self._samples is None or self._decode is None:
             return
         sample = self._decode(message)
@@ -94,7 +94,7 @@ class Exporter:
             self._sockets = {}
 
     def flush(self) -> None:
-        """Send what is waiting."""
+        """Send the waiting samples."""
         waiting, self._waiting = self._waiting, []
         cards, self._postcards = self._postcards, []
         settings = self._samples
@@ -135,13 +135,13 @@ class Exporter:
             self._numbers.lost += len(part)
 
     def _send(self, collector: str, datagram: bytes) -> bool:
-        """Send a datagram, and return whether the system took it."""
+        """Send a datagram, and return whether the system accepted it."""
         try:
             if collector not in self._sockets:
                 self._sockets[collector] = _connected(collector)
             self._sockets[collector].send(datagram)
         except ConnectionRefusedError:
-            # The answer to an earlier datagram: no collector listens. This one was not sent.
+            # The ICMP error for an earlier datagram: no collector is listening. This datagram was not sent.
             return False
         except OSError as error:
             log.debug("cannot send samples to %s: %s", collector, error)
@@ -189,7 +189,7 @@ def _connected(collector: str) -> socket.socket:
 
 
 def _translated(packet: bytes, vip: Vip | None, server: Server | None) -> tuple[IPAddress, IPAddress] | None:
-    """Return the addresses of the packet as it leaves, or None if the switch does not change them."""
+    """Return the addresses of the outgoing packet, or None if the switch does not change them."""
     found = _addresses(packet)
     if found is None or vip is None or server is None:
         return None

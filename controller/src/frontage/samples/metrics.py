@@ -13,8 +13,8 @@ KINDS = ("flow", "drop", "postcard", "lost")
 
 
 def metrics(exporters: Mapping[str, Exporter]) -> Iterable[Metric]:
-    """Return the metrics of the exporters, by name of their switch; nothing without samples."""
-    samples = CounterMetricFamily("frontage_samples", "Samples of packets, by what became of them", labels=["device", "kind"])
+    """Return the metrics of the exporters, by name of their switch; nothing if sampling is off."""
+    samples = CounterMetricFamily("frontage_samples", "Packet samples: sent ones by kind, and lost ones", labels=["device", "kind"])
     for device, exporter in exporters.items():
         if exporter.is_wanted:
             for kind in KINDS:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""INT in the mode XD: telemetry reports of the switch's own metadata (p4.org, Telemetry Report Format 2.0), without a change of
-the packets."""
+"""INT in XD mode: telemetry reports of the switch's own metadata (p4.org, Telemetry Report Format 2.0). Packets are not modified."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ _BITS = _INTERFACES | _HOP_LATENCY | _QUEUE
 _METADATA_WORDS = 3
 _FIXED_WORDS = 2
 _TRACKED_FLOW = 1 << 5
-"""The flag F: the packet was chosen by this node."""
+"""The flag F: this node selected the packet."""
 
 
 def report(sample: Sample, node_id: int, sequence: int) -> bytes:

@@ -20,25 +20,25 @@ class Sample:
 
     kind: int
     reason: int
-    """The drop reason; 0: not dropped."""
+    """The drop reason; 0 if the packet was not dropped."""
     outcome: int
     direction: int
-    """0: not a packet of a VIP."""
+    """0 if the packet does not belong to a VIP."""
     ingress_port: int
     egress_port: int
-    """0: dropped."""
+    """0 if the packet was dropped."""
     vip_id: int
-    """The number of the VIP of its packets."""
+    """The id of the VIP in the P4 program."""
     sid: int
-    """The server's, of a packet of a VIP that is not dropped."""
+    """The SID of the server, if the packet belongs to a VIP and was not dropped."""
     length: int
-    """Bytes of the whole packet."""
+    """Length of the whole packet in bytes."""
     pool: int
-    """Packets of the port so far, modulo 2^32."""
+    """Number of packets at the ingress port so far, modulo 2^32."""
     hop_latency: int
-    """Microseconds; of postcards only."""
+    """Microseconds from ingress to egress; in postcards only."""
     queue_depth: int
-    """Packets in the egress queue behind the packet; of postcards only."""
+    """Number of packets in the egress queue behind the packet; in postcards only."""
     packet: bytes
     """The first bytes of the packet."""
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from frontage.fields import IPAddress
 
 MAX_DATAGRAM = 1400
-"""Bytes of a datagram, below the MTU of Ethernet."""
+"""Maximum size of a datagram in bytes, below the MTU of Ethernet."""
 
 _FLOW_SAMPLE, _DISCARDED_PACKET = 1, 5
 _SAMPLED_HEADER, _EXTENDED_NAT, _EXTENDED_FUNCTION = 1, 1007, 1038
 _ETHERNET = 1
 _FRAME_CHECK_SEQUENCE = 4
-"""Bytes that the length of a frame includes, and that samples do not have."""
+"""Bytes that the length of a frame includes, but the sample does not."""
 
 UNKNOWN = 256
 _REASONS = {
@@ -56,12 +56,12 @@ _REASONS = {
     "udp-header": 289,
     "udp-checksum": 289,
 }
-"""The standard reasons that are nearest to those of the P4 program; the name of the function has the exact one."""
+"""The standard reasons closest to those of the P4 program. The extended function contains the exact reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A sample in the terms of a collector."""
+    """A sample with the names that a collector shows."""
 
     packet: bytes
     length: int
@@ -69,11 +69,11 @@ class Described:
     egress_port: int
     pool: int
     function: str
-    """An outcome, or the exact reason of a drop; and the VIP and the server."""
+    """The outcome or the exact drop reason, with the VIP and the server."""
     translated: tuple[IPAddress, IPAddress] | None = None
-    """Source and destination address of the packet as it leaves; None if they do not change."""
+    """Source and destination address of the outgoing packet; None if they do not change."""
     reason: str | None = None
-    """The reason of a drop."""
+    """The drop reason."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Sequences:
     flows: int = 0
     drops: int = 0
     lost: int = 0
-    """Samples that did not reach a collector, because there were too many."""
+    """Number of lost samples."""
 
 
 def sample(described: Described, one_in: int, numbers: Sequences) -> bytes:

@@ -255,7 +255,7 @@ class Cluster:
         """Read what the previous leader wrote, after which it cannot write anything. Raises StoreError and OvertakenError."""
         term = self._lease.term
         if term is None:
-            raise StoreError("the lease has ended")
+            raise StoreError("the lease has expired")
         await self.store.journal.lead(self.name, term)
         await self._adopt()
         await self._host.before_lead()
@@ -296,7 +296,7 @@ class Cluster:
 
     def _open(self) -> Connection:
         if self._connection is None:
-            raise StoreError("the store has not been reached yet")
+            raise StoreError("not connected to the store yet")
         return self._connection
 
     # Forwarding
@@ -325,7 +325,7 @@ class Cluster:
                 await self._catch_up(int(found.head["lines"]))
                 return found
             if loop.time() > without_leader:
-                raise UnavailableError(f"no controller leads after {patience:g} s: nothing was changed: see `frontage status`")
+                raise UnavailableError(f"no leader for {patience:g} s: nothing was changed: see `frontage status`")
             await asyncio.sleep(0.1)
         return None
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to NATS JetStream: the few operations that the shared store needs.
+"""The connection to NATS JetStream, with the operations that the shared store needs.
 
 A bucket has three streams:
 
-    BUCKET-journal  the lines of the journal, one a message; nothing is removed
+    BUCKET-journal  the lines of the journal, one per message; nothing is removed
     BUCKET-texts    the configurations by hash, compressed; the last `KEPT_TEXTS`
     KV_BUCKET       a key-value bucket: the lease, the members, the progress of rollouts, allocations and secret files
 """
@@ -30,13 +30,13 @@ from frontage.jetstream import MIN_SERVER_VERSION, UnansweredError, answered, co
 from frontage.store.errors import OvertakenError, StoreError
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds for the first connection. Reconnection is tried for ever."""
+"""Timeout of the first connection in seconds. Reconnection has no timeout."""
 ATTEMPT_TIMEOUT = 2.0
-"""Seconds to wait for one answer before the request is repeated."""
+"""Seconds to wait for an answer before the request is repeated."""
 OPERATION_TIMEOUT = 12.0
-"""Seconds for a whole operation: the servers elect a new leader of a stream within 4 to 9."""
+"""Timeout of a whole operation in seconds. The servers elect a new leader of a stream within 4 to 9 s."""
 _WRONG_SEQUENCE = (10071, 10164)
-"""JetStream's error codes for a message that does not follow the expected one: another one is stored, or is in flight."""
+"""JetStream's error codes for a message without the expected sequence number: another message is stored or in flight."""
 _PING_INTERVAL = 2
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class Connection:
         except (BadRequestError, NotFoundError) as error:
             raise StoreError(
                 f"{self._where}: cannot create the streams of bucket {self.bucket}: {error.description}: "
-                "use the number of replicas with which they were made, and servers with JetStream"
+                "set store.nats.replicas to the value with which the streams were created, and use servers with JetStream"
             ) from None
 
     async def delete(self) -> None:
@@ -129,9 +129,9 @@ class Connection:
         return found.data or b""
 
     async def append(self, data: bytes, number: int, identifier: str) -> None:
-        """Append a line to the journal. It gets this number.
+        """Append a line with this number to the journal.
 
-        Raises OvertakenError if another line has the number, and StoreError if the servers do not answer, who may then still append it.
+        Raises OvertakenError if another line has the number, and StoreError without an answer: the line may then still be appended.
         """
         headers = {api.Header.EXPECTED_LAST_SEQUENCE.value: str(number - 1), api.Header.MSG_ID.value: identifier}
 
@@ -141,7 +141,7 @@ class Connection:
             except APIError as error:
                 if error.err_code not in _WRONG_SEQUENCE:
                     raise
-                # An earlier attempt may have been stored. A line in flight is seen later.
+                # An earlier attempt may have been stored. A line in flight becomes visible later.
                 found = await self.line(number)
                 if found is None:
                     raise TimeoutError("a line is in flight") from None
@@ -186,7 +186,7 @@ class Connection:
     async def replace(self, key: str, value: bytes, revision: int, seconds: float) -> int:
         """Set the value of a key that has this revision (0: no value), and return the new revision.
 
-        Raises OvertakenError, and StoreError if there is no answer within ``seconds``: the value may still be set.
+        Raises OvertakenError, and StoreError without an answer within ``seconds``: the value may then still be set.
         """
         assert self._keys is not None
         try:
@@ -207,7 +207,7 @@ class Connection:
     async def request(self, subject: str, data: bytes, seconds: float) -> bytes | None:
         """Return the answer of a listener, or None if nothing listens.
 
-        Raises StoreError. A listener may have the request nevertheless.
+        Raises StoreError, although a listener may have received the request.
         """
         try:
             return bytes((await self._client.request(f"{self.bucket}.{subject}", data, timeout=seconds)).data)
@@ -217,7 +217,7 @@ class Connection:
             raise StoreError(self._failed(error)) from None
 
     async def listen(self, subject: str, on_message: Callable[[Msg], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-        """Subscribe to a subject, and return what ends the subscription. Raises StoreError."""
+        """Subscribe to a subject, and return a function that ends the subscription. Raises StoreError."""
         try:
             subscription = await self._client.subscribe(f"{self.bucket}.{subject}", cb=on_message)
             await self._client.flush(timeout=round(OPERATION_TIMEOUT))
@@ -236,7 +236,7 @@ class Connection:
 
     def _failed(self, error: Exception) -> str:
         why = str(error) or type(error).__name__
-        return f"{self._where}: {why}: a majority of its servers must run, and be reachable"
+        return f"{self._where}: {why}: check that a majority of its servers is running and reachable"
 
 
 def _context(settings: NatsStore) -> ssl.SSLContext | None:

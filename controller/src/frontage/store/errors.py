@@ -3,8 +3,8 @@
 
 
 class StoreError(Exception):
-    """The store does not answer, or cannot be used; the message says why and what to do."""
+    """The store is unreachable or unusable; the message says why and what to do."""
 
 
 class OvertakenError(Exception):
-    """Another controller has written first, so this write was not done."""
+    """Another controller has written first, so this write was rejected."""

@@ -12,7 +12,7 @@ from frontage.config.edit import Edit, Record, change_file, locked, read_file
 
 
 class Store(Protocol):
-    """A configuration and its journal. The methods block, so threads call them."""
+    """A configuration and its journal. The methods block, so call them in threads."""
 
     @property
     def file(self) -> Path:
@@ -29,9 +29,9 @@ class Store(Protocol):
         ...
 
     def change(self, edit: Edit, record: Record) -> None:
-        """Apply ``edit``. ``record`` gets the text before and after it, and records the change in the journal.
+        """Apply ``edit``. ``record`` receives the text before and after the edit, and records the change in the journal.
 
-        Raises what ``edit`` and ``record`` raise, ConfigError and EditError, and then changes nothing.
+        Raises ConfigError, EditError and the errors of ``edit`` and ``record``, and then changes nothing.
         """
         ...
 
@@ -41,7 +41,7 @@ class Store(Protocol):
 
 
 class FileStore:
-    """A configuration file, which editors and commands may change, too, and the journal next to it."""
+    """A configuration file, which text editors can change as well, and the journal next to it."""
 
     def __init__(self, file: Path):
         self.file = file

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal in NATS JetStream, which several controllers share, and the store around it.
 
-The journal is also the configuration: it is what the last change names. So a change is made when its line is appended, and a line
-is appended only if it follows the last one. Each new leader appends a line of its own first; lines of a previous leader that are
-under way then no longer follow.
+The last change in the journal determines the configuration, so a change is committed when its line is appended. NATS appends a line
+only if it follows the last one. Each new leader first appends its own line, so that lines which a previous leader is still sending
+no longer follow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from frontage.store.errors import OvertakenError, StoreError
 log = logging.getLogger(__name__)
 
 _AHEAD = 64
-"""The number of lines that are read at the same time."""
+"""The number of lines that are read concurrently."""
 _SECRET = "secret."
 
 T = TypeVar("T")
@@ -41,9 +41,9 @@ class SharedJournal(ChangeJournal):
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.may_write: Callable[[], bool] = lambda: False
-        """Returns true while this controller leads."""
+        """Returns true while this controller is the leader."""
         self.on_append: Callable[[], Awaitable[None]] | None = None
-        """Called when this controller has appended a line."""
+        """Called after this controller has appended a line."""
         self._history = History()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._texts: dict[str, str] = {}
@@ -55,7 +55,7 @@ class SharedJournal(ChangeJournal):
         self.connection, self._loop = connection, asyncio.get_running_loop()
 
     async def follow(self) -> bool:
-        """Read the lines that the store has now, and return whether there were new ones. Raises StoreError and JournalError."""
+        """Read the new lines of the store, and return whether there were any. Raises StoreError and JournalError."""
         async with self._appending:
             return await self._follow()
 
@@ -69,12 +69,12 @@ class SharedJournal(ChangeJournal):
         return self._history.lines > first
 
     async def read(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield all lines that the store has now. Raises StoreError and JournalError."""
+        """Yield all current lines of the store. Raises StoreError and JournalError."""
         for number in range(1, await self._connected().lines() + 1):
             yield self._add(await self._connected().line(number))
 
     async def lead(self, name: str, term: int) -> None:
-        """Begin to lead: record it, and read all lines before that. Raises StoreError, JournalError and OvertakenError."""
+        """Read all lines, and append one about the new leader. Raises StoreError, JournalError and OvertakenError."""
         async with self._appending:
             await self._follow()
             last = self._history.last()
@@ -91,7 +91,7 @@ class SharedJournal(ChangeJournal):
         return self._texts.get(sha256) or self.wait(self.fetch(sha256))
 
     def verify(self) -> int:
-        """The chain is checked when lines are read."""
+        """Return the number of lines. The chain has been checked when they were read."""
         return self._history.lines
 
     def history(self) -> History:
@@ -112,7 +112,7 @@ class SharedJournal(ChangeJournal):
             return known
         found = await self._connected().text(sha256)
         if found is None:
-            raise JournalError("the journal no longer has this configuration: undo a later change")
+            raise JournalError("the journal does not keep this old configuration any more: undo a later change")
         if digest(found) != sha256:
             raise JournalError(f"the store's configuration {sha256} has been altered: restore the store from a backup")
         self._remember(found)
@@ -137,7 +137,7 @@ class SharedJournal(ChangeJournal):
 
     async def _append(self, line: dict[str, Any]) -> None:
         if not self.may_write():
-            raise StoreError("another controller leads, or none: repeat the request")
+            raise StoreError("this controller is not the leader: repeat the request")
         line = chained(line, self._history.head)
         try:
             await self._connected().append(encode(line), self._history.lines + 1, line["hash"])
@@ -153,7 +153,7 @@ class SharedJournal(ChangeJournal):
         try:
             line = decode(data or b"")
         except ValueError:
-            raise JournalError(f"line {number} of the store's journal is not one of a journal: restore a backup") from None
+            raise JournalError(f"line {number} of the store's journal is malformed: restore a backup") from None
         if not self._history.follows(line):
             raise JournalError(f"line {number} of the store's journal, or the one before it, has been altered: restore a backup")
         self._history.add(line)
@@ -166,24 +166,24 @@ class SharedJournal(ChangeJournal):
 
     def _connected(self) -> Connection:
         if self.connection is None:
-            raise StoreError("the store has not been reached yet: see `frontage status`")
+            raise StoreError("not connected to the store yet: see `frontage status`")
         return self.connection
 
     def wait(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the event loop, from another thread. Raises JournalError instead of errors of the store."""
+        """Run a coroutine in the event loop, from another thread. Converts the store's errors into JournalError."""
         if self._loop is None:
             call.close()
-            raise JournalError("the store has not been reached yet: nothing was changed: see `frontage status`")
+            raise JournalError("nothing was changed: not connected to the store yet: see `frontage status`")
         try:
             return asyncio.run_coroutine_threadsafe(call, self._loop).result()
         except OvertakenError:
-            raise JournalError("another controller has made a change first: nothing was changed: repeat the request") from None
+            raise JournalError("nothing was changed: another controller has made a change first: repeat the request") from None
         except StoreError as error:
             raise JournalError(f"{error}; `frontage history` shows whether the change was made") from None
 
 
 class SharedStore:
-    """The configuration that the journal names, with a copy of it in a file."""
+    """The configuration that the journal determines, with a copy in a file."""
 
     def __init__(self, file: Path, bucket: str):
         self.file = file
@@ -216,7 +216,7 @@ class SharedStore:
             try:
                 replace(self.file, after)
             except OSError as error:
-                what = f"the change is made, but {self.file} cannot be written: {error}: make the folder writable"
+                what = f"the change was made, but {self.file} cannot be written: {error}: make the folder writable"
                 raise JournalError(what) from None
 
     def keep_secrets(self, config: Config) -> None:
@@ -228,14 +228,13 @@ class SharedStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Others cannot write: a line that does not follow the last one is refused."""
+        """Do nothing: NATS rejects the lines of other writers, because they do not follow the last line."""
         yield
 
     async def adopt(self) -> bool:
         """Write the configuration to this controller's copy, with the secrets of its keys, and return whether the copy has changed.
 
-        If the copy is not a configuration of the journal, it was edited: the edit is kept in another file. Raises StoreError,
-        JournalError and EditError.
+        If somebody has edited the copy, the edited version is saved in another file. Raises StoreError, JournalError and EditError.
         """
         made = self.journal.history().made()
         if made is None or (made.after == self._adopted and await asyncio.to_thread(self._is_copy_of, made.after)):
@@ -259,7 +258,7 @@ class SharedStore:
                 return False
             if self.file.exists() and digest(edited := self.copy()) not in {entry.after for entry in history.entries()}:
                 kept = self.file.with_name(f".{self.file.name}.rejected")
-                what = "%s was edited, but the store has the configuration: the edit is in %s: use `frontage apply`"
+                what = "%s was edited, but the store determines the configuration: the edit was moved to %s: use `frontage apply`"
                 log.error(what, self.file, kept)
                 replace(kept, edited, OWNER_ONLY)
             replace(self.file, text)
@@ -267,7 +266,7 @@ class SharedStore:
 
 
 def secret_files(text: str) -> dict[int, Path]:
-    """Return the files with secrets that the keys of a configuration name, by key id."""
+    """Return the secret files of a configuration's keys, by key id."""
     data = parse(text).data
     keys = data.get("keys", []) if isinstance(data, dict) else []
     found = [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
@@ -275,6 +274,6 @@ def secret_files(text: str) -> dict[int, Path]:
 
 
 def _write_secret(file: Path, secret: str | None) -> None:
-    """Write a secret, unless the file has it already. Without a secret in the store, the file is a matter of its owner."""
+    """Write a secret to its file, if the store has the secret and the file differs."""
     if secret is not None and not (file.exists() and file.read_text(encoding="ascii").strip() == secret):
         replace(file, secret + "\n", OWNER_ONLY)

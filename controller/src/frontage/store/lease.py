@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lease of the leader: at most one controller writes to the switches.
 
-The lease is a value in the store. Its holder renews it, and counts from the time at which it *sent* the last successful renewal. The
-others count from the time at which they *saw* the last renewal, which is later. A lease therefore ends at its holder before
-another controller takes it, without clocks that agree; the clocks only have to run at about the same speed.
+The lease is a value in the store. Its holder renews it, and measures its validity from the time at which it *sent* the last
+successful renewal. The others measure from the time at which they *saw* the last renewal, which is later. The lease therefore
+expires at its holder before another controller takes it. The clocks need not be synchronized; they only have to run at about the
+same speed.
 
-Each holder has a new number, the term, which is also its election id at the switches (P4Runtime, section 5). A switch that has
-seen the next leader refuses writes of the previous one, even those that were under way when its lease ended.
+Each leader has a new number, the term, which is also its election id at the switches (P4Runtime, section 5). A switch that has
+seen the next leader rejects writes of the previous one, even those that were in flight when its lease expired.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ log = logging.getLogger(__name__)
 
 KEY = "lease"
 _RENEWALS = 5
-"""Renewals, or looks at the lease of another controller, in the time of a lease."""
+"""Number of renewals, or of checks of another controller's lease, per lease time."""
 _GUARD = 0.25
-"""Part of the lease that its holder does not use: for writes under way, and for clocks that run at different speeds."""
+"""Fraction of the lease that its holder does not use, as a margin for writes in flight and for clocks of different speed."""
 
 
 def renewal_interval(seconds: float) -> float:
@@ -45,7 +46,7 @@ class Keys(Protocol):
 
 
 class Lease:
-    """The lease as one controller sees it. `run` takes and renews it."""
+    """One controller's view of the lease. `run` takes and renews it."""
 
     def __init__(
         self,
@@ -56,9 +57,8 @@ class Lease:
         first_term: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """``name`` is that of the controller. ``on_change`` is called when this controller begins or ceases to lead, or gets a new term.
-
-        ``first_term`` is the term of the first leader of all.
+        """``name`` is that of the controller. ``on_change`` is called when this controller becomes or ceases to be the leader, or
+        gets a new term. ``first_term`` is the term of the first leader in a new store.
         """
         self.name = name
         self.leader: str | None = None
@@ -70,9 +70,9 @@ class Lease:
         self._clock = clock
         self._nonce = secrets.token_hex(8)
         self._floor = first_term - 1
-        """The term of this controller must be above it."""
+        """Lower bound (exclusive) of this controller's term."""
         self._term = 0
-        """The term if this controller holds the lease."""
+        """The term if this controller holds the lease, otherwise 0."""
         self._revision = 0
         self._valid_until = 0.0
         self._paused_until = 0.0
@@ -88,7 +88,7 @@ class Lease:
         return self._term if self._term and self._clock() < self._valid_until else None
 
     def exceed(self, term: int) -> None:
-        """Lead with a larger term: a switch knows this one."""
+        """Use a larger term than ``term``, because a switch has already seen ``term``."""
         if self._floor < term:
             self._floor = term
             self._wake.set()
@@ -111,9 +111,9 @@ class Lease:
             self.settle()
 
     def settle(self) -> None:
-        """Report the beginning or the end of this controller's lead, or a new term."""
+        """Report a change of this controller's leadership or term."""
         if self._term and self.term is None:
-            log.warning("the lease has ended: the store did not answer in time")
+            log.warning("the lease has expired: the store did not answer in time")
             self._term = 0
         if self._term != self._reported:
             self._reported = self._term
@@ -148,7 +148,7 @@ class Lease:
             await self._take(keys, int(value["term"]))
 
     async def release(self, keys: Keys, pause: float = 0.0) -> None:
-        """Let another controller lead at once, and do not take the lease again for ``pause`` seconds. Raises StoreError."""
+        """Release the lease, so that another controller can take it at once, and do not take it for ``pause`` s. Raises StoreError."""
         self._paused_until = self._clock() + pause
         if self._term:
             term, self._term = self._term, 0
@@ -161,10 +161,10 @@ class Lease:
             return
         with contextlib.suppress(OvertakenError):
             await self._write(keys, max(last_term, self._floor) + 1)
-            log.info("this controller leads with term %d", self._term)
+            log.info("this controller is the leader with term %d", self._term)
 
     async def _write(self, keys: Keys, term: int) -> None:
-        """Take or renew the lease with this term. Raises OvertakenError and StoreError, and then the term remains."""
+        """Take or renew the lease with this term. Raises OvertakenError and StoreError, and then keeps the previous term."""
         sent = self._clock()
         value = json.dumps({"holder": self.name, "nonce": self._nonce, "term": term}).encode()
         self._revision = await keys.replace(KEY, value, self._revision, renewal_interval(self._seconds))

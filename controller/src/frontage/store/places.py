@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads snapshots from the places where a configuration and its journal can be, and restores them there."""
+"""The places in which a configuration and its journal can be stored. Reads snapshots from them, and restores snapshots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from frontage.store.journal import SharedJournal, secret_files
 from frontage.store.snapshot import Snapshot, SnapshotError
 
 MIGRATED = "migrated"
-"""The result of the change with which a journal begins at a new place."""
+"""The result of the change that records a migration in the journal."""
 _ALLOCATIONS = "allocations"
 
 
@@ -47,7 +47,7 @@ class Place(Protocol):
 
 
 def place_of(file: Path, text: str) -> Place:
-    """Return the place that the text of a configuration names. ``file`` is that of the configuration. Raises ConfigError."""
+    """Return the place that the text of a configuration specifies. ``file`` is the configuration file. Raises ConfigError."""
     config = loads(text, file)
     return FilePlace(file) if config.store is None else NatsPlace(file, config.store.nats)
 
@@ -63,7 +63,7 @@ class FilePlace:
         if self.file.exists():
             path = load(self.file).control_socket or path
         if is_listening(path):
-            raise SnapshotError(f"a controller runs with {self.file}: stop it first")
+            raise SnapshotError(f"a controller is running with {self.file}: stop it first")
 
     async def read(self) -> Snapshot:
         journal = Journal(self.file)
@@ -76,9 +76,7 @@ class FilePlace:
             raise SnapshotError(f"{self.file}: cannot be read: {error}") from None
         snapshot = Snapshot(lines, texts, _read_json(state_file(self.file)), _read_secrets(self.file, text))
         if snapshot.configuration != text:
-            raise SnapshotError(
-                f"{self.file} has changes that are not in its journal: run a command that changes it, or `frontage up`"
-            )
+            raise SnapshotError(f"{self.file} has changes that are not in its journal: run `frontage up` to record them")
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -89,7 +87,7 @@ class FilePlace:
                 done = journal.lines()
                 _check_rest(done, snapshot, str(journal.folder))
                 if self.file.exists() and self.file.read_text(encoding="utf-8") != text:
-                    raise SnapshotError(f"{self.file} is another configuration: move it away, or give the path of a new file")
+                    raise SnapshotError(f"{self.file} contains a different configuration: move it away, or use a new file")
                 write_secrets(self.file, text, snapshot.secrets)
                 journal.restore(snapshot.texts, snapshot.lines[len(done) :])
                 if snapshot.allocations:
@@ -113,7 +111,7 @@ class NatsPlace:
                 before = await connection.get(lease.KEY)
                 await asyncio.sleep(lease.renewal_interval(self._settings.lease) * 2)
                 if await connection.get(lease.KEY) != before:
-                    raise SnapshotError(f"a controller leads with the bucket {self._settings.bucket}: stop all controllers first")
+                    raise SnapshotError(f"a controller is using the bucket {self._settings.bucket}: stop all controllers first")
             finally:
                 await connection.close()
         except StoreError as error:
@@ -142,11 +140,11 @@ class NatsPlace:
         except (StoreError, JournalError, OSError) as error:
             raise SnapshotError(str(error)) from None
         except OvertakenError:
-            raise SnapshotError(f"a controller uses the bucket {self._settings.bucket}: stop all controllers first") from None
+            raise SnapshotError(f"a controller is using the bucket {self._settings.bucket}: stop all controllers first") from None
 
 
 def moved(snapshot: Snapshot, text: str, author: Author) -> Snapshot:
-    """Return the snapshot with ``text`` as its configuration, which names another place."""
+    """Return the snapshot with ``text``, which specifies another place, as its configuration."""
     history = snapshot.history()
     before = snapshot.configuration
     if before == text:
@@ -194,7 +192,7 @@ async def _restore_bucket(connection: Connection, snapshot: Snapshot) -> None:
 
 def _check_rest(done: list[dict[str, Any]], snapshot: Snapshot, where: str) -> None:
     if [line["hash"] for line in done] != [line["hash"] for line in snapshot.lines[: len(done)]]:
-        raise SnapshotError(f"{where} has another journal: restore to an empty place, or remove that journal")
+        raise SnapshotError(f"{where} contains another journal: restore to an empty location, or remove that journal")
 
 
 def _texts(entries: Any, read: Any) -> dict[str, str]:
@@ -226,7 +224,7 @@ def _read_secrets(file: Path, text: str) -> dict[str, str]:
 
 
 def write_secrets(file: Path, text: str, secrets: Mapping[str, str]) -> None:
-    """Write the files with secrets, unless the snapshot does not have them: then their owner copies them. Raises SnapshotError."""
+    """Write the secret files that the snapshot contains. Raises SnapshotError if a file is neither there nor in the snapshot."""
     folder = file.resolve().parent
     for number, path in secret_files(text).items():
         if (secret := secrets.get(str(number))) is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots of a store: the journal with its configurations, and the allocations. Backups are snapshots in a file.
 
-A snapshot has no secret files, unless it is encrypted. Inline secrets are part of configurations, which the journal's hashes cover,
-so a snapshot with inline secrets cannot be written without encryption.
+Only encrypted snapshots contain secret files. Inline secrets cannot be removed, because the journal's hashes cover the
+configurations, so a snapshot with inline secrets must be encrypted.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class SnapshotError(Exception):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The content of a store. It is checked once, at the first access to its changes."""
+    """The content of a store, which is verified at the first access to its changes."""
 
     lines: list[dict[str, Any]]
     """The lines of the journal."""
     texts: dict[str, str]
-    """The configurations by hash, as far as the journal still has them."""
+    """The configurations that the journal still has, by hash."""
     allocations: dict[str, Any] = field(default_factory=dict)
     """The servers from discovery, with their SIDs."""
     secrets: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Snapshot:
         found = History()
         for number, line in enumerate(self.lines, start=1):
             if not isinstance(line.get("number"), int) or not found.follows(line):
-                raise SnapshotError(f"line {number} of the journal has been altered, or the one before it: use another backup")
+                raise SnapshotError(f"line {number} of the journal, or the one before it, has been altered: use another backup")
             found.add(line)
         for sha256, text in self.texts.items():
             if digest(text) != sha256:
@@ -66,7 +66,7 @@ class Snapshot:
 
     @property
     def configuration(self) -> str:
-        """The text of the present configuration. Raises SnapshotError."""
+        """The text of the current configuration. Raises SnapshotError."""
         made = self.history().made()
         assert made is not None
         return self.texts[made.after]
@@ -84,8 +84,8 @@ class Snapshot:
         plain = Snapshot(self.lines, self.texts, self.allocations)
         if plain.has_secrets:
             raise SnapshotError(
-                "a configuration in the journal has a secret: give --passphrase-file to encrypt the backup, "
-                "or begin a new journal with `secret_file` instead of `secret`"
+                "a configuration in the journal contains a secret: encrypt the backup (--passphrase-file), "
+                "or start a new journal with `secret_file` instead of `secret`"
             )
         return json.dumps({"format": FORMAT, **asdict(plain)}, indent=1) + "\n"
 
@@ -100,13 +100,13 @@ class Snapshot:
                 raise SnapshotError(f'unknown format "{found["format"]}": use the version of Frontage that made the backup')
             snapshot = cls(found["lines"], found["texts"], found["allocations"], found["secrets"])
         except (ValueError, KeyError, TypeError):
-            raise SnapshotError("not a backup of Frontage, or damaged: use another one") from None
+            raise SnapshotError("not a Frontage backup, or damaged: use another file") from None
         snapshot.history()
         return snapshot
 
 
 def _has_secret(text: str) -> bool:
-    """Return whether a configuration has the secret of a key, rather than only its file. A comment may contain the word."""
+    """Return whether a configuration contains the secret of a key inline. Comments do not count."""
     if _SECRET.search(text) is None:
         return False
     data = parse(text).data
@@ -123,14 +123,14 @@ def _encrypt(text: str, passphrase: str) -> str:
 
 def _decrypt(found: Mapping[str, str], passphrase: str | None) -> str:
     if passphrase is None:
-        raise SnapshotError("the backup is encrypted: give --passphrase-file")
+        raise SnapshotError("the backup is encrypted: use --passphrase-file")
     from cryptography.exceptions import InvalidTag
 
     salt, nonce, data = (base64.b64decode(found[name]) for name in ("salt", "nonce", "data"))
     try:
         return str(_cipher(passphrase, salt).decrypt(nonce, data, _ENCRYPTED.encode()).decode())
     except InvalidTag:
-        raise SnapshotError("the passphrase is wrong, or the backup has been altered") from None
+        raise SnapshotError("wrong passphrase, or altered backup: check the passphrase, or use another backup") from None
 
 
 def _cipher(passphrase: str, salt: bytes) -> Any:
@@ -151,7 +151,7 @@ def read_passphrase(file: Path | None) -> str | None:
     try:
         found = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"{file}: cannot be read: {error}: write the passphrase there") from None
+        raise SnapshotError(f"{file}: cannot be read: {error}: write the passphrase to this file") from None
     if not found:
-        raise SnapshotError(f"{file}: is empty: write the passphrase there")
+        raise SnapshotError(f"{file}: empty file: write the passphrase to it")
     return found
