@@ -97,7 +97,7 @@ async def test_certificates_have_roles(secured: Path) -> None:
         (found,) = (await viewer("GET", "/status")).body["certificates"]
         assert (found["use"], found["error"], 0 < found["days_left"] <= 1) == ("api", None, True)
         status, why = await refusal(sender(service, folder, "stranger"), "GET", "/status")
-        assert (status, "stranger.example has no role" in why) == (401, True)
+        assert (status, "no role for the certificate of stranger.example" in why) == (401, True)
         assert (await refusal(sender(service, folder, None), "GET", "/status"))[0] == 401
         # A name that is removed from the file loses its access.
         (folder / "grants.toml").write_text(GRANTS.replace("viewer.example", "other.example"))
@@ -117,7 +117,7 @@ async def test_unusable_certificates_are_refused_with_the_fix(secured: Path) -> 
         address = service.api.address
         assert address is not None
         for authorities, host, expected in (
-            ("unknown.pem", "127.0.0.1", "give its authority with --authorities"),
+            ("unknown.pem", "127.0.0.1", "specify its authority with --authorities"),
             ("ca.pem", "localhost", "use a name in the certificate of the server"),
         ):
             with pytest.raises(RequestError, match=expected):

@@ -59,7 +59,7 @@ def with_samples(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("agent: 192.0.2.1", "samples: missing collector: give collectors, postcards or both"),
+        ("agent: 192.0.2.1", "samples: missing collector: set collectors, postcards or both"),
         ("agent: 192.0.2.1, collectors: [here]", "samples.collectors[0]: invalid listen address"),
         ("collectors: ['192.0.2.9:6343']", "samples.agent: missing"),
         ("agent: 192.0.2.1, collectors: ['192.0.2.9:6343'], one_in: 0", "samples.one_in"),

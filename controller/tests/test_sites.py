@@ -325,6 +325,6 @@ def test_names_shows_addresses_and_collisions(tmp_path: Path) -> None:
         same = [n for n in found if n != name and found[n]["address"] == assignment["address"]]
         assert sorted(assignment["collisions"]) == sorted(same)
     assert found["films.example"]["collisions"], "three names share two addresses"
-    for arguments, message in ((["b.test"], "b.test belongs to no instance"), (["a\nb"], "invalid name")):
+    for arguments, message in ((["b.test"], "b.test does not belong to an instance"), (["a\nb"], "invalid name")):
         done = CliRunner().invoke(app, ["names", *arguments, "-c", str(file)])
         assert done.exit_code == 1 and message in done.output

@@ -98,7 +98,7 @@ async def test_controller_uses_a_store_over_mutual_tls(folder: Path, port: int) 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"certificate": ""}, "the servers require a certificate of their clients"),
+        ({"certificate": ""}, "the servers require a client certificate"),
         ({"certificate": "stranger"}, "the servers do not know the authority of this client's certificate"),
         ({"certificate": "expired"}, "expired.pem: the certificate expired on "),
         ({"authorities": "unknown"}, "the authority of the server's certificate is unknown"),
@@ -113,5 +113,5 @@ async def test_faults_of_the_connection_name_the_fix(folder: Path, port: int, op
 
 async def test_misnamed_server_is_refused(folder: Path) -> None:
     for port in nats_server(folder, "misnamed"):
-        with pytest.raises(StoreError, match="the server's certificate has another name"):
+        with pytest.raises(StoreError, match="the server's certificate is for another name"):
             await Connection.open(settings(folder, port))

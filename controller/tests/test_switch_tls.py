@@ -129,7 +129,7 @@ class _NoApi:
     [
         ("expired-switch", "the switch's certificate has expired: renew it on the switch"),
         ("early-switch", "the switch's certificate is not valid yet: correct the clock"),
-        ("misnamed-switch", 'the switch\'s certificate has another name than "switch.example": set device.tls.server_name'),
+        ("misnamed-switch", 'the switch\'s certificate is for another name, not for "switch.example": set device.tls.server_name'),
         ("untrusted-switch", "the switch's certificate is from an unknown authority: add the authority to device.tls.authorities"),
         ("missing", "the switch rejects the controller's certificate as missing: set device.tls.certificate and device.tls.key"),
         ("untrusted", "controller.pem as issued by an unknown authority: add the authority to --grpc-server-cacert"),

@@ -37,10 +37,10 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
-        ({"tls": "{ authorities: ca.pem, key: k.pem }"}, "certificate and key belong together: give both or neither"),
+        ({"tls": "{ authorities: ca.pem, key: k.pem }"}, "certificate and key must be used together: set both or neither"),
         ({"tls": "{ certificate: a.pem, key: k.pem }"}, "device.tls.authorities"),
-        ({"api": "{ listen: '127.0.0.1:0' }"}, "clients cannot identify themselves: give tokens, certificates or oidc"),
-        ({"api": "{ certificates: c.toml }"}, "certificates needs the authorities of clients' certificates: give tls.clients"),
+        ({"api": "{ listen: '127.0.0.1:0' }"}, "clients cannot authenticate: set tokens, certificates or oidc"),
+        ({"api": "{ certificates: c.toml }"}, "certificates requires the authorities of client certificates: set tls.clients"),
         ({"api": "{ oidc: { issuer: 'http://login.example', audience: a } }"}, "use an https URL, because keys come from there"),
         ({"api": f"{{ oidc: {{ issuer: '{ISSUER}', audience: a, algorithms: [HS256] }} }}"}, "api.oidc.algorithms[0]"),
         ({"api": f"{{ oidc: {{ issuer: '{ISSUER}', audience: a, algorithms: [none] }} }}"}, "api.oidc.algorithms[0]"),

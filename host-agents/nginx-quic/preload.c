@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connection ids with the SID for nginx's own HTTP/3, without a patch. Load it with LD_PRELOAD. The environment of nginx must have
+ * Adds the SID to the connection ids of nginx's own HTTP/3, without a patch. Load it with LD_PRELOAD. The environment of nginx must set
  * FRONTAGE_KEYS, the path of the key file, and FRONTAGE_SID.
  *
  * nginx asks OpenSSL for the 20 random bytes of a connection id, and then writes the cookie of its socket (SO_COOKIE) over the first 8,
  * for its own eBPF program (quic_bpf, which must be off). This library returns a sealed id as the first 12 bytes, and the same 8 bytes
- * again as the cookie. The switch reads 12 bytes of the id in a packet with a short header. nginx makes no other request of 20 bytes,
+ * again as the cookie. The switch reads 12 bytes of the id in a packet with a short header. nginx makes no other requests of 20 bytes,
  * except for some stateless resets, whose content does not matter.
  */
 #define _GNU_SOURCE
@@ -51,7 +51,7 @@ __attribute__((constructor)) static void open_server(void)
 		      stderr);
 		exit(1);
 	}
-	/* nginx sends from its own address only, so it does not need the settings of cookies in addresses. */
+	/* nginx only sends from its own address, so it does not need the settings for cookie addresses. */
 	struct fq_settings settings = { .keys = key_file, .bandwidth = 1, .sid = atoi(sid), .sid_v4 = atoi(sid) };
 	keys_changed = modified();
 	server = fq_open(&settings, error, sizeof error);
@@ -61,7 +61,7 @@ __attribute__((constructor)) static void open_server(void)
 	}
 }
 
-/* Read the keys again if the file has changed. */
+/* Reload the keys if the file has changed. */
 static void refresh(void)
 {
 	struct timespec now = modified();
@@ -71,7 +71,7 @@ static void refresh(void)
 		return;
 	keys_changed = now;
 	if (fq_reload(server, error, sizeof error))
-		fprintf(stderr, "frontage-nginx-quic: the previous keys stay in force: %s\n", error);
+		fprintf(stderr, "frontage-nginx-quic: the previous keys remain in use: %s\n", error);
 }
 
 __attribute__((visibility("default"))) int RAND_bytes(unsigned char *bytes, int count)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the handshakes that clients begin with each server, and the server's answers: SYNs and SYN-ACKs, and long
-// headers of QUIC. A server that answers no handshake fails its passive check (docs/health.md), although its established
-// connections go on. Health checks do not count. A server's other packets count if they report its loads.
+// Counts the handshakes that clients begin with each server, and the server's answers: SYNs and SYN-ACKs, and QUIC long
+// headers. A server that answers no handshakes fails its passive check (docs/health.md), although its established
+// connections continue. Health checks do not count. Other packets of a server count if they report its loads.
 
 enum bit<2> Opening {
     BEGUN = 0,
     ANSWERED = 1,
-    REPORT = 2, // not of a handshake
+    REPORT = 2, // outside a handshake
     OTHER = 3   // not counted
 }
 

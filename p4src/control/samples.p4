@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples: one packet in N of a port, and dropped packets at a limited rate for each reason (docs/samples.md).
+// Samples: one in N packets of a port, and dropped packets at a limited rate per reason (docs/samples.md).
 
 // Samples a packet that the switch forwards. Ports without samples have the threshold 0.
 control FlowSamples(inout metadata_t meta) {
@@ -14,9 +14,9 @@ control FlowSamples(inout metadata_t meta) {
     }
 }
 
-// Samples a dropped packet, unless its reason has used up its rate.
+// Samples a dropped packet, unless the rate of its reason is exhausted.
 control DropSamples(inout metadata_t meta) {
-    bit<8> color; // of the meter; zero: green, which is within the rate
+    bit<8> color; // of the meter; 0 is green: within the rate
 
     DIRECT_METER(rates, METER_PACKETS)
 

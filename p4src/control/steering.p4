@@ -113,7 +113,7 @@ control Steering(in headers_t hdr, inout metadata_t meta) {
         }
 
         if (is_service == 1) {
-            // The mapping need not wait for the cookie, which may have to be unsealed.
+            // The lookup of the mapping does not wait for the cookie, which may have to be unsealed.
             mapped_site = 0;
             mapped_session = 0;
             if (is_mapped == 1 && dispatched == 0 && meta.from_tunnel == 0) {

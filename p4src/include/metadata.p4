@@ -174,19 +174,19 @@ const bit<8> SP_PIFO_MOST_URGENT = 7;
 // Fields that a copy of a first flight brings to egress (control/copies.p4).
 #define COPY_FIELDS 3
 
-// Fields that a sample brings to egress (control/samples.p4).
+// Fields that a sample carries to egress (control/samples.p4).
 #define SAMPLE_FIELDS 4
 
 // Kinds of samples.
 const bit<8> SAMPLE_NONE = 0;
-const bit<8> SAMPLE_FLOW = 1;     // a packet that the switch forwards, as it arrived
-const bit<8> SAMPLE_DROP = 2;     // a packet that the switch drops
-const bit<8> SAMPLE_POSTCARD = 3; // a packet as it leaves, with its latency and the depth of its queue
+const bit<8> SAMPLE_FLOW = 1;     // a forwarded packet, as it arrived
+const bit<8> SAMPLE_DROP = 2;     // a dropped packet
+const bit<8> SAMPLE_POSTCARD = 3; // a packet as it leaves, with its latency and queue depth
 
 #ifdef WITHOUT_SAMPLES
 #define SAMPLE_METADATA
 #else
-// sample_threshold: a packet whose draw is below is sampled. takes_postcards: sampled packets also send a postcard.
+// sample_threshold: packets whose hash is below it are sampled. takes_postcards: sampled packets also cause a postcard.
 #define SAMPLE_METADATA \
     bit<32> sample_threshold; \
     bit<1> takes_postcards; \

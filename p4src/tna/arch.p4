@@ -25,7 +25,7 @@
 // Time in ticks of 2^30 ns, 1.07 s, plus 2^18. It begins again after 78 hours, as the timestamps do.
 typedef bit<32> tick_t;
 
-// Samples need clones with metadata of their own (docs/samples.md).
+// Samples need clones with their own metadata (docs/samples.md).
 #define WITHOUT_SAMPLES
 
 // The ingress port of packets from the controller. No chip has this port, but softswitch does; for a board, compile with

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profile for Tofino 1 with QUIC instead of TCP: CCLB4 over QUIC, masking, and the handshake table. docs/tofino.md lists
-// what it leaves out.
+// the features that it omits.
 #include <core.p4>
 #include <tna.p4>
 

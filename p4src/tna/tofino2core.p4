@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile for Tofino 2 with an ingress that suits the chip: CCLB4 over TCP and QUIC. docs/tofino.md lists what it leaves out.
+// The profile for Tofino 2 with an ingress that fits the chip: CCLB4 over TCP and QUIC. docs/tofino.md lists the omitted features.
 #include <core.p4>
 #include <t2na.p4>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile for two pipes of Tofino 2, one behind the other. docs/tofino.md lists what it leaves out.
+// The profile for two pipes of Tofino 2 in sequence. docs/tofino.md lists the features that it omits.
 #include <core.p4>
 #include <t2na.p4>
 

@@ -43,12 +43,12 @@ header packet_in_t {
     bit<8> direction;     // Direction; 0: not a packet of a VIP
     bit<16> ingress_port;
     bit<16> egress_port;  // 0: dropped
-    bit<16> vip_id;       // of a packet of a VIP
-    bit<16> sid;          // of the server of a packet that is not dropped
-    bit<32> length;       // of the packet, of which the sample has the first bytes
-    bit<32> pool;         // packets of the port so far that could be sampled
-    bit<32> hop_latency;  // us from ingress to egress, of a postcard
-    bit<32> queue_depth;  // of the egress queue behind the packet, of a postcard
+    bit<16> vip_id;       // if the packet belongs to a VIP
+    bit<16> sid;          // of the server, unless the packet is dropped
+    bit<32> length;       // of the whole packet
+    bit<32> pool;         // number of packets of the port so far that can be sampled
+    bit<32> hop_latency;  // us from ingress to egress, in a postcard
+    bit<32> queue_depth;  // of the egress queue behind the packet, in a postcard
 }
 
 #define ARCHITECTURE_HEADERS \

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of packets for the controller (docs/samples.md). A sample is a clone that goes to the controller as a packet-in
-// (packet_in_t in arch.p4), with the first bytes of the packet. Without the clone session nothing is cloned.
+// Packet samples for the controller (docs/samples.md). A sample is a clone that is sent to the controller as a packet-in
+// (packet_in_t in arch.p4), with the first bytes of the packet. Without the clone session, nothing is cloned.
 #ifndef FRONTAGE_V1MODEL_SAMPLES_P4
 #define FRONTAGE_V1MODEL_SAMPLES_P4
 
 // P4Runtime id of the clone session. Its only replica is the CPU port.
 #define SAMPLE_SESSION 32767
-// Bytes of the packet in a sample, and of the header in front of them.
+// Bytes of the packet in a sample, and of the header before them.
 #define SAMPLE_BYTES 128
 #define SAMPLE_HEADER_BYTES 28
 
-// Counts the packets of a port that could be sampled, and draws a number for each. The draw looks random, so that traffic
-// with a period is sampled evenly, but is the same in each run: the CRC of a multiple of the count. The CRC of the count
-// itself would not do, because it changes few leading bits from one packet to the next.
+// Counts the packets of a port that can be sampled, and computes a pseudorandom number for each, so that periodic traffic
+// is sampled evenly. It is the same in each run: the CRC of a multiple of the count. The CRC of the count
+// itself is unsuitable, because its leading bits change little from one packet to the next.
 control SampleDraw(in port_t port, out bit<32> pool, out bit<32> number) {
     register<bit<32>>(PORTS) pools;
 
@@ -26,7 +26,7 @@ control SampleDraw(in port_t port, out bit<32> pool, out bit<32> number) {
     }
 }
 
-// Egress: the header of a sample. The clone has the fields that SAMPLE_FIELDS names.
+// Egress: writes the header of a sample. The clone has the fields in SAMPLE_FIELDS.
 control SampleHeader(inout headers_t hdr, in metadata_t meta, in bit<32> packet_length) {
     apply {
         hdr.packet_in.setValid();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of each server for operators, by SID: its last report, and the number of connections that were assigned to it.
+// State of each server for operators, by SID: its last report, and the number of connections assigned to it.
 // The data plane does not use it.
 #ifndef FRONTAGE_V1MODEL_SERVER_LOADS_P4
 #define FRONTAGE_V1MODEL_SERVER_LOADS_P4

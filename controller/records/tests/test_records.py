@@ -374,7 +374,7 @@ async def test_updates_are_merged(store: Store, consistency: Consistency) -> Non
         written = await store.update("guid", changes, consistency=consistency)
         assert (written.applied, written.record.version) == (True, number + 1)
     assert written.record.value == (await store.get("guid")).value == document
-    with pytest.raises(MergeError, match="is updated, not replaced: use PATCH"):
+    with pytest.raises(MergeError, match="cannot be replaced: use PATCH"):
         await store.put("guid", {})
     with pytest.raises(DocumentError):
         await store.update("guid", {})

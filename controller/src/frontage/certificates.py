@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates in PEM files: their names, and how long they are valid."""
+"""Certificates in PEM files: their names and their validity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Certificate:
         if self.days_left < 0:
             raise CertificateError(f"{file}: the certificate expired on {self.not_after:%Y-%m-%d %H:%M} UTC: renew it")
         if self.not_before > datetime.now(UTC):
-            fix = "correct the clock, or issue it again"
+            fix = "correct the clock, or reissue the certificate"
             raise CertificateError(f"{file}: the certificate is not valid before {self.not_before:%Y-%m-%d %H:%M} UTC: {fix}")
 
 
@@ -47,7 +47,7 @@ def load(file: Path) -> Certificate:
     except OSError as error:
         raise CertificateError(f"{file}: cannot load a certificate: {error}") from None
     except ValueError:
-        raise CertificateError(f"{file}: cannot load a certificate: it does not contain one: use a PEM file") from None
+        raise CertificateError(f"{file}: no certificate found: use a PEM file") from None
 
 
 def parse(der: bytes) -> Certificate:

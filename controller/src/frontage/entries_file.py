@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with a list of TOML tables, such as tokens and certificates, each of which has a permission."""
+"""Files with a list of TOML tables, such as tokens and certificates, each with a permission."""
 
 from __future__ import annotations
 

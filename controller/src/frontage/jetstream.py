@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the clients of NATS JetStream: connections, the servers that they can use, and requests that are repeated."""
+"""Common code of the NATS JetStream clients: connections, supported servers, and retries."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ RETRY_DELAY = 0.05
 """Seconds between attempts."""
 
 _FIXES = {
-    "CERTIFICATE_REQUIRED": "the servers require a certificate of their clients",
+    "CERTIFICATE_REQUIRED": "the servers require a client certificate",
     "ALERT_BAD_CERTIFICATE": "the servers reject the certificate of this client",
     "ALERT_UNKNOWN_CA": "the servers do not know the authority of this client's certificate",
     "ALERT_CERTIFICATE_EXPIRED": "the certificate of this client has expired",
     "certificate has expired": "the certificate of the server has expired",
     "unable to get local issuer": "the authority of the server's certificate is unknown",
     "self-signed certificate": "the authority of the server's certificate is unknown",
-    "IP address mismatch": "the server's certificate has another name",
-    "Hostname mismatch": "the server's certificate has another name",
+    "IP address mismatch": "the server's certificate is for another name",
+    "Hostname mismatch": "the server's certificate is for another name",
     "Authorization Violation": "the servers reject the credentials",
 }
-"""The meanings of errors of TLS and of servers, by a part of their text."""
+"""Explanations of TLS and server errors, by a part of their text."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class UnansweredError(Exception):
 
 
 async def connect(servers: Sequence[str], seconds: float, ping_interval: int, **options: Any) -> Client:
-    """Connect to one of the servers. The client reconnects for ever. Raises UnansweredError if no server is usable in time."""
+    """Connect to one of the servers. The client reconnects without limit. Raises UnansweredError if no server is usable in time."""
     problems: dict[str, None] = {}
 
     async def on_error(error: Exception) -> None:

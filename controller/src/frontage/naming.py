@@ -29,7 +29,7 @@ def canonical_name(text: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern stands for a name: the name itself, ``*.`` and a name above it, or ``*``.
+    """Return whether a pattern matches a name: the name itself, ``*.`` and a parent domain, or ``*``.
 
     Raises ValueError for an invalid name or pattern.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assignment of service addresses to names (Artemis, section 3.2), and what DNS says of them to clients that do not hash names."""
+"""The assignment of service addresses to names (Artemis, section 3.2), and the DNS records for clients that do not hash names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def assign(config: Config, more: Iterable[str] = ()) -> list[Assignment]:
     wanted = dict.fromkeys([name for name, _ in ports] + list(more))
     addresses = {name: service_addresses(config.instances, name) for name in wanted}
     if homeless := [name for name, found in addresses.items() if not found]:
-        raise ValueError(f"{homeless[0]} belongs to no instance: add it to the `names` of one of `instances`")
+        raise ValueError(f"{homeless[0]} does not belong to an instance: add it to the `names` of one of `instances`")
     owners: dict[str, list[str]] = defaultdict(list)
     for name, found in addresses.items():
         for address in found:

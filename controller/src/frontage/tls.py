@@ -18,20 +18,20 @@ _FIXES = {
     "certificate is not yet valid": "correct the clock of this machine",
     "IP address mismatch": "use a name in the certificate of the server",
     "Hostname mismatch": "use a name in the certificate of the server",
-    "self-signed certificate": "give its authority with --authorities",
-    "unable to get local issuer": "give its authority with --authorities",
-    "CERTIFICATE_REQUIRED": "the server needs your certificate: give --certificate",
+    "self-signed certificate": "specify its authority with --authorities",
+    "unable to get local issuer": "specify its authority with --authorities",
+    "CERTIFICATE_REQUIRED": "the server requires a client certificate: use --certificate",
     "ALERT_UNKNOWN_CA": "your certificate is from an authority that the server does not know: see api.tls.clients",
     "ALERT_CERTIFICATE_EXPIRED": "your certificate has expired: renew it",
-    "ALERT_BAD_CERTIFICATE": "the server rejects your certificate: issue it again",
-    # The controller's TLS ends without an alert when it rejects a certificate.
+    "ALERT_BAD_CERTIFICATE": "the server rejects your certificate: reissue it",
+    # The controller closes the TLS connection without an alert when it rejects a certificate.
     "Connection reset by peer": "the server may reject your certificate: compare its authority with api.tls.clients",
 }
 """How to correct faults, by a part of OpenSSL's message."""
 
 
 def explain(error: BaseException) -> str:
-    """Return the text of a failed request, with the fix if TLS failed. Errors without text have a cause with one."""
+    """Return the text of a failed request, with the fix if TLS failed. If the error has no text, its cause has."""
     texts = []
     cause: BaseException | None = error
     while cause is not None:
@@ -47,7 +47,7 @@ def explain(error: BaseException) -> str:
 def server_context(tls: Tls, *, needs_certificates: bool = True) -> ssl.SSLContext:
     """Return the TLS context of a server. Raises TlsError.
 
-    With ``tls.clients``, clients need certificates, or may have one.
+    With ``tls.clients``, client certificates are required or optional.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -62,7 +62,7 @@ def server_context(tls: Tls, *, needs_certificates: bool = True) -> ssl.SSLConte
 
 
 def load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
-    """Load the certificate and key, also into a context that serves: new connections then use them. Raises TlsError."""
+    """Load the certificate and key. Even a context in use passes them to new connections. Raises TlsError."""
     try:
         load(tls.certificate).check(tls.certificate)
     except CertificateError as error:

@@ -8,7 +8,7 @@ The file of a service lists its tokens:
     may = "read"
     sha256 = "..."
 
-It holds only SHA-256 hashes. A token has 256 random bits, so its hash does not reveal it.
+It contains only SHA-256 hashes. A token has 256 random bits, so its hash does not reveal it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Tokens(Generic[L]):
 
     @classmethod
     def load(cls, file: Path, levels: type[L], command: str) -> Tokens[L]:
-        """Read a file. ``command`` is the one that prints an entry. Raises TokenFileError."""
+        """Read a file. ``command`` is the command that prints an entry, for messages. Raises TokenFileError."""
         found: dict[str, Bearer[L]] = {}
         for place, entry in read_entries(file, "tokens", TokenFileError):
             if not _is_entry(entry, levels):

@@ -208,14 +208,14 @@ impl<O> Delegator<O> {
         self.connection().reclaim_stream(stream, end)
     }
 
-    /// Let noq send `stream` from offset `from` on, because its real server is dead. The client has acknowledged everything
-    /// before, and the stream ends at `final_size`. noq's offsets begin at 0.
+    /// Let noq send `stream` from offset `from`, because its real server is dead. The client has acknowledged all bytes
+    /// before `from`, and the stream ends at `final_size`. noq's offsets begin at 0.
     ///
-    /// Returns the client's limit for the stream, in offsets on the wire, which the owner must obey: noq does not know
-    /// it. Once noq has sent everything and the client has acknowledged it, the owner must call
+    /// Returns the client's limit for the stream, in offsets on the wire. The owner must obey it, because noq does not know
+    /// it. When the client has acknowledged everything, the owner must call
     /// [`Self::forget_resumed`].
     ///
-    /// The real server may have sent up to all of its credit. That part was charged to it and is not charged again.
+    /// The real server may have used all of its credit. Those bytes were charged to it and are not charged again.
     pub fn resume_stream(
         &self,
         stream: u64,
@@ -225,7 +225,7 @@ impl<O> Delegator<O> {
         self.connection().resume_stream(stream, from, final_size)
     }
 
-    /// Forget `stream`, which noq has resumed and whose end the client has acknowledged.
+    /// Forget the resumed `stream`, whose end the client has acknowledged.
     pub fn forget_resumed(&self, stream: u64) {
         self.connection().forget_resumed(stream);
     }

@@ -28,7 +28,7 @@ const MAX_SHORT_BODY: usize = 8 << 10;
 pub const MAX_FEEDBACK: usize = 64 << 10;
 /// Maximum length in bytes of the HTTP/3 frames in [`ToServer::Request`] and [`ToServer::RequestPart`].
 pub const MAX_REQUEST: usize = 144 << 10;
-/// Maximum length in bytes of all parts of a request. Several such requests fit into the queue of a link's stream.
+/// Maximum total length in bytes of all parts of a request. Several such requests fit into the queue of a link's stream.
 pub const MAX_WHOLE_REQUEST: usize = (4 << 20) + MAX_REQUEST;
 
 /// Messages of one direction.

@@ -46,7 +46,7 @@ struct response {
 	struct response *next, **previous; /* in http->paced */
 	lsquic_stream_t *stream;
 	int file;               /* -1: none */
-	uint64_t size, written; /* bytes, and those that lsquic has taken */
+	uint64_t size, written; /* total bytes, and bytes that lsquic has accepted */
 	double began;           /* for the pace; monotonic */
 	double time;            /* of the request, in seconds since 1970 */
 	unsigned status;
@@ -273,7 +273,7 @@ static uint64_t allowed(const struct response *response)
 	return bytes < response->size ? bytes : response->size;
 }
 
-/* Read the next bytes of the file. lsquic calls it several times per write. A file that became shorter ends with zeros. */
+/* Read the next bytes of the file. lsquic calls it several times per write. If the file has shrunk, the rest is zeros. */
 static size_t read_file(void *context, void *buffer, size_t count)
 {
 	struct response *response = context;
@@ -307,7 +307,7 @@ static size_t remaining(void *context)
 	return allowed(response) - response->written;
 }
 
-/* Write the file as far as the congestion window permits. Return false if the connection failed. */
+/* Write as much of the file as the congestion window permits. Return false if the connection failed. */
 static bool write_body(struct response *response)
 {
 	struct lsquic_reader reader = { .lsqr_read = read_file, .lsqr_size = remaining, .lsqr_ctx = response };
@@ -325,7 +325,7 @@ static bool write_body(struct response *response)
 	return true;
 }
 
-/* The QUIC library has taken the last byte. */
+/* The QUIC library has accepted the last byte. */
 static void end(struct response *response)
 {
 	if (response->signals)

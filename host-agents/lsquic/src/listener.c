@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lsquic fixes the preferred address of an engine when it creates the engine. So after a key rotation, a new engine serves new
- * connections, and the previous ones serve theirs until these end. The last byte of a connection id names the engine; the table of
- * handshakes names the engine of the ids that clients choose.
+ * lsquic fixes the preferred address of an engine when it creates the engine. After a key rotation, a new engine thus serves new
+ * connections, and previous engines keep theirs until they end. The last byte of a connection id contains the engine; the table of
+ * handshakes maps the ids that clients choose to engines.
  */
 #include "listener.h"
 
@@ -20,11 +20,11 @@
 #define RECEIVE_BUFFER (2 << 20)
 #define MAX_ENGINES 8
 #define HANDSHAKES 4096
-/* Handshakes of clients whose address is not validated, beyond which clients get a Retry. */
+/* Number of handshakes without address validation beyond which clients get a Retry. */
 #define MAX_UNVALIDATED 256
 #define CUBIC 1 /* es_cc_algo */
 #define LONG_HEADER 0x80
-/* Position in a long header of the destination connection id, behind its length (RFC 8999, section 5.1). */
+/* Offset of the destination connection id in a long header, after its length (RFC 8999, section 5.1). */
 #define LONG_ID 6
 
 struct engine {
@@ -147,7 +147,7 @@ static int bind_socket(const struct sockaddr_storage *address)
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof probe);
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
-		/* Responses leave from addresses that no interface has (ipv6(7)). */
+		/* Responses have source addresses that no interface has (ipv6(7)). */
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
 	} else {
 		setsockopt(descriptor, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
@@ -312,7 +312,7 @@ void listener_renew(struct listener *listener)
 	do {
 		if (++engine == listener->engines + MAX_ENGINES)
 			engine = listener->engines;
-		/* Connections of so many rotations ago have lost their server: no key opens their addresses any more. */
+		/* Connections from so many rotations ago have lost their server, because no key unseals their addresses any more. */
 		if (engine == listener->newest)
 			return;
 	} while (engine->lsquic);

@@ -26,7 +26,7 @@ struct service {
 /* Bind to `address`. Return NULL with errno. */
 struct listener *listener_open(struct service *service, const struct sockaddr_storage *address);
 
-/* The descriptor to poll, and whether it must be polled for POLLOUT, too. */
+/* The descriptor to poll, and whether to poll it for POLLOUT, too. */
 int listener_descriptor(const struct listener *listener);
 bool listener_is_blocked(const struct listener *listener);
 

@@ -92,7 +92,7 @@ static void start(struct server *server)
 		fail("--metrics");
 }
 
-/* Read certificate and keys again. */
+/* Reload certificate and keys. */
 static void reload(struct server *server)
 {
 	SSL_CTX *tls = tls_load(server->options.certificate, server->options.private_key);
@@ -101,7 +101,7 @@ static void reload(struct server *server)
 	if (!tls)
 		return;
 	if (server->service.signals && fq_reload(server->service.signals, reason, sizeof reason)) {
-		fprintf(stderr, "frontage-lsquic: the previous keys stay in force: %s\n", reason);
+		fprintf(stderr, "frontage-lsquic: the previous keys remain in use: %s\n", reason);
 		SSL_CTX_free(tls);
 		return;
 	}

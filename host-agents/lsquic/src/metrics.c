@@ -31,20 +31,20 @@ static int write_metrics(char *text, size_t size, const struct http *http, unsig
 	if (http->signals)
 		fq_loads(http->signals, &n_af, &n_ff);
 	return snprintf(text, size,
-			"# HELP frontage_lsquic_active_flows Responses that are active (N_AF)\n"
+			"# HELP frontage_lsquic_active_flows Active responses (N_AF)\n"
 			"# TYPE frontage_lsquic_active_flows gauge\n"
 			"frontage_lsquic_active_flows %llu\n"
 			"# HELP frontage_lsquic_future_flows Active responses with more remaining bytes than the "
 			"look-ahead (N_FF)\n"
 			"# TYPE frontage_lsquic_future_flows gauge\n"
 			"frontage_lsquic_future_flows %llu\n"
-			"# HELP frontage_lsquic_connections Connections, those in their handshake included\n"
+			"# HELP frontage_lsquic_connections Connections, including those in their handshake\n"
 			"# TYPE frontage_lsquic_connections gauge\n"
 			"frontage_lsquic_connections %u\n"
 			"# HELP frontage_lsquic_requests_total Requests\n"
 			"# TYPE frontage_lsquic_requests_total counter\n"
 			"frontage_lsquic_requests_total %llu\n"
-			"# HELP frontage_lsquic_body_bytes_total Bytes of bodies that lsquic has taken\n"
+			"# HELP frontage_lsquic_body_bytes_total Bytes of bodies that lsquic has accepted\n"
 			"# TYPE frontage_lsquic_body_bytes_total counter\n"
 			"frontage_lsquic_body_bytes_total %llu\n",
 			(unsigned long long)n_af, (unsigned long long)n_ff, connections,

@@ -22,7 +22,7 @@ static const char usage[] =
 	"  --access-log FILE          one JSON object per request\n"
 	"  --pace BYTES               bytes per second of each response, for tests\n"
 	"Signals (docs/quic-servers.md):\n"
-	"  --keys FILE                cookie keys, which `frontage keys` writes; SIGHUP reads them again\n"
+	"  --keys FILE                cookie keys, as written by `frontage keys`; SIGHUP reloads them\n"
 	"  --sid NUMBER               id of this server\n"
 	"  --sid-v4 NUMBER            its id over IPv4, if different\n"
 	"  --server-prefix ADDRESS    this server's own /64, such as 2001:db8:0:7::\n"

@@ -11,7 +11,7 @@
 #include "http.h"
 
 #define MAX_MESSAGES 64
-/* Limits of the kernel for one send with segments (UDP_SEGMENT). */
+/* Kernel limits for one send with segmentation (UDP_SEGMENT). */
 #define MAX_SEGMENTS 64
 #define MAX_BYTES 65000
 #define MAX_VECTORS 1024
@@ -129,7 +129,7 @@ int outlet_send(void *context, const struct lsquic_out_spec *packets, unsigned c
 		int done = sendmmsg(outlet->descriptor, messages.headers, messages.count, 0);
 		if (done <= 0) {
 			if (done < 0 && errno != EAGAIN && errno != EINTR && errno != EMSGSIZE) {
-				/* A packet that cannot be sent is lost, as anywhere in a network. */
+				/* A packet that cannot be sent counts as lost in the network. */
 				sent += messages.packets[0];
 				continue;
 			}

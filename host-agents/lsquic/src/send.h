@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends lsquic's packets, each from the address that carries its signals. */
+/* Sends lsquic's packets, each from the source address that carries its signals. */
 #ifndef SEND_H
 #define SEND_H
 
@@ -12,7 +12,7 @@
 
 #define OUTLET_BATCH 256
 
-/* Where packets leave. It is lsquic's peer context, too. */
+/* The socket that sends packets. It is also lsquic's peer context. */
 struct outlet {
 	int descriptor;
 	int family;

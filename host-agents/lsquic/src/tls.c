@@ -32,7 +32,7 @@ SSL_CTX *tls_load(const char *certificate, const char *private_key)
 	}
 	char reason[200];
 	ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
-	fprintf(stderr, "frontage-lsquic: %s: invalid file: %s: use a PEM file, and the key of the certificate\n", file,
+	fprintf(stderr, "frontage-lsquic: %s: invalid file: %s: use PEM files, with the key of the certificate\n", file,
 		reason);
 	SSL_CTX_free(context);
 	return NULL;

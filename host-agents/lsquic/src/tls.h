@@ -5,7 +5,7 @@
 
 #include <openssl/ssl.h>
 
-/* Load certificate chain and key. Return NULL, after a message to the standard error stream, if they are invalid. */
+/* Load certificate chain and key. If they are invalid, write a message to standard error and return NULL. */
 SSL_CTX *tls_load(const char *certificate, const char *private_key);
 
 #endif

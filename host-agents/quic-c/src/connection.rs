@@ -61,8 +61,8 @@ impl Connection {
         }
     }
 
-    /// Return the source address of a packet of `batch` on the path that ends at the server's address `local`. Return
-    /// `None` if that is `local` itself.
+    /// Return the source address of a packet of `batch` on the path that ends at the server's address `local`, or
+    /// `None` if it is `local` itself.
     pub fn source(&mut self, batch: u64, local: IpAddr) -> Option<Ipv6Addr> {
         if self.batch != Some(batch) {
             self.batch = Some(batch);
@@ -74,7 +74,7 @@ impl Connection {
     }
 }
 
-/// Return the source address of a packet that belongs to no connection, as [`Connection::source`] does.
+/// Return the source address of a packet without a connection, like [`Connection::source`].
 pub(crate) fn source_without_connection(server: &Server, local: IpAddr) -> Option<Ipv6Addr> {
     source(&server.prefix, local, 0, &mut SealedCookies::default())
 }

@@ -67,10 +67,10 @@ impl Server {
         })
     }
 
-    /// Read the key file again.
+    /// Reload the key file.
     ///
     /// # Errors
-    /// If it is invalid. The previous keys stay in force then.
+    /// If it is invalid. The previous keys then remain in use.
     pub fn reload(&self) -> Result<()> {
         let rotated = self.prefix.keys.rotate(load(&self.key_file)?);
         rotated.with_context(|| self.key_file.display().to_string())
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// Return the preferred address by the newest key.
+    /// Return the preferred address for the newest key.
     pub fn preferred_address(&self) -> SocketAddrV6 {
         let id = self.prefix.keys.static_interface_id();
         SocketAddrV6::new(join_address(self.cookie_prefix, id), self.port, 0, 0)

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use frontage_handoff::message::Resumable;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
-/// Return the description of a response to `method` whose body has `size` bytes, without the head; `None` if the rest
+/// Return the description of a response to `method` with a body of `size` bytes, without the head; `None` if the rest
 /// of it cannot be requested as a range (RFC 9110, section 14), which needs a strong entity tag.
 pub fn describe<B>(
     method: &Method,

@@ -20,7 +20,7 @@ pub struct Writer<'a> {
     outbox: &'a Outbox<ToBalancer>,
     /// Description of the response if the balancer can resume it.
     resumable: Option<Resumable>,
-    /// Bytes that are missing in a DATA frame whose head is written. Every part of the body gets a frame of its own if
+    /// Missing bytes in a DATA frame whose head is written. Every part of the body gets its own frame if
     /// the response cannot be resumed.
     missing: Option<u64>,
     /// Bytes written: the stream's final size once it ends.
@@ -117,7 +117,7 @@ impl Sink for Writer<'_> {
     async fn trailers(&mut self, fields: HeaderMap) -> Result<(), WriteError> {
         match self.missing {
             None => self.write(trailers(&fields)).await,
-            // A resumed response would lack them.
+            // A response that can be resumed must not have trailers, because a resumed one would lack them.
             Some(_) => Ok(()),
         }
     }

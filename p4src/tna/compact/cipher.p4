@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The four rounds of the cipher of QUIC cookies (control/cookie6.p4), in one stage each. Round 0 is four tables. In the other
-// rounds, registers take the place of tables: the hash unit computes the XOR of a byte of all results so far, and the same
+// rounds, registers replace the tables: the hash unit computes the XOR of a byte of all results so far, and the same
 // stage reads the register at that index. A table cannot match an XOR. The controller writes the registers like tables.
 #ifndef FRONTAGE_TNA_COMPACT_CIPHER_P4
 #define FRONTAGE_TNA_COMPACT_CIPHER_P4

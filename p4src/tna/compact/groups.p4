@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of next hops, as in control/groups.p4. A packet of a group without members has the next hop zero, which is never
-// installed: a condition on the hit would cost a stage.
+// installed, because a condition on the hit would cost a stage.
 #ifndef FRONTAGE_TNA_COMPACT_GROUPS_P4
 #define FRONTAGE_TNA_COMPACT_GROUPS_P4
 

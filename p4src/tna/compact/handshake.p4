@@ -3,7 +3,7 @@
 #ifndef FRONTAGE_TNA_COMPACT_HANDSHAKE_P4
 #define FRONTAGE_TNA_COMPACT_HANDSHAKE_P4
 
-// HandshakeTable (tna/stateful.p4) in one table of the chip. The cipher is still at work, so only the form of the connection id
+// HandshakeTable (tna/stateful.p4) in one table of the chip. The cipher has no result yet, so only the form of the connection id
 // counts.
 control Handshakes(in headers_t hdr, inout metadata_t meta) {
     Register<connection_entry_t, bit<16>>(HANDSHAKES) owners;
@@ -102,7 +102,7 @@ control Handshake(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// The server of a handshake: reads it, or stores that of a new one.
+// Reads the server of a handshake, or stores that of a new one.
 control HandshakeSids(inout metadata_t meta) {
     Register<bit<16>, bit<16>>(HANDSHAKES) sids;
 

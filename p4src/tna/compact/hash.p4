@@ -34,7 +34,7 @@ control UpHash(in headers_t hdr, inout metadata_t meta) {
 }
 
 #ifndef WITHOUT_NEXT_HOP_GROUPS
-// Packets without ports only choose one of several paths, so their hash leaves the first stages to the lookups of addresses.
+// The hash of packets without ports only selects a path, so it is computed after the address lookups of the first stages.
 control AddressHash(in headers_t hdr, inout metadata_t meta) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) addresses4;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) addresses6;

@@ -15,7 +15,7 @@ const bit<8> REQUEST_ECHO6 = 4;
 #endif
 
 // The stage of a table that other tables push to a later stage on Tofino 2. The back end counts a table elsewhere as a failure,
-// and goes on with less room.
+// and continues with less room.
 #ifdef ONE_PROTOCOL
 #define STAGE_OF_TOFINO1(number) @stage(number)
 #else
@@ -53,7 +53,7 @@ struct round_t {
 #define READS_LENGTHS_AT_ONCE true
 #define HAS_SERVICE_PORTS (hdr.tcp.isValid() || hdr.udp.isValid())
 
-// Forms of the word that may hold the cookie of a QUIC packet (unseal.p4)
+// Forms of the word that may contain the cookie of a QUIC packet (unseal.p4)
 const bit<8> FORM_NONE = 0;
 const bit<8> FORM_PLAIN_CID = 1;
 const bit<8> FORM_SEALED_CID = 2;

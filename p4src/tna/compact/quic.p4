@@ -3,12 +3,12 @@
 #ifndef FRONTAGE_TNA_COMPACT_QUIC_P4
 #define FRONTAGE_TNA_COMPACT_QUIC_P4
 
-// Faults of a datagram (control/transport.p4). Takes the place of parse_failure, because a datagram need not be QUIC.
+// Faults of a datagram (control/transport.p4). Replaces parse_failure, because a datagram need not be QUIC.
 control Datagrams(in headers_t hdr, inout metadata_t meta) {
     bit<16> header_length; // of UDP and QUIC
     bit<16> initial_space; // bytes that a datagram with an Initial has, but this one lacks
     bit<16> excess;        // bytes of the datagram beyond the end of the packet
-    bit<16> missing;       // bytes that the header of QUIC needs, but the datagram does not have
+    bit<16> missing;       // bytes that the QUIC header needs, but the datagram lacks
 
     action read_long_header() {
         IN_HASH { header_length = 8w0 ++ hdr.quic_long.dcid_length; }
@@ -80,7 +80,7 @@ control Datagrams(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// The server that a client's cookie names. The first packet of a handshake has a candidate by the policy, too.
+// The server in a client's cookie. The first packet of a handshake also has a candidate by the policy.
 control QuicRetrieval(in headers_t hdr, inout metadata_t meta) {
     action use_sealed() {
         meta.candidate_sid = meta.opened_left[31:16];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unseals what may be the cookie of a QUIC packet (control/unseal.p4), whoever sent it. QuicCookies (quic.p4) checks the result.
+// Unseals the word that may be the cookie of a QUIC packet (control/unseal.p4) from either side. QuicCookies (quic.p4) checks it.
 #ifndef FRONTAGE_TNA_COMPACT_UNSEAL_P4
 #define FRONTAGE_TNA_COMPACT_UNSEAL_P4
 
 #include "cipher.p4"
 
-// The form of the word, as far as it is not encrypted.
+// The form of the word, from its unencrypted bits.
 control CookieForm(in headers_t hdr, inout metadata_t meta) {
     // The difference begins as the interface id of the DIP (vip.p4).
     action compare_dip() {

@@ -48,7 +48,7 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in bit<16> parser_er
         meta.update_tcp = 1;
     }
 
-    // Without the error as key, the chip would drop packets of which only the parser finds that they are too short.
+    // Without the error as key, the chip would drop packets that the parser finds too short.
     @hidden table arrival {
         key = {
             hdr.fold.direction: ternary;

@@ -127,7 +127,7 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     }
 
     apply {
-        // Take over what the edge found.
+        // Read the results of the edge.
         if (hdr.worker.isValid()) {
             from_worker();
         } else if (hdr.packet_out.isValid() && hdr.packet_out.op == PACKET_OUT_SEND) {

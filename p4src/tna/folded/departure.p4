@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edge: metadata become the header of the fold. The header is valid from the beginning, so each field is written as soon as it
+// The edge: writes metadata to the header of the fold. The header is valid from the start, so each field is written as soon as it
 // is known, and the last stages only have to remove the header of packets that do not enter the core.
 #ifndef FRONTAGE_TNA_FOLDED_DEPARTURE_P4
 #define FRONTAGE_TNA_FOLDED_DEPARTURE_P4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edge of the folded pipeline: all ports of the switch are in its pipes. Its ingress checks packets, replies to requests for the
-// switch, finds the VIP, reads cookies of QUIC and limits clients. Its egress is the last block that a packet passes.
+// The edge of the folded pipeline, with all front-panel ports. Its ingress checks packets, replies to requests for the
+// switch, finds the VIP, reads QUIC cookies and limits clients. Its egress is the last block that a packet passes.
 #ifndef FRONTAGE_TNA_FOLDED_EDGE_P4
 #define FRONTAGE_TNA_FOLDED_EDGE_P4
 

@@ -4,7 +4,7 @@
 #ifndef FRONTAGE_TNA_FOLDED_FOLD_P4
 #define FRONTAGE_TNA_FOLDED_FOLD_P4
 
-// The bit of the number of a port that says that it is in a pipe of the core.
+// The bit of a port number that is set if the port is in a pipe of the core.
 #define INNER_PORT 0x80
 
 // The results of the edge, in front of the packet.

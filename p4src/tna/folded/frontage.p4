@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontage's data plane in two pipes, one behind the other (docs/tofino.md, "The fold"). A packet passes
+// Frontage's data plane in two pipes in sequence (docs/tofino.md, "The fold"). A packet passes
 //
 //     ingress of the edge    checks, VIP, cookies of QUIC, limits, replies
-//     egress of the core     as it is
+//     egress of the core     unchanged
 //     ingress of the core    cookies of TCP, choice of the server, route
 //     egress of the edge     comparison of the lengths
 #include "../../include/drop.p4"
@@ -49,7 +49,7 @@
 #include "second_hop.p4"
 #include "edge.p4"
 
-// Counters of the core leave out the header of the fold.
+// Counters of the core exclude the header of the fold.
 #undef COUNT
 #define COUNT(name) name.count(FOLD_BYTES);
 #include "../../control/server.p4"

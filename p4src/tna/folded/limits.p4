@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits on what clients send, as in control/limits.p4. Each meter has a colour of its own, so that only the last table waits for
+// Limits on client traffic, as in control/limits.p4. Each meter has its own colour field, so that only the last table waits for
 // all of them.
 #ifndef FRONTAGE_TNA_FOLDED_LIMITS_P4
 #define FRONTAGE_TNA_FOLDED_LIMITS_P4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core: the next server of a refused packet, as in control/second_hop.p4. The table is looked up together with Maglev's. For
-// a refused packet, the next server takes the place of the hash's.
+// a refused packet, the next server replaces that of the hash.
 #ifndef FRONTAGE_TNA_FOLDED_SECOND_HOP_P4
 #define FRONTAGE_TNA_FOLDED_SECOND_HOP_P4
 

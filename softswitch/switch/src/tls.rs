@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TLS of the P4Runtime and BfRuntime servers. Replaced files are read without a restart.
+//! TLS of the P4Runtime and BfRuntime servers. Replaced files are reloaded without a restart.
 
 mod access;
 mod certificate;
@@ -25,13 +25,13 @@ pub use incoming::{TlsConnection, accept};
 use access::Grants;
 use certificate::Certificate;
 
-/// Time between two looks at the files.
+/// Interval between checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Identifies the content of a file: its size and the time of its last change.
 type Stamp = Option<(u64, SystemTime)>;
 
-/// The certificate, the authorities and the grants that are valid now.
+/// The currently valid certificate, authorities and grants.
 pub struct Tls {
     files: Files,
     current: RwLock<Current>,
@@ -42,7 +42,7 @@ pub struct Tls {
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
-    /// The authorities of clients' certificates, if clients need one.
+    /// The authorities of client certificates, if clients need a certificate.
     authorities: Option<PathBuf>,
     /// The access of each client; full access if absent.
     access: Option<PathBuf>,
@@ -53,7 +53,7 @@ struct Current {
     grants: Arc<Grants>,
     certificate: Certificate,
     stamps: Vec<Stamp>,
-    /// Why the files, as they are now, cannot be used.
+    /// The reason why the current files cannot be used.
     error: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Debug for Tls {
 /// Reads the files of the options; returns `None` if TLS is off.
 ///
 /// # Errors
-/// If a file is missing or cannot be used.
+/// If a file is missing or unusable.
 pub fn configure(options: &TlsOptions) -> anyhow::Result<Option<Arc<Tls>>> {
     if !options.grpc_server_ssl {
         return Ok(None);
@@ -95,12 +95,12 @@ impl Tls {
         self.current.read().certificate.days_left()
     }
 
-    /// Returns why the files, as they are now, cannot be used.
+    /// Returns the reason why the current files cannot be used.
     pub fn error(&self) -> Option<String> {
         self.current.read().error.clone()
     }
 
-    /// Reads the files again whenever they change. The last valid ones stay in use if the new ones are invalid.
+    /// Reloads the files whenever they change. If the new files are invalid, the last valid ones remain in use.
     pub async fn follow(self: Arc<Self>) {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -123,7 +123,7 @@ impl Tls {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::error!("{error}; the previous files stay in use");
+                tracing::error!("{error}; the previous files remain in use");
                 let mut current = self.current.write();
                 (current.stamps, current.error) = (stamps, Some(error));
             }
@@ -141,7 +141,7 @@ impl Tls {
 
 impl Files {
     fn load(&self) -> anyhow::Result<Current> {
-        // Before reading: a change in between is then found at the next look.
+        // Taken before reading, so that the next check detects a change in between.
         let stamps = self.stamps();
         let chain = certificates("--grpc-server-cert", &self.certificate)?;
         let own = Certificate::parse(&chain[0])

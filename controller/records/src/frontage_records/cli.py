@@ -109,12 +109,12 @@ def move(
 
 @app.command(epilog=example("frontage records placement films.example -c frontage.yaml"))
 def placement(
-    guid: Annotated[str | None, typer.Argument(help="One record; those with most requests if absent.")] = None,
+    guid: Annotated[str | None, typer.Argument(help="A record; by default, the most requested records.")] = None,
     config: ConfigOption = DEFAULT_CONFIG,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most records to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number of records to show.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the demand for records, their sites with the reasons, and what the last epoch has decided."""
+    """Show the demand for records, their sites, and the decisions of the last epoch with their reasons."""
     from frontage_records.placement.explain import ask, show
 
     _, settings = _load(config, as_json=as_json)
@@ -128,9 +128,9 @@ def placement(
 
     _with_groups(config, explain, as_json=as_json)
     if found is None:
-        fail("no controller that leads answers: start `frontage up` with this configuration", as_json=as_json)
+        fail("no answer from a leading controller: start `frontage up` with this configuration", as_json=as_json)
     if guid is not None and not found["records"]:
-        fail(f"{guid}: no demand was reported in the last epoch: read or write the record, and wait for an epoch", as_json=as_json)
+        fail(f"{guid}: no demand in the last epoch: read or write the record, and wait for the next epoch", as_json=as_json)
     if as_json:
         out.print_json(data=found)
     else:

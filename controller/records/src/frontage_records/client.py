@@ -69,7 +69,7 @@ class RecordClient:
         return Written(_record({"value": value} | answer), bool(answer["applied"]))
 
     async def update(self, guid: str, changes: Mapping[str, Any], *, consistency: Consistency | None = None) -> Written:
-        """Update a counter, set or map by these changes. ``consistency``: creates the record if it does not exist."""
+        """Apply these changes to a counter, set or map. ``consistency``: creates the record if it does not exist."""
         query = {} if consistency is None else {"consistency": consistency.value}
         answer = await self._servers.ask("PATCH", guid, params=query, data=encode(changes, EVENT_BYTES))
         return Written(_record(answer), bool(answer["applied"]))

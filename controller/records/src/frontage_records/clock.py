@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hybrid logical clock (Kulkarni and others, 2014): stamps near physical time that respect causality.
 
-A stamp is one integer, microseconds since the Unix epoch. The logical part is carried into the physical one: a clock that has seen a
-stamp that is not in the past continues from it in steps of a microsecond. So the stamps of at most a million events per second stay
-within the largest difference between two clocks, and they fit the stamps that clients send.
+A stamp is one integer, microseconds since the Unix epoch. The logical part is added to the physical part: a clock that has seen a
+stamp that is not in the past continues from it in steps of a microsecond. With at most a million events per second, stamps stay
+within the largest difference between two clocks, and have the same format as the stamps that clients send.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class HybridClock:
         self._last = 0
 
     def observe(self, stamp: int) -> None:
-        """Note a stamp that this process has received: all later stamps of `tick` are greater."""
+        """Record a received stamp: all later results of `tick` are greater."""
         self._last = max(self._last, stamp)
 
     def tick(self) -> int:

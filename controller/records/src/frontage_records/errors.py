@@ -57,7 +57,7 @@ class NoOrderError(RecordError):
 
 
 class MergeError(RecordError):
-    """The record is updated by changes (PATCH), and not replaced (PUT), or the other way round."""
+    """The method does not match the record: PATCH is for counters, sets and maps, PUT for all other records."""
 
     status = 409
     code = "other_method"

@@ -152,7 +152,7 @@ async def _patch(request: web.Request) -> web.Response:
     if _condition(request) is not None or _stamp(request) is not None:
         raise RequestError(f"PATCH {request.path}: updates are merged: omit If-Match, If-None-Match and {STAMP}")
     written = await store.update(guid, parse(await _body(request), store.bounds.max_bytes), consistency=_consistency(request))
-    # The writer does not know the value after its changes.
+    # The writer does not know the resulting value.
     return web.json_response(plain(written.record) | {"applied": written.applied}, headers={"ETag": _tag(written.record)})
 
 

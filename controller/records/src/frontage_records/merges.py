@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records whose concurrent updates are merged: counters, sets and maps. A state machine without sockets and without a clock.
+"""Records whose concurrent updates are merged: counters, sets and maps. A state machine without I/O and clock.
 
-These are conflict-free replicated data types with delta states (Almeida, Shoker and Baquero, 2018). A site that updates a record away
+These are delta-state conflict-free replicated data types (Almeida, Shoker and Baquero, 2018). A site that updates a record away
 from the record's log collects its updates in a *delta*: all of its updates of one *generation*. The site may send a delta any number of
 times, and send a longer one of the same generation before the first has arrived. A state remembers for each site the generation and
 the number of the last update that it contains, so `absorb` adds each update once. Deltas of different sites commute.
@@ -26,7 +26,7 @@ from frontage_records.errors import DocumentError
 LOG = 0
 """The writer id of updates that are made at the record's log itself. Sites have ids from 1."""
 MAX_AMOUNT = 2**53 - 1
-"""The largest amount that one update may add to a counter: the integers that JSON transports exactly (RFC 8259, section 6)."""
+"""The largest amount that one update may add to a counter: JSON represents larger integers inexactly (RFC 8259, section 6)."""
 
 State: TypeAlias = dict[str, Any]
 """``items`` and ``seen``, as JSON values. ``seen`` has a list for each site: the generation and the number of the last update; of a
@@ -47,7 +47,7 @@ class Delta:
 
     site: int
     generation: int
-    """Increases with each delta that a site begins after the previous one has arrived."""
+    """Increases with each new delta, which a site begins when the previous one has arrived."""
     number: int = 0
     """Number of updates."""
     stamp: int = 0
@@ -63,7 +63,9 @@ def check_changes(merge: Merge, changes: object) -> dict[str, Any]:
         raise DocumentError(f"the changes of a {merge} must be a JSON object with at least one key")
     for key, change in changes.items():
         if merge is Merge.COUNTER and (type(change) is not int or abs(change) > MAX_AMOUNT):
-            raise DocumentError(f'{key}: a counter changes by an integer of at most 2^53 - 1: for example {{"{key}": 1}}')
+            raise DocumentError(
+                f'{key}: the change of a counter must be an integer of at most 2^53 - 1: for example {{"{key}": 1}}'
+            )
         if merge is Merge.SET:
             _check_elements(key, change)
     return changes
@@ -72,7 +74,7 @@ def check_changes(merge: Merge, changes: object) -> dict[str, Any]:
 def _check_elements(key: str, change: object) -> None:
     hint = f'for example {{"{key}": {{"add": ["a"], "remove": ["b"]}}}}'
     if not isinstance(change, dict) or not change or not change.keys() <= {"add", "remove"}:
-        raise DocumentError(f"{key}: a set changes by `add` and `remove`: {hint}")
+        raise DocumentError(f"{key}: the change of a set must contain `add` or `remove`: {hint}")
     if not all(isinstance(found, list) and all(isinstance(one, str) for one in found) for found in change.values()):
         raise DocumentError(f"{key}: `add` and `remove` must be lists of strings: {hint}")
     if both := set(change.get("add", ())) & set(change.get("remove", ())):
@@ -96,7 +98,7 @@ def decode(data: bytes) -> State:
 
 
 def value(merge: Merge, state: State) -> dict[str, Any]:
-    """Return the document that clients see. Keys of sets without elements are left out."""
+    """Return the document that clients see, without keys of empty sets."""
     items: dict[str, Any] = state["items"]
     if merge is Merge.COUNTER:
         return dict(items)
@@ -106,7 +108,7 @@ def value(merge: Merge, state: State) -> dict[str, Any]:
 
 
 def of_value(merge: Merge, document: Mapping[str, Any]) -> State:
-    """Return a state with this document, for programs that know the document alone."""
+    """Return a state with this document, for programs that only know the document."""
     if merge is Merge.COUNTER:
         return empty() | {"items": dict(document)}
     if merge is Merge.SET:
@@ -129,7 +131,7 @@ def unseen(state: State, delta: Delta) -> int:
 
 
 def extend(merge: Merge, state: State, delta: Delta, changes: Mapping[str, Any], stamp: int) -> Delta:
-    """Return the delta with one more update. ``state``: what its writer sees, the delta included."""
+    """Return the delta with one more update. ``state``: the state that its writer sees, including the delta."""
     items, number = dict(delta.items), delta.number + 1
     for key, change in changes.items():
         if merge is Merge.COUNTER:
@@ -148,7 +150,7 @@ def extend(merge: Merge, state: State, delta: Delta, changes: Mapping[str, Any],
 
 
 def _replaced(delta: Delta, present: list[list[int]], before: list[Any] | None) -> list[list[int]]:
-    """Return the dots that an update of an element replaces. Those of the delta itself are replaced in any case."""
+    """Return the dots that an update of an element replaces, except those of the delta itself, which it always replaces."""
     dots = [*present, *(before[1] if before is not None else ())]
     return [list(dot) for dot in sorted({tuple(dot) for dot in dots}) if dot[:2] != (delta.site, delta.generation)]
 
@@ -182,7 +184,7 @@ def _keep_later(items: dict[str, Any], key: str, found: list[Any]) -> None:
 
 
 def _map_order(found: list[Any]) -> tuple[int, bool, str, int]:
-    """Sort key of a map's entries: of two with equal stamps a removal is later, as for whole records."""
+    """Sort key of a map's entries. At equal stamps, a removal is later, as for whole records."""
     removed = len(found) == 2
     return found[0], removed, "" if removed else json.dumps(found[1], sort_keys=True), found[-1]
 
@@ -193,7 +195,7 @@ def _absorb_elements(items: dict[str, Any], key: str, elements: Mapping[str, Any
     for element, (number, replaced) in elements.items():
         own = [delta.site, delta.generation, number]
         dots = present.get(element, [])
-        # An addition that the state contained and that is gone has been removed since.
+        # An addition that the state once contained and no longer contains has been removed.
         kept = [own] if number > before or (number and own in dots) else []
         kept += [dot for dot in dots if dot not in replaced and dot[:2] != own[:2]]
         if kept:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publication of service addresses in the record store, for clients that ask DNS instead of hashing names."""
+"""Publication of service addresses in the record store, for clients that use DNS instead of hashing names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from frontage_records.errors import NotFoundError
 
 
 async def publish(client: RecordClient, documents: Mapping[str, Document]) -> AsyncIterator[str]:
-    """Write the documents into the records of their names, and yield the names of records that were different.
+    """Write the documents into the records of their names, and yield the names of changed records.
 
-    Other members of a record stay. The later of two concurrent writes wins. Raises RecordError.
+    Other members of a record are preserved. The later of two concurrent writes wins. Raises RecordError.
     """
     for name, document in documents.items():
         try:

@@ -64,7 +64,7 @@ class Record:
     stamp: int
     """Microseconds since the Unix epoch, by the writer's clock."""
     document: bytes | None
-    """The encoded document, or of a merged record the encoded state; None if deleted."""
+    """The encoded document, or the encoded state of a merged record; None if deleted."""
 
     @property
     def value(self) -> dict[str, Any] | None:
@@ -186,8 +186,8 @@ def _last_writer(current: Record | None, write: Write, now: int) -> Written:
 
 def _how_to_write(guid: str, consistency: Consistency) -> str:
     if consistency.merge is None:
-        return f"{guid}: the consistency is {consistency}, so its document is replaced: use PUT, or create a counter, set or map"
-    return f"{guid}: a {consistency} is updated, not replaced: use PATCH with the changes"
+        return f"{guid}: a record with consistency {consistency} can only be replaced: use PUT, or create a counter, set or map"
+    return f"{guid}: a {consistency} cannot be replaced: use PATCH with the changes"
 
 
 def _merged(current: Record | None, write: Write, consistency: Consistency, merge: Merge, now: int, bounds: Bounds) -> Written:

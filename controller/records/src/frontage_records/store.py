@@ -29,7 +29,7 @@ class Store(ABC):
 
     @property
     def unforwarded(self) -> int:
-        """Number of records with writes that this server has accepted and has yet to forward to their logs."""
+        """Number of records with accepted writes that this server has not yet forwarded to their logs."""
         return 0
 
     async def get(self, guid: str) -> Record:
@@ -57,7 +57,7 @@ class Store(ABC):
         return await self._write(Write(check_guid(guid), document, consistency, stamp, if_version))
 
     async def update(self, guid: str, changes: Mapping[str, Any], *, consistency: Consistency | None = None) -> Written:
-        """Update a counter, set or map (`merges`), which concurrent updates do not overwrite. The update is durable when this returns.
+        """Update a counter, set or map (`merges`), without overwriting concurrent updates. The update is durable when this returns.
 
         ``consistency``: creates the record if it does not exist. Raises DocumentError, SizeError, ConsistencyError, MergeError,
         NotFoundError, ContentionError and OutcomeUnknownError.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 async def finish(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
-    """Wait for tasks; cancel those that take longer than some seconds, and wait until they have ended."""
+    """Wait for tasks. Cancel those that exceed the timeout, and wait until they have ended."""
     waiting = set(tasks)
     if waiting:
         _, late = await asyncio.wait(waiting, timeout=seconds)

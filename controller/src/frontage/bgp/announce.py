@@ -21,7 +21,7 @@ class Export(StrEnum):
     SHUTTING_DOWN = "shutting down"
     """Announced with the community GRACEFUL_SHUTDOWN (RFC 8326), so that routers prefer other paths."""
     OWN_PREFIXES = "own prefixes"
-    """Only the site's own prefixes and default routes are announced, with GRACEFUL_SHUTDOWN: no other switch takes over their packets."""
+    """Only own prefixes and default routes are announced, with GRACEFUL_SHUTDOWN, because no other switch takes over their packets."""
     WITHDRAWN = "withdrawn"
 
 
@@ -40,7 +40,7 @@ class SwitchState:
 
     @property
     def is_in_service(self) -> bool:
-        """True if the switch takes over packets of a switch that drains."""
+        """True if the switch takes over the packets of a draining switch."""
         return self.is_in_sync and self.draining_for is None
 
 
@@ -52,7 +52,7 @@ class Announcement:
     exports: Mapping[str, Export]
     """By name of the switch."""
     withheld: Mapping[str, frozenset[IPNetwork]] = field(default_factory=dict)
-    """Prefixes that the routers of a switch do not get, by name of the switch."""
+    """Prefixes that are withheld from the routers of a switch, by name of the switch."""
 
 
 NOTHING = Announcement(frozenset(), {})
@@ -87,9 +87,9 @@ def announcement(config: Config, bgp: Bgp, states: Mapping[str, SwitchState], la
 
 
 def _isolated(defaults: frozenset[IPNetwork], states: Mapping[str, SwitchState]) -> dict[str, frozenset[IPNetwork]]:
-    """Return the default routes that do not lead through a switch without upstream routers, by name of the switch.
+    """Return the default routes to withhold because a switch has no upstream routers, by name of the switch.
 
-    A default route that no switch in service could offer is not among them.
+    A default route that would then be withheld on all switches in service is not included.
     """
     lost = {name: frozenset(route for route in defaults if route.version in state.isolated) for name, state in states.items()}
     lost_everywhere = frozenset.intersection(defaults, *(lost[name] for name, state in states.items() if state.is_in_service))
@@ -105,7 +105,7 @@ class _Routes:
     own: frozenset[IPNetwork]
     """The site's own prefixes, among them cookie prefixes."""
     defaults: frozenset[IPNetwork]
-    """Default routes, for servers and routers of racks."""
+    """Default routes for servers and rack routers."""
     names: Mapping[IPNetwork, frozenset[str]]
     """The names of the service addresses behind each of their routes."""
 
@@ -132,12 +132,12 @@ class _Routes:
         return frozenset(self.names)
 
     def unresolved(self, state: SwitchState) -> frozenset[IPNetwork]:
-        """Return the routes without any service address that the switch resolves."""
+        """Return the routes for which the switch resolves no service address."""
         return frozenset(route for route, names in self.names.items() if names <= state.unresolved)
 
 
 def service_route(bgp: Bgp, vip: Vip) -> IPNetwork:
-    """Return the route by which a service address is announced: a service prefix, or that of the address alone."""
+    """Return the route that announces a service address: a service prefix, or a host route."""
     address = ip_network(vip.address)
     return next((prefix for prefix in bgp.service_prefixes if vip.address in prefix), address)
 

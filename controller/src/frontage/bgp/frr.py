@@ -36,16 +36,16 @@ IMPORT = "frontage-in"
 OWN = "frontage-own"
 """The list of the AS paths of own routes, so that no router learns the routes of another."""
 REJECT = "frontage-reject"
-"""The route map for what servers and routers of racks announce."""
+"""The route map for announcements of servers and rack routers."""
 DEFAULT = "frontage-default"
 """The prefix list of the default routes."""
 NO_KERNEL = "frontage-rib"
 """The route map that keeps learned routes out of the kernel of FRR's host."""
 BMP_TARGETS = "frontage"
 MAP = "frontage-"
-"""The beginning of the names of the route maps for what routers learn. The address of the router follows."""
+"""Prefix of the names of the outgoing route maps. The address of the router follows."""
 WITHHELD = "frontage-withheld-"
-"""The beginning of the names of the lists of prefixes that the routers of a switch do not get. The name of the switch follows."""
+"""Prefix of the names of the lists of withheld prefixes. The name of the switch follows."""
 
 
 ESTABLISHED = "Established"
@@ -65,7 +65,7 @@ class Originated:
     listeners: frozenset[str] = frozenset()
     """Where it offers routes by BMP, in FRR's words."""
     withheld: Mapping[str, frozenset[IPNetwork]] = field(default_factory=dict)
-    """Prefixes that the routers of a switch do not get, by name of the switch."""
+    """Prefixes that are withheld from the routers of a switch, by name of the switch."""
     permitted: frozenset[IPAddress] = frozenset()
     """Routers that get routes."""
 
@@ -171,7 +171,7 @@ def parse_running(text: str, asn: int) -> Originated:
 
 
 def recovered(config: Config, bgp: Bgp, present: Originated) -> Announcement:
-    """Return what FRR announces for an earlier controller. This one keeps it until it knows the state of a switch."""
+    """Return FRR's announcements for an earlier controller. This one keeps them until it knows the state of a switch."""
     exports = {
         config.bgp_device(neighbor): Export.ANNOUNCED if neighbor.address in present.permitted else Export.WITHDRAWN
         for neighbor in bgp.neighbors

@@ -32,7 +32,7 @@ def speaker_metrics(speaker: Speaker) -> Iterable[Metric]:
         for one in Export:
             exports.add_metric([name, one.value], float(export is one))
     withheld = GaugeMetricFamily(
-        "frontage_bgp_withheld_prefixes", "Announced prefixes that the routers of the switch do not get", labels=["device"]
+        "frontage_bgp_withheld_prefixes", "Announced prefixes that are withheld from the routers of the switch", labels=["device"]
     )
     unresolved = GaugeMetricFamily(
         "frontage_bgp_unresolved_services", "Service addresses that the switch does not resolve", labels=["device"]

@@ -31,7 +31,7 @@ class Prefixes:
         return frozenset(self._holders)
 
     def is_over_limit(self, prefix: IPNetwork, learn: Learn) -> bool:
-        """Return whether there is no room for a prefix. This is remembered for `wants_refresh`."""
+        """Return whether there is no room for a prefix, and remember that for `wants_refresh`."""
         family = learn.family(prefix.version)
         if prefix in self._holders or family is None or self.by_version[prefix.version] < family.max_routes:
             return False
@@ -44,14 +44,14 @@ class Prefixes:
         self._holders[prefix] += 1
 
     def remove(self, prefix: IPNetwork) -> None:
-        """Count one router less that announces a prefix."""
+        """Count one router fewer that announces a prefix."""
         self._holders[prefix] -= 1
         if not self._holders[prefix]:
             del self._holders[prefix]
             self.by_version[prefix.version] -= 1
 
     def wants_refresh(self, learn: Learn) -> bool:
-        """Return whether prefixes were rejected for the limit, and there is room now."""
+        """Return whether prefixes were rejected because of the limit, and there is room now."""
         return any(
             limited and (family := learn.family(version)) is not None and self.by_version[version] <= ROOM * family.max_routes
             for version, limited in self._limited.items()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service addresses that a switch resolves (Artemis, sections 3.4 and 6.2): each first flight finds a replica, here or elsewhere.
+"""The service addresses that a switch resolves (Artemis, sections 3.4 and 6.2): it can forward first flights to a replica.
 
 A site without a replica of a service redirects its clients to another site, so it need not have replicas to announce the address. A
 site that would drop first flights must not attract them. A site with replicas announces the address even if it reaches no other site,
-because it may be the last one. If the mapping then still leads clients to a lost site, the next mapping has to correct that.
+because it may be the last one. If the mapping still sends clients to a lost site, the next mapping has to correct that.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def unresolved(
 
 
 def _is_redirected(service: Artemis, mapping: EndUserMapping, others: frozenset[int]) -> bool:
-    """Return whether the mapping leads clients without a region to a site in ``others``.
+    """Return whether the mapping sends clients without a region to a site in ``others``.
 
-    The choices of regions do not count. All sites have the same ones, so it does not help if clients enter elsewhere.
+    The choices for regions do not count: all sites have the same ones, so it would not help if clients entered elsewhere.
     """
     deployment = mapping.deployments.get(service.id)
     return deployment is not None and not others.isdisjoint(mapping.choices.get((deployment, DEFAULT_REGION), ()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session with a router: when its routes count as complete, as stale, and as gone. Without I/O."""
+"""The state of a session with a router, which decides when its routes are complete, stale or removed. Without I/O."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SETTLE_TIME = 3.0
 
 @dataclass(slots=True)
 class Router:
-    """A router, and what it announces."""
+    """A router and its announcements."""
 
     address: IPAddress
     deadline: float
     """The time at which stale routes are removed."""
     is_up: bool = False
     waits_for_frr: bool = True
-    """True until FRR reports a session for the first time: FRR, or this controller, has just started."""
+    """True until FRR reports a session for the first time, because FRR or this controller has just started."""
     graceful_restart: GracefulRestart | None = None
     epoch: int = 0
     """Counts the sessions. Routes of earlier ones are stale."""
@@ -30,7 +30,7 @@ class Router:
     """The time at which the announcement of this session counts as complete, unless more arrives; infinite without a session."""
     is_settled: bool = False
     restarts: bool = False
-    """True while the router restarts gracefully: then its announcement is complete when FRR says so."""
+    """True while the router restarts gracefully. Its announcement is then complete when FRR reports it."""
     paths: dict[IPNetwork, tuple[Path, int]] = field(default_factory=dict)
     """The paths, and the sessions in which they were announced."""
 
@@ -47,16 +47,16 @@ class Router:
             self.settles = now + SETTLE_TIME
 
     def restart_seconds(self, stale_time: float) -> float:
-        """Return for how many seconds the routes stay while the router restarts."""
+        """Return the seconds for which the routes stay while the router restarts."""
         return stale_time if self.graceful_restart is None else min(self.graceful_restart.seconds, stale_time)
 
     def fall(self, now: float) -> None:
-        """End the session for good: its routes go."""
+        """End the session and remove its routes."""
         self.is_up, self.is_settled, self.settles, self.deadline = False, False, math.inf, now
         self.restarts = False
 
     def expect_return(self, now: float, seconds: float) -> None:
-        """End the session, whose routes stay for some seconds."""
+        """End the session, but keep its routes for some seconds."""
         if self.is_up or math.isinf(self.deadline):
             self.deadline = now + seconds
         self.is_up, self.is_settled, self.settles = False, False, math.inf

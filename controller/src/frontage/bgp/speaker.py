@@ -131,7 +131,7 @@ class Speaker:
         )
 
     def _look_up(self, name: str, controller: Controller, min_servers: int) -> _Unresolved:
-        """Return the service addresses that a switch does not resolve, computed again only if something has changed."""
+        """Return the service addresses that a switch does not resolve. The result is cached until something changes."""
         inputs = controller.version, controller.neighbors.version, min_servers
         before = self._unresolved.get(name)
         if before is not None and before.inputs == inputs:

@@ -48,7 +48,7 @@ class Step:
     """The fields that change; empty for added and removed objects."""
     effect: Effect
     why: str
-    """The affected connections, and the reason; empty if there are none."""
+    """The affected connections, and the reason; empty if no connection is affected."""
 
 
 @dataclass(frozen=True, slots=True)

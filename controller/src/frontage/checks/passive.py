@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passive checks: the switch's counters show a server that answers no packets or handshakes, or reports no loads.
+"""Passive checks: the switch's counters reveal servers that answer no packets or handshakes, or report no loads.
 
 Judging them needs no clock.
 """
@@ -19,7 +19,7 @@ from frontage.state.blocks import server as server_block
 from frontage.state.blocks import vip as vip_block
 
 _OPENINGS = "openings.packets"
-"""The counter by SID (12 bits) and kind (2 bits): begun, answered, with a report. Some programs do not have it."""
+"""The counter, indexed by SID (12 bits) and kind (2 bits): begun, answered, with a report. Some programs lack it."""
 _KINDS = 4
 
 
@@ -39,7 +39,7 @@ class Packets(NamedTuple):
         return Packets(*(a + b for a, b in zip(self, other, strict=True)))
 
     def since(self, earlier: Packets) -> Packets | None:
-        """Return the difference to earlier counts; None if a switch has begun anew."""
+        """Return the difference to earlier counts; None if a switch has restarted counting."""
         difference = Packets(*(a - b for a, b in zip(self, earlier, strict=True)))
         return difference if min(difference) >= 0 else None
 

@@ -97,7 +97,7 @@ class HealthChecks:
         return self.effective
 
     def preview(self, config: Config) -> Config:
-        """Return what would be effective of another configuration, with the health of servers as it is now."""
+        """Return the effective part of another configuration, given the current health of servers."""
         endpoints = {server.name: server.identity for server in self._config.servers}
         failed = {server.name for server in config.servers if endpoints.get(server.name) == server.identity} & self._failed()
         return effective(config, failed)

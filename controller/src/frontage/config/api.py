@@ -18,10 +18,10 @@ class Api(Model):
     tokens: Path | None = Field(None, description="a file with bearer tokens", examples=["api-tokens.toml"])
     certificates: Path | None = Field(
         None,
-        description="a file with roles by names in clients' certificates, which `tls.clients` verifies",
+        description="a file that assigns roles to names in client certificates, which `tls.clients` verifies",
         examples=["api-certificates.toml"],
     )
-    oidc: Oidc | None = Field(None, description="users of an OpenID Connect provider")
+    oidc: Oidc | None = Field(None, description="the OpenID Connect provider whose users may log in")
     tls: Tls | None = Field(None, description="HTTPS; plain HTTP if absent")
 
     @property
@@ -31,9 +31,9 @@ class Api(Model):
     @model_validator(mode="after")
     def _identifies_clients(self) -> Self:
         if self.tokens is None and self.certificates is None and self.oidc is None:
-            raise ValueError("clients cannot identify themselves: give tokens, certificates or oidc")
+            raise ValueError("clients cannot authenticate: set tokens, certificates or oidc")
         if self.certificates is not None and (self.tls is None or self.tls.clients is None):
-            raise ValueError("certificates needs the authorities of clients' certificates: give tls.clients")
+            raise ValueError("certificates requires the authorities of client certificates: set tls.clients")
         return self
 
     def in_folder(self, folder: Path) -> Api:

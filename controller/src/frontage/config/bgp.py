@@ -24,7 +24,7 @@ class Announce(StrEnum):
     SERVICES = "services"
     """VIPs and the site's prefixes, for upstream routers."""
     DEFAULT = "default"
-    """A default route through the switch, for servers and routers of racks."""
+    """A default route through the switch, for servers and rack routers."""
 
 
 class BgpNeighbor(Model):
@@ -34,7 +34,7 @@ class BgpNeighbor(Model):
     asn: int = Field(ge=1, le=MAX_ASN, description="the router's AS number", examples=[64513])
     announce: Announce = Field(
         Announce.SERVICES,
-        description="one of services (for upstream routers) or default (a default route, for servers and routers of racks)",
+        description="one of services (for upstream routers) or default (a default route, for servers and rack routers)",
         examples=["default"],
     )
     device: Name | None = Field(

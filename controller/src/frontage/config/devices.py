@@ -59,7 +59,7 @@ class SwitchTls(Model):
     @model_validator(mode="after")
     def _has_both(self) -> Self:
         if (self.certificate is None) != (self.key is None):
-            raise ValueError("certificate and key belong together: give both or neither")
+            raise ValueError("certificate and key must be used together: set both or neither")
         return self
 
     @property

@@ -86,7 +86,7 @@ class DocumentError(Exception):
 def parse(text: str) -> Document:
     """Parse one YAML document, which must not be changed. Raises DocumentError.
 
-    The result of an edit is checked, and then it is the text of the next edit: the cache halves the work of many edits.
+    The cache halves the work of many edits, because the checked result of one edit is the input of the next.
     """
     reader = _Reader()
     try:

@@ -42,7 +42,7 @@ def read_file(file: Path) -> str:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Lock the file's folder against other commands. The file cannot be locked, because edits replace it. Raises OSError."""
+    """Lock the file's folder against other commands. The file itself cannot be locked, because edits replace it. Raises OSError."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -127,7 +127,7 @@ def remove_server(text: str, name: str) -> str:
 
 
 def set_policy(text: str, vip: str, policy: Policy | None = None, alpha: float | None = None) -> str:
-    """Set the policy of a VIP and its alpha, as far as they are given."""
+    """Set the policy of a VIP, its alpha, or both."""
     index = _require(parse(text), "vips", vip, "VIP")
     if policy is not None:
         text = set_field(text, parse(text), ("vips", index), "policy", str(policy))

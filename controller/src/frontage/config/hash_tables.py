@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sizes of the VIPs' tables for consistent hashing (docs/second-hop.md).
 
-A table of another size moves most connections without a cookie. So a table has room for more servers than its VIP has.
+Resizing a table would move most connections without a cookie, so a table has room for more servers than its VIP has.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _SLOTS_PER_SERVER = 16
 _SLOTS_MIN = 2 * _SLOTS_PER_SERVER
 
 _ROOMS = (64, 16, 1)
-"""Numbers of servers for which a table without `max_servers` has room. The first one with which all tables fit counts."""
+"""Numbers of servers for which a table without `max_servers` has room. The first number with which all tables fit is used."""
 
 
 def slots(servers: int, room: int) -> int:
-    """Return the size of the table of a VIP with ``servers``, of which some may drain, and with ``room``: a power of two."""
+    """Return the size of a VIP's table, a power of two, for this number of servers (including draining ones) and ``room``."""
     return max(_SLOTS_MIN, _SLOTS_PER_SERVER << (max(servers, room, 1) - 1).bit_length())
 
 
 def rooms(vips: Iterable[Vip], servers: Mapping[str, int]) -> dict[str, int]:
-    """Return for how many servers the table of each VIP has room at least, by VIP name.
+    """Return the number of servers for which each VIP's table has room at least, by VIP name.
 
-    ``servers`` are the numbers of servers by VIP name. The result depends on nothing else, so that all switches and controllers
+    ``servers`` is the number of servers by VIP name. The result depends on nothing else, so all switches and controllers
     agree.
     """
     found: dict[str, int] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section `instances`: the anycast prefixes of Artemis and their names, from which service addresses follow (docs/naming.md)."""
+"""The section `instances`: the anycast prefixes of Artemis and their names, which determine service addresses (docs/naming.md)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Pattern = Annotated[str, BeforeValidator(_checked)]
 
 class Instance(Model):
     prefix: Annotated[ServicePrefix, BeforeValidator(_parse_prefix)] = Field(
-        description="the anycast prefix, and behind a + the number of bits of the ServiceIDs", examples=["2001:db8:a57e::/48+16"]
+        description="the anycast prefix, followed by + and the number of ServiceID bits", examples=["2001:db8:a57e::/48+16"]
     )
     names: Annotated[tuple[Pattern, ...], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="the names of the instance; `*.` before a name stands for all names below",
+        description="the names of the instance; `*.` before a name matches all names below it",
         examples=["['*.example']"],
     )
 
@@ -43,14 +43,14 @@ class Instance(Model):
 
 
 def service_addresses(instances: Iterable[Instance], name: str) -> dict[IPAddress, Instance]:
-    """Return the service addresses of a name, one in each instance that has it. Raises ValueError for an invalid name."""
+    """Return the service addresses of a name, one per instance to which it belongs. Raises ValueError for an invalid name."""
     return {instance.prefix.service_address(name): instance for instance in instances if instance.has(name)}
 
 
 def assign(data: dict[str, Plain]) -> None:
-    """Give each VIP without an address the service address of its name, if exactly one instance has the name.
+    """Set the address of each VIP without one to the service address of its name, if the name belongs to exactly one instance.
 
-    `data` is the content of a file before validation. Invalid parts stay as they are.
+    `data` is the content of a file before validation. Invalid parts are not changed.
     """
     instances = list(_valid(data.get("instances")))
     vips = data.get("vips")

@@ -11,23 +11,27 @@ from pydantic import Field, field_validator
 from frontage.fields import Model
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Signatures with public keys only: a shared secret would let every verifier issue tokens."""
+"""Only algorithms with public keys, because a shared secret would let every verifier issue tokens."""
 
 
 class Oidc(Model):
     issuer: str = Field(description="the issuer of the tokens, an https URL", examples=["https://login.example"])
     audience: str = Field(min_length=1, description="the audience that tokens must have", examples=["frontage"])
     role_claim: str = Field(
-        "frontage_role", min_length=1, description="the claim with the role, or a list of roles", examples=["groups"]
+        "frontage_role", min_length=1, description="the claim that contains the role or a list of roles", examples=["groups"]
     )
     roles: dict[str, Literal["viewer", "operator", "admin"]] | None = Field(
-        None, description="the roles by value of the claim; its values are the roles if absent", examples=[{"noc": "operator"}]
+        None,
+        description="a map from values of the claim to roles; by default, the values are the roles",
+        examples=[{"noc": "operator"}],
     )
-    subject_claim: str = Field("sub", min_length=1, description="the claim with the author of changes", examples=["email"])
+    subject_claim: str = Field(
+        "sub", min_length=1, description="the claim that the journal records as the author", examples=["email"]
+    )
     algorithms: tuple[Algorithm, ...] = Field(
         ("RS256", "ES256", "EdDSA"), min_length=1, description="the permitted signature algorithms", examples=[["ES256"]]
     )
-    clock_skew: float = Field(30, ge=0, le=300, description="tolerated difference of clocks in seconds", examples=[30])
+    clock_skew: float = Field(30, ge=0, le=300, description="the tolerated clock difference in seconds", examples=[30])
     authorities: Path | None = Field(
         None, description="a PEM file with the authorities of the issuer's certificate; those of the system if absent"
     )

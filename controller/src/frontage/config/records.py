@@ -58,22 +58,22 @@ class Dns(Model):
 class RecordPlacement(Model):
     epoch: float = Field(75.0, ge=1, le=86400, description="the seconds between placement epochs", examples=[75])
     min_replicas: int | None = Field(
-        None, ge=1, le=255, description="the least number of sites of a record (F); `controllers` if absent", examples=[3]
+        None, ge=1, le=255, description="the minimum number of sites of a record (F); `controllers` if absent", examples=[3]
     )
     max_replicas: int | None = Field(
-        None, ge=1, le=255, description="the largest number of sites of a record (M); all sites if absent", examples=[5]
+        None, ge=1, le=255, description="the maximum number of sites of a record (M); all sites if absent", examples=[5]
     )
-    mu: float = Field(0.7, gt=0, le=1, description="the share of the measured capacity that demand may use", examples=[0.7])
-    groups: int = Field(1000, ge=1, le=100_000, description="the most placement groups", examples=[1000])
-    requests: int = Field(300, ge=1, le=1 << 31, description="the requests at a site before a record may move (m)", examples=[300])
-    share: float = Field(0.036, gt=0, le=1, description="the most messages per request", examples=[0.036])
-    moves_per_second: float = Field(10.0, gt=0, le=10_000, description="the most moves of records per second", examples=[10])
+    mu: float = Field(0.7, gt=0, le=1, description="the maximum utilization of the measured capacity", examples=[0.7])
+    groups: int = Field(1000, ge=1, le=100_000, description="the maximum number of placement groups", examples=[1000])
+    requests: int = Field(300, ge=1, le=1 << 31, description="requests at a site before a record may move (m)", examples=[300])
+    share: float = Field(0.036, gt=0, le=1, description="the maximum number of messages per request", examples=[0.036])
+    moves_per_second: float = Field(10.0, gt=0, le=10_000, description="the maximum number of moves per second", examples=[10])
     bytes_per_second: float = Field(
-        10_000_000.0, gt=0, le=1e12, description="the most bytes per second that moves copy", examples=[10000000]
+        10_000_000.0, gt=0, le=1e12, description="the maximum number of bytes per second that moves copy", examples=[10000000]
     )
     regions: dict[IPv4Network | IPv6Network, int] = Field(
         default_factory=dict,
-        description="client prefixes, and the site nearest to them; other clients count as those of the server's site",
+        description="client prefixes with their nearest site; other clients belong to the server's site",
         examples=[{"198.51.100.0/24": 2}],
     )
 
@@ -108,7 +108,7 @@ class Records(Model):
     controllers: int = Field(3, ge=1, le=16, description="the number of sites that know where a record is (F)", examples=[3])
     dns: Dns | None = Field(None, description="the records as a DNS zone, for `frontage records dns`; disabled if absent")
     placement: RecordPlacement | None = Field(
-        None, description="JetStream: moves records near their demand; records stay where they are if absent"
+        None, description="JetStream: moves records close to their demand; if absent, records do not move"
     )
     tokens: Path | None = Field(
         None, description="a file with bearer tokens; if given, every client needs one", examples=["tokens.toml"]

@@ -25,7 +25,7 @@ class PrefixTable(Generic[T]):
     """Longest-prefix match."""
 
     def __init__(self, items: Iterable[tuple[IPNetwork, T]]):
-        """``items`` are values by prefix, of which the last one of each prefix counts."""
+        """``items`` are values by prefix. The last value for a prefix overrides earlier ones."""
         self._by_prefix = {(prefix.version, prefix.prefixlen, int(prefix.network_address)): value for prefix, value in items}
         self._lengths = sorted({(version, length) for version, length, _ in self._by_prefix}, reverse=True)
 

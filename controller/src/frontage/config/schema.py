@@ -82,7 +82,7 @@ class ConfigFile(Model):
     vips: tuple[Vip, ...] = Field((), description="the virtual IP addresses (VIPs) of the services")
     servers: tuple[Server, ...] = Field((), description="the servers; each is one endpoint of one VIP")
     real_servers: tuple[RealServer, ...] = Field((), description="the real servers of QDSR, which send on behalf of servers")
-    instances: tuple[Instance, ...] = Field((), description="the instances of Artemis, from which service addresses follow")
+    instances: tuple[Instance, ...] = Field((), description="the Artemis instances, which determine service addresses")
     site: OwnSite | None = Field(None, description="this site; only needed with several sites")
     sites: tuple[Site, ...] = Field((), description="the sites, with or without this one")
     dispatchers: tuple[Dispatcher, ...] = Field((), description="this site's dispatchers")
@@ -100,7 +100,7 @@ class ConfigFile(Model):
         None, description="the services that are placed by demand; if absent, services run wherever they have replicas"
     )
     records: Records | None = Field(None, description="the record store, for `frontage records serve`; disabled if absent")
-    samples: Samples | None = Field(None, description="samples of packets for collectors of sFlow and INT; none if absent")
+    samples: Samples | None = Field(None, description="packet samples for sFlow and INT collectors; none if absent")
     api: Api | None = Field(None, description="the HTTP API for remote clients; only on the control socket if absent")
     store: Store | None = Field(None, description="the store that several controllers share; this file alone if absent")
     control_socket: Path | None = Field(

@@ -87,5 +87,5 @@ class Artemis(Model):
 
     @property
     def service(self) -> str:
-        """The name in the form that is hashed, and that the mapping uses."""
+        """The name in the canonical form that is hashed and that the mapping uses."""
         return canonical_name(self.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``store`` of the configuration file: where several controllers share the configuration and its journal."""
+"""The section ``store`` of the configuration file: the store in which several controllers share the configuration and its journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from frontage.fields import Model
 
 MIN_LEASE = 2.0
-"""Seconds. Shorter leases would end whenever a machine is busy."""
+"""Seconds. Shorter leases would expire whenever a machine is busy."""
 
 
 class NatsTls(Model):

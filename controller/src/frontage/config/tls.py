@@ -15,8 +15,8 @@ class Tls(Model):
     key: Path = Field(description="a PEM file with the private key", examples=["server-key.pem"])
     clients: Path | None = Field(
         None,
-        description="a PEM file with certificate authorities; if given, every client needs a certificate from one of them, "
-        "or a token where `certificates` gives roles to certificates",
+        description="a PEM file with certificate authorities. Every client must then present a certificate from one of them, "
+        "or, if `certificates` is set, a token",
         examples=["ca.pem"],
     )
 

@@ -93,7 +93,7 @@ class Vip(Model):
         None,
         ge=1,
         le=MAX_SERVERS,
-        description="the number of servers up to which the VIP's table for connections without a cookie keeps its size; "
+        description="the number of servers up to which the VIP's table for connections without a cookie is not resized; "
         "if absent, 64, or fewer if the tables of many VIPs do not fit",
         examples=[256],
     )

@@ -84,7 +84,7 @@ class Roster:
         }
 
     def servers(self, vip: str, encapsulation: Encapsulation | None = None) -> tuple[Server, ...]:
-        """Return the servers as the configuration has them, in the order of their SIDs. ``encapsulation`` is that of the source."""
+        """Return the servers as configuration objects, in the order of their SIDs. ``encapsulation`` is that of the source."""
         return tuple(
             Server(
                 name=f"{vip}.{entry.sid}",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches of sources: they tell when a source may have changed, so that it is queried before its interval is over.
+"""Watches of sources, which trigger a query as soon as a source may have changed.
 
-A watch carries no content. It only hastens the next query, so a lost or a false message does no harm.
+A watch only triggers the next query and carries no content, so lost or spurious events do no harm.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from frontage.stamps import stamp
 log = logging.getLogger(__name__)
 
 FILE_INTERVAL = 0.5
-"""Seconds between looks at a file."""
+"""Seconds between checks of a file."""
 MIN_PAUSE = 0.5
 """Seconds between two queries because of changes, so that many changes cause few queries."""
 WATCH_SECONDS = 240
 """Seconds after which the API server ends a watch."""
 GRACE = 30
-"""Seconds without a message after that time, after which the connection counts as lost."""
+"""Additional seconds without a message after which the connection counts as lost."""
 MAX_LINE = 1 << 20
-"""Bytes of an event that are read at once."""
+"""Bytes of an event to read at once."""
 RETRIES = (1.0, 60.0)
-"""Seconds until a failed watch is tried again: at first, and at most."""
+"""Seconds until the first retry of a failed watch, and the maximum."""
 
 
 class Watch(Protocol):
@@ -47,7 +47,7 @@ class Watch(Protocol):
 
 
 def watch(source: Source) -> Watch:
-    """Return a watch of a source. Files and Kubernetes tell of changes."""
+    """Return a watch of a source. Only files and Kubernetes report changes."""
     if isinstance(source, FileSource):
         return FileWatch(source.path)
     if isinstance(source, KubernetesSource):
@@ -56,7 +56,7 @@ def watch(source: Source) -> Watch:
 
 
 class NoWatch:
-    """The watch of a source that does not tell of changes."""
+    """The watch of a source that does not report changes."""
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -66,7 +66,7 @@ class NoWatch:
 
 
 class FileWatch:
-    """Looks at the stamp of a file."""
+    """Watches the stamp of a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -86,9 +86,9 @@ class FileWatch:
 
 
 class KubernetesWatch:
-    """Watches the EndpointSlices of a service, in a thread of its own.
+    """Watches the EndpointSlices of a service, in its own thread.
 
-    Without a resource version, a watch begins with events for all existing objects. So nothing is lost between two watches.
+    Without a resource version, a watch begins with events for all existing objects, so nothing is lost between two watches.
     """
 
     def __init__(self, source: KubernetesSource) -> None:
@@ -127,7 +127,7 @@ class KubernetesWatch:
             self._closed.wait(pause)
 
     def _watch(self) -> None:
-        """Tell of each event until the server ends the watch."""
+        """Report each event until the server ends the watch."""
         connection = self._connect()
         self._connection = connection
         try:

@@ -130,7 +130,7 @@ class MappingService:
             yield from demand_metrics(measurer)
 
     async def placement(self) -> list[dict[str, Any]]:
-        """Return where placed services run, and how they move; nothing while the store cannot be read."""
+        """Return the placement of services and their moves; nothing while the store is unreadable."""
         if (mapper := self.mapper) is None or mapper.placer is None:
             return []
         from frontage.mapping.demand.described import describe_placement
@@ -138,7 +138,7 @@ class MappingService:
         try:
             return await asyncio.to_thread(describe_placement, mapper.store)
         except StoreError as error:
-            self._log_once(f"the placement cannot be shown: {error}")
+            self._log_once(f"cannot read the placement: {error}")
             return []
 
     async def _end_mapper(self) -> None:

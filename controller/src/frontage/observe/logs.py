@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 
 def fields(**values: Any) -> dict[str, dict[str, Any]]:
-    """Return the argument ``extra`` of a log call, which adds these fields to the line, except those that are None."""
+    """Return the argument ``extra`` of a log call, which adds these fields to the line. Omits None."""
     return {_FIELDS: {name: value for name, value in values.items() if value is not None}}
 
 

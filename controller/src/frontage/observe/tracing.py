@@ -131,7 +131,7 @@ def _otlp_exporter() -> Any:
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Span]:
-    """Do work in a span, which has the status ERROR if the work raises an exception. Omits attributes that are None."""
+    """Do work in a span, which has the status ERROR if the work raises an exception. Omits attributes of value None."""
     return _OFF if _tracer is None else _span(name, attributes)
 
 

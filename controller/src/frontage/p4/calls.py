@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the switch in progress: their log line and span, with the device, the number of updates, the duration and the result."""
+"""Requests to the switch: a log line and a span for each, with the device, the number of updates, the duration and the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WriteCall:
         self._seconds = 0.0
         self._ended: int | None = None
         self._span = tracing.begin("P4Runtime Write", **_SERVICE, device_id=device_id, verb=verb, updates=updates)
-        # The task that waits for the response may do something else when it arrives.
+        # The waiting task may be busy when the response arrives.
         call.add_done_callback(self._on_end)
 
     async def result(self) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells of registers, as entries of a state.
 
-A program may have a register in place of an exact table whose actions have one parameter (`in_registers`). An entry is then the cell
-whose index is the match fields one after the other. A cell without an entry is zero, so the state leaves out entries of zero.
+A program may use a register instead of an exact table whose actions have one parameter (`in_registers`). An entry is then the cell
+whose index is the concatenation of the match fields. A cell without an entry is zero, so the state omits entries of zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from frontage.p4.entries import Action, Key, State, exact
 
 _BYTE = 8
-"""Bits of each match field but the first."""
+"""Bits of each match field except the first."""
 
 
 def cell(register: str, index: int, word: int) -> tuple[Key, Action]:
@@ -20,7 +20,7 @@ def cell(register: str, index: int, word: int) -> tuple[Key, Action]:
 
 
 def in_registers(state: Mapping[Key, Action], registers: Mapping[str, object]) -> State:
-    """Return the state with the entries that these registers hold as cells."""
+    """Return the state with the entries that these registers store as cells."""
     result: State = {}
     for key, action in state.items():
         if key.table not in registers:

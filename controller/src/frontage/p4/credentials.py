@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS with a switch: the certificates of the connection, and why a connection fails."""
+"""TLS with a switch: the certificates of the connection, and the diagnosis of failed connections."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from frontage.stamps import Stamp, stamp
 log = logging.getLogger(__name__)
 
 _DIAGNOSIS_TIMEOUT = 3.0
-"""Seconds that a diagnosis waits for the switch."""
+"""Timeout of a diagnosis in seconds."""
 
 _VERIFICATION = {
-    9: ("is not valid yet", "correct the clock of the controller, or issue it again"),
+    9: ("is not valid yet", "correct the clock of the controller, or reissue the certificate"),
     10: ("has expired", "renew it on the switch"),
     18: ("is self-signed", "add it to device.tls.authorities"),
     19: ("is from an unknown authority", "add the authority to device.tls.authorities"),
     20: ("is from an unknown authority", "add the authority to device.tls.authorities"),
     21: ("is from an unknown authority", "add the authority to device.tls.authorities"),
-    62: ("has another name", "set device.tls.server_name to a name in the certificate"),
-    64: ("has another name", "set device.tls.server_name to a name in the certificate"),
+    62: ("is for another name", "set device.tls.server_name to a name in the certificate"),
+    64: ("is for another name", "set device.tls.server_name to a name in the certificate"),
 }
 """Faults of the switch's certificate and their fixes, by the code of OpenSSL's verification (X509_V_ERR)."""
 
 _ALERTS = {
     "CERTIFICATE_EXPIRED": ("as expired", "renew it, or correct the clocks"),
-    "BAD_CERTIFICATE": ("as invalid, or not valid yet", "issue it again, or correct the clocks"),
-    "CERTIFICATE_UNKNOWN": ("as invalid", "issue it for the authentication of clients"),
-    "UNSUPPORTED_CERTIFICATE": ("as unsupported", "issue it for the authentication of clients"),
+    "BAD_CERTIFICATE": ("as invalid, or not valid yet", "reissue it, or correct the clocks"),
+    "CERTIFICATE_UNKNOWN": ("as invalid", "issue it for client authentication"),
+    "UNSUPPORTED_CERTIFICATE": ("as unsupported", "issue it for client authentication"),
     "CERTIFICATE_REQUIRED": ("as missing", "set device.tls.certificate and device.tls.key"),
     "HANDSHAKE_FAILURE": ("as missing", "set device.tls.certificate and device.tls.key"),
     "UNKNOWN_CA": ("as issued by an unknown authority", "add the authority to --grpc-server-cacert of the switch"),
-    "DECRYPT_ERROR": ("as issued by another authority of the same name", "issue it by the authority that the switch knows"),
+    "DECRYPT_ERROR": ("as issued by another authority of the same name", "use the authority that the switch knows"),
     "ACCESS_DENIED": ("as not permitted", "permit its name on the switch"),
 }
-"""Why a switch rejects the controller's certificate and the fixes, by a part of the TLS alert (RFC 8446, section 6.2)."""
+"""Reasons why a switch rejects the controller's certificate, with the fixes, by a part of the TLS alert (RFC 8446, section 6.2)."""
 
 
 class Credentials:
-    """The certificates of connections with one switch. Replaced files are used by the next connection, if they are valid."""
+    """The certificates of connections with one switch. The next connection uses replaced files if they are valid."""
 
     def __init__(self, settings: SwitchTls):
         self.settings = settings
         self.error: str | None = None
-        """Why the files, as they are now, cannot be used."""
+        """The reason why the current files cannot be used."""
         self._stamps: tuple[Stamp | None, ...] | None = None
         self._valid: grpc.ChannelCredentials | None = None
         self._certificate: Certificate | None = None
@@ -64,7 +64,7 @@ class Credentials:
         return None if self._certificate is None else self._certificate.days_left
 
     def refresh(self) -> None:
-        """Read the files if they have changed. Invalid ones set `error`, and the last valid ones stay in use."""
+        """Read the files if they have changed. If they are invalid, set `error` and keep the last valid ones."""
         stamps = tuple(stamp(file) for file in self.settings.files)
         if stamps == self._stamps:
             return
@@ -73,19 +73,19 @@ class Credentials:
             self._valid, self._certificate = _load(self.settings)
         except CertificateError as error:
             self.error = str(error)
-            log.error("%s%s", error, "" if self._valid is None else "; the previous files stay in use")
+            log.error("%s%s", error, "" if self._valid is None else "; the previous files remain in use")
         else:
             self.error = None
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Return the credentials of a new connection. Raises TlsFailedError if no valid files have been read."""
+        """Return the credentials for a new connection. Raises TlsFailedError if no valid files have been read."""
         self.refresh()
         if self._valid is None:
             raise TlsFailedError(self.error or "device.tls: no certificates")
         return self._valid
 
     async def explain(self, address: str) -> str | None:
-        """Return why a TLS connection to a switch fails, with the fix; None if it does not fail, or for another reason."""
+        """Return why a TLS connection to a switch fails, with the fix; None if TLS is not the reason."""
         return await asyncio.to_thread(_diagnose, address, self.settings)
 
 
@@ -100,7 +100,7 @@ def _load(settings: SwitchTls) -> tuple[grpc.ChannelCredentials, Certificate | N
     if settings.certificate is not None:
         certificate = load(settings.certificate)
         certificate.check(settings.certificate)
-    _context(settings)  # checks that all files fit together
+    _context(settings)  # checks that certificate and key match
     read = [None if file is None else file.read_bytes() for file in (settings.authorities, settings.key, settings.certificate)]
     return grpc.ssl_channel_credentials(*read), certificate
 
@@ -129,8 +129,8 @@ def _diagnose(address: str, settings: SwitchTls) -> str | None:
         with _connect(address) as plain, _context(settings).wrap_socket(plain, server_hostname=name) as secure:
             secure.recv(1)  # a server rejects certificates of clients after the handshake (TLS 1.3)
     except ssl.SSLCertVerificationError as error:
-        what, fix = _VERIFICATION.get(error.verify_code, (f"is invalid: {error.verify_message}", "issue it again"))
-        wanted = f' than "{name}"' if error.verify_code in (62, 64) else ""
+        what, fix = _VERIFICATION.get(error.verify_code, (f"is invalid: {error.verify_message}", "reissue it"))
+        wanted = f', not for "{name}"' if error.verify_code in (62, 64) else ""
         return f"device.address {address}: the switch's certificate {what}{wanted}: {fix}"
     except ssl.SSLError as error:
         return f"device.address {address}: {_rejection(error, settings.certificate)}"

@@ -55,7 +55,7 @@ class Entities:
         self.device_id = device_id
         self.election_id = 0
         self.may_write: Callable[[], bool] = lambda: True
-        """Returns true while this process may write. Asked before each write, because a lease can end at any time."""
+        """Returns true while this process may write. Checked before each write, because a lease can expire at any time."""
         self._stub = stub
         self._decoded_with: Schema | None = None
         self._decoded: dict[tuple[int, ...], _Decoded] = {}
@@ -64,7 +64,7 @@ class Entities:
     def require_lead(self) -> None:
         """Raise NotLeadingError if this process must not write."""
         if not self.may_write():
-            raise NotLeadingError(f"this controller does not lead: nothing was written to {self.address}")
+            raise NotLeadingError(f"this controller is not the leader: nothing was written to {self.address}")
 
     async def read_tables(self, schema: Schema, tables: Sequence[TableInfo]) -> State:
         """Return all entries of these tables, and the default action of tables without match fields."""

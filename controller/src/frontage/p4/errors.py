@@ -23,7 +23,7 @@ class ElectionIdInUseError(SwitchError):
 
 
 class NotLeadingError(SwitchError):
-    """This controller does not lead, so it must not write."""
+    """This controller is not the leader, so it must not write."""
 
 
 class WriteRefusedError(SwitchError):

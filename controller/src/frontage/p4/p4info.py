@@ -108,7 +108,7 @@ class Schema:
             self.tables[info.name] = info
             self.tables_by_id[info.id] = info
         self.registers: dict[str, RegisterInfo] = {}
-        """The registers without those that have the name of a table."""
+        """The registers, except those that have the name of a table."""
         self.registers_by_id: dict[int, RegisterInfo] = {}
         for register in p4info.registers:
             name = _tail(register.preamble.name, 2)
@@ -145,7 +145,7 @@ class Schema:
 
     @property
     def is_folded(self) -> bool:
-        """Whether a packet passes two pipes of a Tofino chip, an even and an odd one, each with a counter of drops."""
+        """True if packets pass through two pipes of a Tofino chip, an even and an odd one, each with a drop counter."""
         return "edge_drops" in self.counters
 
     def table(self, name: str) -> TableInfo:

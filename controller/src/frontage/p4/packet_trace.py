@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client of softswitch's service that follows one packet (`softswitch/switch/proto/softswitch/v1/trace.proto`)."""
+"""Client of softswitch's packet trace service (`softswitch/switch/proto/softswitch/v1/trace.proto`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from frontage.p4.errors import SwitchError, failed
 _PACKAGE = "softswitch.v1"
 _METHOD = f"/{_PACKAGE}.PacketTrace/Capture"
 _ANSWER_SECONDS = 5.0
-"""Seconds that the switch may take longer than it waits for the packet."""
+"""Seconds that the response may take in addition to the switch's timeout."""
 _Field = descriptor_pb2.FieldDescriptorProto
 
 
 class NoTraceError(SwitchError):
-    """The target cannot follow packets."""
+    """The target cannot trace packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Frame:
 
 
 def _messages() -> dict[str, type[Message]]:
-    """Return the classes of the service's messages. They are few, so they need no generated module."""
+    """Return the classes of the service's few messages, without a generated module."""
     file = descriptor_pb2.FileDescriptorProto(name="softswitch/v1/trace.proto", package=_PACKAGE, syntax="proto3")
 
     def add(name: str, *fields: tuple[str, int, bool]) -> None:
@@ -67,9 +67,9 @@ _MESSAGES = _messages()
 async def capture(
     channel: grpc.aio.Channel, device_id: int, fields: Mapping[str, int], seconds: float, frame: Frame | None = None
 ) -> list[dict[str, Any]]:
-    """Return the passes of the first packet with these fields, or of an injected frame; none if there was no packet in time.
+    """Return the passes of the first packet with these fields, or of an injected frame; none if no packet arrived in time.
 
-    Raises NoTraceError if the target cannot follow packets, and SwitchError.
+    Raises NoTraceError if the target cannot trace packets, and SwitchError.
     """
     request: Any = _MESSAGES["CaptureRequest"]()
     request.device_id, request.timeout_ms = device_id, round(seconds * 1000)
@@ -86,5 +86,5 @@ async def capture(
         return [json.loads(getattr(response, "pass")) async for response in call(request, timeout=seconds + _ANSWER_SECONDS)]
     except grpc.aio.AioRpcError as error:
         if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-            raise NoTraceError("the switch cannot follow packets: only softswitch can, from version 0.1 on") from None
-        raise failed("following a packet", error) from None
+            raise NoTraceError("the switch cannot trace packets: use softswitch 0.1 or later") from None
+        raise failed("tracing a packet", error) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries as text, for messages. Parameters that contain the secrets of cookie keys are hidden."""
+"""Entries as text for messages, without parameters that contain secrets of cookie keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from frontage.p4.entries import Action, Key
 
 _SECRET = re.compile(r"(seal|open)\.round\d|round\d\.byte\d|syn_defence\.secrets")
-"""The tables whose actions have key material (`state/blocks`: masking, retrieve, unseal, syn_defence)."""
+"""The tables whose actions contain key material (`state/blocks`: masking, retrieve, unseal, syn_defence)."""
 
 
 def is_secret(table: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the certificates of the controller are valid, for the status and for metrics."""
+"""The validity of the controller's certificates, for the status and for metrics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from frontage.service.metrics_endpoint import Endpoint
 
 
 def refresh_certificates(controllers: Mapping[str, Controller]) -> None:
-    """Read replaced certificates of the connections with switches, so that a fault is known before the next connection."""
+    """Read replaced certificates for the switches, to detect faults before the next connection."""
     for controller in list(controllers.values()):
         if controller.credentials is not None:
             controller.credentials.refresh()
 
 
 def describe_certificates(controllers: Mapping[str, Controller], api: TcpApi, endpoint: Endpoint | None) -> list[dict[str, Any]]:
-    """Return each certificate: its use, the days until it expires, and why a replaced file is not in use."""
+    """Return each certificate: its use, the days until it expires, and the error of a replaced file."""
     found: list[dict[str, Any]] = []
     for name, controller in controllers.items():
         own = controller.credentials

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes changes: edits the configuration file, records them in the journal, and waits for their installation."""
+"""Makes changes: edits the configuration file, records the changes in the journal, and waits for their installation."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from frontage.store.interface import FileStore, Store
 log = logging.getLogger(__name__)
 
 WRITTEN = "written"
-"""The result of a change that no controller was running to install."""
+"""The result of a change that was made while no controller was running."""
 INSTALLED = "installed"
 
 GATHER_TIMEOUT = 1.0
-"""Seconds that an installation waits for changes that are about to be made, and that can share it."""
+"""Seconds that an installation waits for further changes that can share it."""
 MAX_TOGETHER = 64
-"""Waiting changes that are written at the same time: the result is checked, and the file replaced, once for all of them."""
+"""Maximum number of waiting changes that are checked and written to the file together."""
 COMPLETION_TIMEOUT = 75.0
-"""Seconds that a repeated request waits for the change that an earlier leader began."""
+"""Seconds that a repeated request waits for the change that a previous leader began."""
 _POLL_INTERVAL = 0.05
 
 Check = Callable[[str], None]
@@ -42,7 +42,7 @@ Check = Callable[[str], None]
 
 
 class NotInstalledError(Exception):
-    """A change is in the file, but the switches do not have it; the message says why."""
+    """The file contains the change, but the switches do not; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +50,37 @@ class Done:
     """A change that has been made."""
 
     number: int | None
-    """Its number in the journal; None if the file already was as wanted."""
+    """Its number in the journal; None if the file did not have to change."""
     changed: str
     is_installed: bool
     """False if no controller is running."""
     missing: tuple[str, ...] = ()
-    """The switches that were unreachable, and get the change later."""
+    """The unreachable switches, which get the change later."""
 
 
 class _Waiting:
-    """A change that waits to be written."""
+    """A change that is waiting to be written."""
 
     def __init__(self, change: Change, author: Author, check: Check | None, idempotency_key: str | None):
         self.change, self.author, self.check, self.idempotency_key = change, author, check, idempotency_key
         self.request_id = causes.request_id()
         self.number: int | None = None
-        """Its number in the journal; None if the file already was as wanted."""
+        """Its number in the journal; None if the file did not have to change."""
         self.error: Exception | None = None
         self.is_done = False
 
     def edited(self, text: str) -> str:
-        """Return the configuration after the change. Raises what its check and its edit raise."""
+        """Return the configuration after the change. Raises the errors of its check and its edit."""
         if self.check is not None:
             self.check(text)
         return self.change.edit(text)
 
 
 class _Installations:
-    """Installations of the file, one after the other. Requests that wait at the same time share one."""
+    """Installations of the file, one after the other. Concurrent requests share an installation."""
 
     def __init__(self, install: Callable[[], Coroutine[Any, Any, list[str] | None]], more: Callable[[], bool]):
-        """While ``more`` is true, further changes are about to be made: an installation waits for some of them."""
+        """While ``more`` is true, further changes are about to be made, and an installation waits for some of them."""
         self._install = install
         self._more = more
         self._cause: Cause | None = None
@@ -94,7 +94,7 @@ class _Installations:
             self._cause = causes.current()
             self._next = asyncio.create_task(self._run())
         elif self._cause is not None and self._cause != causes.current():
-            log.info("shares the installation of request %s", self._cause.request_id)
+            log.info("sharing the installation of request %s", self._cause.request_id)
         task = self._next
         await asyncio.wait({task})
         return task.result()
@@ -116,7 +116,7 @@ class Changes:
     """
 
     def __init__(self, file: Path, install: Callable[[], Coroutine[Any, Any, list[str] | None]], store: Store | None = None):
-        """``store`` has the configuration and the journal; without it, they are ``file`` and the journal next to it."""
+        """``store`` contains the configuration and the journal; the default is ``file`` and the journal next to it."""
         self.file = file
         self.store: Store = store or FileStore(file)
         self.journal = self.store.journal
@@ -137,7 +137,7 @@ class Changes:
     async def make(self, change: Change, author: Author, *, check: Check | None = None, idempotency_key: str | None = None) -> Done:
         """Make a change, and wait until it is installed.
 
-        Raises what ``check`` raises, ConfigError, EditError and JournalError, and then changes nothing. Raises NotInstalledError.
+        Raises ConfigError, EditError, JournalError and the errors of ``check``, and then changes nothing. Raises NotInstalledError.
         """
         self._unfinished += 1
         try:
@@ -176,9 +176,9 @@ class Changes:
         return waiting.number
 
     def _next_waiting(self) -> list[_Waiting]:
-        """Take the changes that are written together: several edits, or one replacement.
+        """Return the next changes to write together: several edits, or one replacement.
 
-        In a shared store each line of the journal makes a configuration, so each is written alone.
+        In a shared store, each line of the journal determines a configuration, so each change is written separately.
         """
         count = 1
         if isinstance(self.store, FileStore) and not self._waiting[0].change.replaces:
@@ -189,12 +189,12 @@ class Changes:
 
     @property
     def are_pending(self) -> bool:
-        """Whether changes are in progress, which install the configuration themselves."""
+        """True if changes are in progress, which install the configuration themselves."""
         return self._unfinished > 0
 
     @property
     def are_completed(self) -> bool:
-        """Whether changes that a controller leaves without a result are completed by the next leader."""
+        """True if the next leader completes changes that a controller leaves without a result."""
         return not isinstance(self.store, FileStore)
 
     async def completed(self, number: int) -> Done:
@@ -223,14 +223,14 @@ class Changes:
         return self.store.read()
 
     def _write(self, changes: Sequence[_Waiting]) -> None:
-        """Make the changes in one edit of the file; each gets its number, or the error that rejects it."""
+        """Make the changes in one edit of the file. Each gets its number or its error."""
         for one in changes:
             one.number = one.error = None
         try:
             self._write_together(changes)
         except ConfigError as error:
             if len(changes) > 1:
-                # At least one makes the configuration invalid: find out which.
+                # At least one change makes the configuration invalid: try them one by one.
                 for one in changes:
                     self._write([one])
             else:
@@ -300,7 +300,7 @@ class Changes:
             raise JournalError(f"{self.file}: cannot be locked: {error}") from None
 
     def note(self) -> int | None:
-        """Record a change that was made to the file itself, with an editor. Return its number, or None if the file has not changed.
+        """Record a change that somebody made in a text editor. Return its number, or None if the file has not changed.
 
         Raises JournalError.
         """
@@ -333,12 +333,12 @@ class Changes:
         return number
 
     def _owner(self) -> Author:
-        """The owner of the file: who edited it is not known otherwise."""
+        """Return the owner of the file, because the editor's user is unknown."""
         return Author(user_name(self.file.stat().st_uid), "file")
 
 
 def _interrupted(unfinished: Sequence[Entry], present: str) -> list[Entry]:
-    """Return the last changes, which were recorded together, if the file still has the configuration before the first of them."""
+    """Return the last changes, recorded together, if the file still has the configuration before the first of them."""
     found: list[Entry] = []
     for entry in reversed(unfinished):
         if found and entry.after != found[-1].before:
@@ -350,7 +350,7 @@ def _interrupted(unfinished: Sequence[Entry], present: str) -> list[Entry]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the number if it has none."""
+    """Return the name of a user, or the uid if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several controllers that share a store: it follows the configuration, and leads or forwards requests to the leader."""
+"""One of several controllers that share a store. It follows the configuration, and acts as the leader or forwards requests to it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from frontage.store.lease import Lease
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL = 0.5
-"""Seconds between looks at the journal. The leader also tells the others when it has appended a line."""
+"""Seconds between readings of the journal. The leader also notifies the others when it has appended a line."""
 RETRY_INTERVAL = 0.5
 FORWARD_TIMEOUT = 90.0
-"""Seconds that a follower waits for the leader's answer: longer than an installation may take."""
+"""Timeout of the leader's answer in seconds, longer than that of an installation."""
 LEAD_TIMEOUT = 15.0
-"""Seconds that a follower waits, besides two leases, until a new leader takes requests."""
+"""Seconds that a follower waits, in addition to two leases, until a new leader accepts requests."""
 CATCH_UP_TIMEOUT = 2.0
-"""Seconds that a follower waits until it has the change that it has forwarded, so that its client reads it."""
+"""Seconds that a follower waits until it has the forwarded change itself, so that its client can read the change."""
 _APPENDED = "appended"
 _ALLOCATIONS = "allocations"
 _PROGRESS = "progress"
@@ -59,7 +59,7 @@ class Host(Protocol):
         ...
 
     async def adopt_allocations(self, allocations: Mapping[str, Any]) -> None:
-        """Take over the allocations of the leader."""
+        """Adopt the allocations of the leader."""
         ...
 
     def held_keys(self) -> dict[str, int]:
@@ -67,7 +67,7 @@ class Host(Protocol):
         ...
 
     async def before_lead(self) -> None:
-        """Prepare to continue what the previous leader left."""
+        """Prepare to continue the previous leader's work."""
         ...
 
     async def settle(self) -> None:
@@ -75,11 +75,11 @@ class Host(Protocol):
         ...
 
     async def after_lead(self) -> None:
-        """Complete what the previous leader left."""
+        """Complete the previous leader's work."""
         ...
 
     async def follow_election(self) -> None:
-        """Offer the switches the election id that this controller has now."""
+        """Offer this controller's current election id to the switches."""
         ...
 
 
@@ -90,7 +90,7 @@ class Cluster:
         self.name = name
         self.store = SharedStore(file, settings.bucket)
         self.error: str | None = None
-        """Why the store does not work; None if it does."""
+        """The last error of the store; None if it works."""
         self._settings = settings
         self._host = host
         self._lease = Lease(name, settings.lease, self._on_lease, first_term=first_term)
@@ -98,19 +98,19 @@ class Cluster:
         self.store.journal.on_append = self._on_append
         self._connection: Connection | None = None
         self._ready = False
-        """True if this controller has read everything that it needs to lead."""
+        """True if this controller has read all that it needs as the leader."""
         self._is_open = False
-        """True if the switches also know this controller."""
+        """True if the switches know this controller as the leader, too."""
         self._changed = asyncio.Event()
         self._appended = asyncio.Event()
         self._known_lines = 0
-        """The number of lines that the store had when it last answered."""
+        """The number of lines in the store's last answer."""
         self._errors: Counter[str] = Counter()
         self._members: dict[str, dict[str, Any]] = {}
         self._serving: Callable[[], Awaitable[None]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._adopted: str | None = None
-        """The hash of the configuration that the service has."""
+        """The hash of the service's configuration."""
         self._app: Any = None
 
     # The election, for the switches.
@@ -121,12 +121,12 @@ class Cluster:
         return self._lease.term if self._ready else None
 
     def exceed(self, term: int) -> None:
-        """Lead with a larger election id: a switch knows this one."""
+        """Use a larger election id, because a switch has already seen this one."""
         self._lease.exceed(term)
 
     @property
     def is_leading(self) -> bool:
-        """True if this controller leads and takes requests."""
+        """True if this controller is the leader and accepts requests."""
         return self._is_open and self.term is not None
 
     def serve(self, shared: Shared) -> None:
@@ -180,7 +180,7 @@ class Cluster:
     # Following
 
     async def _follow(self) -> None:
-        """Read new lines, and take over the configuration that they name."""
+        """Read new lines, and adopt the configuration that they determine."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_INTERVAL):
@@ -203,7 +203,7 @@ class Cluster:
             self._failed(error)
 
     async def _adopt(self) -> None:
-        """Take over the configuration of the store. Raises `_ERRORS`."""
+        """Adopt the configuration of the store. Raises `_ERRORS`."""
         made = self.store.journal.history().made()
         if await self.store.adopt():
             await self._host.reload()
@@ -212,7 +212,7 @@ class Cluster:
     # Leading
 
     async def _lead(self) -> None:
-        """Begin and end to lead as the lease says."""
+        """Become or cease to be the leader, according to the lease."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -234,7 +234,7 @@ class Cluster:
             await self._serve_requests()
 
     async def _begin_to_lead(self) -> None:
-        """Take requests once the switches know this controller, and complete what the previous leader left."""
+        """Accept requests once the switches know this controller, and complete the previous leader's work."""
         await self._host.settle()
         if self._ready:
             self._is_open = True
@@ -242,7 +242,7 @@ class Cluster:
             await self._host.after_lead()
 
     async def _give_up(self) -> None:
-        """Let another controller lead, which may be able to."""
+        """Release the lease, because another controller may work."""
         with contextlib.suppress(StoreError):
             await self._lease.release(self._open(), pause=self._settings.lease)
 
@@ -252,7 +252,7 @@ class Cluster:
         task.add_done_callback(self._tasks.discard)
 
     async def _take_over(self) -> None:
-        """Read what the previous leader wrote, after which it cannot write anything. Raises StoreError and OvertakenError."""
+        """Stop the previous leader's writes, and read what it has written. Raises StoreError and OvertakenError."""
         term = self._lease.term
         if term is None:
             raise StoreError("the lease has expired")
@@ -284,13 +284,13 @@ class Cluster:
         return 0 if found is None else int(json.loads(found[0])["number"])
 
     async def keep_progress(self) -> None:
-        """Store that the rollout of the last change reaches its last round. Raises StoreError."""
+        """Store that the rollout of the last change enters its last round. Raises StoreError."""
         last = self.store.journal.history().last()
         if self.term is not None and last is not None:
             await self._open().put(_PROGRESS, json.dumps({"number": last.number}).encode())
 
     async def held_keys(self) -> dict[str, int]:
-        """Return the acknowledgements of keys that the last leader has received. Raises StoreError."""
+        """Return the key acknowledgements that the last leader has received. Raises StoreError."""
         found = await self._open().get(_HELD_KEYS)
         return {} if found is None else dict(json.loads(found[0]))
 
@@ -302,9 +302,9 @@ class Cluster:
     # Forwarding
 
     async def forward(self, request: Message) -> Message | None:
-        """Return the leader's answer, or None if this controller leads now. Raises UnavailableError.
+        """Return the leader's answer, or None if this controller is the leader now. Raises UnavailableError.
 
-        If the leader changes in the meantime, the next one gets the request, too. Its idempotency key keeps the change single.
+        If the leader changes in the meantime, the next one gets the request, too. The idempotency key prevents a second change.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FORWARD_TIMEOUT
@@ -330,7 +330,7 @@ class Cluster:
         return None
 
     async def _ask(self, connection: Connection, request: Message, seconds: float) -> Message | None:
-        """Return the answer of the present leader; None without a leader, or if it changes. Raises StoreError."""
+        """Return the answer of the current leader; None if there is no leader, or if the leader changes. Raises StoreError."""
         term = self._lease.leader_term
         asking = asyncio.create_task(connection.request(f"request.{term}", request.encode(), seconds))
         try:
@@ -348,7 +348,7 @@ class Cluster:
                 while self.store.journal.history().lines < lines:
                     self._appended.set()
                     await asyncio.sleep(0.02)
-                # `_follow` takes over the configuration after it has read the lines.
+                # `_follow` adopts the configuration after it has read the lines.
                 while (made := self.store.journal.history().made()) is not None and self._adopted != made.after:
                     await asyncio.sleep(0.02)
 
@@ -373,16 +373,16 @@ class Cluster:
         found = Message({"status": _NOT_LEADING, "headers": {}}, b"")
         if self.is_leading:
             answered = await forward.answer(self._app, Message.decode(message.data))
-            # The next leader can answer what this one could not.
+            # The next leader may be able to answer.
             found = answered if self.is_leading or answered.head["status"] < HTTPStatus.INTERNAL_SERVER_ERROR else found
         lines = self.store.journal.history().lines
-        with contextlib.suppress(Exception):  # the connection is lost: the sender asks again
+        with contextlib.suppress(Exception):  # the connection is lost: the sender retries
             await message.respond(Message({**found.head, "lines": lines}, found.body).encode())
 
     # Members
 
     async def _report(self) -> None:
-        """Tell the others about this controller, follow the allocations of the leader, and store acknowledgements of keys."""
+        """Announce this controller to the others, follow the leader's allocations, and store key acknowledgements."""
         known: dict[str, Any] = {}
         stored: dict[str, int] | None = None
         while True:
@@ -410,7 +410,7 @@ class Cluster:
 
     @property
     def lag(self) -> int:
-        """The number of lines of the journal that this controller does not have yet, as far as it knows."""
+        """The number of journal lines that this controller knows of, but does not have yet."""
         return max(0, self._known_lines - self.store.journal.history().lines)
 
     def describe(self) -> dict[str, Any]:
@@ -435,7 +435,7 @@ class Cluster:
 
     def metrics(self) -> Iterable[Metric]:
         """Return the Prometheus metrics."""
-        leading = GaugeMetricFamily("frontage_store_leading", "1 if this controller leads", labels=["controller"])
+        leading = GaugeMetricFamily("frontage_store_leading", "1 if this controller is the leader", labels=["controller"])
         leading.add_metric([self.name], float(self.is_leading))
         failing = GaugeMetricFamily("frontage_store_failing", "1 if the store does not answer", labels=["controller"])
         failing.add_metric([self.name], float(self.error is not None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the running controller takes commands: the control socket, and the TCP address of the section ``api``."""
+"""The addresses on which the controller accepts requests: the control socket, and the TCP address of the section ``api``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class ControlSocket:
-    """The control socket, whose clients may do everything."""
+    """The control socket, whose clients have all permissions."""
 
     def __init__(self, path: Path, shared: Shared):
         self.path = path
@@ -62,7 +62,7 @@ class ControlSocket:
 
 
 class TcpApi:
-    """The TCP address of the API. `follow` keeps it as the configuration wants it, with current tokens and certificates."""
+    """The TCP address of the API. `follow` applies the configuration, with current tokens and certificates."""
 
     def __init__(self, shared: Shared):
         self._shared = shared
@@ -73,7 +73,7 @@ class TcpApi:
         self._stamps: tuple[Stamp | None, ...] = ()
         self._certificate: Certificate | None = None
         self.error: str | None = None
-        """Why the API does not listen, or goes on with earlier tokens or certificates."""
+        """The reason why the API does not listen, or still uses earlier tokens or certificates."""
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -91,7 +91,7 @@ class TcpApi:
         return self._authentication.servers
 
     async def follow(self, wanted: Api | None) -> None:
-        """Listen as ``wanted``. If that fails, try again at the next call, for example when another controller has ended."""
+        """Listen as ``wanted``. If that fails, retry at the next call, for example when another controller has stopped."""
         if wanted != self._settings:
             await self.close()
         self._settings = wanted

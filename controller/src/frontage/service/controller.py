@@ -67,7 +67,7 @@ CONNECT_TIMEOUT = 5.0
 
 
 class Election(Protocol):
-    """Decides which of several controllers leads. Without it, the one with the largest election id leads."""
+    """Decides which of several controllers is the leader. Without it, the largest election id decides."""
 
     @property
     def term(self) -> int | None:
@@ -75,7 +75,7 @@ class Election(Protocol):
         ...
 
     def exceed(self, term: int) -> None:
-        """Lead with a larger election id: a switch knows this one."""
+        """Use a larger election id, because a switch has already seen this one."""
         ...
 
 
@@ -115,7 +115,7 @@ class Controller:
         self.groups: Mapping[NextHops, int] = {}
         """The numbers of the groups of next hops that the switch has."""
         self.vip_ids: Mapping[str, int] | None = None
-        """The ids of the VIPs that the switch has, by name; None while they are unknown, as for a standby."""
+        """The ids of the VIPs in the switch, by name; None while they are unknown, for example on a standby."""
         self._installation: Installation | None = None
         """The last complete write over this connection, if nothing else can have been written since."""
         self.health = Health()
@@ -136,13 +136,13 @@ class Controller:
         self._audit = False
         self._wake = asyncio.Event()
         self._causes = Pending()
-        """The causes of the changes that are not yet installed."""
+        """The causes of changes that are not yet installed."""
         # Changes are numbered, so that a waiter knows whether its change has been processed.
         self._wanted = 1
         self._done = 0
         self._failed = 0
         self._failure = ""
-        """Why the last change could not be installed."""
+        """The reason why the last change could not be installed."""
         self._condition = asyncio.Condition()
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class Controller:
             except ElectionIdInUseError as error:
                 log.info("%s", error)
                 if self._election is not None:
-                    # The switch has not noticed the end of an earlier connection.
+                    # The switch has not yet detected the end of an earlier connection.
                     self._election.exceed(self._election.term or 0)
                 else:
                     # Another controller has this election id: become its standby.
@@ -174,7 +174,7 @@ class Controller:
             backoff = min(2 * backoff, MAX_BACKOFF)
 
     async def _explain(self, error: UnreachableError) -> str:
-        """Return why a connection ended: a switch rejects certificates after the handshake, which gRPC does not report."""
+        """Return why a connection ended. gRPC does not report that a switch has rejected a certificate after the handshake."""
         why = None if self.credentials is None else await self.credentials.explain(self.config.device.address)
         return why or str(error)
 
@@ -230,12 +230,12 @@ class Controller:
 
     @property
     def version(self) -> int:
-        """Grows with each change of the configuration, of the mapping, or of the learned routes."""
+        """Increases with each change of the configuration, of the mapping, or of the learned routes."""
         return self._wanted
 
     @property
     def installed_keys(self) -> tuple[CookieKey, ...] | None:
-        """The cookie keys that the switch has; None while they are unknown, as for a standby."""
+        """The cookie keys in the switch; None while they are unknown, for example on a standby."""
         return None if self._installation is None else self._installation.written.config.cookie_keys
 
     @property
@@ -243,19 +243,19 @@ class Controller:
         return self.session is not None and self._role is Role.PRIMARY and self.session.may_write()
 
     async def follow_election(self) -> None:
-        """Offer the switch the election id that this controller has now. Only with an `Election`."""
+        """Offer this controller's current election id to the switch. Only with an `Election`."""
         session = self.session
         if session is None:
             return
         self._role, self._resync, self._resolves = Role.BACKUP, True, False
         self._installation = None
-        with contextlib.suppress(SwitchError):  # `run` notices the end of the connection
+        with contextlib.suppress(SwitchError):  # `run` detects the end of the connection
             await session.arbitrate(self._offered)
         self._wake.set()
 
     @property
     def _offered(self) -> int | None:
-        """The election id to offer; None for a controller that does not lead."""
+        """The election id to offer; None if this controller is not the leader."""
         return self._election_id if self._election is None else self._election.term
 
     @property
@@ -374,7 +374,7 @@ class Controller:
         return True
 
     async def _install_for_causes(self, session: Session, pipeline: Pipeline, wanted: int, device: str) -> None:
-        """Install in the context of the requests that wait for it."""
+        """Install in the context of the waiting requests."""
         with (
             with_fields(device=device),
             self._causes.resumed() as cause,

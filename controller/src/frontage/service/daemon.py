@@ -82,7 +82,7 @@ APPLY_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """A rollout that another leader has begun."""
+    """A rollout that another leader began."""
 
     before: Config
     """The configuration that all switches had before it."""
@@ -98,7 +98,7 @@ class Service:
         self._stamp = stamp(file)
         config = _load(file)
         self.cluster = self._join(config, name, election_id)
-        """The controllers with which this one shares a store; None if it has its own."""
+        """The controllers that share a store with this one; None without a shared store."""
         self.discovery = Discovery(file, self._servers_changed)
         self.checks = HealthChecks(with_discovered(config, self.discovery.rosters))
         self.slow_start = SlowStart(self.checks.effective)
@@ -111,9 +111,9 @@ class Service:
             election=self.cluster,
         )
         self._left: _Left | None = None
-        """The rollout that a previous leader has left, until the switches have what its first round installs."""
+        """The unfinished rollout of a previous leader, until its first round is installed."""
         self._unfinished: list[int] = []
-        """The numbers of the changes that a previous leader has left without a result."""
+        """The numbers of the previous leader's changes without a result."""
         self._read = config
         """The content of the file when it was last valid."""
         self._others = _other_stamps(config)
@@ -214,7 +214,7 @@ class Service:
                     await self._note_edit()
 
     def _cause_of_edit(self) -> causes.Cause:
-        """Return the cause of the present change of the file: a request, or else a new one for an editor."""
+        """Return the cause of the current change to the file: a request, or a new cause for a text editor."""
         return self.changes.cause or causes.new()
 
     async def _serve_metrics(self) -> None:
@@ -256,7 +256,7 @@ class Service:
         return describe_certificates(self.fleet.controllers, self.api, self.endpoint)
 
     def _may_check(self) -> bool:
-        """Return whether this controller leads: whether it is the primary, or was when the connection to the switch ended."""
+        """Return whether this controller is the primary, or was when the connection to the switch ended."""
         if self.cluster is not None:
             return self.cluster.is_leading
         if any(controller.session is not None and controller.health.election_id for controller in self.fleet.controllers.values()):
@@ -331,13 +331,13 @@ class Service:
                 await self.fleet.steer(change)
 
     def _mapping_change(self, config: Config, mapping: EndUserMapping) -> Change:
-        """Return the change of the end-user mapping that ``config`` makes, whose file has ``mapping``."""
+        """Return the change of the end-user mapping by ``config``, whose mapping file contains ``mapping``."""
         followed = _other_stamps(config) != self._others or config.mapping != self._read.mapping
         followed |= config.mapping is not None and config.dedicated_services != self._read.dedicated_services
         return self.fleet.mapping.change_to(mapping) if followed else Change()
 
     def _join(self, config: Config, name: str, election_id: int | None) -> Cluster | None:
-        """Return this controller as a member of the cluster that the configuration names."""
+        """Return this controller as a member of the configured cluster."""
         if config.store is None:
             return None
         from frontage.service.cluster import Cluster
@@ -346,15 +346,15 @@ class Service:
 
     @property
     def forwarder(self) -> Forwarder | None:
-        """The way to the leader; None for a single controller."""
+        """Forwards requests to the leader; None for a single controller."""
         return self.cluster
 
     async def follow_election(self) -> None:
-        """Offer the switches the election id that this controller has now."""
+        """Offer this controller's current election id to the switches."""
         await self.fleet.follow_election()
 
     async def adopt_allocations(self, allocations: Mapping[str, Any]) -> None:
-        """Take over the discovered servers of the leader, and their SIDs."""
+        """Adopt the discovered servers of the leader, with their SIDs."""
         self.discovery.adopt(allocations)
         async with self._loading:
             await self.fleet.change(self._complete(self._read))
@@ -364,10 +364,10 @@ class Service:
         return self.key_holders.held
 
     async def before_lead(self) -> None:
-        """Prepare to continue the rollout that the previous leader left: begin with what its first round installs."""
+        """Prepare to continue the previous leader's rollout: begin with its first round."""
         assert self.cluster is not None
         if self.changes.journal.last() is None:
-            # The first leader brings the configuration.
+            # The first leader stores its configuration.
             await asyncio.to_thread(self.cluster.store.keep_secrets, self._read)
             await asyncio.to_thread(self.changes.note)
         self._unfinished = [entry.number for entry in self.changes.journal.history().unfinished()]
@@ -378,11 +378,11 @@ class Service:
             await self._prepare(self._left)
 
     async def settle(self) -> None:
-        """Wait until the switches have what they are to get first."""
+        """Wait until the switches have their first state."""
         await self.fleet.settled(SETTLE_TIMEOUT)
 
     async def after_lead(self) -> None:
-        """Complete the changes that the previous leader left without a result."""
+        """Complete the previous leader's changes without a result."""
         numbers, self._unfinished, self._left = self._unfinished, [], None
         try:
             async with self._loading:
@@ -396,7 +396,7 @@ class Service:
             log.error("%s", error)
 
     async def _find_left(self, cluster: Cluster) -> _Left | None:
-        """Return the rollout that the previous leader left; None without one, or in its last round."""
+        """Return the previous leader's unfinished rollout; None without one, or in its last round."""
         history = self.changes.journal.history()
         unfinished = history.unfinished()
         if not unfinished:
@@ -418,7 +418,7 @@ class Service:
             await self.fleet.prepare(before, self._complete(self._read))
 
     async def _keep_progress(self) -> None:
-        """Store that a rollout reaches its last round, so that another leader does not begin it again."""
+        """Store that a rollout enters its last round, so that another leader does not restart it."""
         assert self.cluster is not None
         try:
             await self.cluster.keep_progress()
@@ -434,7 +434,7 @@ class Service:
                 log.error("the next leader may not know the SIDs of discovered servers: %s", error)
 
     async def _note_edit(self) -> None:
-        """Record a change that was made with an editor, and its result."""
+        """Record a change that was made in a text editor, and its result."""
         try:
             number = await asyncio.to_thread(self.changes.note)
             if number is None:
@@ -451,16 +451,16 @@ class Service:
 
     @property
     def config(self) -> Config:
-        """The configuration of the file, as it was last valid, with discovered servers."""
+        """The last valid configuration of the file, with discovered servers."""
         return self.checks.config
 
     def routes(self, address: IPAddress) -> list[dict[str, Any]]:
-        """Return where each switch sends packets to an address."""
+        """Return the route of each switch to an address."""
         learned = self.learner.explain(address)
         return [route_to(own, address, learned) for own in self.fleet.config.switches]
 
     async def sample(self) -> dict[str, Any]:
-        """Return the sums of VIPs, and the state of switches."""
+        """Return the totals of each VIP, and the state of the switches."""
         return {**await self.live.sample(), "config_error": self.config_error}
 
     async def sample_servers(self, vip: str) -> dict[str, Any]:
@@ -470,7 +470,7 @@ class Service:
     async def capture(
         self, device: str, fields: Mapping[str, int], seconds: float, segment: Segment | None
     ) -> list[dict[str, Any]]:
-        """Return the way of one packet through a switch. Raises ProbeError and SwitchError."""
+        """Return the trace of one packet through a switch. Raises ProbeError and SwitchError."""
         return await self.live.capture(device, fields, seconds, segment)
 
     async def sites(self) -> dict[str, Any]:
@@ -489,7 +489,7 @@ class Service:
             raise NotInstalledError(str(error)) from None
 
     async def preview(self, config: Config) -> Mapping[str, Difference]:
-        """Return what ``config`` would write, by name of the switch, without those that cannot be read.
+        """Return the writes that ``config`` would cause, by name of the switch. Unreadable switches are left out.
 
         Raises SwitchError, ReconcileError and ConfigError.
         """
@@ -572,7 +572,7 @@ class Service:
 
 
 def _record_placement(is_leading: Callable[[], bool]) -> PlacementService | None:
-    """Return the placer of records; None if the distribution ``frontage-records`` is not installed."""
+    """Return the placer of records; None if the package ``frontage-records`` is not installed."""
     if find_spec("frontage_records") is None:
         return None
     from frontage_records.placement.service import PlacementService

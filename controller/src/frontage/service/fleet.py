@@ -52,7 +52,7 @@ class Fleet:
         self._before_install = before_install
         self._election = election
         self.before_last_round: Callable[[], Awaitable[None]] | None = None
-        """Called in a rollout of two rounds before the second one. If it raises ReconcileError, the rollout stops."""
+        """Called before the second round of a rollout. If it raises ReconcileError, the rollout stops."""
         self.config = config
         """The configuration that the switches have, or get."""
         self.controllers: dict[str, Controller] = {}
@@ -131,9 +131,9 @@ class Fleet:
                 raise _SwitchError(str(error)) from None
 
     async def follow_election(self) -> None:
-        """Offer all switches the election id that this process has now. Only with an `Election`."""
+        """Offer this process's current election id to all switches. Only with an `Election`."""
         if not self._may_write and self._rollout is not None:
-            # Another controller continues the rollout; this one only keeps what the switches are to get.
+            # Another controller continues the rollout; this one only remembers the wanted configurations.
             await _cancel((self._rollout,))
             self._rollout = None
             for own in self._hashing_by(self.config, self.config.servers).switches:
@@ -141,9 +141,9 @@ class Fleet:
         await asyncio.gather(*(controller.follow_election() for controller in self.controllers.values()))
 
     async def prepare(self, before: Config, wanted: Config) -> None:
-        """Prepare to continue a rollout that another controller began: each switch is to get what its first round installs.
+        """Prepare to continue another controller's rollout: each switch first gets the state of the first round.
 
-        The switches have ``before``, or that already. `change` to ``wanted`` then completes the rollout.
+        The switches have ``before`` or already the state of the first round. `change` to ``wanted`` then completes the rollout.
         """
         if self._rollout is not None:
             await _cancel((self._rollout,))
@@ -157,7 +157,7 @@ class Fleet:
                 await self.controllers[own.device.name].change(own)
 
     async def settled(self, seconds: float) -> None:
-        """Wait until all switches have what they are to get, or until ``seconds`` have passed."""
+        """Wait until all switches have their wanted configuration, or until ``seconds`` have passed."""
         waiting = [asyncio.create_task(controller.installed()) for controller in self.controllers.values()]
         await asyncio.wait(waiting, timeout=seconds)
         for task in waiting:
@@ -165,7 +165,7 @@ class Fleet:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     def preview(self, config: Config) -> tuple[Config, ...]:
-        """Return the configuration of each switch once `change` has installed ``config``."""
+        """Return the configuration that each switch has after `change` has installed ``config``."""
         pools = latest_pools((config.servers, self._complete.servers, *self._pools))
         return config.model_copy(update={"pools": pools}).switches
 
@@ -289,7 +289,7 @@ class Fleet:
         return self._election is None or self._election.term is not None
 
     def _is_reachable(self, name: str) -> bool:
-        """Return whether a switch is connected, as far as its controller knows, and this process may write to it."""
+        """Return whether this process is connected to a switch and may write to it."""
         return self._may_write and self.controllers[name].health.phase in (Phase.INSTALLED, Phase.INSTALLING, Phase.FAILED)
 
     async def _installed(self, name: str) -> None:

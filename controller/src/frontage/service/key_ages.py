@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the cookie keys were added, from the journal."""
+"""The age of the cookie keys, from the journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frontage.config import Config
 
 
 def key_ages(config: Config, journal: ChangeJournal) -> list[dict[str, Any]]:
-    """Return the keys, each with the time of the rotation that added it.
+    """Return the keys, with the time of the rotation that added each.
 
     A key that was in the first configuration has the time of the journal's first entry, and is at least that old.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cookie keys of servers that fetch them. Servers fetch keys themselves (`frontage follow-keys`), with their certificates.
+"""The cookie keys of servers. Servers fetch keys themselves (`frontage follow-keys`), with their certificates.
 
 A server seals cookies with the newest key that it has. It therefore gets a set of keys only when all switches have exactly this
-set: a switch drops what a server seals with a key that the switch does not have. `KeyHolders` remembers which keys servers have
+set, because a switch drops packets that were sealed with a key it does not have. `KeyHolders` remembers which keys servers have
 acknowledged, so that a rotation shows which servers are late.
 """
 
@@ -22,9 +22,9 @@ from frontage.cookie import CookieKey
 from frontage.service.controller import Controller
 
 REAL_SERVER_LEAD = 10.0
-"""Seconds that a load balancer waits for its real servers, which must know the keys of its connections."""
+"""Maximum time in seconds that a load balancer waits for its real servers, which must know the keys of its connections."""
 POLL_INTERVAL = 0.25
-"""Seconds between looks at the switches while a server waits for keys."""
+"""Seconds between checks of the switches while a server waits for keys."""
 
 Keys = tuple[CookieKey, ...]
 
@@ -51,7 +51,7 @@ class Published:
 
 
 class NotPublishedError(Exception):
-    """No keys are known to be in all switches; the message names the switches."""
+    """It is unknown whether all switches have the same keys; the message lists the switches."""
 
 
 def key_servers(config: Config) -> frozenset[str]:
@@ -72,7 +72,7 @@ class KeyHolders:
         self._controllers = controllers
         self._expected = expected
         self._installed: dict[str, Keys] = {}
-        """The last keys that each switch is known to have."""
+        """The last known keys of each switch."""
         self._published: Published | None = None
         self._previous: Published | None = None
         self._changed = float("-inf")
@@ -82,7 +82,7 @@ class KeyHolders:
         """The newest key of each server."""
 
     def published(self) -> Published:
-        """Return the keys for servers: those of the last time at which all switches had the same. Raises NotPublishedError."""
+        """Return the keys for servers: the last ones that all switches had in common. Raises NotPublishedError."""
         controllers = self._controllers()
         for name, controller in controllers.items():
             if (keys := controller.installed_keys) is not None:
@@ -99,7 +99,7 @@ class KeyHolders:
         return self._published
 
     def published_to(self, server: str) -> Published:
-        """Return the keys for a server. Its real servers get new keys before it. Raises NotPublishedError."""
+        """Return the keys for a server. Its real servers get new keys first. Raises NotPublishedError."""
         found = self.published()
         late = set(self.late(found.newest)) & set(self._real_servers_of(server))
         if late and self._previous is not None and time.monotonic() - self._changed < REAL_SERVER_LEAD:
@@ -123,7 +123,7 @@ class KeyHolders:
         return dict(self._held)
 
     def adopt(self, held: Mapping[str, int]) -> None:
-        """Take over the acknowledgements that another controller has received."""
+        """Adopt the acknowledgements that another controller has received."""
         self._held |= {name: max(key, self._held.get(name, 0)) for name, key in held.items()}
 
     def holders(self) -> dict[str, int | None]:

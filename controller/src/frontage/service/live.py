@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live view of a running controller: samples, packets on their way, and sites."""
+"""The live view of a running controller: samples, packet traces, and sites."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Live:
     """The live view of a fleet."""
 
     def __init__(self, fleet: Fleet, config: Callable[[], Config], health: Callable[[], Mapping[str, str]]):
-        """``config`` returns the configuration of the file with discovered servers, and ``health`` the health of servers by name."""
+        """``config`` returns the file's configuration with discovered servers, and ``health`` the health of servers by name."""
         self._fleet = fleet
         self._config = config
         self._health = health
         self._samples = Samples(fleet)
 
     async def sample(self) -> dict[str, Any]:
-        """Return the sums of VIPs, and the state of switches."""
+        """Return the totals of each VIP, and the state of the switches."""
         return describe_overview(await self._samples.current(), self._fleet, self._config(), self._health())
 
     async def sample_servers(self, vip: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Live:
     async def capture(
         self, device: str, fields: Mapping[str, int], seconds: float, segment: Segment | None
     ) -> list[dict[str, Any]]:
-        """Return the way of one packet through a switch: the first one with these header fields, or a segment to inject.
+        """Return the trace of one packet through a switch: the first one with these header fields, or a segment to inject.
 
         Raises ProbeError and SwitchError.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP or HTTPS server of the metrics. Prometheus verifies it, and may have to identify itself."""
+"""The HTTP or HTTPS server of the metrics, optionally with client certificates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from frontage.tls import TlsError, server_context
 log = logging.getLogger(__name__)
 
 CLIENT_TIMEOUT = 10.0
-"""Seconds that a connection waits for its client, in the handshake and in the request."""
+"""Timeout of the handshake and of the request, in seconds."""
 
 
 class Endpoint:
-    """Serves a collector's metrics, on threads of its own."""
+    """Serves a collector's metrics, in its own threads."""
 
     def __init__(self, metrics: Metrics, collector: Collector):
         """Listen. Raises OSError and TlsError."""
@@ -56,18 +56,18 @@ class Endpoint:
 
 
 class ServerCertificates:
-    """The certificates of a server for new connections. `refresh` reads replaced files."""
+    """The certificates of a server for new connections. `refresh` reloads replaced files."""
 
     def __init__(self, settings: Tls):
         """Raises TlsError."""
         self._settings = settings
         self._stamps = self._found()
         self.error: str | None = None
-        """Why replaced files are not in use."""
+        """The reason why replaced files are not in use."""
         self.context, self.certificate = self._load()
 
     def refresh(self) -> None:
-        """Read the files again if they have changed. If they are invalid, keep the last valid ones."""
+        """Reload the files if they have changed. If they are invalid, keep the last valid ones."""
         found = self._found()
         if found == self._stamps:
             return
@@ -91,7 +91,7 @@ class ServerCertificates:
 
 
 class _Server(ThreadingWSGIServer):
-    """A server with one thread for each connection, in which the handshake also runs: a slow client delays only itself."""
+    """A server with a thread per connection, which also runs the handshake, so that a slow client only delays itself."""
 
     def __init__(self, address: tuple[str, int], certificates: ServerCertificates | None):
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

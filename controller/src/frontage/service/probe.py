@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP segments of a client that an operator injects, to see what the switch does with them."""
+"""TCP client segments that an operator injects to trace them through the switch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def frame(config: Config, segment: Segment) -> Frame:
     vip = _tcp_vip(config, segment)
     port = next((port for port in config.ports if port.role is Role.CLIENT), None)
     if port is None:
-        raise ProbeError("the switch has no port of the role client: segments of clients cannot enter")
+        raise ProbeError("missing port with the role client: add one to `ports`, so that client segments can enter")
     ethernet = port.mac.to_bytes(6, "big") + _SOURCE_MAC + struct.pack(">H", _ETHERTYPES[segment.client.version])
     tcp = _tcp_header(segment, vip)
     return Frame(port.id, ethernet + _ip_header(segment.client, vip.address, len(tcp)) + tcp)
@@ -68,9 +68,9 @@ def _tcp_vip(config: Config, segment: Segment) -> Vip:
     if vip is None:
         raise ProbeError(f'unknown VIP "{segment.vip}": use one of {", ".join(vip.name for vip in config.vips[:8])}')
     if vip.protocol is not Protocol.TCP:
-        raise ProbeError(f"the VIP {vip.name} is not a TCP service: inject segments to TCP services only")
+        raise ProbeError(f"the VIP {vip.name} is not a TCP service: choose a TCP service")
     if vip.address.version != segment.client.version:
-        raise ProbeError(f"the VIP {vip.name} has an IPv{vip.address.version} address: give a client of the same version")
+        raise ProbeError(f"the VIP {vip.name} has an IPv{vip.address.version} address: use a client of the same version")
     return vip
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of the running fleet for live displays: counters, and the loads that servers report in their cookies.
 
-A sample is much cheaper than a status, which compares all entries with the configuration. Clients that ask at the same time share
-one sample.
+A sample is much cheaper than a status, which compares all entries with the configuration. Concurrent requests share
+a sample.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from frontage.service.status import Counters, read_counters, spilling
 K = TypeVar("K")
 
 MAX_AGE = 0.4
-"""Seconds for which a sample serves further requests."""
+"""Seconds for which further requests reuse a sample."""
 
 _REPORTS = "server_loads.reports"
 _NEW_FLOWS = "new_flows"
 _SCORE_UNIT = 16
-"""Scores are in sixteenths of a flow."""
+"""Units of a score per flow."""
 _QUANTISERS = {1: (TCP_RPT, TCP_LOAD), 2: (IP6_SIGNAL, IP6_SIGNAL)}
 """Quantisers of RPT and of loads by the carrier of a report (`p4src/v1model/server_loads.p4`)."""
 
@@ -50,7 +50,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters of one switch, and the reports of servers in it, by SID."""
+    """The counters of one switch, and its server reports by SID."""
 
     counters: Counters
     new_flows: Mapping[int, int]
@@ -59,14 +59,14 @@ class Reading:
 
 @dataclass(slots=True)
 class Sample:
-    """The sums over all switches at one time."""
+    """The totals over all switches at one time."""
 
     time: float
     """Unix time."""
     seconds: float = 0.0
     """Duration of the reading."""
     errors: dict[str, str] = field(default_factory=dict)
-    """Why a switch could not be read, by its name."""
+    """The errors of unreadable switches, by name."""
     up: dict[int, Count] = field(default_factory=dict)
     down: dict[int, Count] = field(default_factory=dict)
     new_flows: Counter[int] = field(default_factory=Counter)
@@ -79,10 +79,10 @@ class Sample:
     packets_by: dict[str, int] = field(default_factory=dict)
     """Packets to VIPs, by name of the switch."""
     has_reports: bool = False
-    """True if a switch shows the reports of servers; BMv2 and the programs for Tofino do not."""
+    """True if a switch stores the reports of servers, unlike BMv2 and the Tofino programs."""
 
     def add(self, name: str, reading: Reading) -> None:
-        """Add what one switch counted."""
+        """Add the counters of one switch."""
         counters = reading.counters
         for total, counts in ((self.up, counters.up), (self.down, counters.down)):
             _add(total, counts)
@@ -97,7 +97,7 @@ class Sample:
 
 
 class Samples:
-    """Reads the fleet when somebody asks."""
+    """Reads the fleet on request."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -126,7 +126,7 @@ class Samples:
 
 
 async def _read_switch(controller: Controller) -> Reading | str:
-    """Return what a switch counts, or why it cannot be read."""
+    """Return the counters of a switch, or the reason why it cannot be read."""
     session, pipeline, config = controller.session, controller.pipeline, controller.config
     if session is None or pipeline is None:
         return controller.health.error or "not connected"
@@ -166,7 +166,7 @@ def _add(total: dict[K, Count], counts: Mapping[K, Count]) -> None:
 
 
 def describe_overview(sample: Sample, fleet: Fleet, config: Config, health: Mapping[str, str]) -> dict[str, Any]:
-    """Return the sums of VIPs, and the state of switches."""
+    """Return the totals of each VIP, and the state of the switches."""
     vips = []
     for vip, servers in zip(config.vips, config.servers_by_vip.values(), strict=True):
         up, down = (sum((counts.get(s.sid, Count()) for s in servers), Count()) for counts in (sample.up, sample.down))

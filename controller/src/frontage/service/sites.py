@@ -10,11 +10,11 @@ from frontage.config import Config
 from frontage.state.steering import EndUserMapping
 
 MAX_PREFIXES = 500
-"""Client prefixes and choices that a description lists."""
+"""Maximum number of client prefixes and choices in a description."""
 
 
 def describe_sites(config: Config, mapping: EndUserMapping) -> dict[str, Any]:
-    """Return the sites, the services and the mapping that a configuration and its computation name."""
+    """Return the sites, the services and the configured or computed mapping."""
     own = None if config.site is None else config.site.id
     services = []
     for vip in config.vips:

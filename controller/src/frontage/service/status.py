@@ -77,7 +77,7 @@ class Counters:
 async def read_counters(session: Session, schema: Schema, config: Config, vip_ids: Mapping[str, int] | None = None) -> Counters:
     """Read the counters of the switch. Raises SwitchError.
 
-    ``vip_ids`` are the ids of VIPs by name, as in `Controller.vip_ids`. Without them, the switch is asked for them.
+    ``vip_ids`` are the ids of VIPs by name, as in `Controller.vip_ids`. Without them, they are read from the switch.
     """
     tables = schema.present((*server_block.TABLES, *vip_block.DIPS, real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
@@ -146,7 +146,7 @@ class _ByVip:
 
 
 async def _read_vip_ids(session: Session, schema: Schema, vips: Sequence[Vip]) -> dict[str, int]:
-    """Return the ids of the VIPs that the switch has, by name."""
+    """Return the ids of the VIPs in the switch, by name."""
     return Installed(await session.read_tables(schema, schema.present((vip_block.VIP4, vip_block.VIP6)))).ids(vips)
 
 

@@ -52,7 +52,7 @@ def is_activation(old: Config, new: Config) -> bool:
 
 
 def _differs_in_mode(old: Vip, new: Vip) -> bool:
-    """Return whether two VIPs differ only in when the switch answers SYNs, if at all."""
+    """Return whether two VIPs differ at most in the times at which the switch answers SYNs."""
     before, after = old.syn_defence, new.syn_defence
     if before is None or after is None or SynMode.OFF in (before.mode, after.mode):
         return False

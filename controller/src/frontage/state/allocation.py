@@ -128,7 +128,7 @@ class Installed:
         }
 
     def ids(self, vips: Iterable[Vip]) -> dict[str, int]:
-        """Return the ids of those VIPs that the switch has, by name."""
+        """Return the ids of the VIPs in the switch, by name."""
         return {vip.name: self.vips[key] for vip in vips if (key := vip_key(vip)) in self.vips}
 
     def owners(self, vip: Vip) -> Owners:

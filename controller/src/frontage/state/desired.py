@@ -201,7 +201,7 @@ DEFAULTS: State = {
 
 
 def supported(state: State, schema: Schema, config: Config) -> State:
-    """Return the entries without those that the program lacks and that ``config`` does not ask for.
+    """Return the entries, except those whose table the program lacks and that ``config`` does not need.
 
     Programs for Tofino may lack the tables of defaults, servers' fragments and second hops, and those of TCP or of a policy. Some
     entries are cells of registers (`frontage.p4.cells`).

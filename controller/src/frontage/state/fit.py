@@ -56,7 +56,7 @@ class _Use:
 def check_tables(schema: Schema, config: Config, counts: Mapping[str, int]) -> None:
     """Raise ReconcileError if the program lacks a table, or room in one, for these numbers of entries by table."""
     if config.samples is not None and samples.REASON not in schema.tables:
-        raise ReconcileError(_lacks("samples", "samples of packets"))
+        raise ReconcileError(_lacks("samples", "packet samples"))
     missing = {name for name in counts if name not in schema.tables and name not in schema.registers and name != CLONE_SESSION}
     for use in _uses(config):
         if not missing.isdisjoint(use.tables):

@@ -62,7 +62,7 @@ class Owners:
 def pools_by_vip(config: Config) -> Pools:
     """Return the different pools of each VIP.
 
-    The first one has only servers that ``config`` still has. The others are complete, because a table depends on all servers of its
+    The first pool contains only servers of ``config``. The others are complete, because a table depends on all servers of its
     pool.
     """
     known = {server.identity for server in config.servers}
@@ -74,7 +74,7 @@ def pools_by_vip(config: Config) -> Pools:
 
 
 def table_rooms(config: Config, pools: Pools) -> dict[str, int]:
-    """Return for how many servers the table of each VIP has room at least, by VIP name."""
+    """Return the number of servers for which each VIP's table has room at least, by VIP name."""
     return rooms(config.vips, {name: len(of_vip[0]) for name, of_vip in pools.items()})
 
 
@@ -134,7 +134,7 @@ def _grouped(servers: Iterable[Server]) -> dict[str, tuple[Server, ...]]:
 
 
 def _merge(pools: Sequence[Sequence[Server]], room: int, before: Owners, servers: Sequence[Server]) -> Others:
-    """Return the other owners of each slot, of which only ``servers`` are left."""
+    """Return the other owners of each slot that are still among ``servers``."""
     current = slot_sids(pools[0], room)
     size = slots(len(pools[0]), room)
     identities, known = {server.identity for server in servers}, {server.sid for server in servers}
@@ -156,7 +156,7 @@ def _merge(pools: Sequence[Sequence[Server]], room: int, before: Owners, servers
 
 
 def _remaining(pool: Sequence[Server], room: int, identities: Container[object]) -> list[int | None]:
-    """Return the table of a pool with None instead of servers without these identities, which have lost their connections."""
+    """Return the table of a pool, with None for servers that have lost their connections because their identities are gone."""
     gone = {server.sid for server in pool if server.identity not in identities}
     return [None if sid in gone else sid for sid in slot_sids(pool, room)]
 

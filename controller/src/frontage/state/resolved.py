@@ -34,7 +34,7 @@ class ResolvedVip:
     hashed: tuple[Server, ...]
     """The servers of Maglev's table."""
     room: int
-    """The number of servers for which that table has room at least."""
+    """The minimum number of servers for which that table has room."""
     others: Others
     """The other servers of its slots."""
 
@@ -63,5 +63,5 @@ def resolve(config: Config, allocation: Allocation) -> tuple[ResolvedVip, ...]:
 
 
 def replicas(vips: tuple[ResolvedVip, ...]) -> list[Server]:
-    """Return the servers that datagrams reach in tunnels."""
+    """Return the servers that datagrams reach through tunnels."""
     return [server.config for vip in vips if vip.config.has_replicas for server in vip.servers]

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Range, RangeInclusive};
 
-/// A packet this many numbers below the largest acknowledged one is lost. noq retransmits its data earlier than that.
+/// Distance below the largest acknowledged number at which a packet counts as lost. noq retransmits its data earlier.
 const MAX_REORDERING: u64 = 1 << 12;
 /// Minimum progress in bytes between two reports about a stream.
 const MIN_STEP: u64 = 64 << 10;
-/// A report is due when the acknowledged beginning has grown by one part in this many.
+/// A report is due when the acknowledged prefix has grown by 1 / this factor.
 const STEP_PARTS: u64 = 8;
 
 /// STREAM frames in packets that the client has not acknowledged.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    /// In the order of the packet numbers.
+    /// Frames in the order of their packet numbers.
     frames: VecDeque<Frame>,
     /// Largest acknowledged number.
     largest: u64,
@@ -39,7 +39,7 @@ impl InFlight {
         });
     }
 
-    /// Call `each` with stream and bytes of every frame that is acknowledged for the first time.
+    /// Call `each` with the stream and the bytes of each newly acknowledged frame.
     pub fn on_acknowledged(
         &mut self,
         packets: RangeInclusive<u64>,
@@ -67,11 +67,11 @@ impl InFlight {
 /// Acknowledged bytes of one stream.
 #[derive(Debug, Default)]
 pub struct Acknowledged {
-    /// Length of the acknowledged beginning.
+    /// Length of the contiguously acknowledged prefix.
     beginning: u64,
-    /// Acknowledged ranges behind it, by their starts. They may overlap.
+    /// Acknowledged ranges beyond the prefix, by their starts. They may overlap.
     beyond: BTreeMap<u64, u64>,
-    /// Length of the beginning in the latest report.
+    /// Length of the prefix in the latest report.
     reported: u64,
 }
 
@@ -88,7 +88,7 @@ impl Acknowledged {
         self.beginning >= self.reported + MIN_STEP.max(self.reported / STEP_PARTS)
     }
 
-    /// Return the length of the acknowledged beginning, for a report.
+    /// Return the length of the acknowledged prefix, for a report.
     pub fn report(&mut self) -> u64 {
         self.reported = self.beginning;
         self.beginning

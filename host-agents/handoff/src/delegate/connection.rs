@@ -80,7 +80,7 @@ impl DelegatedConnection {
             .try_for_each(|packet| self.client.send(packet, sealer.phase()))
     }
 
-    /// Return the streams that have made progress since the last call, and the length of the acknowledged beginning of
+    /// Return the streams that have made progress since the last call, and the length of the acknowledged prefix of
     /// each, in bytes.
     pub fn take_progress(&self) -> Vec<(u64, u64)> {
         self.sealer.streams(StreamIds::take_progress)

@@ -25,7 +25,7 @@ pub struct StreamIds {
     /// Bytes sent on all streams, including those that were released.
     sent: u64,
     in_flight: InFlight,
-    /// noq's ids of streams whose progress is due for a report.
+    /// noq's ids of streams for which a progress report is due.
     advanced: Vec<u64>,
 }
 
@@ -87,7 +87,7 @@ impl StreamIds {
         });
     }
 
-    /// Return the client's ids of the streams that have made progress, and the length of the acknowledged beginning of
+    /// Return the client's ids of the streams that have made progress, and the length of the acknowledged prefix of
     /// each, in bytes.
     pub fn take_progress(&mut self) -> Vec<(u64, u64)> {
         let advanced = std::mem::take(&mut self.advanced);

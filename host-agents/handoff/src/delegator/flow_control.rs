@@ -34,7 +34,7 @@ pub(super) struct FlowControl {
     used: u64,
     /// Highest offset that noq sent, of each stream that it has begun and not ended.
     sent: FxHashMap<u64, u64>,
-    /// Bytes of resumed streams that real servers may have sent, and how many of them noq has sent again.
+    /// Bytes of resumed streams that real servers may have sent, and the number of them that noq has sent again.
     overlaps: FxHashMap<u64, (u64, u64)>,
 }
 
@@ -107,7 +107,7 @@ impl FlowControl {
         Ok(size)
     }
 
-    /// Let noq resume a stream, of which a real server may have sent the first `overlap` bytes, in noq's offsets. They were
+    /// Let noq resume a stream. A real server may have sent its first `overlap` bytes, in noq's offsets, which were
     /// charged to the real server.
     pub(super) fn resume(&mut self, stream: u64, overlap: u64) {
         self.overlaps.insert(stream, (overlap, 0));
@@ -118,7 +118,7 @@ impl FlowControl {
         self.overlaps.remove(&stream);
     }
 
-    /// noq sends a resumed stream up to `to`. The credit for bytes that were charged to the real server becomes noq's.
+    /// Record that noq sends a resumed stream up to `to`. Credit that was charged to the real server becomes noq's.
     pub(super) fn on_resumed_sent(&mut self, stream: u64, to: u64) {
         if let Some((overlap, repeated)) = self.overlaps.get_mut(&stream) {
             let bytes = to.min(*overlap).saturating_sub(*repeated);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Streams whose real server died and that noq finishes. noq begins the stream at offset 0; on the wire it continues where
-//! the client's acknowledged beginning ends.
+//! Streams of dead real servers that noq completes. noq begins the stream at offset 0; on the wire it continues where
+//! the acknowledged prefix ends.
 
 use frontage_quic_wire::{read_varint, write_varint};
 use tokio::sync::watch;
@@ -10,7 +10,7 @@ const RESET_STREAM: u8 = 0x04;
 /// Bit of a STREAM frame's type: it has an offset.
 const OFFSET: u8 = 0x04;
 
-/// Most bytes by which a frame of a resumed stream is longer than noq's: the length of an offset, which noq's first frame
+/// Maximum growth of a frame of a resumed stream in bytes: the length of an offset, which noq's first frame
 /// lacks.
 pub const MAX_FRAME_GROWTH: usize = 8;
 
@@ -19,7 +19,7 @@ pub const MAX_FRAME_GROWTH: usize = 8;
 pub(super) struct ResumedStream {
     /// Offset on the wire of noq's offset 0.
     base: u64,
-    /// Number of bytes from `base` on that the real server may have sent.
+    /// Number of bytes after `base` that the real server may have sent.
     overlap: u64,
     /// The client's limit, on the wire.
     limit: watch::Sender<u64>,

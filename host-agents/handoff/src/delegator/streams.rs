@@ -158,7 +158,7 @@ impl Streams {
         }
     }
 
-    /// Forget a resumed stream, of which noq will not send anything again.
+    /// Forget a resumed stream, which noq will not send again.
     pub(super) fn forget_resumed(&mut self, stream: u64) {
         if let Entry::Occupied(entry) = self.delegated.entry(stream)
             && entry.get().resumed.is_some()
@@ -167,7 +167,7 @@ impl Streams {
         }
     }
 
-    /// Return resumed streams and their limits in noq's offsets that noq does not know yet.
+    /// Return the resumed streams whose limits noq does not know yet, with these limits in noq's offsets.
     pub(super) fn take_limits(&mut self) -> impl Iterator<Item = (u64, u64)> {
         let (delegated, unannounced) = (&self.delegated, &mut self.unannounced);
         unannounced.drain(..).filter_map(|id| {

@@ -21,7 +21,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Interval at which the link is checked for silence.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Number of checks without a datagram after which the link is silent. The peer sends a PING after 225 ms.
+/// Number of checks without a datagram after which the link counts as silent. The peer sends a PING after 225 ms.
 const SILENT_CHECKS: u32 = 4;
 
 /// Counters of a link.
@@ -78,7 +78,7 @@ impl Link {
         self.established.borrow().is_some()
     }
 
-    /// Return whether the real server has sent nothing for longer than a live one does. The link ends if that continues.
+    /// Return whether the real server has been silent for longer than a live one. If this continues, the link ends.
     pub fn is_silent(&self) -> bool {
         self.is_silent.load(Relaxed)
     }

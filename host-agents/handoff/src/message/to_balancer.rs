@@ -79,7 +79,7 @@ pub enum ToBalancer {
     Progress {
         /// Stream id.
         stream: u64,
-        /// Length of the acknowledged beginning of the stream, in bytes.
+        /// Length of the acknowledged prefix of the stream, in bytes.
         acknowledged: u64,
     },
     /// Another server can continue the response from any position. Precedes the first packet of the stream.

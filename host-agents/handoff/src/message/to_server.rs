@@ -23,7 +23,7 @@ pub enum ToServer {
         /// The real server rejects requests with shorter responses, in bytes.
         min_size: u64,
     },
-    /// Bytes of a request's HTTP/3 frames that precede those in [`Self::Request`], if all together are too long for it.
+    /// Beginning of a request's HTTP/3 frames, if they are too long for a single [`Self::Request`].
     RequestPart {
         /// Stream id.
         stream: u64,

@@ -46,33 +46,33 @@ struct fq_settings {
 };
 
 /*
- * Open a server. The caller frees it with fq_close(). Return NULL if a setting or the key file is invalid. `error` then holds a
+ * Open a server. The caller frees it with fq_close(). Return NULL if a setting or the key file is invalid. `error` then contains a
  * message "PLACE: WHAT IS WRONG", cut off at `size` bytes with its final NUL; it may be NULL if `size` is 0.
  */
 struct fq *fq_open(const struct fq_settings *settings, char *error, size_t size);
 
-/* Free a server. Its connections and responses stay valid, and must be freed, too. */
+/* Free a server. Its connections and responses remain valid, and must be freed separately. */
 void fq_close(struct fq *server);
 
 /*
- * Read the key file again. Established connections keep their addresses and connection ids, as long as the key that sealed them is
- * one of the two in the file. Return 0, or -1 with a message as fq_open() does, in which case the previous keys stay in force.
+ * Reload the key file. Established connections keep their addresses and connection ids, as long as the key that sealed them is
+ * one of the two in the file. Return 0, or -1 with a message like fq_open(). The previous keys then remain in use.
  */
 int fq_reload(struct fq *server, char *error, size_t size);
 
 /*
  * Write a new connection id of FQ_CONNECTION_ID bytes. `family` is AF_INET or AF_INET6, the family of the client's address. Every
- * call returns another id.
+ * call returns a different id.
  */
 void fq_connection_id(const struct fq *server, int family, uint8_t *id);
 
 /*
- * Write the preferred address (RFC 9000, section 9.6) by the newest key: cookie prefix and static cookie, at the port of the service.
+ * Write the preferred address (RFC 9000, section 9.6) for the newest key: cookie prefix and static cookie, with the service's port.
  * It changes with the newest key, so read it after each fq_reload(). Use it for IPv6 clients only.
  */
 void fq_preferred_address(const struct fq *server, struct sockaddr_in6 *address);
 
-/* Write the loads of the server: N_AF, responses that are active, and N_FF, those with more remaining bytes than the look-ahead. */
+/* Write the loads of the server: N_AF, the active responses, and N_FF, those with more remaining bytes than the look-ahead. */
 void fq_loads(const struct fq *server, uint64_t *n_af, uint64_t *n_ff);
 
 /* Return a new connection. The caller frees it with fq_connection_free(). */
@@ -80,9 +80,9 @@ struct fq_connection *fq_connection_new(struct fq *server);
 void fq_connection_free(struct fq_connection *connection);
 
 /*
- * Write the source address of a packet, and return 1. `local` is the server's address at which the packets of that path arrive, as
+ * Write the source address of a packet, and return 1. `local` is the server's address at which packets of this path arrive, as
  * reported by IPV6_PKTINFO. Return 0 if the packet must leave from `local` itself: over IPv4, and from addresses outside the server's
- * /64. `connection` may be NULL for packets that belong to no connection.
+ * /64. `connection` may be NULL for packets without a connection.
  *
  * `batch` is a number that all packets of one batch share, and that differs from the number of the previous batch. All packets of a
  * batch report the RPT of the response in it. A batch of several responses reports the smallest RPT. A batch without response bytes
@@ -92,19 +92,19 @@ int fq_source(const struct fq *server, struct fq_connection *connection, uint64_
 	      struct in6_addr *source);
 
 /*
- * Begin a response of `size` bytes, header included as far as known, or FQ_UNKNOWN. It counts in N_AF until fq_response_end(), which
+ * Begin a response of `size` bytes (with its header, if known), or FQ_UNKNOWN. It counts in N_AF until fq_response_end(), which
  * also frees it.
  */
 struct fq_response *fq_response_begin(struct fq_connection *connection, uint64_t size);
 
 /*
  * Record that the next batch carries bytes of the response up to `offset`, counted from its beginning. Call it when the QUIC library
- * takes the bytes for immediate sending. Offsets that were already recorded change nothing.
+ * accepts the bytes for immediate sending. Offsets that were already recorded have no effect.
  */
 void fq_response_sent(struct fq_response *response, uint64_t offset);
 
 /*
- * End a response, because the QUIC library has taken its last byte or because it was aborted, and free it. The packets of the next
+ * End and free a response when the QUIC library has accepted its last byte, or when it was aborted. The packets of the next
  * batch report loads without it.
  */
 void fq_response_end(struct fq_response *response);

@@ -6,7 +6,7 @@ use std::{mem, ptr};
 
 use libc::{c_int, sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
-/// Return an address; None for other families than IPv4 and IPv6, and for one that is too short.
+/// Return an address; None unless it is a complete IPv4 or IPv6 address.
 ///
 /// # Safety
 /// `address` is null, or points to `length` readable bytes.
@@ -65,7 +65,7 @@ pub fn encode(address: SocketAddr, v6: bool) -> (sockaddr_storage, socklen_t) {
     }
 }
 
-/// Write an address where a call of the C library returns one: as much as fits, and its whole length.
+/// Write an address to the output arguments of a C library call: as many bytes as fit, and the full length.
 ///
 /// # Safety
 /// `address` is null, or points to `*length` writable bytes.
@@ -86,7 +86,7 @@ pub unsafe fn write(value: SocketAddr, v6: bool, address: *mut sockaddr, length:
     }
 }
 
-/// Return the address with IPv4 addresses that are mapped into IPv6 as such.
+/// Return the address, with IPv4-mapped IPv6 addresses converted to IPv4.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     (address.ip().to_canonical(), address.port()).into()
 }

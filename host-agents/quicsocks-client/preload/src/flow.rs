@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The way of one UDP socket's datagrams: through the proxy at first, then directly. A pure state machine.
+//! The path of one UDP socket's datagrams: first through the proxy, then directly. A pure state machine.
 //!
 //! ```text
 //!   Proxied ---- the server answers the probe, and the handshake is old enough ----> Trying
@@ -7,7 +7,7 @@
 //!   Trying ----- none arrives in time ----------------------------------------------> Refused: through the proxy
 //! ```
 //!
-//! The program's QUIC stack knows nothing of this. To it, and to the server, the change looks like that of a NAT's binding
+//! The program's QUIC stack is not involved. To it and to the server, the change looks like a NAT rebinding
 //! (RFC 9000, section 9.3): the server validates the new path.
 
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use frontage_quicsocks_client::probe::{self, Ids};
 use frontage_quicsocks_client::socks::{self, Destination, Reply};
 
-/// Time for which the first datagram on the direct path may take to be answered.
+/// Time within which the server must answer the first datagram on the direct path.
 const TRIAL: Duration = Duration::from_secs(3);
 /// Time between two probes, and their number.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const PROBES: u32 = 6;
 
-/// Where a datagram of the program goes.
+/// The destination of a datagram of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To the proxy, behind the header of SOCKS.
+    /// To the proxy, after the SOCKS header.
     Proxy,
     Server(SocketAddr),
 }
@@ -53,7 +53,7 @@ pub struct Flow {
     header: Vec<u8>,
     relay: SocketAddr,
     server: Option<SocketAddr>,
-    /// Why the proxy does not reach the server.
+    /// The reason why the proxy cannot reach the server.
     pub rejected: Option<Reply>,
     state: State,
     ids: Ids,
@@ -61,13 +61,13 @@ pub struct Flow {
     probed: Option<Instant>,
     answered: bool,
     began: Option<Instant>,
-    /// When the handshake counts as confirmed: it has lasted as long again as until the client's first short header.
+    /// Time at which the handshake counts as confirmed: twice the time until the client's first short header.
     confirmed: Option<Instant>,
     releases: bool,
 }
 
 impl Flow {
-    /// Create the flow of a socket to a name, by the proxy's UDP socket `relay`. `ids` are those of the probe.
+    /// Create the flow of a socket to a name, through the proxy's UDP socket `relay`. `ids` are those of the probe.
     pub fn new(destination: &Destination, relay: SocketAddr, ids: Ids) -> Self {
         Self {
             header: socks::encode_header(destination),
@@ -95,7 +95,7 @@ impl Flow {
         self.relay
     }
 
-    /// Return the way of a datagram that the program sends.
+    /// Return the path of a datagram that the program sends.
     pub fn send(&mut self, packet: &[u8], now: Instant) -> Way {
         let began = *self.began.get_or_insert(now);
         let is_short = packet.first().is_some_and(|first| first & 0x80 == 0);
@@ -118,7 +118,7 @@ impl Flow {
         }
     }
 
-    /// Take a datagram from the network.
+    /// Receive a datagram from the network.
     pub fn receive<'a>(&mut self, from: SocketAddr, datagram: &'a [u8]) -> Received<'a> {
         if from == self.relay {
             match socks::parse_datagram(datagram) {
@@ -166,7 +166,7 @@ impl Flow {
         self.state == State::Direct
     }
 
-    /// Take the proxy's report about the name.
+    /// Receive the proxy's report about the name.
     fn note(&mut self, report: &[u8]) {
         match socks::parse_reply(report) {
             Ok((Reply::Succeeded, Destination::Address(address))) => self.server = Some(address),
@@ -220,7 +220,7 @@ mod tests {
             self.flow.send(packet, self.at + Duration::from_millis(ms))
         }
 
-        /// Answer the probe of this time, as a server does.
+        /// Answer the current probe, as a server does.
         fn answer(&mut self, ms: u64) {
             let now = self.at + Duration::from_millis(ms);
             let (to, packet) = self.flow.probe(now).unwrap();

@@ -3,10 +3,10 @@
 //! `LD_PRELOAD=libquicsocks_preload.so QUICSOCKS='proxy.example:1080' program`.
 //!
 //! ```text
-//!   getaddrinfo ... for datagrams, returns a placeholder instead of a look-up
+//!   getaddrinfo ... for datagrams, returns a placeholder without a lookup
 //!   connect ....... and the first datagram to a placeholder open an association with the proxy
-//!   send .......... adds the header of SOCKS, until datagrams go directly (flow.rs)
-//!   recv .......... removes it, and keeps the proxy's report and the answer to the probe from the program
+//!   send .......... adds the SOCKS header, until datagrams go directly (flow.rs)
+//!   recv .......... removes it, and hides the proxy's report and the answer to the probe from the program
 //! ```
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
@@ -53,7 +53,7 @@ fn is_datagram(fd: c_int) -> bool {
     result == 0 && kind == libc::SOCK_DGRAM
 }
 
-/// Return the socket that a datagram to `to` belongs to; None if it is not to a server behind the proxy.
+/// Return the socket of a datagram to `to`; None if its destination is not a server behind the proxy.
 fn socket_for(fd: c_int, to: Option<SocketAddr>) -> io::Result<Option<std::sync::Arc<Socket>>> {
     match to {
         None => Ok(sockets::find(fd)),
@@ -64,7 +64,7 @@ fn socket_for(fd: c_int, to: Option<SocketAddr>) -> io::Result<Option<std::sync:
     }
 }
 
-/// Replace getaddrinfo(3): names of servers of datagrams get a placeholder.
+/// Replace getaddrinfo(3): names for datagram sockets get a placeholder.
 ///
 /// # Safety
 /// As for `getaddrinfo`.
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn sendmmsg(
     }
 }
 
-/// Send the datagrams of a message, each of which has the size of a segment.
+/// Send the datagrams of a message, each with the size of a segment.
 ///
 /// # Safety
 /// As for `sendmsg`.
@@ -470,7 +470,7 @@ pub unsafe extern "C" fn recvmmsg(
     }
 }
 
-/// Receive a datagram as the program asks for it.
+/// Receive a datagram with the arguments of the program.
 ///
 /// # Safety
 /// As for `recvmsg`.
@@ -504,7 +504,7 @@ unsafe fn receive(socket: &Socket, message: &mut msghdr, flags: c_int) -> ssize_
     })
 }
 
-/// Copy a datagram into the parts of a message. Returns the bytes that had room.
+/// Copy a datagram into the parts of a message. Returns the number of copied bytes.
 ///
 /// # Safety
 /// As for `recvmsg`.

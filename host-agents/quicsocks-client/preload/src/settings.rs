@@ -8,7 +8,7 @@ use frontage_quicsocks_client::Credentials;
 /// `QUICSOCKS`: `HOST:PORT` of the proxy, or `NAME:PASSWORD@HOST:PORT`.
 const VARIABLE: &str = "QUICSOCKS";
 
-/// The proxy and how to identify to it.
+/// The proxy and the credentials for it.
 pub struct Settings {
     pub proxy: String,
     pub credentials: Option<Credentials>,

@@ -18,14 +18,14 @@ use crate::next::next;
 use crate::{address, names, settings};
 
 static SOCKETS: Mutex<Option<HashMap<c_int, Arc<Socket>>>> = Mutex::new(None);
-/// True once there has been a socket, so that other programs lose no time.
+/// True once a socket has had a flow, so that other programs are not slowed down.
 static ANY: AtomicBool = AtomicBool::new(false);
 /// The largest datagram of UDP.
 pub const MAX_DATAGRAM: usize = 65_535;
 
 /// A socket with a flow.
 pub struct Socket {
-    /// The address that the program knows.
+    /// The address that the program uses.
     pub placeholder: SocketAddr,
     /// True for a socket of IPv6.
     pub v6: bool,
@@ -47,7 +47,7 @@ pub fn find(fd: c_int) -> Option<Arc<Socket>> {
     table().as_ref()?.get(&fd).cloned()
 }
 
-/// Forget a file descriptor, which is about to be closed.
+/// Forget a file descriptor that is about to be closed.
 pub fn close(fd: c_int) {
     if !ANY.load(Ordering::Acquire) {
         return;
@@ -105,7 +105,7 @@ pub fn open(fd: c_int, placeholder: SocketAddr) -> io::Result<Arc<Socket>> {
     Ok(socket)
 }
 
-/// Give a socket a port, as `connect` would, and turn off coalescing of datagrams. Return whether it is of IPv6.
+/// Bind a socket to a port, as `connect` would, and disable GRO. Return whether it is an IPv6 socket.
 fn prepare(fd: c_int) -> io::Result<bool> {
     // SAFETY: the storage has this length, and all zeros is a valid value.
     unsafe {
@@ -162,7 +162,7 @@ impl Socket {
         Ok(packet.len())
     }
 
-    /// Take a datagram from the network. Returns what is for the program.
+    /// Receive a datagram from the network. Returns the part for the program.
     pub fn receive<'a>(&self, from: SocketAddr, datagram: &'a [u8]) -> Option<&'a [u8]> {
         let mut flow = self.flow();
         let received = flow.receive(address::canonical(from), datagram);
@@ -173,7 +173,7 @@ impl Socket {
         }
     }
 
-    /// Send what is due besides the program's datagrams. Errors count as losses.
+    /// Send datagrams that are due, besides those of the program. Errors count as losses.
     fn follow_up(&self, flow: &mut Flow, now: Instant) {
         if let Some((server, probe)) = flow.probe(now) {
             let _ = self.send_to(&probe, server, 0);
@@ -262,7 +262,7 @@ impl Socket {
     }
 }
 
-/// Return the placeholder of a name that the proxy has to resolve: not one that is an address, or this host.
+/// Return the placeholder of a name that the proxy has to resolve; None for addresses and for this host.
 pub fn placeholder(name: &str, ipv4: bool) -> Option<IpAddr> {
     settings::settings()?;
     let is_local = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();

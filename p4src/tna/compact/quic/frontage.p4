@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontage's data plane with QUIC alone, for chips with few stages. It has tables, actions, registers and counters of
+// Frontage's data plane for QUIC only, for chips with few stages. It has the tables, actions, registers and counters of
 // ../../frontage.p4, in the order of ../frontage.p4: what depends only on the parsed packet is computed first. The chain of
 // a client's packet takes all stages of Tofino 1:
 //

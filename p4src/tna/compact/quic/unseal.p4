@@ -67,9 +67,9 @@ control Unseal(inout metadata_t meta) {
     }
 }
 
-// The server that the packet names: in meta.tree.best, whose other half is RPT (8) | N_AF (8) of a sealed cookie, or the
-// headroom of the tree's best server. One table, because the results of the last round, of the tree and of the hash need no
-// further stage to become one. A server's packet names itself if the result is zero: the hash includes its SID.
+// The server in the packet: in meta.tree.best, whose other half is RPT (8) | N_AF (8) of a sealed cookie, or the
+// headroom of the tree's best server. A single table, so that combining the results of the last round, of the tree and of the
+// hash needs no further stage. A server's packet identifies itself if the result is zero, because the hash includes its SID.
 //
 // The form of the connection id decides, before it is known whether a key sealed it. A first Initial whose random connection
 // id looks like a sealed one is therefore assigned by the hash.

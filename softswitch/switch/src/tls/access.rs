@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The access of clients, by the names in their certificates.
 //!
-//! A file grants access, one name a line; a name without a line may do nothing:
+//! A file grants access, one name per line; other names have no access:
 //!
 //! ```text
 //! # name in the certificate   access
@@ -26,10 +26,10 @@ pub enum Access {
     Write,
 }
 
-/// The content of a file of grants.
+/// The content of an access file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Grants {
-    /// Without a file, clients may do everything.
+    /// Without a file, clients have full access.
     Everything,
     /// By name in the certificate.
     Named(BTreeMap<String, Access>),
@@ -65,7 +65,7 @@ impl Grants {
         Ok(Self::Named(named))
     }
 
-    /// Returns what a client with these names may do.
+    /// Returns the access of a client with these names.
     fn of(&self, names: &[String]) -> Option<Access> {
         match self {
             Self::Everything => Some(Access::Write),
@@ -78,7 +78,7 @@ impl Grants {
     }
 }
 
-/// A client that is connected by TLS.
+/// A client that is connected over TLS.
 #[derive(Debug, Clone)]
 pub struct Client {
     tls: Arc<Tls>,
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    /// Checks that the client may do this now: grants may have changed, and its certificate may have expired.
+    /// Checks that the client still has this access: grants may have changed, and its certificate may have expired.
     ///
     /// # Errors
     /// PERMISSION_DENIED or UNAUTHENTICATED, with the names and the fix.
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// Checks that the sender of a request may do this. Clients without TLS are not restricted.
+/// Checks that the sender of a request has this access. Clients without TLS are not restricted.
 ///
 /// # Errors
 /// As [`Client::check`].

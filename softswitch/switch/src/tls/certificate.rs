@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names and the period of validity of a certificate.
+//! The names and the validity period of a certificate.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -64,7 +64,7 @@ impl Certificate {
         let wait = self.not_before - now();
         if wait > 0 {
             bail!(
-                "the certificate is not valid for another {:.1} days: correct the clock, or issue it again",
+                "the certificate is not valid for another {:.1} days: correct the clock, or reissue it",
                 wait as f64 / SECONDS_PER_DAY
             );
         }

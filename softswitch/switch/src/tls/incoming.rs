@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections with TLS: handshakes are concurrent, and each uses the files that are valid when it begins.
+//! TLS connections: handshakes are concurrent, and each uses the files that are valid when it begins.
 
 use std::io;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ pub struct TlsConnection {
     client: Client,
 }
 
-/// Returns the connections of a listener. It stops to listen when the stream is dropped.
+/// Returns the connections of a listener, which closes when the stream is dropped.
 pub fn accept(listener: Listener, tls: Arc<Tls>) -> ReceiverStream<io::Result<TlsConnection>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SVCB and HTTPS records (RFC 9460), which name the protocols and the port of a service along with its addresses."""
+"""SVCB and HTTPS records (RFC 9460), which contain the protocols, the port and the addresses of a service."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def https_record(kind: type[HTTPS], given: Mapping[str, Any], addresses: Sequenc
     Raises ValueError, TypeError or KeyError for an invalid member.
     """
     if unknown := given.keys() - _MEMBERS:
-        raise ValueError(f"{sorted(unknown)[0]} is not one of {', '.join(sorted(_MEMBERS))}")
+        raise ValueError(f"unknown member {sorted(unknown)[0]}: use {', '.join(sorted(_MEMBERS))}")
     priority, target = given.get("priority", 1), str(given.get("target", "."))
     _check_number("priority", priority)
     labels = [] if target == "." else [bytearray(label) for label in DNSLabel(target).label]
     parameters = list(_parameters(given, [] if labels else addresses))
     if priority == 0 and (parameters or not labels):
-        raise ValueError("a record of priority 0 is an alias: it has a target, and neither alpn nor port")
+        raise ValueError("a record with priority 0 is an alias: it must have a target, and neither alpn nor port")
     return kind(priority, labels, parameters)
 
 

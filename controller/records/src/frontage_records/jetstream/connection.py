@@ -59,7 +59,7 @@ class NoAnswerError(Exception):
 
 
 class RefusedError(NoAnswerError):
-    """A leader refused the message without knowing a later one: it is outdated, or the preceding message has been deleted."""
+    """A leader rejected the message without knowing a later one: the leader is outdated, or the preceding message was deleted."""
 
 
 class Connection:
@@ -126,7 +126,7 @@ class Connection:
         return found
 
     async def remove(self, stream: str, sequence: int) -> None:
-        """Delete a message, unless it is gone already. Raises EngineError if there is no answer."""
+        """Delete a message if it exists. Raises EngineError without an answer."""
         body = json.dumps({"seq": sequence, "no_erase": True}).encode()
         try:
             message = await self._client.request(f"$JS.API.STREAM.MSG.DELETE.{stream}", body, timeout=ATTEMPT_TIMEOUT)

@@ -221,7 +221,7 @@ class JetStream(Store):
             return written
 
         if not write.is_forwarded:
-            # A server that closes still forwards.
+            # A closing server still forwards.
             self._check_open()
         check_guid(write.guid)
         return await self._retry_overtaken(write.guid, step)
@@ -241,7 +241,7 @@ class JetStream(Store):
                         break
                     # Another server came first. Random delays spread the retries of many servers.
                     await asyncio.sleep(random.uniform(0, min(_SPREAD * 2**attempt, _LONGEST_SPREAD)))
-        raise ContentionError(f"{guid}: other writers came first each time: try again")
+        raise ContentionError(f"{guid}: too many concurrent writes: try again")
 
     @asynccontextmanager
     async def _subscribe(self, guid: str) -> AsyncIterator[Watch]:

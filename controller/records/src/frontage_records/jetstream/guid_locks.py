@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks by GUID, which order the operations of one server on a record."""
+"""Locks by GUID, which serialize the operations of one server on a record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frontage_records.jetstream.connection import OPERATION_TIMEOUT
 
 
 class GuidLocks:
-    """Locks that exist while an operation holds or awaits them."""
+    """Locks, which exist only while an operation holds or awaits them."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a site: what it has accepted for eventual records, until the records' logs contain it.
+"""The journal of a site: its accepted writes to eventual records, until the records' logs contain them.
 
-The journal is a stream whose Raft group is at the site alone, so the site can store writes in it while it is cut off from all others.
-It has at most one message for each record. The message contains all of the site's writes that the log may not contain yet: of an
-``eventual`` record the latest state, of a merged record the delta.
+The journal is a stream whose Raft group is inside the site, so the site can store writes in it while it is cut off from all others.
+It has at most one message per record. The message contains all of the site's writes that the log may not contain yet: the latest
+state of an ``eventual`` record, or the delta of a merged record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from frontage_records.merges import Delta
 from frontage_records.record import Consistency, Record, Write, after_delta
 
 UNSTORED = 1 << 62
-"""The generation of a delta before its first message is stored. The sequence number of that message then gives the generation."""
+"""The generation of a delta before its first message is stored, whose sequence number then determines the generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Accepted:
 
     @property
     def write(self) -> Write:
-        """The write that adds these writes to the record's log. It may be repeated."""
+        """Return the write that adds these writes to the record's log. It is idempotent."""
         if self.delta is not None:
             return Write(self.guid, None, update=self.delta, is_forwarded=True)
         assert self.record is not None
@@ -123,7 +123,7 @@ class Journal:
         self._created = int(datetime.fromisoformat(created[:19] + "+00:00").timestamp() * 1_000_000)
 
     async def read(self, guid: str, *, nearby: bool = False) -> Pending | None:
-        """Return the record's message. ``nearby``: any server of the site answers, and may lag. Raises EngineError."""
+        """Return the record's message. ``nearby``: any server of the site may answer, possibly with an older state. Raises EngineError."""
         try:
             found = await self._connection.read(self.stream, self._subject(guid), None, nearby=nearby)
         except TimeoutError:
@@ -152,7 +152,7 @@ class Journal:
             except RefusedError as error:
                 doubt = str(error)
                 if expected and not is_lost and await self.read(accepted.guid) is None:
-                    # Another server of this site has forwarded the message before and removed it.
+                    # Another server of this site has already forwarded and removed the message.
                     raise OvertakenError from None
             except NoAnswerError as error:
                 doubt, is_lost = str(error), True
@@ -184,7 +184,7 @@ class Journal:
             ) from None
 
     def _numbered(self, accepted: Accepted, sequence: int) -> Accepted:
-        """Return the writes with the generation that the sequence number of the first message gives."""
+        """Return the writes with the generation that the sequence number of the first message determines."""
         delta = accepted.delta
         if delta is None or delta.generation != UNSTORED:
             return accepted

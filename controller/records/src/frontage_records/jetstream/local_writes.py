@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eventual records at a site that does not order their writes (Auspice, section 1.2.3).
 
-The site stores a write in its `Journal`, acknowledges it, and forwards it to the record's log in the background. So clients write in
-one local round trip, also while the site is cut off from all others. Reads at the site return the nearest state of the log together
+The site stores a write in its `Journal`, acknowledges it, and forwards it to the record's log in the background. Clients thus write
+in one local round trip, even while the site is cut off from all others. Reads at the site merge the nearest state of the log
 with the journal's message. A message stays in the journal until this site reads a state of the log that contains it.
 """
 
@@ -28,22 +28,22 @@ from frontage_records.tasks import finish
 log = logging.getLogger(__name__)
 
 FORWARDS = 64
-"""Messages of the journal that are forwarded at the same time."""
+"""Maximum number of journal messages that are forwarded concurrently."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-"""Seconds before a message is forwarded again after a failure: at first, and at most."""
+"""Seconds before a failed message is forwarded again: initial and maximum value."""
 SCAN_INTERVAL = 10.0
 """Seconds between searches of the journal for messages that no running server forwards."""
 _POLL_INTERVAL, _POLLS = 0.05, 100
-"""Seconds between reads of the nearest state until it contains a forwarded message, and number of such reads."""
+"""Interval in seconds and number of reads of the nearest state until it contains a forwarded message."""
 _SILENCE, _SILENT_TIMEOUT = 5.0, 0.1
-"""Seconds for which servers that have not answered in `LOCAL_READ_TIMEOUT` get only the second of these times."""
+"""Seconds for which servers that have missed `LOCAL_READ_TIMEOUT` have a shorter timeout, and this timeout."""
 _MAX_ORDERED = 100_000
 _CLOSE_TIMEOUT = 2.0
-"""Seconds for messages that are being forwarded when a server closes. A later one forwards the others."""
+"""Seconds that a closing server waits for messages in progress. A successor forwards the others."""
 
 
 class LocalWrites:
-    """Accepts, shows and forwards the writes of one site. Call `start` before use."""
+    """Accepts, reads and forwards the writes of one site. Call `start` before use."""
 
     def __init__(
         self,
@@ -54,18 +54,18 @@ class LocalWrites:
         offer: Callable[[Record], None],
         bounds: Bounds = DEFAULT_BOUNDS,
     ):
-        """``write_to_log``: adds a write to the record's log. ``offer``: passes a state on to this server's subscribers."""
+        """``write_to_log`` adds a write to the record's log. ``offer`` passes a state to this server's subscribers."""
         self._locator = locator
         self._journal = journal
         self._clock = clock
         self._write_to_log, self._offer = write_to_log, offer
         self._bounds = bounds
         self._bases = WriteCache()
-        """The last state of the log that this server has read, for times at which the log cannot be reached."""
+        """The last state of the log that this server has read, for use while the log is unreachable."""
         self._silent: dict[str, float] = {}
-        """Placement groups whose servers have not answered, and until when the next read does not wait long for them."""
+        """Placement groups whose servers have not answered, with the time until which reads use the shorter timeout."""
         self._ordered: dict[str, None] = {}
-        """Records that are known to have ordered writes, which never changes; the oldest first."""
+        """Records that are known to have ordered writes (this never changes), the oldest first."""
         self._pending: dict[str, Pending] = {}
         """The journal's messages that this server has written or found, and not yet forwarded."""
         self._locks = GuidLocks()
@@ -79,7 +79,7 @@ class LocalWrites:
         return len(self._forwards)
 
     async def start(self) -> None:
-        """Open the journal, and forward what earlier servers have left. If the journal cannot be created yet, try again later."""
+        """Open the journal, and forward messages that earlier servers have left. If the journal cannot be created yet, retry later."""
         found: set[str] | None = None
         try:
             await self._journal.open()
@@ -89,13 +89,13 @@ class LocalWrites:
         self._scanner = asyncio.create_task(self._scan(found))
 
     async def close(self) -> None:
-        """Stop, after messages that are being forwarded, if they do not take long."""
+        """Stop, after waiting a limited time for messages in progress."""
         if self._scanner is not None:
             self._scanner.cancel()
         await finish(self._forwards.values(), _CLOSE_TIMEOUT)
 
     async def read(self, guid: str) -> Record | None:
-        """Return the record as this site knows it, if its reads are not ordered. Raises EngineError, ContentionError."""
+        """Return this site's state of the record, if its reads are not ordered. Raises EngineError, ContentionError."""
         base = await self._base(guid)
         record = None if base is None else base.record
         if record is None or record.consistency.is_ordered or not self._journal.is_open:
@@ -107,7 +107,7 @@ class LocalWrites:
         return record
 
     async def write(self, write: Write) -> Written | None:
-        """Accept a write at this site. Returns None, with nothing done, for a write that belongs to the record's log.
+        """Accept a write at this site. Returns None, without effect, for a write that must go to the record's log.
 
         Raises the errors of `apply`, ContentionError, OutcomeUnknownError and EngineError.
         """
@@ -131,7 +131,7 @@ class LocalWrites:
                     return await self._accept(record, write)
                 except OvertakenError:
                     await self._refresh(write.guid)
-        raise ContentionError(f"{write.guid}: other servers of this site came first each time: try again")
+        raise ContentionError(f"{write.guid}: too many concurrent writes at this site: try again")
 
     async def _accept(self, base: Record, write: Write) -> Written:
         pending = self._pending.get(write.guid)
@@ -152,7 +152,7 @@ class LocalWrites:
             if base.consistency.merge is not None:
                 await self._refresh_later(write.guid)
                 raise
-            # It may be stored a second time, which changes nothing.
+            # It may be stored twice, which has no effect.
             raise OvertakenError from None
         self._pending[write.guid] = stored
         self._forward(write.guid)
@@ -162,7 +162,7 @@ class LocalWrites:
 
     def _extended(self, current: Record, pending: Pending | None, write: Write, stamp: int) -> Delta:
         """Return the delta with one more update. Raises the errors of `apply`."""
-        # The common checks: consistency, condition, kind and size of the update. The result counts at the log only.
+        # The common checks: consistency, condition, kind and size of the update. Only the log uses the result.
         tried = apply(current, write, stamp, self._bounds)
         merge = tried.record.consistency.merge
         assert merge is not None
@@ -174,11 +174,13 @@ class LocalWrites:
         extended = extend(merge, state, delta, check_changes(merge, write.update), stamp)
         encoded = len(Accepted(write.guid, current.consistency, delta=extended).encode())
         if encoded > 2 * self._bounds.max_bytes:
-            raise SizeError(f"{write.guid}: its updates that wait for the record's log are too large: try again later")
+            raise SizeError(
+                f"{write.guid}: its pending updates are too large: wait until they have been forwarded to the record's log"
+            )
         return extended
 
     async def _base(self, guid: str) -> Location | None:
-        """Return the nearest state of the log; the last one known if none can be reached now. Raises EngineError, ContentionError."""
+        """Return the nearest state of the log, or the last known state if the log is unreachable. Raises EngineError, ContentionError."""
         known = self._bases.get(guid)
         now = asyncio.get_running_loop().time()
         limit = LOCAL_READ_TIMEOUT
@@ -206,7 +208,7 @@ class LocalWrites:
         return location
 
     async def _latest(self, guid: str) -> Pending | None:
-        """Return the journal's message as this server knows it, or as a server of the site does, whichever is later."""
+        """Return the later of this server's and another local server's version of the journal's message."""
         own, found = self._pending.get(guid), None
         # This server knows its own messages without the journal.
         with contextlib.suppress(EngineError):
@@ -222,7 +224,7 @@ class LocalWrites:
             self._forward(guid)
 
     async def _refresh_later(self, guid: str) -> None:
-        """Note the journal's message after a write with unknown outcome."""
+        """Record the journal's message after a write with unknown outcome."""
         with contextlib.suppress(RecordError):
             await self._refresh(guid)
 
@@ -236,7 +238,7 @@ class LocalWrites:
             try:
                 async with self._slots:
                     if await self._forward_once(guid):
-                        # At once, so that a write from now on begins another task.
+                        # Immediately, so that any later write starts another task.
                         self._forwards.pop(guid, None)
                         return
             except RecordError as error:
@@ -249,7 +251,7 @@ class LocalWrites:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _forward_once(self, guid: str) -> bool:
-        """Forward the record's message. Returns whether there is nothing left to forward."""
+        """Forward the record's message. Return whether nothing is left to forward."""
         pending = self._pending.get(guid) or await self._journal.read(guid)
         if pending is None:
             return guid not in self._pending
@@ -264,7 +266,7 @@ class LocalWrites:
         return False
 
     async def _is_visible(self, accepted: Accepted) -> bool:
-        """Wait until the state that this site reads contains these writes; return False if it does not soon."""
+        """Wait until the state that this site reads contains these writes. Return False on timeout."""
         for _ in range(_POLLS):
             location = await self._locator.find(accepted.guid, nearby=True)
             if location is not None and location.record is not None and accepted.is_in(location.record):
@@ -274,7 +276,7 @@ class LocalWrites:
         return False
 
     async def _scan(self, found: set[str] | None) -> None:
-        """Forward messages of servers that have ended. ``found``: the records that have messages already; None before the first search."""
+        """Forward messages of stopped servers. ``found``: the records with messages at the last search; None before the first search."""
         while True:
             await asyncio.sleep(SCAN_INTERVAL)
             try:
@@ -287,7 +289,7 @@ class LocalWrites:
                 log.exception("%s", self._journal.stream)
 
     async def _forward_found(self, before: set[str] | None) -> set[str]:
-        """Forward the journal's messages: all at the start, and later those that were there at the last search. Returns their records."""
+        """Forward the journal's messages: all at the start, later only those from the last search. Return the records with messages."""
         found = set(await self._journal.guids())
         for guid in sorted(found if before is None else found & before):
             self._forward(guid)

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 SUBJECT = "records-at"
 """Prefix of the subject of a site, before a dot and the site id. One of the site's record servers gets each message."""
 FORWARD_TIMEOUT = 4.0
-"""Seconds to wait for the answer to a forwarded write, which is repeated until it is answered, and has an effect once."""
+"""Timeout in seconds of a forwarded write, which is repeated until it is answered, but takes effect once."""
 _PING_TIMEOUT = 2.0
 _CLOSE_TIMEOUT = 2.0
 """Seconds for operations in progress when a server closes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of a server's requests by record and client region, in bounded memory. A state machine that gets the time with each call.
+"""Counts of a server's requests by record and client region, in bounded memory. Callers pass the time with each call.
 
 Counts decay: a request has half its weight after `half_life` seconds (forward decay; Cormode and others, 2009). The counter keeps the
 records with most requests (space-saving; Metwally and others, 2005). With room for k records, it has each record that causes more than
@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAX_RECORDS = 10_000
-"""Records that a server counts."""
+"""Maximum number of records that a server counts."""
 _MAX_EXPONENT = 64.0
-"""Half-lives after which all counts are scaled down, so that they stay far from the largest float."""
+"""Half-lives after which all counts are scaled down, so that they do not overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Rates:
 @dataclass(slots=True)
 class _Entry:
     weight: float
-    """Upper bound of the record's weight, by which records are kept or dropped."""
+    """Upper bound of the record's weight, which decides whether the record is kept or dropped."""
     regions: dict[int, list[float]] = field(default_factory=dict)
-    """Weights of reads and writes since the record has its entry, by region."""
+    """Weights of reads and writes since the entry was created, by region."""
 
 
 class DemandCounter:
@@ -46,7 +46,7 @@ class DemandCounter:
         self._begun = now
         self._entries: dict[str, _Entry] = {}
         self._heap: list[tuple[float, str]] = []
-        """Weights at some earlier time, at most the present ones: the lightest record is found by updating the first."""
+        """Weights at some earlier time, which are lower bounds of the current ones. Updating the first entry finds the lightest record."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -90,7 +90,7 @@ class DemandCounter:
         return float(2**exponent)
 
     def _make_room(self) -> float:
-        """Return the largest weight that a new record may have had before: that of the lightest one, which is dropped for it."""
+        """Drop the lightest record, and return its weight, which is the largest weight that a new record may have had before."""
         if len(self._entries) < self._most:
             return 0.0
         while True:

@@ -31,7 +31,7 @@ def show(found: dict[str, Any], out: Console) -> None:
         out.print(text, highlight=False, markup=False, soft_wrap=True)
 
     if not found["records"]:
-        line(f"no epoch has decided yet: {found['error']}")
+        line(f"no decision yet: {found['error']}")
         return
     beta = "unbounded" if found["beta"] is None else f"{found['beta']:.3g}"
     load = found["load"]
@@ -40,11 +40,11 @@ def show(found: dict[str, Any], out: Console) -> None:
         f"{load['reads']:.1f} reads and {load['updates']:.1f} replica updates of at most {load['budget']:.0f} per second"
     )
     if found["error"]:
-        line(f"the last epoch decided nothing: {found['error']}")
+        line(f"no decision in the last epoch: {found['error']}")
     if load["shortfall"]:
         line(f"demand exceeds mu times the capacity by {load['shortfall']:.0f} per second: each record has min_replicas")
     done = ", ".join(f"{number} {result}" for result, number in sorted(found["moves"].items())) or "none"
-    line(f"moves so far: {done}; {found['waiting']} wait or run; {found['bytes_moved']} bytes copied")
+    line(f"moves so far: {done}; {found['waiting']} waiting or in progress; {found['bytes_moved']} bytes copied")
     capacity = Table("site", "requests per second", box=None, title="\nmeasured capacity", title_justify="left")
     for site, value in found["capacity"].items():
         capacity.add_row(site, f"{value:.0f}" if value else "silent")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Bucket:
-    """A token bucket that holds at most the tokens of one second. A larger amount empties it below zero, and the next one waits."""
+    """A token bucket with a capacity of one second. A larger amount makes it negative, and the next one waits."""
 
     rate: float
     """Tokens per second."""

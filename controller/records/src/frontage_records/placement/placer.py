@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places records while this controller leads: it collects load reports, decides once per epoch, and moves records within limits.
+"""Places records while this controller is the leader: collects load reports, decides once per epoch, and moves records within limits.
 
-A move never interrupts reads. The new placement group has its servers and mirrors before the record stops in the old one. A mirror
-that does not have the record yet leaves the read to the group's first site.
+A move never interrupts reads. The servers and mirrors of the new placement group exist before the record stops in the old group. A
+mirror that does not have the record yet leaves the read to the group's first site.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ EXPLAIN = "records-placement"
 _LOOKUPS = 32
 """Records whose present sites are looked up at the same time."""
 _MOVES = 16
-"""Moves in progress at the same time."""
+"""Maximum number of concurrent moves."""
 _MOVE_TIMEOUT = 60.0
 _MAX_KNOWN = 100_000
 
 
 class Placer:
-    """Places the records of one store. Its tasks run while `run` runs; ``is_leading`` tells whether it may decide."""
+    """Places the records of one store. Its tasks run while `run` runs; ``is_leading`` returns whether it may decide."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Placer:
         self._is_leading = is_leading
         self._clock = clock
         self._sites: dict[str, tuple[int, ...]] = {}
-        """The sites of records, as last looked up or moved."""
+        """The last known sites of records."""
         self._moving: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -92,7 +92,7 @@ class Placer:
             self.progress.epoch = self.planner.plan(self._clock(), self._sites)
         except (PlacementError, RecordError) as error:
             if str(error) != self.progress.error:
-                log.warning("no records are placed: %s", error)
+                log.warning("cannot place records: %s", error)
             self.progress.error = str(error)
             return
         self.progress.error = None
@@ -102,7 +102,7 @@ class Placer:
             self._moving = asyncio.create_task(self._move_all(list(self.progress.epoch.moves)))
 
     async def _look_up(self, guids: list[str]) -> None:
-        """Look up the sites of records that are not known. Records that do not exist are left out."""
+        """Look up the unknown sites of records. Records that do not exist are omitted."""
         slots = asyncio.Semaphore(_LOOKUPS)
 
         async def look(guid: str) -> None:
@@ -117,7 +117,7 @@ class Placer:
         await asyncio.gather(*(look(guid) for guid in guids if guid not in self._sites))
 
     async def _move_all(self, moves: list[Move]) -> None:
-        """Make the moves, those with the largest gain first, until the next epoch decides anew."""
+        """Make the moves in order of decreasing gain, until the next epoch decides again."""
         slots = asyncio.Semaphore(_MOVES)
 
         async def one(move: Move, size: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decisions of an epoch: from load reports to sites of records (Auspice, sections 1.2.1 and 1.2.5).
+"""The decisions of an epoch, from load reports to the sites of records (Auspice, sections 1.2.1 and 1.2.5).
 
 The engine of `frontage.mapping.placement` chooses the sites, and `grouping` forms placement groups. A region is the clients of one site,
 and has its number. This is a state machine without sockets and without a clock.
@@ -23,7 +23,7 @@ from frontage_records.placement.counting import Rates
 from frontage_records.placement.reports import HALF_LIVES_PER_EPOCH, Report
 
 SILENT_REPORTS = 4
-"""Missing reports after which a server counts as silent. Its site gets no new replicas, and its demand no longer counts."""
+"""Number of missing reports after which a server is silent. Its site gets no new replicas, and its demand no longer counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Planner:
         self.reconfigurer = Reconfigurer(policy)
         self._epoch = epoch
         self._window = 2 * epoch / HALF_LIVES_PER_EPOCH / math.log(2)
-        """Seconds of steady requests that are worth as much as decaying counts, as a sample."""
+        """Seconds of steady requests that give the same sample size as the decaying counts."""
         self._silence = SILENT_REPORTS * interval
         self._groups = groups
         self._servers: dict[str, _Server] = {}
@@ -96,7 +96,7 @@ class Planner:
         """The records of the last epoch: those without demand are forgotten."""
 
     def on_report(self, report: Report, part: int, parts: int, now: float) -> None:
-        """Note a message of a report, which counts once all its parts have arrived."""
+        """Receive a message of a report, which counts once all its parts have arrived."""
         if report.site not in self.sites:
             return
         found = self._parts.setdefault(report.server, {})
@@ -122,7 +122,7 @@ class Planner:
         return {guid: regions for guid, regions in found.items() if regions}
 
     def plan(self, now: float, active: Mapping[str, Sequence[int]]) -> Epoch:
-        """Decide on the moves of an epoch. ``active``: the present sites of records, first the one that orders the writes.
+        """Decide on the moves of an epoch. ``active``: the current sites of records, first the one that orders the writes.
 
         Records that are missing in ``active`` are left out. Raises PlacementError.
         """
@@ -172,7 +172,7 @@ class Planner:
         return group(WantedPlacements(chosen, np.array(homes), reads, writes), self._groups, self.parameters.min_replicas)
 
     def _count_requests(self, demand: Mapping[str, Mapping[int, Rates]], keys: Keys) -> None:
-        """Tell the limits on moves about the requests of this epoch, and forget records without demand."""
+        """Pass the requests of this epoch to the limits on moves, and forget records without demand."""
         requests = np.array([round(self._epoch * sum(_totals(regions))) for regions in demand.values()])
         self.reconfigurer.forget(np.setdiff1d(self._keys, keys))
         self._keys = keys
@@ -185,12 +185,12 @@ class Planner:
     def _measured_sites(self, now: float) -> Sites:
         """Return the sites with their measured capacities and RTTs.
 
-        A site whose capacity is not measured yet has the median of the others. A silent site has none, so it gets no replicas.
+        A site without a measured capacity gets the median of the others. A silent site gets no capacity and thus no replicas.
         """
         reports = self._present(now)
         measured = [report.capacity for report in reports if report.capacity is not None]
         if not measured:
-            raise PlacementError("no record server has had enough requests to measure its capacity: wait")
+            raise PlacementError("no record server has had enough requests yet to measure its capacity: wait for more requests")
         typical = float(np.median(measured))
         capacity = dict.fromkeys(self.sites, 0.0)
         rtts = np.full((len(self.sites), len(self.sites)), np.inf)
@@ -200,12 +200,12 @@ class Planner:
             for site, rtt in report.rtts.items():
                 if site in self.sites:
                     a, b = self.sites.index(report.site), self.sites.index(site)
-                    # Both ends measure the same path; the smaller value contains less waiting.
+                    # Both ends measure the same path; the smaller value contains less queueing delay.
                     rtts[a, b] = rtts[b, a] = min(rtts[a, b], rtts[b, a], rtt)
         return Sites.of([capacity[site] for site in self.sites], rtts, ids=self.sites)
 
     def _home(self, regions: Mapping[int, Rates], sites: Sites, mask: Flags, column: Mapping[int, int]) -> int:
-        """Return the column of the chosen site that is closest to the record's writers, or else to its readers."""
+        """Return the column of the chosen site that is closest to the record's writers or, without writers, to its readers."""
         weights = {column[region]: rates.writes for region, rates in regions.items() if rates.writes > 0}
         weights = weights or {column[region]: rates.reads for region, rates in regions.items()}
         costs = {

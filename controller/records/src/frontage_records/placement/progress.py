@@ -18,11 +18,11 @@ class Progress:
     epoch: Epoch | None = None
     """The last epoch."""
     error: str | None = None
-    """Why the last epoch decided nothing."""
+    """The reason why the last epoch made no decision."""
     counts: Counter[str] = field(default_factory=Counter)
     """Moves by result: ``done`` or the code of the error."""
     bytes_moved: int = 0
     waiting: dict[str, Move] = field(default_factory=dict)
-    """Decided moves that have not ended, in order of their gain."""
+    """Decided moves that are not finished, in order of their gain."""
     results: dict[str, str] = field(default_factory=dict)
     """The result of each record's last move."""

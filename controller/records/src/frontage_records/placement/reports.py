@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load reports (Auspice, section 1.2): what the record servers tell the leading controller.
+"""Load reports (Auspice, section 1.2), which record servers send to the leading controller.
 
-A report is a few messages without acknowledgment. It contains all rates, so a lost one costs only time.
+A report consists of a few messages without acknowledgment. Each report contains all rates, so a lost one only delays a decision.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SUBJECT = "records-demand"
 _RECORDS_PER_MESSAGE = 500
 """Records in one message, which keeps it far below the servers' `max_payload`."""
 _LEAST_RATE = 0.01
-"""Requests per second from a region below which it is left out."""
+"""Requests per second below which a region is omitted."""
 REPORTS_PER_EPOCH = 8
 HALF_LIVES_PER_EPOCH = 8
-"""So a demand that has ended no longer counts after one epoch."""
+"""Small enough that a demand that has ended no longer counts after one epoch."""
 _LEAST_REQUESTS = 100
 """Requests from which a server computes its capacity."""
 _ROUND_TRIPS = 8
-"""Measurements of which the least counts as the RTT to a site: others contain waits at busy servers."""
+"""Number of measurements whose minimum counts as the RTT to a site, because others include waiting times at busy servers."""
 
 Demand = Mapping[str, Mapping[int, Rates]]
 """Rates by GUID and region."""
@@ -78,7 +78,7 @@ def read(data: bytes) -> tuple[Report, int, int]:
 
 @dataclass(slots=True)
 class CapacityMeter:
-    """Measures how many requests per second a server can serve: requests for each second of the process's CPU time.
+    """Measures the capacity of a server: the number of requests per second of the process's CPU time.
 
     A record server runs on one core, so this is the rate at which that core would be busy all the time.
     """
@@ -105,7 +105,7 @@ class RoundTrips:
     _times: dict[int, deque[float]] = field(default_factory=dict)
 
     def add(self, site: int, seconds: float | None) -> None:
-        """Add a measurement; None: no answer, which forgets the earlier ones."""
+        """Add a measurement. None means no answer, and discards the earlier ones."""
         if seconds is None:
             self._times.pop(site, None)
         else:
@@ -136,7 +136,7 @@ class Reporter:
         self.counter.count(guid, region, self._clock(), writes=writes)
 
     def report(self) -> Report:
-        """Return the present report."""
+        """Return the current report."""
         demand = self.counter.rates(self._clock(), _LEAST_RATE)
         return Report(self._store.own, self._server, self.meter.capacity, self.round_trips.microseconds(), demand)
 

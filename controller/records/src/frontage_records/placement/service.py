@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placer of records beside the controllers of a fleet, while the configuration has a section ``records.placement``."""
+"""Runs the placer of records in the controller, while the configuration has a section ``records.placement``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from frontage_records.server import open_store, site_ids
 log = logging.getLogger(__name__)
 
 RETRY_INTERVAL = 5.0
-"""Seconds before another attempt if the record store cannot be reached."""
+"""Seconds before another attempt if the record store is unreachable."""
 
 
 class PlacementService:
-    """Runs a `Placer` as the configuration asks for it."""
+    """Runs a `Placer` according to the configuration."""
 
     def __init__(self, is_leading: Callable[[], bool]):
         self.placer: Placer | None = None
@@ -34,7 +34,7 @@ class PlacementService:
         self._task: asyncio.Task[None] | None = None
 
     async def follow(self, config: Config) -> None:
-        """Start, restart or stop the placer as the configuration says. Call this periodically."""
+        """Start, restart or stop the placer according to the configuration. Call this periodically."""
         settings = config.records
         setup = None
         if settings is not None and settings.placement is not None and settings.file is None:
@@ -74,6 +74,6 @@ class PlacementService:
                     await store.close()
             except RecordError as problem:
                 if str(problem) != error:
-                    log.error("records are not placed: %s", problem)
+                    log.error("cannot place records: %s", problem)
                 error = str(problem)
             await asyncio.sleep(RETRY_INTERVAL)

@@ -91,9 +91,11 @@ def metrics(progress: Progress) -> Iterable[Metric]:
         moves.add_metric([result], number)
     yield moves
     yield CounterMetricFamily("frontage_records_placement_bytes", "Bytes that moves have copied", value=progress.bytes_moved)
-    yield GaugeMetricFamily("frontage_records_placement_waiting", "Moves that wait or run", value=len(progress.waiting))
     yield GaugeMetricFamily(
-        "frontage_records_placement_failed", "1 if the last epoch decided nothing", value=float(progress.error is not None)
+        "frontage_records_placement_waiting", "Moves that are waiting or in progress", value=len(progress.waiting)
+    )
+    yield GaugeMetricFamily(
+        "frontage_records_placement_failed", "1 if the last epoch made no decision", value=float(progress.error is not None)
     )
     if epoch is None:
         return

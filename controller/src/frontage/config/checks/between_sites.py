@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the configurations of several sites against each other: what one site says about another, and what all must share."""
+"""Cross-checks of the configurations of several sites: statements of one site about another, and settings that all must share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frontage.config.sites import Artemis, OwnSite, Site
 from frontage.config.vips import Vip
 
 _SHARED = ("name", "vtep", "sids", "tunnel", "dispatchers")
-"""Fields of `sites[]` that all sites give alike."""
+"""Fields of `sites[]` that must be equal at all sites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,13 @@ def _lists(here: SiteFile, there: SiteFile) -> Iterator[Finding]:
     theirs = {site.id: site for site in there.config.sites}
     for number in theirs:
         if number not in ours and number != _own(here).id:
-            yield Finding(("sites",), f"site {number} is missing, which {there.file} lists", "list the same sites everywhere", True)
+            yield Finding(
+                ("sites",), f"site {number} is missing, which {there.file} lists", "list the same sites at all sites", True
+            )
     for number, (i, site) in ours.items():
         if number not in theirs and number != _own(there).id:
             what = f"{there.file} does not list site {number}"
-            yield Finding(("sites", i, "id"), what, "list the same sites everywhere")
+            yield Finding(("sites", i, "id"), what, "list the same sites at all sites")
         yield from _differences(("sites", i), site, theirs.get(number), there)
 
 
@@ -68,7 +70,7 @@ def _differences(path: Path, ours: Site, theirs: Site | None, there: SiteFile) -
     for field in _SHARED if theirs is not None else ():
         if getattr(ours, field) != getattr(theirs, field):
             what = f"{_text(getattr(ours, field))}, but {there.file} says {_text(getattr(theirs, field))}"
-            yield Finding((*path, field), what, "describe each site alike everywhere")
+            yield Finding((*path, field), what, "use the same values at all sites")
 
 
 def _text(value: object) -> str:
@@ -81,7 +83,7 @@ def _own(site: SiteFile) -> OwnSite:
 
 
 def _descriptions(here: SiteFile, there: SiteFile) -> Iterator[Finding]:
-    """Check what each says about the other against what the other says about itself."""
+    """Check each site's entry about the other against the other's own configuration."""
     for i, site in enumerate(here.config.sites):
         if site.id == _own(there).id:
             yield from _against(("sites", i), site, there)
@@ -133,7 +135,7 @@ def _has_same_endpoint(one: Vip, other: Vip) -> bool:
 
 def _unnamed(path: Path, vip: Vip, other: Vip, where: str) -> Iterator[Finding]:
     if _has_same_endpoint(vip, other) and (vip.artemis is None) != (other.artemis is None):
-        what = f"{vip.address} is a service address, but only one of this and {where} has a name"
+        what = f"{vip.address} is a service address, but {where} and this VIP do not both have a name"
         yield Finding((*path, "address"), what, "add `artemis` to both, or use another address")
 
 
@@ -190,7 +192,7 @@ def _unicast(here: SiteFile, there: SiteFile) -> Iterator[Finding]:
 
 
 def _keys(here: SiteFile, there: SiteFile) -> Iterator[Finding]:
-    """Check that both have a key in common, and no id with two secrets: a site finds the SIDs of the others' connection ids."""
+    """Check that both have a common key, and no id with two secrets, because sites read the SIDs in each other's connection ids."""
     theirs = {key.id: key for key in there.config.cookie_keys}
     shared = [(i, key.id) for i, key in enumerate(here.config.keys) if key.id in theirs]
     ours = {key.id: key for key in here.config.cookie_keys}
@@ -199,4 +201,4 @@ def _keys(here: SiteFile, there: SiteFile) -> Iterator[Finding]:
             what = f"the secret of key {number} differs from that in {there.file}"
             yield Finding(("keys", i), what, "use the same keys at all sites")
     if not shared:
-        yield Finding(("keys",), f"no key in common with {there.file}", "use the same keys at all sites", at_key=True)
+        yield Finding(("keys",), f"no common key with {there.file}", "use the same keys at all sites", at_key=True)

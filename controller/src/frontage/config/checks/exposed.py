@@ -11,7 +11,7 @@ from frontage.config.schema import Config
 
 
 def check(config: Config) -> Iterator[Finding]:
-    """Yield the servers that clients would send tokens to without TLS."""
+    """Yield a problem for each server to which clients would send tokens without TLS."""
     for name, settings in (("records", config.records), ("api", config.api)):
         if settings is None or settings.tls is not None or _loopback(settings.address[0]):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of names against addresses: a service address follows from the name of the service."""
+"""Checks that names and addresses match: the name of a service determines its service address."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _named(config: Config, i: int, vip: Vip) -> Iterator[Finding]:
     assert vip.artemis is not None
     addresses = service_addresses(config.instances, vip.artemis.name)
     if not addresses:
-        what = f"{vip.artemis.name} belongs to no instance"
+        what = f"{vip.artemis.name} does not belong to an instance"
         yield Finding(("vips", i, "artemis", "name"), what, "add it to the `names` of one of `instances`")
     elif vip.address not in addresses:
         others = (v.artemis.name for v in config.vips if v.artemis is not None and v is not vip)
@@ -88,5 +88,5 @@ def _unicast(config: Config) -> Iterator[tuple[Path, IPAddress, str]]:
 
 
 def _around(config: Config, address: IPAddress) -> Instance | None:
-    """Return the instance in whose prefix an address is."""
+    """Return the instance whose prefix contains an address."""
     return next((instance for instance in config.instances if address in instance.prefix.network), None)

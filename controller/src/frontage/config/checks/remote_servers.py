@@ -16,7 +16,7 @@ from frontage.fields import IPAddress
 
 
 def check(config: Config) -> Iterator[Finding]:
-    """Yield the problems of remote servers, and of the tunnels to those that are discovered."""
+    """Yield the problems of remote servers, and of the tunnels to discovered servers."""
     for i, server in enumerate(config.servers):
         if server.encapsulation is not None:
             yield from _parameters(("servers", i, "encapsulation"), server.encapsulation)

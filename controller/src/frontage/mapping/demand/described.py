@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where placed services run, and how they move, as the API shows it."""
+"""The placement of services and their moves, for the API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from frontage.mapping.store.store import Store
 
 
 def describe_placement(store: Store) -> list[dict[str, Any]]:
-    """Return each placed service with its stage at each site, its last move, and the change that its demand asks for.
+    """Return each placed service with its stage at each site, its last move, and the change that its demand requires.
 
     Raises StoreError.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``samples.p4``: the rates at which dropped packets are sampled, and the clone session that leads samples to the controller."""
+"""``samples.p4``: the rates at which dropped packets are sampled, and the clone session that sends samples to the controller."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ impl Connection {
 }
 
 impl Connection {
-    /// Handle a frame of a stream that noq may have resumed. Returns whether it has.
+    /// Handle a frame of a stream that noq may have resumed. Returns whether noq has resumed it.
     fn on_resumed_frame(&mut self, frame: &Frame<'_>) -> bool {
         let (Frame::Stream { id, .. } | Frame::Reset { id }) = *frame else {
             return false;

@@ -12,7 +12,7 @@ use super::{Connection, Error};
 
 /// Type of MAX_STREAM_DATA (RFC 9000, section 19.10).
 const MAX_STREAM_DATA: u64 = 0x11;
-/// Credit in bytes that noq needs to resume a stream. With any credit it can repeat what the real server has sent, because
+/// Credit in bytes that noq needs to resume a stream. With any credit it can repeat the real server's bytes, because
 /// the credit for that becomes noq's.
 const MIN_CREDIT: u64 = 16 << 10;
 
@@ -56,7 +56,7 @@ impl Connection {
         self.flow.forget_resumed(id);
     }
 
-    /// Append the limits of resumed streams that noq does not know. Returns whether there are any.
+    /// Append the limits of resumed streams that noq does not know yet. Returns whether there are any.
     pub(super) fn put_resumed_limits(&mut self, frames: &mut Vec<u8>) -> bool {
         let before = frames.len();
         for (id, limit) in self.streams.take_limits() {
