@@ -94,9 +94,9 @@ def test_a_static_cookie_names_its_server(config: Config) -> None:
     code = config.cookie_keys[-1].seal_tcp(2, tweak(client, ip_address("203.0.113.10"), port, 80))
     kind, server, text = found(config, str(0x1234 << 16 | code), client=client, client_port=port)
     assert (kind, server) == ("timestamp", "web2")
-    assert "key 1: opens it" in text
+    assert "key 1: unseals it" in text
     # It is sealed for this connection only.
-    assert "key 1: does not open it" in found(config, hex(code), client=client, client_port=port + 1)[2]
+    assert "key 1: does not unseal it" in found(config, hex(code), client=client, client_port=port + 1)[2]
 
 
 def test_a_client_without_a_cookie_belongs_to_the_owner_of_its_slot(config: Config) -> None:
@@ -110,7 +110,7 @@ def test_a_client_without_a_cookie_belongs_to_the_owner_of_its_slot(config: Conf
 @pytest.mark.parametrize(
     ("text", "server", "part"),
     [
-        ("203.0.113.10", None, "belong to shop (tcp port 80)"),
+        ("203.0.113.10", None, "is the address of shop (tcp port 80)"),
         ("10.0.0.12", "web2", "web2 of the VIP shop, port 8080, SID 2"),
         ("192.0.2.77", None, "add a port to look up a client"),
         ("0x00000421", None, "N_AF 1, N_FF 1, RPT 8 us"),
@@ -142,8 +142,8 @@ def test_cookies_of_quic_name_their_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "more", "message"),
     [
-        ("nothing", {}, 'unknown kind of text "nothing": give an address'),
-        ("4294967296", {}, "has 32 bits"),
+        ("nothing", {}, 'unknown kind of text "nothing": enter an address'),
+        ("4294967296", {}, "must be a 32-bit number"),
         (f"{CLIENT}:0", {}, "invalid port 0: use 1 to 65535"),
         (f"{CLIENT}:1", {"vip": "shop6"}, 'no VIP "shop6" with an IPv4 address'),
     ],

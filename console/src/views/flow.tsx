@@ -107,8 +107,8 @@ export function FlowView() {
       )}
       {found === null && error === null && (
         <Empty>
-          A packet with a cookie goes to the server that the cookie names. The controller opens it with the installed
-          keys. Without a cookie, Maglev's table decides.
+          A packet with a cookie goes to the server in the cookie. The controller unseals it with the installed keys.
+          Without a cookie, Maglev's table decides.
         </Empty>
       )}
     </div>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains which server a packet belongs to, and why: opens cookies with the installed keys, and looks up Maglev's table."""
+"""Explains to which server a packet belongs, and why: unseals cookies with the installed keys, and looks up Maglev's table."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _address(text: str) -> IPAddress:
         return ip_address(text)
     except ValueError:
         raise FlowError(
-            f'unknown kind of text "{text[:60]}": give an address, client:port, a cookie address, '
+            f'unknown kind of text "{text[:60]}": enter an address, client:port, a cookie address, '
             "a connection id (24 hexadecimal digits), or a TSval or TSecr"
         ) from None
 
@@ -91,7 +91,7 @@ def _number(text: str) -> int | None:
     except ValueError:
         return None
     if not 0 <= number < 1 << 32:
-        raise FlowError(f"{text}: a TSval or TSecr has 32 bits: give 0 to 4294967295")
+        raise FlowError(f"{text}: a TSval or TSecr must be a 32-bit number: use 0 to 4294967295")
     return number
 
 
@@ -102,7 +102,7 @@ def _explain_address(config: Config, query: Query, address: IPAddress) -> Explan
     explanation = Explanation("address")
     if vips := [vip for vip in config.vips if vip.address == address]:
         names = ", ".join(f"{vip.name} ({vip.protocol} port {vip.port})" for vip in vips)
-        explanation.found("address of a VIP", f"packets to {address} belong to {names}")
+        explanation.found("address of a VIP", f"{address} is the address of {names}")
         explanation.vip = vips[0]
         return explanation
     if servers := [server for server in config.servers if server.address == address]:
@@ -118,7 +118,7 @@ def _explain_address(config: Config, query: Query, address: IPAddress) -> Explan
 
 
 def _explain_client(config: Config, query: Query, client: IPAddress, port: int) -> Explanation:
-    """Explain where a client's connection without a cookie goes: to the owner of its slot in Maglev's table."""
+    """Explain which server a client's connection without a cookie reaches: the owner of its slot in Maglev's table."""
     if not 1 <= port <= _MAX_PORT:
         raise FlowError(f"invalid port {port}: use 1 to {_MAX_PORT}")
     vip = _chosen(config, query, client.version)
@@ -126,7 +126,7 @@ def _explain_client(config: Config, query: Query, client: IPAddress, port: int) 
     _find_slot(config, explanation, vip, client, port)
     explanation.found(
         "with a cookie",
-        "the cookie in the client's packets names the server instead: paste its TSecr, cookie address or connection id",
+        "the cookie in the client's packets identifies the server instead: paste its TSecr, cookie address or connection id",
         holds=False,
     )
     return explanation
@@ -151,7 +151,7 @@ def _explain_cookie_address(config: Config, vip: Vip, address: IPv6Address) -> E
     word = int(address) & (1 << _INTERFACE_ID_BITS) - 1
     cookie = _opened(config, explanation, lambda key: key.open_ip6(word))
     if cookie is None:
-        explanation.found("server", "no key opens it: the switch drops the packet (COOKIE_FORGED)", holds=False)
+        explanation.found("server", "no key unseals it: the switch drops the packet (COOKIE_FORGED)", holds=False)
         return explanation
     explanation.found("form", _describe_ip6(cookie))
     _find_server(config, explanation, cookie.sid, vip)
@@ -168,12 +168,12 @@ def _describe_ip6(cookie: Ip6Cookie) -> str:
 def _explain_connection_id(config: Config, connection_id: bytes) -> Explanation:
     explanation = Explanation("connection-id")
     if connection_id[0] == CID_PLAIN << 5 | CID_BYTES - 1:
-        explanation.found("form", "plaintext: the server id is readable")
+        explanation.found("form", "plaintext: the server id is not encrypted")
         sid = int.from_bytes(connection_id[1:3], "big")
     else:
         opened = _opened(config, explanation, lambda key: key.open_cid(connection_id))
         if opened is None:
-            explanation.found("server", "no key opens it: it is not a connection id that a server chose", holds=False)
+            explanation.found("server", "no key unseals it: no server has chosen this connection id", holds=False)
             return explanation
         sid = opened
     _find_server(config, explanation, sid, None)
@@ -188,7 +188,7 @@ def _explain_timestamp(config: Config, query: Query, value: int) -> Explanation:
         "as a dynamic cookie", f"if a server sent this TSval to the switch: N_AF {n_af}, N_FF {n_ff}, RPT {rpt} us", holds=False
     )
     if query.client is None or query.client_port is None:
-        explanation.found("as a static cookie", "sealed for one connection: give the client and its port, too", holds=False)
+        explanation.found("as a static cookie", "sealed for one connection: enter the client's address and port, too", holds=False)
         return explanation
     vip = _chosen(config, query, query.client.version)
     explanation.vip = vip
@@ -196,35 +196,35 @@ def _explain_timestamp(config: Config, query: Query, value: int) -> Explanation:
     explanation.found("connection", f"{query.client} port {query.client_port} to {vip.address} port {vip.port}")
     sid = _opened(config, explanation, lambda key: key.open_tcp(low, connection))
     if sid is None:
-        explanation.found("as a static cookie", "no key opens it for this connection: Maglev's table decides", holds=False)
+        explanation.found("as a static cookie", "no key unseals it for this connection: Maglev's table decides", holds=False)
         _find_slot(config, explanation, vip, query.client, query.client_port)
         return explanation
-    explanation.found("as a static cookie", f"the 16 low bits 0x{low:04x} name SID {sid}")
+    explanation.found("as a static cookie", f"the low 16 bits 0x{low:04x} contain SID {sid}")
     _find_server(config, explanation, sid, vip)
     return explanation
 
 
 def _opened(config: Config, explanation: Explanation, opens: Callable[[CookieKey], T | None]) -> T | None:
-    """Return what the first key that opens a cookie finds in it."""
+    """Return the content of a cookie, unsealed with the first key that fits."""
     for key in reversed(config.cookie_keys):
         if (found := opens(key)) is not None:
-            explanation.found(f"key {key.id}", f"opens it (epoch {key.epoch}, all check bits are zero)")
+            explanation.found(f"key {key.id}", f"unseals it (epoch {key.epoch}, all check bits are zero)")
             return found
-        explanation.found(f"key {key.id}", f"does not open it (epoch {key.epoch})", holds=False)
+        explanation.found(f"key {key.id}", f"does not unseal it (epoch {key.epoch})", holds=False)
     return None
 
 
 def _find_server(config: Config, explanation: Explanation, sid: int, vip: Vip | None) -> None:
     server = next((server for server in config.servers if server.sid == sid), None)
     if server is None:
-        explanation.found("server", f"no server has SID {sid}: the switch drops the packet (SERVER_GONE)", holds=False)
+        explanation.found("server", f"unknown SID {sid}: the switch drops the packet (SERVER_GONE)", holds=False)
         return
     if vip is not None and server.vip != vip.name:
-        explanation.found("server", f"SID {sid} is {server.name} of another VIP, {server.vip}", holds=False)
+        explanation.found("server", f"SID {sid} is {server.name}, which belongs to another VIP, {server.vip}", holds=False)
         return
     explanation.vip = _vip_of(config, server)
     explanation.server = server
-    state = "active" if server.active else "draining: it keeps its connections and gets no new ones"
+    state = "active" if server.active else "draining: keeps its connections and gets no new ones"
     explanation.found("server", f"SID {sid} is {server.name}, {server.address} port {server.port}, {state}")
 
 
@@ -233,12 +233,12 @@ def _vip_of(config: Config, server: Server) -> Vip:
 
 
 def _chosen(config: Config, query: Query, version: int) -> Vip:
-    """Return the VIP of a query: the one that it names, or the only one with addresses of this version. Raises FlowError."""
+    """Return the VIP of a query: the given one, or the only one with an address of this version. Raises FlowError."""
     vips = [vip for vip in config.vips if vip.address.version == version]
     if query.vip is not None:
         vips = [vip for vip in vips if vip.name == query.vip]
         if not vips:
-            raise FlowError(f'no VIP "{query.vip}" with an IPv{version} address: choose another one')
+            raise FlowError(f'no VIP "{query.vip}" with an IPv{version} address: choose another VIP')
     vips = sorted(vips, key=lambda vip: vip.protocol is not Protocol.TCP)
     if len(vips) == 1:
         return vips[0]
