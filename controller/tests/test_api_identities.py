@@ -146,7 +146,7 @@ async def test_a_server_reads_only_its_own_keys(secured: Path) -> None:
         assert "id = 1" in text
         for send, path in ((film2, "/servers/film1/keys"), (sender(service, folder, "operator"), "/servers/film1/keys")):
             status, why = await refusal(send, "GET", path)
-            assert (status, "for the certificate of film1 only" in why) == (403, True)
+            assert (status, "these keys require the certificate of film1" in why) == (403, True)
         for path in ("/status", "/keys/file", "/configuration", "/keys/holders"):
             assert (await refusal(film1, "GET", path))[0] == 403
         assert (await refusal(film2, "PUT", "/servers/film1/keys/held", {"id": 9}))[0] == 403

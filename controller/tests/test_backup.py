@@ -56,7 +56,7 @@ def passphrase(folder: Path) -> Path:
 def test_backup_without_passphrase_has_no_secrets(file: Path, folder: Path) -> None:
     backup, new = folder / "backup", folder / "new"
     secret = (folder / "key-1.hex").read_text()
-    assert "2 changes, 3 lines" in frontage("backup", str(backup), "-c", str(file))
+    assert "2 changes (3 journal lines, chain intact)" in frontage("backup", str(backup), "-c", str(file))
     assert secret not in backup.read_text()
     new.mkdir()
     frontage("restore", str(backup), "-c", str(new / "site.yaml"), fails="does not contain key-1.hex, the secret of key 1")
@@ -102,7 +102,13 @@ def test_altered_backups_and_other_journals_are_rejected(file: Path, folder: Pat
     frontage("backup", str(backup), "-c", str(file))
     text = backup.read_text()
     backup.write_text(text.replace('"drain"', '"activate"'))
-    frontage("restore", str(backup), "-c", str(folder / "new.yaml"), fails="line 2 of the journal has been altered")
+    frontage(
+        "restore",
+        str(backup),
+        "-c",
+        str(folder / "new.yaml"),
+        fails="line 2 of the journal, or the one before it, has been altered",
+    )
     backup.write_text(text[:-100])
     frontage("restore", str(backup), "-c", str(folder / "new.yaml"), fails="not a Frontage backup, or damaged")
     backup.write_text(text)

@@ -184,9 +184,9 @@ async def test_wrong_kinds_of_writes_are_rejected_at_every_site(testbed: RecordT
     await testbed.create("counter", Consistency.COUNTER)
     await testbed.create("eventual", Consistency.EVENTUAL)
     for store in testbed.stores.values():
-        with pytest.raises(MergeError, match="updated, not replaced: use PATCH"):
+        with pytest.raises(MergeError, match="cannot be replaced: use PATCH"):
             await store.put("counter", {"k": 1})
-        with pytest.raises(MergeError, match="its document is replaced: use PUT"):
+        with pytest.raises(MergeError, match="can only be replaced: use PUT"):
             await store.update("eventual", {"k": 1})
         with pytest.raises(NotFoundError):
             await store.update("missing", {"k": 1})

@@ -47,7 +47,7 @@ def load(file: Path) -> Certificate:
     except OSError as error:
         raise CertificateError(f"{file}: cannot load a certificate: {error}") from None
     except ValueError:
-        raise CertificateError(f"{file}: no certificate found: use a PEM file") from None
+        raise CertificateError(f"{file}: cannot load a certificate: missing certificate: use a PEM file") from None
 
 
 def parse(der: bytes) -> Certificate:
