@@ -34,7 +34,7 @@ export interface paths {
         };
         /**
          * Get Vips
-         * @description List the VIPs, those with a policy if it is given.
+         * @description List the VIPs, optionally only those with a certain policy.
          */
         get: operations["get_vips_v1_vips_get"];
         put?: never;
@@ -78,7 +78,7 @@ export interface paths {
         };
         /**
          * Get Servers
-         * @description List the servers: those of a VIP, in a state, and in a zone, as far as these are given.
+         * @description List the servers, optionally only those of a VIP, in a state, or in a zone.
          */
         get: operations["get_servers_v1_servers_get"];
         put?: never;
@@ -109,7 +109,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Server
-         * @description Remove a server. This breaks its connections: drain it first, and wait until it has none.
+         * @description Remove a server. This breaks its connections: drain the server first, and wait until it has no connections.
          */
         delete: operations["delete_server_v1_servers__name__delete"];
         options?: never;
@@ -160,7 +160,7 @@ export interface paths {
         head?: never;
         /**
          * Patch Device
-         * @description Withdraw the routes through a switch, or announce them again. `packets_to_vips` in the status shows its traffic.
+         * @description Withdraw the routes through a switch, or announce them again. `packets_to_vips` in the status shows the traffic.
          */
         patch: operations["patch_device_v1_devices__name__patch"];
         trace?: never;
@@ -174,7 +174,7 @@ export interface paths {
         };
         /**
          * Get Routes
-         * @description Return where each switch sends packets to an address, and the routes that it has learned for it.
+         * @description Return the route of each switch to an address, and the routes to it that the switch has learned.
          */
         get: operations["get_routes_v1_routes__address__get"];
         put?: never;
@@ -200,7 +200,7 @@ export interface paths {
         put?: never;
         /**
          * Post Key
-         * @description Seal cookies with a new key. The previous key stays valid, so all servers must have it before.
+         * @description Seal cookies with a new key. Only the previous key remains valid, so all servers must have it first.
          */
         post: operations["post_key_v1_keys_post"];
         delete?: never;
@@ -218,7 +218,7 @@ export interface paths {
         };
         /**
          * Get Key File
-         * @description Return the key file for QUIC servers, after the switches have the keys.
+         * @description Return the key file for QUIC servers, once the switches have the keys.
          */
         get: operations["get_key_file_v1_keys_file_get"];
         put?: never;
@@ -304,7 +304,7 @@ export interface paths {
         put?: never;
         /**
          * Post Installation
-         * @description Read the configuration file again, and wait until the switches have it.
+         * @description Reload the configuration file, and wait until the switches have it.
          */
         post: operations["post_installation_v1_installation_post"];
         delete?: never;
@@ -362,7 +362,7 @@ export interface paths {
         };
         /**
          * Get Server Keys
-         * @description Return the key file of a server, whose certificate the client needs, once all switches have the keys.
+         * @description Return the key file of a server, once all switches have the keys. Requires the certificate of the server.
          */
         get: operations["get_server_keys_v1_servers__name__keys_get"];
         put?: never;
@@ -402,7 +402,7 @@ export interface paths {
         };
         /**
          * Get Key Holders
-         * @description Return which servers have the newest key; wait until all have it.
+         * @description Return the servers that have the newest key. Waits until all have it, or for the given time.
          */
         get: operations["get_key_holders_v1_keys_holders_get"];
         put?: never;
@@ -424,7 +424,7 @@ export interface paths {
         put?: never;
         /**
          * Post Plan
-         * @description Return what a configuration would change, without changing anything.
+         * @description Return the changes that a configuration would make, without making them.
          */
         post: operations["post_plan_v1_plans_post"];
         delete?: never;
@@ -482,7 +482,7 @@ export interface paths {
         };
         /**
          * Get Change
-         * @description Return a change, and what it changed.
+         * @description Return a change, with the objects that it changed.
          */
         get: operations["get_change_v1_history__number__get"];
         put?: never;
@@ -504,7 +504,7 @@ export interface paths {
         put?: never;
         /**
          * Post Undo
-         * @description Return to the configuration before a change. Later changes are undone, too; the keys stay those of today.
+         * @description Restore the configuration before a change. This also undoes later changes; cookie keys are not restored.
          */
         post: operations["post_undo_v1_history__number__undo_post"];
         delete?: never;
@@ -522,7 +522,7 @@ export interface paths {
         };
         /**
          * Get Me
-         * @description Return who sends the request, and its role.
+         * @description Return the identity and the role of the client.
          */
         get: operations["get_me_v1_me_get"];
         put?: never;
@@ -542,7 +542,7 @@ export interface paths {
         };
         /**
          * Get Samples
-         * @description Return a sample of the fleet. Requests at the same time share one, which is at most half a second old.
+         * @description Return a sample of the fleet. Concurrent requests share a sample, which is at most half a second old.
          */
         get: operations["get_samples_v1_samples_get"];
         put?: never;
@@ -584,7 +584,7 @@ export interface paths {
         put?: never;
         /**
          * Post Explanation
-         * @description Explain to which server a packet belongs, from an address, a cookie or a client. Nothing is changed.
+         * @description Explain to which server a packet belongs, from an address, a cookie or a client.
          */
         post: operations["post_explanation_v1_explanations_post"];
         delete?: never;
@@ -604,9 +604,9 @@ export interface paths {
         put?: never;
         /**
          * Post Capture
-         * @description Follow one packet through a switch. While the switch waits for it, it processes all packets more slowly.
+         * @description Trace one packet through a switch. Until the packet arrives, the switch processes all packets more slowly.
          *
-         *     Only softswitch can follow packets. An injected segment is a real one: the switch forwards it to a server.
+         *     Only softswitch can trace packets. The switch forwards an injected segment to a server like any other.
          */
         post: operations["post_capture_v1_captures_post"];
         delete?: never;
@@ -624,7 +624,7 @@ export interface paths {
         };
         /**
          * Get Sites
-         * @description Return the sites, the end-user mapping that steers clients to them, and where services are placed by demand.
+         * @description Return the sites, the end-user mapping that steers clients to them, and the placement of services by demand.
          */
         get: operations["get_sites_v1_sites_get"];
         put?: never;
@@ -652,14 +652,14 @@ export interface components {
         };
         /**
          * Capture
-         * @description The way of one packet through a switch.
+         * @description The trace of one packet through a switch.
          */
         Capture: {
             /** Device */
             device: string;
             /**
              * Passes
-             * @description as in docs/tracing.md; empty if the packet did not come in time
+             * @description as in docs/tracing.md; empty if no packet arrived in time
              */
             passes: {
                 [key: string]: unknown;
@@ -725,7 +725,7 @@ export interface components {
         };
         /**
          * ChangeWithSteps
-         * @description A change in the journal, and what it changed.
+         * @description A change in the journal, with the objects that it changed.
          */
         ChangeWithSteps: {
             /** Number */
@@ -791,7 +791,7 @@ export interface components {
         };
         /**
          * Device
-         * @description A switch, as the configuration has it.
+         * @description A switch of the configuration.
          */
         Device: {
             /** Name */
@@ -819,13 +819,13 @@ export interface components {
         DeviceState: "active" | "draining";
         /**
          * Effect
-         * @description The connections that could notice a change, the fewest first.
+         * @description The connections that a change affects, in increasing order of severity.
          * @enum {string}
          */
         Effect: "none" | "new" | "some" | "breaks";
         /**
          * Explanation
-         * @description The server of a packet, and why.
+         * @description The server of a packet, with the reason.
          */
         Explanation: {
             /** Kind */
@@ -966,7 +966,7 @@ export interface components {
         LastMove: {
             /**
              * Shown
-             * @description the first epoch whose demand asked for it
+             * @description the first epoch whose demand required it
              */
             shown: number;
             /** Decided */
@@ -1030,7 +1030,7 @@ export interface components {
             number: number | null;
             /**
              * Changed
-             * @description what is true now
+             * @description the result of the change
              */
             changed: string | null;
             /**
@@ -1058,12 +1058,12 @@ export interface components {
             time: number;
             /**
              * Seconds
-             * @description the duration of the reading
+             * @description the time that it took to read the sample
              */
             seconds: number;
             /**
              * Has Reports
-             * @description whether the switches show the reports of servers
+             * @description whether the switches store the reports of servers
              */
             has_reports: boolean;
             /** Switches */
@@ -1103,7 +1103,7 @@ export interface components {
             last_move: components["schemas"]["LastMove"] | null;
             /**
              * Adds
-             * @description the sites that its demand asks for, and that it does not have
+             * @description the sites that its demand requires, and that it does not have yet
              */
             adds: number[];
             /** Removes */
@@ -1115,7 +1115,7 @@ export interface components {
             begun: boolean;
             /**
              * Error
-             * @description why the last epoch placed nothing
+             * @description the reason why the last epoch has placed nothing
              */
             error: string | null;
         };
@@ -1144,7 +1144,7 @@ export interface components {
         Plan: {
             /**
              * Base
-             * @description the entity tag of the configuration that the plan starts from
+             * @description the entity tag of the configuration on which the plan is based
              */
             base: string;
             /**
@@ -1162,7 +1162,7 @@ export interface components {
             without_servers: string[];
             /**
              * Switches
-             * @description by name of the switch, without switches that cannot be read
+             * @description by name of the switch, without unreadable switches
              */
             switches: {
                 [key: string]: components["schemas"]["SwitchPlan"];
@@ -1189,7 +1189,7 @@ export interface components {
         };
         /**
          * PlanToApply
-         * @description A plan to apply. Further fields of a plan may be present.
+         * @description A plan to apply. Other fields of the plan are ignored.
          */
         PlanToApply: {
             /** Base */
@@ -1295,12 +1295,12 @@ export interface components {
             new_flows: number;
             /**
              * N Af
-             * @description active flows, as it last reported
+             * @description active flows, as last reported by the server
              */
             n_af: number | null;
             /**
              * N Ff
-             * @description flows that will last, as it last reported
+             * @description flows that will still be active soon, as last reported by the server
              */
             n_ff: number | null;
             /**
@@ -1372,7 +1372,7 @@ export interface components {
         };
         /**
          * SampledVip
-         * @description The sums over the servers of a VIP, at the time of a sample.
+         * @description The totals of a VIP, at the time of a sample.
          */
         SampledVip: {
             /** Name */
@@ -1405,12 +1405,12 @@ export interface components {
             new_flows: number;
             /**
              * N Af
-             * @description active flows, as the servers last reported
+             * @description active flows, as last reported by the servers
              */
             n_af: number;
             /**
              * N Ff
-             * @description future flows, as the servers last reported
+             * @description flows that will still be active soon, as last reported by the servers
              */
             n_ff: number;
         };
@@ -1456,7 +1456,7 @@ export interface components {
         };
         /**
          * Server
-         * @description A server, as the configuration has it. Discovered servers have no fields that can be changed here.
+         * @description A server of the configuration or from discovery. Discovered servers cannot be changed here.
          */
         Server: {
             /** Name */
@@ -1582,7 +1582,7 @@ export interface components {
             name: string;
             /** Fields */
             fields: components["schemas"]["FieldChange"][];
-            /** @description which connections could notice: none, new ones, some, or those that break */
+            /** @description the affected connections: none, new ones, some, or those that break */
             effect: components["schemas"]["Effect"];
             /** Why */
             why: string;
@@ -1641,7 +1641,7 @@ export interface components {
         };
         /**
          * Vip
-         * @description A VIP, as the configuration has it.
+         * @description A VIP of the configuration.
          */
         Vip: {
             /** Name */
@@ -1726,13 +1726,13 @@ export interface components {
             detail: string;
             /**
              * Problems
-             * @description the problems of a configuration, one for each place
+             * @description the problems of a configuration, with their positions
              * @default []
              */
             problems: components["schemas"]["Place"][];
             /**
              * Changed
-             * @description true if the change is in the file, but not installed
+             * @description true if the file contains the change, but the switches do not
              * @default false
              */
             changed: boolean;
@@ -1981,7 +1981,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2128,7 +2128,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -2280,7 +2280,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2372,7 +2372,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2573,7 +2573,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2769,7 +2769,7 @@ export interface operations {
     post_key_v1_keys_post: {
         parameters: {
             query?: {
-                /** @description rotate although servers do not have the newest key */
+                /** @description rotate even if servers do not have the newest key */
                 force?: boolean;
             };
             header?: {
@@ -2777,7 +2777,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -2979,7 +2979,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -3612,7 +3612,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -3816,7 +3816,7 @@ export interface operations {
                 "if-match"?: string | null;
                 /** @description `respond-async`: return before the change is installed */
                 prefer?: string | null;
-                /** @description repeated requests with the same key make one change */
+                /** @description requests with the same key make a single change */
                 "idempotency-key"?: string | null;
             };
             path: {
