@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import EXAMPLE, QUIC_EXAMPLE, ROOT
+from conftest import EXAMPLE, QUIC_EXAMPLE, ROOT, Switch, for_switch
 from frontage.api import access
 from frontage.api.app import Shared, application
 from frontage.api.client import RequestError, local, remote
@@ -25,6 +25,7 @@ from frontage.service.probe import Flags, ProbeError, Segment, frame
 from frontage.service.samples import Report, decode_report
 from live import LIMIT, installed_service
 from test_api import LOCAL, url, with_api
+from texts import replaced
 
 CLIENT = "198.51.100.7"
 IS_BUILT = (ROOT / "console" / "dist" / "index.html").exists()
@@ -216,6 +217,27 @@ async def test_an_injected_syn_shows_its_way_and_why_it_is_dropped(config_file: 
         number = next(number for number, reason in drops().items() if reason.name == "no-next-hop")
         assert ("FrontageIngress.drops", str(number)) in [(args["counter"], args["index"]) for args in counted]
         assert (await client.send("GET", "/samples")).body["drops"]["no-next-hop"]["packets"] == 1
+
+
+async def test_a_changed_location_is_shown_and_writes_nothing(folder: Path, switch: Switch) -> None:
+    file = for_switch(EXAMPLE.with_name("artemis.yaml"), folder, switch)
+    shutil.copy(EXAMPLE.with_name("artemis-mapping.json"), folder)
+
+    async with installed_service(file) as service, local(service.control.path, LIMIT) as client:
+
+        async def locations() -> list[Any]:
+            sites = (await client.send("GET", "/sites")).body["sites"]
+            assert [site["out"] for site in sites] == [False, False]
+            return [site["location"] for site in sites]
+
+        tokyo = {"latitude": 35.7, "longitude": 139.7}
+        assert await locations() == [{"latitude": 50.1, "longitude": 8.7}, tokyo]
+        text = replaced(file.read_text(), "location: { latitude: 50.1, longitude: 8.7 }", "")
+        planned = (await client.send("POST", "/plans", {"text": text, "entries": True})).body
+        assert planned["effect"] == "none"
+        assert planned["switches"]["switch"]["updates"] == []
+        await client.send("POST", "/plans/apply", planned)
+        assert await locations() == [None, tokyo]
 
 
 async def test_a_packet_that_does_not_come_has_no_way(config_file: Path) -> None:

@@ -73,6 +73,7 @@ async def test_switch_follows_measurements_and_site_failure(folder: Path, switch
             url = "http://{}:{}/metrics".format(*service.endpoint.address)
             page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
             assert 'frontage_mapping_site_out{site="2"} 1.0' in page
+            assert {site["id"]: site["out"] for site in (await service.sites())["sites"]} == {1: False, 2: True}
             assert "frontage_mapping_leads 1.0" in page
             assert "frontage_mapping_samples_total 2.0" in page
 

@@ -10,6 +10,7 @@ from frontage.changes import plan
 from frontage.changes.plan import Effect, Field, Step
 from frontage.config import edit, loads
 from frontage.config.vips import Policy, ServerState
+from texts import replaced
 
 TEXT = EXAMPLE.read_text()
 
@@ -69,6 +70,22 @@ def test_secrets_are_not_shown() -> None:
 def test_sections() -> None:
     step = only(TEXT.replace("idle_timeout: 120", "idle_timeout: 60"))
     assert (step.kind, step.name, step.fields) == ("section", "fallback", (Field("idle_timeout", "120", "60"),))
+
+
+def test_locations_of_sites_change_no_connection() -> None:
+    file = EXAMPLE.with_name("artemis.yaml")
+    text = file.read_text()
+
+    def change(old: str, new: str) -> Step:
+        (step,) = plan.steps(loads(text, file), loads(replaced(text, old, new), file))
+        return step
+
+    step = change("latitude: 50.1", "latitude: 48.1")
+    assert (step.kind, step.name, step.effect, step.why) == ("site", "1", Effect.NONE, "")
+    assert step.fields == (Field("location.latitude", "50.1", "48.1"),)
+    step = change("    location: { latitude: 35.7, longitude: 139.7 }\n", "")
+    assert (step.effect, step.fields) == (Effect.NONE, (Field("location", "latitude 35.7, longitude 139.7", None),))
+    assert change("sids: [800, 1599]", "sids: [800, 1600]").effect is Effect.SOME
 
 
 def test_vips_without_active_servers() -> None:

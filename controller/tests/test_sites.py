@@ -155,6 +155,11 @@ def _other_tunnel(own: Document, _vip: int, other: int) -> str:
     return f"sites[{other - 1}].tunnel"
 
 
+def _other_location(own: Document, _vip: int, other: int) -> str:
+    own["sites"][other - 1]["location"] = {"latitude": 1, "longitude": 2}
+    return f"sites[{other - 1}].location"
+
+
 def _other_dispatcher(own: Document, _vip: int, other: int) -> str:
     own["sites"][other - 1]["dispatchers"] = [f"2001:db8:10{other}::e"]
     return f"sites[{other - 1}].dispatchers"
@@ -222,6 +227,7 @@ CONTRADICTIONS: tuple[Damage, ...] = (
     _other_sids,
     _other_site_name,
     _other_tunnel,
+    _other_location,
     _other_dispatcher,
     _other_id,
     _swapped_ids,

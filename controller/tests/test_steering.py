@@ -57,7 +57,7 @@ def with_sites(count: int) -> Config:
         (edited("sids: [800, 1599]", "sids: [799, 1599]"), "sites[1].sids", "sites 1 and 2 share SIDs from 799"),
         (edited("sids: [800, 1599]", "sids: [1599, 800]"), "sites[1]", "the last of the sids is below the first"),
         (edited("sid: 2 }", "sid: 900 }"), "servers[1].sid", "SID 900 is not in the range of site 1, 0 to 799"),
-        (edited("id: 2, name: tokyo", "id: 1, name: tokyo"), "sites[1].id", "duplicate site id 1"),
+        (edited("id: 2\n    name: tokyo", "id: 1\n    name: tokyo"), "sites[1].id", "duplicate site id 1"),
         (edited("role: site", "role: client"), "sites[1].vtep", "no route to 2001:db8:102::1 by a port of role 'site'"),
         (
             edited("role: server", "role: client"),
@@ -82,11 +82,48 @@ def with_sites(count: int) -> Config:
             "VIP small uses TCP, but a dispatcher reads the SNI of QUIC only",
         ),
         (edited("port: 443", "port: 4789"), "vips[0].port", "UDP port 4789 is reserved for VXLAN"),
+        (
+            edited("latitude: 50.1", "latitude: 90.1"),
+            "sites[0].location.latitude",
+            '"90.1" is above the maximum of 90.0: give the degrees north of the equator, -90 to 90, for example 50.1',
+        ),
+        (
+            edited("longitude: 139.7", "longitude: -180.5"),
+            "sites[1].location.longitude",
+            '"-180.5" is below the minimum of -180.0: give the degrees east of Greenwich, -180 to 180, for example 8.7',
+        ),
+        (
+            edited("longitude: 139.7", "longitude: east"),
+            "sites[1].location.longitude",
+            'invalid number "east": give the degrees east of Greenwich',
+        ),
+        (
+            edited("latitude: 35.7", "latitude: nan"),
+            "sites[1].location.latitude",
+            '"nan" should be a finite number: give the degrees',
+        ),
+        (
+            edited("latitude: 50.1, ", ""),
+            "sites[0].location.latitude",
+            "missing: add the degrees north of the equator, -90 to 90, for example 50.1",
+        ),
+        (
+            edited("{ latitude: 35.7, longitude: 139.7 }", "35.7, 139.7"),
+            "sites[1].location",
+            "must be a mapping of fields: give where the site is, for the map of the console; optional, "
+            "for example { latitude: 50.1, longitude: 8.7 }",
+        ),
     ],
 )
 def test_error_has_field_problem_and_fix(text: str, where: str, says: str) -> None:
     said = problems(text, ARTEMIS)
     assert any(f": {where}: " in line and says in line for line in said), said
+
+
+def test_locations_have_no_entries() -> None:
+    config, moved = (loads(text, ARTEMIS) for text in (TEXT, edited("latitude: 50.1", "latitude: 48.1")))
+    allocation = allocate(config, Installed({}))
+    assert desired(config, allocation) == desired(moved, allocation)
 
 
 def test_tcp_service_has_no_tunnels_to_its_servers() -> None:

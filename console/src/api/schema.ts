@@ -978,6 +978,22 @@ export interface components {
             active: number | null;
         };
         /**
+         * Location
+         * @description Where a site is.
+         */
+        Location: {
+            /**
+             * Latitude
+             * @description degrees north of the equator
+             */
+            latitude: number;
+            /**
+             * Longitude
+             * @description degrees east of Greenwich
+             */
+            longitude: number;
+        };
+        /**
          * NewServer
          * @description A server to add.
          */
@@ -1516,6 +1532,12 @@ export interface components {
             tunnel: string;
             /** Dispatchers */
             dispatchers: string[];
+            location: components["schemas"]["Location"] | null;
+            /**
+             * Out
+             * @description whether the mapping leaves the site out because its dispatchers do not answer
+             */
+            out: boolean;
         };
         /**
          * SiteService
@@ -1773,6 +1795,7 @@ export type Key = components['schemas']['Key'];
 export type KeyAge = components['schemas']['KeyAge'];
 export type KeyHolders = components['schemas']['KeyHolders'];
 export type LastMove = components['schemas']['LastMove'];
+export type Location = components['schemas']['Location'];
 export type NewServer = components['schemas']['NewServer'];
 export type Operation = components['schemas']['Operation'];
 export type Overview = components['schemas']['Overview'];

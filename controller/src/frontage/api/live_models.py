@@ -185,6 +185,13 @@ class Capture(BaseModel):
     passes: list[dict[str, Any]] = Field(description="as in docs/tracing.md; empty if no packet arrived in time")
 
 
+class Location(BaseModel):
+    """Where a site is."""
+
+    latitude: float = Field(description="degrees north of the equator")
+    longitude: float = Field(description="degrees east of Greenwich")
+
+
 class Site(BaseModel):
     """A site."""
 
@@ -194,6 +201,8 @@ class Site(BaseModel):
     sids: list[int]
     tunnel: str
     dispatchers: list[str]
+    location: Location | None
+    out: bool = Field(description="whether the mapping leaves the site out because its dispatchers do not answer")
 
 
 class RegionsBySite(BaseModel):

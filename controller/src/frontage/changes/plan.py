@@ -180,6 +180,12 @@ def _judge_device(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
     return Effect.NONE if fields <= {"state", "election_id"} else Effect.SOME, ""
 
 
+def _judge_site(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
+    if action == "add" or fields == {"location"}:
+        return Effect.NONE, ""
+    return Effect.SOME, "those that are being set up through the site"
+
+
 def _noticed_unless_added(why: str) -> Callable[[str, frozenset[str]], tuple[Effect, str]]:
     """Return a judge of objects whose addition affects no connections."""
     return lambda action, _fields: (Effect.NONE, "") if action == "add" else (Effect.SOME, why)
@@ -188,7 +194,6 @@ def _noticed_unless_added(why: str) -> Callable[[str, frozenset[str]], tuple[Eff
 _judge_key = _noticed_unless_added("those that have been idle since before the next key: their cookies are no longer valid")
 _judge_network = _noticed_unless_added("those whose packets take this path")
 _judge_real_server = _noticed_unless_added("those with responses from the real server")
-_judge_site = _noticed_unless_added("those that are being set up through the site")
 
 
 def _named(item: Any) -> str:

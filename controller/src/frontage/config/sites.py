@@ -45,6 +45,18 @@ class TunnelKind(StrEnum):
     GRE = "gre"
 
 
+class Location(Model):
+    latitude: float = Field(
+        ge=-90, le=90, allow_inf_nan=False, description="the degrees north of the equator, -90 to 90", examples=[50.1]
+    )
+    longitude: float = Field(
+        ge=-180, le=180, allow_inf_nan=False, description="the degrees east of Greenwich, -180 to 180", examples=[8.7]
+    )
+
+    def __str__(self) -> str:
+        return f"latitude {self.latitude}, longitude {self.longitude}"
+
+
 class Site(Model):
     id: SiteId = Field(description=f"the site id, 1 to {MAX_SITE}, unique in the file", examples=[2])
     name: Name = Field(description="a name of letters, digits, '.', '_', '-'", examples=["frankfurt"])
@@ -55,6 +67,11 @@ class Site(Model):
         (),
         description="the addresses of the site's dispatchers, which send to this site directly",
         examples=["['2001:db8:102::d']"],
+    )
+    location: Location | None = Field(
+        None,
+        description="where the site is, for the map of the console; optional",
+        examples=["{ latitude: 50.1, longitude: 8.7 }"],
     )
 
     @model_validator(mode="after")

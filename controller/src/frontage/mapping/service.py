@@ -129,6 +129,11 @@ class MappingService:
         if (measurer := self.measurer) is not None:
             yield from demand_metrics(measurer)
 
+    @property
+    def sites_out(self) -> frozenset[int]:
+        """The ids of the sites where no dispatcher answers; none without a computed mapping."""
+        return frozenset() if self.mapper is None else frozenset(self.mapper.counters.sites_out)
+
     async def placement(self) -> list[dict[str, Any]]:
         """Return the placement of services and their moves; nothing while the store is unreadable."""
         if (mapper := self.mapper) is None or mapper.placer is None:

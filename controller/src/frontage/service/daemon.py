@@ -475,7 +475,7 @@ class Service:
 
     async def sites(self) -> dict[str, Any]:
         """Return the sites, the end-user mapping, and the placement of services."""
-        return {**self.live.sites(), "placement": await self.end_users.placement()}
+        return {**self.live.sites(self.end_users.sites_out), "placement": await self.end_users.placement()}
 
     async def _install(self) -> list[str] | None:
         """Install the current file, and return the switches that were unreachable. Raises NotInstalledError."""

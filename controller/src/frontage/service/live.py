@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from frontage.config import Config
@@ -47,6 +47,6 @@ class Live:
         injected = None if segment is None else frame(controller.config, segment)
         return await capture(session.channel, session.device_id, fields, seconds, injected)
 
-    def sites(self) -> dict[str, Any]:
-        """Return the sites and the end-user mapping."""
-        return describe_sites(self._config(), self._fleet.mapping)
+    def sites(self, out: Collection[int]) -> dict[str, Any]:
+        """Return the sites and the end-user mapping. ``out`` are the ids of the sites whose dispatchers do not answer."""
+        return describe_sites(self._config(), self._fleet.mapping, out)

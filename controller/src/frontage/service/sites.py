@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from frontage.config import Config
@@ -13,8 +14,11 @@ MAX_PREFIXES = 500
 """Maximum number of client prefixes and choices in a description."""
 
 
-def describe_sites(config: Config, mapping: EndUserMapping) -> dict[str, Any]:
-    """Return the sites, the services and the configured or computed mapping."""
+def describe_sites(config: Config, mapping: EndUserMapping, out: Collection[int]) -> dict[str, Any]:
+    """Return the sites, the services and the mapping that a configuration and its computation name.
+
+    ``out`` are the ids of the sites whose dispatchers do not answer.
+    """
     own = None if config.site is None else config.site.id
     services = []
     for vip in config.vips:
@@ -48,6 +52,8 @@ def describe_sites(config: Config, mapping: EndUserMapping) -> dict[str, Any]:
                 "sids": list(site.sids),
                 "tunnel": str(site.tunnel),
                 "dispatchers": [str(address) for address in site.dispatchers],
+                "location": None if site.location is None else site.location.model_dump(),
+                "out": site.id in out,
             }
             for site in config.sites
         ],

@@ -14,8 +14,8 @@ from frontage.config.schema import Config
 from frontage.config.sites import Artemis, OwnSite, Site
 from frontage.config.vips import Vip
 
-_SHARED = ("name", "vtep", "sids", "tunnel", "dispatchers")
-"""Fields of `sites[]` that must be equal at all sites."""
+_SHARED = ("name", "vtep", "sids", "tunnel", "dispatchers", "location")
+"""Fields of `sites[]` that all sites give alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ def _differences(path: Path, ours: Site, theirs: Site | None, there: SiteFile) -
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return "none"
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
