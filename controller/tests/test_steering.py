@@ -19,6 +19,7 @@ from frontage.fields import Mac
 from frontage.p4.entries import Action, Key, State
 from frontage.p4.replication import CLONE_SESSION
 from frontage.service.daemon import Service, _other_stamps
+from frontage.service.sites import describe_sites
 from frontage.service_addresses import assign
 from frontage.state import steering_file
 from frontage.state.allocation import Installed, allocate
@@ -124,6 +125,17 @@ def test_locations_have_no_entries() -> None:
     config, moved = (loads(text, ARTEMIS) for text in (TEXT, edited("latitude: 50.1", "latitude: 48.1")))
     allocation = allocate(config, Installed({}))
     assert desired(config, allocation) == desired(moved, allocation)
+
+
+def test_shares_of_sites_count_regions_without_a_choice() -> None:
+    """Region 5 has a choice, 6 that of region 0, and 9 has no clients. Without a choice for region 0, the own site serves."""
+    regions = {ip_network(f"2001:db8:c{n}::/48"): region for n, region in enumerate((5, 5, 6))}
+    mapping = EndUserMapping(regions, {3: 7, 4: 8}, {(7, 0): (1, 2), (7, 5): (2, 1), (7, 9): (2,), (8, 6): (2,)})
+    services = describe_sites(load(ARTEMIS), mapping, ())["services"]
+    counts = {one["name"]: {by["site"]: by["regions"] for by in one["regions_by_site"]} for one in services}
+    assert counts == {"films.example": {1: 2, 2: 1}, "small.example": {1: 2, 2: 1}}
+    services = describe_sites(load(ARTEMIS), EndUserMapping(), ())["services"]
+    assert [one["regions_by_site"] for one in services] == [[], []]
 
 
 def test_tcp_service_has_no_tunnels_to_its_servers() -> None:

@@ -1248,7 +1248,7 @@ export interface components {
         Protocol: "tcp" | "udp";
         /**
          * RegionsBySite
-         * @description The number of regions for which a site is the best.
+         * @description The number of regions for which a site is the best. The clients in no region count as one.
          */
         RegionsBySite: {
             /** Site */

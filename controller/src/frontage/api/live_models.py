@@ -206,7 +206,7 @@ class Site(BaseModel):
 
 
 class RegionsBySite(BaseModel):
-    """The number of regions for which a site is the best."""
+    """The number of regions for which a site is the best. The clients in no region count as one."""
 
     site: int
     regions: int

@@ -20,13 +20,13 @@ def describe_sites(config: Config, mapping: EndUserMapping, out: Collection[int]
     ``out`` are the ids of the sites whose dispatchers do not answer.
     """
     own = None if config.site is None else config.site.id
+    regions = _regions_by_site(mapping, own)
     services = []
     for vip in config.vips:
         if vip.artemis is None:
             continue
         deployment = mapping.deployments.get(vip.artemis.id)
-        regions = {region: sites for (of, region), sites in mapping.choices.items() if of == deployment}
-        best = Counter(sites[0] for sites in regions.values() if sites)
+        best = Counter[int]() if deployment is None else regions[deployment]
         services.append(
             {
                 "vip": vip.name,
@@ -63,3 +63,21 @@ def describe_sites(config: Config, mapping: EndUserMapping, out: Collection[int]
         "choices": choices,
         "choice_count": len(mapping.choices),
     }
+
+
+def _regions_by_site(mapping: EndUserMapping, own: int | None) -> dict[int, Counter[int]]:
+    """Return the number of regions for which each site is the best, by deployment. The clients in no region count as one.
+
+    A region without a choice has that of region 0, or else the site where its clients enter, which is the own one here.
+    """
+    regions = {0, *mapping.regions.values()}
+    found: dict[int, Counter[int]] = {deployment: Counter() for deployment in mapping.deployments.values()}
+    for (deployment, region), sites in mapping.choices.items():
+        if deployment in found and region in regions:
+            found[deployment][sites[0]] += 1
+    for deployment, counts in found.items():
+        default = mapping.choices.get((deployment, 0), () if own is None else (own,))
+        rest = len(regions) - counts.total()
+        if default and rest:
+            counts[default[0]] += rest
+    return found
