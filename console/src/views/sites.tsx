@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useMemo } from "preact/hooks";
-import type { PlacedService, Sites } from "../api/schema";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { PlacedService, Site, Sites } from "../api/schema";
 import { percent, short, whole } from "../state/format";
 import { Poller } from "../state/poll";
+import { located, shares } from "../state/sites";
 import { Age, Badge, Bar, Empty, Panel, Scroll, type Tone } from "../ui/parts";
 
 export function SitesView() {
@@ -33,8 +34,10 @@ export function SitesView() {
 function Found({ sites }: { sites: Sites }) {
   const names = new Map(sites.sites.map((site) => [site.id, site.name]));
   const name = (id: number) => names.get(id) ?? (id === sites.own ? "this site" : `site ${id}`);
+  const share = shares(sites);
   return (
     <>
+      <MapPanel sites={sites} share={share} />
       <div class="columns">
         <Panel title="Sites">
           <Scroll label="Sites">
@@ -42,6 +45,9 @@ function Found({ sites }: { sites: Sites }) {
               <thead>
                 <tr>
                   <th scope="col">site</th>
+                  <th scope="col" class="n">
+                    regions
+                  </th>
                   <th scope="col">tunnel endpoint</th>
                   <th scope="col">SIDs</th>
                   <th scope="col">dispatchers</th>
@@ -52,7 +58,10 @@ function Found({ sites }: { sites: Sites }) {
                   <tr key={site.id}>
                     <th scope="row">
                       {site.name} <small>{site.id}</small> {site.id === sites.own && <Badge tone="info">here</Badge>}
+                      {site.out && <Badge tone="bad">out</Badge>}
+                      <small class="block">{locationOf(site)}</small>
                     </th>
+                    <td class="n">{share.size === 0 ? "–" : percent(share.get(site.id) ?? 0)}</td>
                     <td class="mono">
                       {site.endpoint} <small>{site.tunnel}</small>
                     </td>
@@ -63,6 +72,12 @@ function Found({ sites }: { sites: Sites }) {
               </tbody>
             </table>
           </Scroll>
+          {sites.sites.every((site) => site.location === null) && (
+            <p class="note">
+              With <code>location: {"{ latitude: 50.1, longitude: 8.7 }"}</code> in the entries of <code>sites</code> in
+              the configuration, this page shows a map.
+            </p>
+          )}
         </Panel>
         <Panel title="Services" aside={sites.computed ? "mapping: computed" : "mapping: from a file"}>
           {sites.services.length === 0 && <Empty>No VIP is an Artemis service.</Empty>}
@@ -81,7 +96,7 @@ function Found({ sites }: { sites: Sites }) {
                     <span>{name(one.site)}</span>
                     <Bar share={one.regions / total} />
                     <span class="n">
-                      {whole(one.regions)} regions, {percent(one.regions / total)}
+                      {one.regions === 1 ? "1 region" : `${whole(one.regions)} regions`}, {percent(one.regions / total)}
                     </span>
                   </div>
                 ))}
@@ -128,6 +143,42 @@ function Found({ sites }: { sites: Sites }) {
       </div>
     </>
   );
+}
+
+/** The map of the sites with a location. Its code and the coasts are loaded when they are needed. */
+function MapPanel({ sites, share }: { sites: Sites; share: Map<number, number> }) {
+  const [loaded, setLoaded] = useState<typeof import("../map/map") | null>(null);
+  const [hasFailed, setHasFailed] = useState(false);
+  const shown = located(sites.sites);
+  const isNeeded = shown.length > 0;
+  useEffect(() => {
+    if (isNeeded) import("../map/map").then(setLoaded, () => setHasFailed(true));
+  }, [isNeeded]);
+  if (!isNeeded) return null;
+  return (
+    <Panel title="Map" aside={describeMap(sites.sites.length, shown.length, share.size > 0)}>
+      {loaded === null ? (
+        <Empty>{hasFailed ? "the map cannot be loaded: reload the page" : "loading …"}</Empty>
+      ) : (
+        <loaded.SiteMap sites={shown} placement={sites.placement} share={share} own={sites.own} />
+      )}
+    </Panel>
+  );
+}
+
+function describeMap(total: number, shown: number, isMapped: boolean): string {
+  const parts = isMapped ? ["circles: share of the regions of clients"] : [];
+  return [...parts, ...(shown < total ? [`${whole(shown)} of ${whole(total)} sites have a location`] : [])].join("; ");
+}
+
+function locationOf({ location }: Site): string {
+  if (location === null) return "";
+  const { latitude, longitude } = location;
+  return `${degrees(latitude, "N", "S")},\u00a0${degrees(longitude, "E", "W")}`;
+}
+
+function degrees(value: number, positive: string, negative: string): string {
+  return `${Math.abs(value).toFixed(1)}°\u00a0${value < 0 ? negative : positive}`;
 }
 
 const STAGES: Record<string, Tone> = { starting: "info", active: "good", leaving: "warn", draining: "warn" };
