@@ -238,15 +238,19 @@ def test_log_in_with_a_wrong_token_says_why(network: LiveNetwork) -> None:
 def test_views_are_accessible_and_fit(network: LiveNetwork, width: int, dark: bool) -> None:
     with browser(width, 900, dark=dark) as context:
         page = opened(context, network.link)
-        script = AXE.read_text()
         for view in VIEWS:
             show(page, view)
             expect(page.locator("main .view")).to_be_visible()
             page.wait_for_timeout(700)
-            page.evaluate(script)
-            found = page.evaluate("axe.run().then(found => found.violations.map(one => [one.id, one.nodes[0].html]))")
-            assert found == [], view
+            assert violations(page) == [], view
             assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+def violations(page: Page) -> list[list[str]]:
+    """Return the names of the rules of axe that the page violates, each with an element."""
+    page.evaluate(AXE.read_text())
+    found: list[list[str]] = page.evaluate("axe.run().then(found => found.violations.map(one => [one.id, one.nodes[0].html]))")
+    return found
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -8,22 +8,17 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
-from frontage.api.access import Role
-from frontage.mapping.demand.moves import SiteStage, Stage
-from frontage.mapping.store.store import Store
-from frontage.tokens import generate
 from frontage_testbed.chromium import browser, is_installed
-from frontage_testbed.ports import reserve_ports
+from frontage_testbed.manysites import MOVING, PLANNED, controller_of_many_sites
 from frontage_testbed.programs import REPOSITORY
-from test_console import opened, show
+from test_console import opened, show, violations
 from testbeds import needs_root
 
 pytestmark = [
@@ -32,88 +27,83 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-EXAMPLE = REPOSITORY / "controller" / "examples" / "artemis.yaml"
-SERVICE = "films.example"
+WIDTHS = (1400, 400)
 
 
 def test_sites_show_mapping_and_moves(tmp_path: Path) -> None:
-    file = with_computed_mapping(tmp_path)
-    with switch(tmp_path), controller(file) as link, browser(1400, 900) as context:
+    with controller_of_many_sites(tmp_path) as link, browser(1400, 900) as context:
         page = opened(context, link)
         show(page, "sites")
         expect(page.get_by_role("region", name="Sites")).to_contain_text("tokyo")
-        row = page.locator(f"tr[data-service='{SERVICE}']")
+        row = page.locator(f"tr[data-service='{MOVING}']")
         expect(row).to_contain_text("frankfurt leaving")
         expect(row).to_contain_text("tokyo starting")
         expect(row).to_contain_text("decided in epoch 7, not active yet")
         expect(row).to_contain_text("add tokyo and remove frankfurt: begun")
+        expect(page.locator(f"tr[data-service='{PLANNED}']")).to_contain_text("add sao-paulo")
 
 
-def with_computed_mapping(folder: Path) -> Path:
-    """Write the configuration of a site whose mapping is computed, and a store in which a service moves."""
-    store = f"sqlite:///{folder}/mapping.db"
-    token, entry = generate("operator", Role.OPERATOR)
-    (folder / "tokens.toml").write_text(f"{entry}\n")
-    (folder / "token").write_text(token)
-    (port,) = reserve_ports(1)
-    text = EXAMPLE.read_text().replace("127.0.0.1:9559 ", f"unix:{folder}/switch.sock").replace("../..", str(REPOSITORY))
-    text = re.sub(r"(?m)^mapping:.*$", "", text)
-    text += f"""
-end_users: {{ store: "{store}" }}
-placement:
-  services: [{{ name: {SERVICE} }}]
-  sites: [{{ site: 1, capacity: 100 }}, {{ site: 2, capacity: 100 }}]
-  min_replicas: 1
-  drain: 3600
-api: {{ listen: "127.0.0.1:{port}", tokens: tokens.toml }}
-"""
-    file = folder / "artemis.yaml"
-    file.write_text(text)
-    write_move(store)
-    return file
+def test_map_shows_sites_shares_and_moves(tmp_path: Path) -> None:
+    with controller_of_many_sites(tmp_path) as link:
+        for width in WIDTHS:
+            with browser(width, 900, dark=width == WIDTHS[-1]) as context:
+                check_map(opened(context, link), width)
 
 
-def write_move(store: str) -> None:
-    """Write a move that has begun, as the placing controller writes it."""
-    found, holder, now = Store(store, window=300.0), "1@test", time.time()
-    lease = found.acquire_lease(holder, now, 0.0)
-    assert lease is not None
-    stages = {1: SiteStage(Stage.LEAVING, now), 2: SiteStage(Stage.STARTING, now)}
-    change = {"added": [2], "removed": [1], "begun": True}
-    document = {"service": SERVICE, "number": 7, "epoch": now, "handshakes_per_second": 12.0, "active": [1], "next": change}
-    document |= {"move": {"shown": 6, "decided": 7, "active": None}, "since": 0, "heard": {}, "news": False, "asked": None}
-    with found.publishing(holder, lease) as (connection, version):
-        found.write_placement(connection, version, SERVICE, {}, stages)
-        found.write_documents(connection, version, {SERVICE: document})
-    found.close()
+def test_map_shows_sites_that_are_out_and_needs_locations(tmp_path: Path) -> None:
+    with controller_of_many_sites(tmp_path) as link, browser(1400, 900) as context:
+        page = opened(context, link)
+        change_sites(page, {"out": True}, {"location": None})
+        show(page, "sites")
+        expect(page.locator(".site.out")).to_have_attribute("data-site", "frankfurt")
+        expect(page.locator(".site")).to_have_count(4)
+        expect(page.get_by_role("region", name="Map", exact=True)).to_contain_text("4 of 5 sites have a location")
+        expect(page.get_by_role("row", name="frankfurt").first).to_contain_text("out")
+        change_sites(page, *[{"location": None}] * 5)
+        expect(page.get_by_role("region", name="Map", exact=True)).to_have_count(0)
+        expect(page.get_by_role("region", name="Sites")).to_contain_text("this page shows a map")
 
 
-@contextmanager
-def switch(folder: Path) -> Iterator[None]:
-    words = [REPOSITORY / "target" / "release" / "softswitch", "--no-p4", "--device-id", "1", "--", "--cpu-port", "510"]
-    with (folder / "switch.log").open("wb") as log:
-        process = subprocess.Popen([*words, "--grpc-server-addr", f"unix:{folder}/switch.sock"], stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
+def change_sites(page: Page, *changes: dict[str, object]) -> None:
+    """Change the first sites in the answers of the controller."""
+
+    def answer(route: Route) -> None:
+        found = route.fetch()
+        body = found.json()
+        for site, change in zip(body["sites"], changes, strict=False):
+            site |= change
+        route.fulfill(response=found, json=body)
+
+    page.route("**/v1/sites", answer)
 
 
-@contextmanager
-def controller(file: Path) -> Iterator[str]:
-    """Run a controller, and return the address of the console that logs in."""
-    with (file.parent / "controller.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "frontage", "up", file], stdout=log, stderr=log)
-    try:
-        log_file = file.parent / "controller.log"
-        while (found := re.search(r"serving the API at (\S+)", log_file.read_text())) is None:
-            assert process.poll() is None, log_file.read_text()
-            time.sleep(0.1)
-        yield f"{found[1]}/console/#token={(file.parent / 'token').read_text()}"
-    finally:
-        process.kill()
-        process.wait()
+def check_map(page: Page, width: int) -> None:
+    show(page, "sites")
+    picture = page.get_by_role("img", name=re.compile("^Map: "))
+    # The shares are known once the controller has computed the mapping.
+    expect(picture).to_have_accessible_name(re.compile(r"frankfurt \(here\), \d\d.%.*sao-paulo"))
+    centres = {name: centre(page, name) for name in ("frankfurt", "tokyo", "montreal", "sao-paulo", "singapore")}
+    by_longitude = sorted(centres, key=lambda name: centres[name][0])
+    assert by_longitude == ["montreal", "sao-paulo", "frankfurt", "singapore", "tokyo"]
+    by_latitude = sorted(centres, key=lambda name: centres[name][1])
+    assert by_latitude == ["frankfurt", "montreal", "tokyo", "singapore", "sao-paulo"]
+    box = picture.bounding_box()
+    assert box is not None
+    assert box["width"] > width / 2
+    assert all(box["x"] < x < box["x"] + box["width"] and box["y"] < y < box["y"] + box["height"] for x, y, _ in centres.values())
+    assert max(centres, key=lambda name: centres[name][2]) == "frankfurt"
+    expect(picture.locator(".site.own")).to_have_attribute("data-site", "frankfurt")
+    expect(picture.locator(".move")).to_have_count(2)
+    expect(picture.locator(".move.planned title")).to_have_text(f"{PLANNED}: montreal → sao-paulo, planned")
+    expect(page.locator("figcaption")).to_contain_text(f"{MOVING}: frankfurt → tokyo")
+    assert violations(page) == []
+
+
+def centre(page: Page, site: str) -> tuple[float, float, float]:
+    """Return the centre of a site's circle, and its radius, in pixels of the window."""
+    box = page.locator(f".site[data-site='{site}'] circle:not(.ring)").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["width"] / 2
 
 
 @needs_root

@@ -14,6 +14,7 @@ from frontage_testbed.chromium import browser
 from frontage_testbed.datacentre.deployment import DeploymentError, find
 from frontage_testbed.datacentre.livenetwork import LiveNetwork, live_network
 from frontage_testbed.datacentre.settings import Settings
+from frontage_testbed.manysites import controller_of_many_sites
 from frontage_testbed.nodes import NodeError
 
 SETTINGS = Settings(servers=8, policies=("hash",), load=0.8)
@@ -27,8 +28,7 @@ SETTLED = 5_000.0
 
 
 def take(network: LiveNetwork, folder: Path) -> None:
-    """Take all pictures."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Take the pictures of a data centre."""
     with browser(1400, 900) as context:
         page = context.pages[0]
         page.goto(network.link)
@@ -71,6 +71,17 @@ def take(network: LiveNetwork, folder: Path) -> None:
         page.screenshot(path=folder / "vip-phone.png")
 
 
+def take_sites(link: str, folder: Path) -> None:
+    """Take the picture of several sites, with the console that ``link`` opens."""
+    with browser(1400, 900) as context:
+        page = context.pages[0]
+        page.goto(link)
+        _show(page, "sites")
+        page.locator("figcaption").wait_for()
+        page.wait_for_timeout(SETTLED)
+        page.screenshot(path=folder / "sites.png")
+
+
 def _show(page: Page, view: str) -> None:
     page.evaluate("view => { location.hash = `#/${view}` }", view)
 
@@ -80,13 +91,17 @@ def _picture(page: Page, file: Path) -> None:
 
 
 def main() -> int:
-    """Run a data centre and take the pictures."""
+    """Run a controller of several sites and a data centre, and take the pictures."""
     arguments = argparse.ArgumentParser(prog="frontage_demo.screenshots", description=__doc__)
     arguments.add_argument("--docs", type=Path, required=True, help="the pictures are in console/ below this folder")
     docs: Path = arguments.parse_args().docs
     try:
+        pictures = docs / "console"
+        pictures.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder, controller_of_many_sites(Path(folder)) as link:
+            take_sites(link, pictures)
         with tempfile.TemporaryDirectory() as folder, live_network(SETTINGS, find(SETTINGS), Path(folder)) as network:
-            take(network, docs / "console")
+            take(network, pictures)
     except (DeploymentError, NodeError) as error:
         print(f"frontage screenshots: {error}", file=sys.stderr)
         return 2
