@@ -15,7 +15,7 @@ MAX_PREFIXES = 500
 
 
 def describe_sites(config: Config, mapping: EndUserMapping, out: Collection[int]) -> dict[str, Any]:
-    """Return the sites, the services and the mapping that a configuration and its computation name.
+    """Return the sites, the services and the configured or computed mapping.
 
     ``out`` are the ids of the sites whose dispatchers do not answer.
     """

@@ -15,7 +15,7 @@ from frontage.config.sites import Artemis, OwnSite, Site
 from frontage.config.vips import Vip
 
 _SHARED = ("name", "vtep", "sids", "tunnel", "dispatchers", "location")
-"""Fields of `sites[]` that all sites give alike."""
+"""Fields of `sites[]` that must be equal at all sites."""
 
 
 @dataclass(frozen=True, slots=True)
