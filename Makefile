@@ -37,8 +37,10 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload \
 	frontage-quic-c frontage-quicsocks frontage-quicsocks-preload frontage-real-server \
 	frontage-simulator
-# Workers for tests that mostly wait: for downloads, timers and elections.
+# Workers for tests that mostly wait: for timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
+# Workers for tests of whole data centres: more of them leave too little CPU time to each.
+TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
 # The seed of property tests.
 export PROPTEST_RNG_SEED := 1
 
@@ -141,7 +143,7 @@ test-clients: $(STAMPS)/rust
 
 test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
 	$(say) 'Testbed tests (whole data centre)'
-	@$(VENV)/bin/pytest -q -n $(WAITING) --dist worksteal mininet/tests
+	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal mininet/tests
 
 test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of timestamps, idle connections, 10,000 delegated objects
 	$(say) 'Two wraps of TCP timestamps'

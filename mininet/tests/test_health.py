@@ -122,6 +122,7 @@ def test_outage_of_the_checker_removes_no_server(tmp_path: Path) -> None:
 
     def body(box: Sandbox) -> object:
         with bed(box) as found:
+            start = len(found.log())
             before = scrape(METRICS).by("result", "frontage_health_checks_total")
             checker.cut(up=False)
             wait(lambda: scrape(METRICS).total("frontage_health_frozen") == 2, "the health is not frozen")
@@ -139,7 +140,7 @@ def test_outage_of_the_checker_removes_no_server(tmp_path: Path) -> None:
                 "status": status,
                 "failed": [counts.get("failed", 0) for counts in (before, after)],
                 "unknown": [counts.get("unknown", 0) for counts in (before, after)],
-                "log": found.log(),
+                "log": found.log()[start:],
                 "assigned": sorted(found.assigned()),
             }
 
@@ -162,15 +163,16 @@ def test_restart_of_the_switch_keeps_failed_servers_out(tmp_path: Path) -> None:
             edge = found.testbed.edge
             found.wait_for("s1", "failed")
             connections = int(scrape(METRICS).total("frontage_switch_connections_total"))
+            start = len(found.log())
             edge.stop_switch()
             wait(lambda: scrape(METRICS).total("frontage_health_frozen") == 2, "the health is not frozen")
             edge.start_switch()
             edge.wait_until_installed(connections + 1)
-            return {"assigned": sorted(found.assigned()), "log": found.log()}
+            return {"assigned": sorted(found.assigned()), "log": found.log()[start:]}
 
     result = Sandboxed(body, tmp_path).result()
     assert result["assigned"] == ["s2", "s3", "s4"]
-    assert "has recovered" not in result["log"].partition("are frozen")[2]
+    assert "has recovered" not in result["log"]
 
 
 def test_restart_of_the_controller_keeps_failed_servers_out(tmp_path: Path) -> None:

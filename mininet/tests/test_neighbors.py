@@ -43,7 +43,7 @@ LENGTH = 25.0
 """Seconds of each download."""
 CHANGE, SPOOF, CHECK = 4.0, 10.0, 14.0
 """Times of the actions in seconds."""
-MOVE_LIMIT = 10.0
+MOVE_LIMIT = 20.0
 """Seconds within which the controller must follow a server that has packets to send."""
 NEW_MAC = "02:00:00:00:02:f1"
 SPOOFER_MAC = "02:00:00:00:01:66"

@@ -102,7 +102,7 @@ def test_clients_are_found_masked_and_move(tmp_path: Path) -> None:
 PACE = 2_000
 """Bytes per second of each response."""
 COUNT = 200
-OPENING, LENGTH = 2.0, 36.0
+OPENING, LENGTH = 2.0, 54.0
 """Seconds within which the downloads begin, and minimum duration of each."""
 ADD, DRAIN, ROTATE, RESTART = 3.0, 5.0, 7.0, 9.0
 """Earliest times of the actions in seconds."""

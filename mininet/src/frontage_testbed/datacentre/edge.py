@@ -22,7 +22,7 @@ from .switchcommand import CPU_PORT, GRPC, SwitchCommand
 from .topology import edge_interface
 
 METRICS = "127.0.0.1:9464"
-COMMAND_TIMEOUT = 30.0
+COMMAND_TIMEOUT = 90.0
 LAST_LINES = 12
 """Lines of a log's end that an error shows."""
 
