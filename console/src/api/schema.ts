@@ -640,6 +640,32 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Agent
+         * @description The last reading of the metrics of a server's agent.
+         */
+        Agent: {
+            /**
+             * Time
+             * @description Unix time of the streams; null before the first reading
+             */
+            time: number | null;
+            /**
+             * Age
+             * @description seconds since then
+             */
+            age: number | null;
+            /**
+             * Error
+             * @description why the last attempt to read failed
+             */
+            error: string | null;
+            /**
+             * Unmatched
+             * @description real servers of the agent that the configuration does not have; the first 16
+             */
+            unmatched: string[];
+        };
+        /**
          * Caller
          * @description The sender of a request.
          */
@@ -1329,6 +1355,8 @@ export interface components {
              * @description its score in the switch, in flows; null while it gets no new flows by score
              */
             score: number | null;
+            /** @description null without `metrics`, or if no real server sends for the server */
+            agent: components["schemas"]["Agent"] | null;
             /** Real Servers */
             real_servers: components["schemas"]["Sender"][];
         };
@@ -1460,15 +1488,22 @@ export interface components {
         };
         /**
          * Sender
-         * @description Packets of a real server on behalf of a server.
+         * @description A real server that sends on behalf of a server.
          */
         Sender: {
             /** Name */
             name: string;
-            /** Packets */
+            /** Port */
+            port: string;
+            /**
+             * Packets
+             * @description packets on behalf of the server from all real servers on the port
+             */
             packets: number;
             /** Bytes */
             bytes: number;
+            /** @description null if no agent counts them */
+            streams: components["schemas"]["Streams"] | null;
         };
         /**
          * Server
@@ -1608,6 +1643,38 @@ export interface components {
             effect: components["schemas"]["Effect"];
             /** Why */
             why: string;
+        };
+        /**
+         * Streams
+         * @description The streams that a load balancer delegates to a real server, since the agent of the load balancer started.
+         */
+        Streams: {
+            /** Completed */
+            completed: number;
+            /**
+             * Aborted
+             * @description streams that were reset
+             */
+            aborted: number;
+            /**
+             * Resumed
+             * @description streams that the load balancer completed after the real server was lost
+             */
+            resumed: number;
+            /** In Progress */
+            in_progress: number;
+            /**
+             * Body Bytes
+             * @description bytes of the bodies of responses
+             */
+            body_bytes: number;
+            /**
+             * Rejected
+             * @description streams that the load balancer served itself instead, by reason
+             */
+            rejected: {
+                [key: string]: number;
+            };
         };
         /**
          * SwitchPlan
@@ -1772,6 +1839,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Agent = components['schemas']['Agent'];
 export type Caller = components['schemas']['Caller'];
 export type Capture = components['schemas']['Capture'];
 export type CaptureRequest = components['schemas']['CaptureRequest'];
@@ -1823,6 +1891,7 @@ export type Site = components['schemas']['Site'];
 export type SiteService = components['schemas']['SiteService'];
 export type Sites = components['schemas']['Sites'];
 export type Step = components['schemas']['Step'];
+export type Streams = components['schemas']['Streams'];
 export type SwitchPlan = components['schemas']['SwitchPlan'];
 export type Update = components['schemas']['Update'];
 export type Vip = components['schemas']['Vip'];

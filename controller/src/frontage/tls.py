@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 
 from frontage.certificates import CertificateError, load
 from frontage.config.tls import Tls
@@ -30,15 +31,19 @@ _FIXES = {
 """How to correct faults, by a part of OpenSSL's message."""
 
 
-def explain(error: BaseException) -> str:
-    """Return the text of a failed request, with the fix if TLS failed. If the error has no text, its cause has."""
+_VAGUE = ("", "All connection attempts failed")
+"""Texts of errors whose cause says more."""
+
+
+def explain(error: BaseException, fixes: Mapping[str, str] = _FIXES) -> str:
+    """Return the text of a failed request, with the fix if TLS failed. ``fixes`` has them by a part of OpenSSL's message."""
     texts = []
     cause: BaseException | None = error
     while cause is not None:
         texts.append(str(cause))
         cause = cause.__cause__ or cause.__context__
-    text = next((text for text in texts if text), type(error).__name__)
-    for part, fix in _FIXES.items():
+    text = next((text for text in texts if text not in _VAGUE), texts[0] or type(error).__name__)
+    for part, fix in fixes.items():
         if found := next((text for text in texts if part in text), None):
             return f"{found}: {fix}"
     return text

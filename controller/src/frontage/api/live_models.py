@@ -86,12 +86,34 @@ class Overview(BaseModel):
     config_error: str | None
 
 
+class Streams(BaseModel):
+    """The streams that a load balancer delegates to a real server, since the agent of the load balancer started."""
+
+    completed: int
+    aborted: int = Field(description="streams that were reset")
+    resumed: int = Field(description="streams that the load balancer completed after the real server was lost")
+    in_progress: int
+    body_bytes: int = Field(description="bytes of the bodies of responses")
+    rejected: dict[str, int] = Field(description="streams that the load balancer served itself instead, by reason")
+
+
 class Sender(BaseModel):
-    """Packets of a real server on behalf of a server."""
+    """A real server that sends on behalf of a server."""
 
     name: str
-    packets: int
+    port: str
+    packets: int = Field(description="packets on behalf of the server from all real servers on the port")
     bytes: int
+    streams: Streams | None = Field(description="null if no agent counts them")
+
+
+class Agent(BaseModel):
+    """The last reading of the metrics of a server's agent."""
+
+    time: float | None = Field(description="Unix time of the streams; null before the first reading")
+    age: float | None = Field(description="seconds since then")
+    error: str | None = Field(description="why the last attempt to read failed")
+    unmatched: list[str] = Field(description="real servers of the agent that the configuration does not have; the first 16")
 
 
 class SampledServer(BaseModel):
@@ -113,6 +135,7 @@ class SampledServer(BaseModel):
     n_ff: int | None = Field(description="flows that will still be active soon, as last reported by the server")
     rpt_us: int | None = Field(description="the remaining processing time in its last packet, in microseconds")
     score: float | None = Field(description="its score in the switch, in flows; null while it gets no new flows by score")
+    agent: Agent | None = Field(description="null without `metrics`, or if no real server sends for the server")
     real_servers: list[Sender]
 
 

@@ -167,6 +167,8 @@ def _judge_server(action: str, fields: frozenset[str]) -> tuple[Effect, str]:
         return Effect.BREAKS, "those of the server: drain it first, and wait until it has no connections"
     if fields & {"vip", "address", "port", "sid", "encapsulation"}:
         return Effect.BREAKS, "those of the server"
+    if fields == {"metrics"}:
+        return Effect.NONE, ""
     return Effect.NEW, "the server's share changes"
 
 

@@ -120,6 +120,10 @@ def _absolute_paths(config: ConfigFile, folder: Path) -> dict[str, Any]:
         vip if vip.discovery is None else vip.model_copy(update={"discovery": discovery.in_folder(vip.discovery, folder)})
         for vip in config.vips
     )
+    update["servers"] = tuple(
+        server if server.metrics is None else server.model_copy(update={"metrics": server.metrics.in_folder(folder)})
+        for server in config.servers
+    )
     if config.bgp is not None:
         update["bgp"] = config.bgp.in_folder(folder)
     if config.records is not None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from frontage.config.agent_metrics import AgentMetrics
 from frontage.config.discovery import Source
 from frontage.config.health import HealthCheck
 from frontage.config.limits import Limits
@@ -140,6 +141,12 @@ class Server(Model):
         + ", ".join(EncapsulationKind)
         + ", or a mapping with `kind`; none if absent",
         examples=["vxlan"],
+    )
+    metrics: AgentMetrics | None = Field(
+        None,
+        description="the URL of the Prometheus metrics of the server's agent, which counts the streams that it delegates, "
+        "or a mapping with `url`; not read if absent",
+        examples=["http://10.0.1.1:9153/metrics"],
     )
     state: ServerState = Field(
         ServerState.ACTIVE,

@@ -9,6 +9,8 @@ from typing import Any
 from frontage.config import Config
 from frontage.p4.errors import UnreachableError
 from frontage.p4.packet_trace import capture
+from frontage.service.agents import Agents
+from frontage.service.delegation import endpoints
 from frontage.service.fleet import Fleet
 from frontage.service.probe import Segment, frame
 from frontage.service.samples import Samples, describe_overview, describe_servers
@@ -24,6 +26,7 @@ class Live:
         self._config = config
         self._health = health
         self._samples = Samples(fleet)
+        self._agents = Agents()
 
     async def sample(self) -> dict[str, Any]:
         """Return the totals of each VIP, and the state of the switches."""
@@ -31,7 +34,10 @@ class Live:
 
     async def sample_servers(self, vip: str) -> dict[str, Any]:
         """Return the servers of a VIP."""
-        return describe_servers(await self._samples.current(), self._config(), vip, self._health())
+        # The agents are read while the switches are, and their readings are not waited for.
+        self._agents.refresh(endpoints(self._config(), vip))
+        sample = await self._samples.current()
+        return describe_servers(sample, self._config(), vip, self._health(), self._agents.reading)
 
     async def capture(
         self, device: str, fields: Mapping[str, int], seconds: float, segment: Segment | None

@@ -21,6 +21,7 @@ from frontage.p4.errors import SwitchError
 from frontage.p4.p4info import PipelineError, Schema
 from frontage.p4.session import Session
 from frontage.service.controller import Controller
+from frontage.service.delegation import ReadingOf, describe_delegation, helpers
 from frontage.service.fleet import Fleet
 from frontage.service.status import Counters, read_counters, spilling
 
@@ -217,12 +218,9 @@ def describe_overview(sample: Sample, fleet: Fleet, config: Config, health: Mapp
     }
 
 
-def describe_servers(sample: Sample, config: Config, vip: str, health: Mapping[str, str]) -> dict[str, Any]:
-    """Return the servers of one VIP."""
-    real_servers = {real_server.port: real_server.name for real_server in config.real_servers}
-    helpers: dict[int, list[dict[str, Any]]] = {}
-    for (port, sid), count in sample.senders.items():
-        helpers.setdefault(sid, []).append({"name": real_servers.get(port, port), **asdict(count)})
+def describe_servers(sample: Sample, config: Config, vip: str, health: Mapping[str, str], reading_of: ReadingOf) -> dict[str, Any]:
+    """Return the servers of one VIP. ``reading_of`` returns the last reading of an agent's metrics."""
+    senders = helpers(config)
     servers = []
     for server in config.servers_by_vip[vip]:
         report = sample.reports.get(server.sid)
@@ -244,7 +242,7 @@ def describe_servers(sample: Sample, config: Config, vip: str, health: Mapping[s
                 "n_ff": report.n_ff if report else None,
                 "rpt_us": report.rpt_us if report else None,
                 "score": report.score if report else None,
-                "real_servers": helpers.get(server.sid, []),
+                **describe_delegation(config, server, senders.get(server.sid, []), sample.senders, reading_of),
             }
         )
     return {"time": sample.time, "seconds": round(sample.seconds, 4), "has_reports": sample.has_reports, "servers": servers}

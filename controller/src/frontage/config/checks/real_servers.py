@@ -22,6 +22,7 @@ def check(config: Config) -> Iterator[Finding]:
     for i, real_server in enumerate(config.real_servers):
         yield from _port(config, ("real_servers", i, "port"), real_server.port)
         yield from _for(config, ("real_servers", i, "for"), real_server)
+    yield from _metrics(config)
     yield from _addresses(config)
     yield from _servers(config)
     yield from _sizes(config)
@@ -50,6 +51,14 @@ def _for(config: Config, path: Path, real_server: RealServer) -> Iterator[Findin
             yield unknown_name(at, "server or VIP", name, [*vips, *servers], "`servers` or `vips`")
         elif vip is not None and vip.protocol != "udp":
             yield Finding(at, f"VIP {vip.name} uses TCP, but real servers need QUIC", "remove it")
+
+
+def _metrics(config: Config) -> Iterator[Finding]:
+    tcp = {vip.name for vip in config.vips if vip.protocol == "tcp"}
+    for i, server in enumerate(config.servers):
+        if server.metrics is not None and server.vip in tcp:
+            what = f"VIP {server.vip} uses TCP, but the agents of QUIC servers count streams"
+            yield Finding(("servers", i, "metrics"), what, "remove it")
 
 
 def _addresses(config: Config) -> Iterator[Finding]:
