@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo } from "preact/hooks";
-import type { SampledServers } from "../api/schema";
-import { bits, percent, short, whole } from "../state/format";
+import type { SampledServer, SampledServers, Sender, Streams } from "../api/schema";
+import { DelegationMeters, isCurrent, type PortGroup, reasons } from "../state/delegation";
+import { age, bits, percent, short, whole } from "../state/format";
 import { overview } from "../state/live";
 import { Poller } from "../state/poll";
-import { Meters } from "../state/rates";
 import { Age, Bar, Empty, Panel, Scroll } from "../ui/parts";
 
 export function HandoffView() {
@@ -25,18 +25,9 @@ export function HandoffView() {
 }
 
 function Handoff({ name }: { name: string }) {
-  const meters = useMemo(() => new Meters(), []);
+  const meters = useMemo(() => new DelegationMeters(), []);
   const poller = useMemo(
-    () =>
-      new Poller<SampledServers>(`samples/vips/${encodeURIComponent(name)}`, 1_000, (sample) => {
-        for (const server of sample.servers) {
-          meters.add(`down:${server.name}`, sample.time, server.down.bytes);
-          for (const sender of server.real_servers) {
-            meters.add(`${server.name}:${sender.name}`, sample.time, sender.bytes);
-            meters.add(`${server.name}:${sender.name}:packets`, sample.time, sender.packets);
-          }
-        }
-      }),
+    () => new Poller<SampledServers>(`samples/vips/${encodeURIComponent(name)}`, 1_000, (sample) => meters.add(sample)),
     [name, meters],
   );
   useEffect(() => {
@@ -54,55 +45,151 @@ function Handoff({ name }: { name: string }) {
   }
   return (
     <Panel title={name} aside={<Age of={state} />}>
-      {balancers.map((server) => {
-        const own = meters.rate(`down:${server.name}`, 5);
-        const rates = server.real_servers.map((sender) => meters.rate(`${server.name}:${sender.name}`, 5) ?? 0);
-        const total = rates.reduce((a, b) => a + b, 0);
-        return (
-          <Scroll key={server.name} label={`Real servers of ${server.name}`}>
-            <table>
-              <caption>
-                {server.name}{" "}
-                <small>
-                  sends {bits(own)} itself; its real servers send {bits(total)} in its name
-                </small>
-              </caption>
-              <thead>
-                <tr>
-                  <th scope="col">real server</th>
-                  <th scope="col" class="n">
-                    bit/s
-                  </th>
-                  <th scope="col" class="n">
-                    packets/s
-                  </th>
-                  <th scope="col" class="n">
-                    share
-                  </th>
-                  <th scope="col">of what was handed off</th>
-                  <th scope="col" class="n">
-                    in all
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {server.real_servers.map((sender, i) => (
-                  <tr key={sender.name}>
-                    <th scope="row">{sender.name}</th>
-                    <td class="n">{bits(rates[i] ?? null)}</td>
-                    <td class="n">{short(meters.rate(`${server.name}:${sender.name}:packets`, 5))}</td>
-                    <td class="n">{percent(total === 0 ? null : (rates[i] ?? 0) / total)}</td>
-                    <td class="w">
-                      <Bar share={total === 0 ? 0 : (rates[i] ?? 0) / total} />
-                    </td>
-                    <td class="n">{whole(sender.packets)} packets</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scroll>
-        );
-      })}
+      {balancers.map((server) => (
+        <Balancer key={server.name} server={server} meters={meters} />
+      ))}
     </Panel>
+  );
+}
+
+function Balancer({ server, meters }: { server: SampledServer; meters: DelegationMeters }) {
+  const groups = meters.groups(server);
+  const total = groups.reduce((sum, group) => sum + (group.bytesPerSecond ?? 0), 0);
+  const streams = server.agent !== null;
+  return (
+    <>
+      <h3>
+        {server.name}{" "}
+        <small>
+          sends {bits(meters.ownBytesPerSecond(server, total))} itself; its real servers send {bits(total)} in its name
+        </small>
+      </h3>
+      <Scroll label={`Real servers of ${server.name}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">real server</th>
+              {streams && <StreamHead />}
+              <Head>bit/s</Head>
+              <Head>packets/s</Head>
+              <Head>share</Head>
+              <th scope="col">of what was handed off</th>
+              <Head>packets</Head>
+            </tr>
+          </thead>
+          {groups.map((group) => (
+            <tbody key={group.port}>
+              {group.senders.map((sender, i) => (
+                <tr key={sender.name} data-real-server={sender.name}>
+                  <th scope="row">{sender.name}</th>
+                  {streams && <StreamCells server={server} sender={sender} meters={meters} />}
+                  {i === 0 && <PacketCells group={group} total={total} />}
+                </tr>
+              ))}
+            </tbody>
+          ))}
+        </table>
+      </Scroll>
+      <AgentNote server={server} />
+    </>
+  );
+}
+
+function Head({ children }: { children: string }) {
+  return (
+    <th scope="col" class="n">
+      {children}
+    </th>
+  );
+}
+
+function StreamHead() {
+  return (
+    <>
+      <Head>streams/s</Head>
+      <Head>in progress</Head>
+      <Head>completed</Head>
+      <Head>aborted</Head>
+      <Head>rejected</Head>
+      <Head>resumed</Head>
+    </>
+  );
+}
+
+function StreamCells(props: { server: SampledServer; sender: Sender; meters: DelegationMeters }) {
+  const { server, sender, meters } = props;
+  const streams: Streams | null = sender.streams;
+  const rejected = streams === null ? null : Object.values(streams.rejected).reduce((sum, count) => sum + count, 0);
+  return (
+    <>
+      <td class="n">{short(meters.streamsPerSecond(server, sender))}</td>
+      <td class="n">{whole(isCurrent(server) ? streams?.in_progress : null)}</td>
+      <td class="n">{whole(streams?.completed)}</td>
+      <td class="n">{whole(streams?.aborted)}</td>
+      <td class="n">
+        {whole(rejected)}
+        {streams !== null && <small class="block">{reasons(streams.rejected)}</small>}
+      </td>
+      <td class="n">{whole(streams?.resumed)}</td>
+    </>
+  );
+}
+
+/** What the switches count; real servers on one port share these cells. */
+function PacketCells({ group, total }: { group: PortGroup; total: number }) {
+  const count = group.senders.length;
+  const rows = count > 1 ? count : undefined;
+  const share = total === 0 ? null : (group.bytesPerSecond ?? 0) / total;
+  return (
+    <>
+      <td class="n" rowSpan={rows}>
+        {bits(group.bytesPerSecond)}
+      </td>
+      <td class="n" rowSpan={rows}>
+        {short(group.packetsPerSecond)}
+      </td>
+      <td class="n" rowSpan={rows}>
+        {percent(share)}
+      </td>
+      <td class="w" rowSpan={rows}>
+        <Bar share={share ?? 0} />
+      </td>
+      <td class="n" rowSpan={rows}>
+        {whole(group.packets)}
+        {rows !== undefined && <small class="block">of port {group.port}</small>}
+      </td>
+    </>
+  );
+}
+
+/** Says why streams are missing or old, and what to do. */
+function AgentNote({ server }: { server: SampledServer }) {
+  const { agent, name } = server;
+  if (agent === null) {
+    return (
+      <p class="note">
+        To see streams, give the server {name} the URL of its agent's metrics in the configuration:{" "}
+        <code>metrics: "http://ADDRESS:9153/metrics"</code>
+      </p>
+    );
+  }
+  if (agent.time === null && agent.error === null) return <p class="note">Reading the streams of {name} …</p>;
+  return (
+    <>
+      {agent.error !== null && (
+        <p class="note warn">
+          {agent.age === null
+            ? `The agent of ${name} has not sent its metrics yet: `
+            : `The agent of ${name} does not send its metrics; streams are ${age(agent.age)} old: `}
+          {agent.error}
+        </p>
+      )}
+      {agent.unmatched.length > 0 && (
+        <p class="note warn">
+          The agent of {name} also delegates to {agent.unmatched.join(", ")}, which is not in <code>real_servers</code>:
+          give both the same name or address.
+        </p>
+      )}
+    </>
   );
 }
