@@ -242,6 +242,17 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
     let list = || servers.list().iter();
     let label = |server: &RealServer| [("server", server.name.clone())];
     families.gauges(
+        "real_server_info",
+        "Address of the real server; the value is 1.",
+        list().map(|server| {
+            let labels = [
+                ("server", server.name.clone()),
+                ("address", server.address.to_string()),
+            ];
+            (labels, 1u64)
+        }),
+    )?;
+    families.gauges(
         "real_server_up",
         "Whether the link is established.",
         list().map(|server| (label(server), u64::from(server.link.is_up()))),

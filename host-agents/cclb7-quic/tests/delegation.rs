@@ -40,3 +40,14 @@ fn request_in_last_handshake_datagram_is_delegated() {
         (1, 0, 1)
     );
 }
+
+/// The controller needs them where its names of real servers differ.
+#[test]
+fn metrics_have_the_addresses_of_real_servers() {
+    if !privileged() {
+        return;
+    }
+    let testbed = Testbed::with_real_server("addresses", &[]);
+    let labels = "server=\"rs.test\",address=\"127.0.0.1:4500\"";
+    assert_eq!(testbed.metric(&format!("real_server_info{{{labels}}}")), 1);
+}

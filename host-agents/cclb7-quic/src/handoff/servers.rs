@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Real servers, and the pools that routes use.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,6 +29,8 @@ const MAX_UDP_PAYLOAD: u16 = 1452;
 pub struct RealServer {
     /// Name in its certificate.
     pub name: String,
+    /// Address and UDP port at which it accepts balancers.
+    pub address: SocketAddr,
     /// HTTP/1.1 origin.
     pub origin: Uri,
     /// Link to the real server.
@@ -99,6 +102,7 @@ impl RealServers {
             |name: &str, origin| Health::start(config.health.as_ref(), &proxy, name, origin);
         let list = servers.map(|server| RealServer {
             name: server.name.clone(),
+            address: server.address,
             origin: server.origin.clone(),
             link: Link::dial(endpoint.clone(), tls.clone(), &server.name, server.address),
             health: health(&server.name, &server.origin),
