@@ -16,7 +16,8 @@ import pytest
 import texts
 from authorities import Authority
 from conftest import EXAMPLE, Switch, for_switch
-from frontage.api.client import local
+from frontage.api.access import Role
+from frontage.api.client import RequestError, local, remote
 from frontage.changes import plan
 from frontage.changes.plan import Effect, Field
 from frontage.config import load, loads
@@ -27,6 +28,7 @@ from frontage.service.daemon import Service
 from frontage.service.streams import MetricsError, Streams, parse
 from live import LIMIT, installed_service, only, until
 from metrics_server import TEXT, MetricsServer
+from test_api import url, with_api
 from texts import problems, replaced
 
 QDSR = EXAMPLE.with_name("qdsr.yaml")
@@ -94,6 +96,18 @@ def test_authorities_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_no_connection_notices_metrics() -> None:
     (step,) = plan.steps(loads(YAML, FILE), loads(with_metrics('"http://a/m"'), FILE))
     assert (step.name, step.effect, step.fields) == ("film1", Effect.NONE, (Field("metrics", None, "url http://a/m"),))
+
+
+async def test_operators_cannot_set_metrics(qdsr_file: Path) -> None:
+    tokens = with_api(qdsr_file)
+    server = {"name": "film3", "vip": "films", "address": "2001:db8:a:1::10", "port": 8444}
+    async with installed_service(qdsr_file) as service, remote(url(service), LIMIT, tokens[Role.OPERATOR]) as client:
+        with pytest.raises(RequestError, match=r"metrics: .*not permitted"):
+            await client.send("POST", "/servers", {**server, "metrics": "http://127.0.0.1/"})
+        with pytest.raises(RequestError, match=r"metrics: .*not permitted"):
+            await client.send("PATCH", "/servers/film1", {"metrics": "http://127.0.0.1/"})
+        with pytest.raises(RequestError, match="it requires admin"):
+            await client.send("PUT", "/configuration", text=with_metrics('"http://127.0.0.1/"'))
 
 
 # The text.
