@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from frontage_testbed.chromium import browser, is_installed
 from frontage_testbed.manysites import MOVING, PLANNED, controller_of_many_sites
@@ -107,14 +110,45 @@ def centre(page: Page, site: str) -> tuple[float, float, float]:
 
 
 @needs_root
-def test_handoff_shows_real_servers_of_the_demo(tmp_path: Path) -> None:
-    with page_demo(tmp_path) as link, browser(1400, 900) as context:
-        page = opened(context, link)
-        show(page, "handoff")
-        rows = page.get_by_role("group", name=re.compile("Real servers of ")).locator("tbody tr")
-        expect(rows).to_have_count(2)
-        for row in (rows.nth(0), rows.nth(1)):
-            expect(row.locator("td").last).to_contain_text(re.compile(r"[1-9].* packets"))
+def test_handoff_shows_packets_and_streams_of_real_servers(tmp_path: Path) -> None:
+    with page_demo(tmp_path) as link:
+        with browser(1400, 900) as context:
+            page = opened(context, link)
+            show(page, "handoff")
+            rows = rows_of(page)
+            expect(rows).to_have_count(2)
+            columns = page.locator("main thead th").all_inner_texts()
+            for row in (rows.nth(0), rows.nth(1)):
+                cells = row.locator("th, td")
+                # The client loads the page again and again.
+                for column in ("packets", "completed", "streams/s"):
+                    expect(cells.nth(columns.index(column))).to_have_text(re.compile("[1-9]"))
+                for column in ("in progress", "aborted", "rejected", "resumed"):
+                    expect(cells.nth(columns.index(column))).to_have_text(re.compile("^[0-9]"))
+            expect(page.locator("main .note")).to_have_count(0)
+            (balancer,) = servers(link, "films6")
+            assert (balancer["agent"]["error"], balancer["agent"]["unmatched"]) == (None, [])
+            assert all(real_server["streams"]["body_bytes"] > 0 for real_server in balancer["real_servers"])
+        for width, dark in ((1400, True), (400, False), (400, True)):
+            with browser(width, 900, dark=dark) as context:
+                page = opened(context, link)
+                show(page, "handoff")
+                expect(rows_of(page)).to_have_count(2)
+                assert violations(page) == []
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def rows_of(page: Page) -> Locator:
+    return page.get_by_role("group", name=re.compile("Real servers of ")).locator("tbody tr")
+
+
+def servers(link: str, vip: str) -> list[dict[str, Any]]:
+    """Return the servers of a sample, from the API that a link to the console logs in to."""
+    address, _, token = link.partition("/console/#token=")
+    request = urllib.request.Request(f"{address}/v1/samples/vips/{vip}", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["servers"]
+        return found
 
 
 @contextmanager

@@ -47,8 +47,11 @@ def with_scheduler(text: str, kind: str, packets: int | None) -> str:
     return changed
 
 
-def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], service: str) -> str:
-    """Return a configuration in which the hosts `real_servers` are real servers (QDSR) of a service."""
+def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], service: str, metrics: str) -> str:
+    """Return a configuration in which the hosts `real_servers` are real servers (QDSR) of a service.
+
+    `metrics` is the URL of the metrics of its load balancer.
+    """
     document = yaml.safe_load(text)
     names = {real_server.name for real_server in real_servers}
     for port in document["ports"]:
@@ -56,6 +59,8 @@ def with_real_servers(text: str, real_servers: Sequence[ServerAddresses], servic
             port["role"] = "real-server"
     document["routes"] = [entry for entry in document["routes"] if entry["port"] not in names]
     document["real_servers"] = [{"name": r.name, "port": r.name, "addresses": r.address6, "for": service} for r in real_servers]
+    for server in document["servers"]:
+        server["metrics"] = metrics
     changed: str = yaml.safe_dump(document, sort_keys=False)
     return changed
 

@@ -15,6 +15,7 @@ from ..certificate import issue_certificate, make_authority
 from ..handoffconfig import RealServer, handed_route, handoff, real_server
 from ..metricsclient import Scrape, scrape
 from ..nodes import NodeError
+from . import management
 from .addresses import ServerAddresses
 from .configuration import with_real_servers
 from .edge import METRICS as SWITCH_COUNTERS
@@ -24,6 +25,9 @@ from .quicagents import METRICS, network_of
 from .services import FILMS
 from .settings import Settings
 from .testbed import READY_TIMEOUT
+
+BALANCER_METRICS = f"http://{management.SERVER}:{METRICS[1]}/metrics"
+"""The metrics of the balancer, for the controller."""
 
 FIELDS = """\
 metrics = "{metrics}"
@@ -42,6 +46,8 @@ class QdsrTestbed(QuicTestbed):
     own_routes = QuicTestbed.routes
     """Routes in the real servers' configuration."""
 
+    metrics_address = "0.0.0.0"
+
     handoff_fields = ""
     """Additional fields of section [handoff] in the balancer's configuration."""
 
@@ -49,7 +55,7 @@ class QdsrTestbed(QuicTestbed):
         super().__init__(settings, scratch, edge, server, client)
         self._real_server = real_server
         self.balancer, *self.real_servers = self.server_addresses
-        edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name))
+        edge.config.write_text(with_real_servers(edge.config.read_text(), self.real_servers, FILMS[0].name, BALANCER_METRICS))
         section = handoff(self.balancer.name, map(_as_real_server, self.real_servers), self.handoff_fields)
         self.routes = f"{section}\n{self._balancer_routes()}"
 
@@ -128,6 +134,7 @@ class QdsrTestbed(QuicTestbed):
 
     def _start_servers(self) -> None:
         self._prepare()
+        management.attach(self.servers[self.balancer.index])
         make_authority(self._directory)
         for server in self.server_addresses:
             issue_certificate(self._directory, server.name)

@@ -56,6 +56,8 @@ class QuicTestbed(Testbed):
 
     routes = '[[route]]\npath = "/"\ndirectory = "../objects"\n'
     """Routes in the servers' configuration."""
+    metrics_address = METRICS[0]
+    """Address at which the servers export their metrics."""
     active_flows = ACTIVE_FLOWS
     """Name of the servers' metric of N_AF."""
 
@@ -153,7 +155,7 @@ class QuicTestbed(Testbed):
         configuration = CONFIGURATION.format(
             name=server.name,
             directory=self._directory,
-            metrics="{}:{}".format(*METRICS),
+            metrics=f"{self.metrics_address}:{METRICS[1]}",
             server_port=QUIC_SERVER_PORT,
             port=QUIC_PORT,
             sid6=server.sid6,
