@@ -150,7 +150,7 @@ def test_servers_fetch_rotated_keys(tmp_path: Path) -> None:
             return rotations(testbed, Rounds(testbed, CLIENTS))
 
     result = Sandboxed(body, tmp_path).result()
-    assert "only" in result["foreign"] and "secret" not in result["foreign"], result["foreign"]
+    assert "require the certificate of" in result["foreign"] and "secret" not in result["foreign"], result["foreign"]
     for name in ROUNDS:
         for done in result[name]["downloads"]:
             assert (done["status"], done["right"], done["wrong"]) == (0, True, []), (name, done)
