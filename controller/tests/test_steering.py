@@ -128,7 +128,7 @@ def test_locations_have_no_entries() -> None:
 
 
 def test_shares_of_sites_count_regions_without_a_choice() -> None:
-    """Region 5 has a choice, 6 that of region 0, and 9 has no clients. Without a choice for region 0, the own site serves."""
+    """Region 5 has a choice, region 6 uses that of region 0, and region 9 is empty. Without a choice for region 0, the own site serves."""
     regions = {ip_network(f"2001:db8:c{n}::/48"): region for n, region in enumerate((5, 5, 6))}
     mapping = EndUserMapping(regions, {3: 7, 4: 8}, {(7, 0): (1, 2), (7, 5): (2, 1), (7, 9): (2,), (8, 6): (2,)})
     services = describe_sites(load(ARTEMIS), mapping, ())["services"]

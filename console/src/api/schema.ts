@@ -109,7 +109,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Server
-         * @description Remove a server. This breaks its connections: drain the server first, and wait until it has no connections.
+         * @description Remove a server. This breaks its connections: drain the server first, and wait until they have ended.
          */
         delete: operations["delete_server_v1_servers__name__delete"];
         options?: never;

@@ -185,6 +185,15 @@ export function Scroll({ label, children }: { label: string; children: Component
   );
 }
 
+/** The heading of a column of numbers. */
+export function Head({ title, children }: { title?: string; children: ComponentChildren }) {
+  return (
+    <th scope="col" class="n" title={title}>
+      {children}
+    </th>
+  );
+}
+
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }

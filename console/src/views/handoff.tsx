@@ -5,7 +5,7 @@ import { DelegationMeters, isCurrent, type PortGroup, reasons } from "../state/d
 import { age, bits, percent, short, whole } from "../state/format";
 import { overview } from "../state/live";
 import { Poller } from "../state/poll";
-import { Age, Bar, Empty, Panel, Scroll } from "../ui/parts";
+import { Age, Bar, Empty, Head, Panel, Scroll } from "../ui/parts";
 
 export function HandoffView() {
   const vips = overview.state.value.value?.vips ?? [];
@@ -92,14 +92,6 @@ function Balancer({ server, meters }: { server: SampledServer; meters: Delegatio
       </Scroll>
       <AgentNote server={server} />
     </>
-  );
-}
-
-function Head({ children }: { children: string }) {
-  return (
-    <th scope="col" class="n">
-      {children}
-    </th>
   );
 }
 

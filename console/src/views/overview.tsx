@@ -4,7 +4,7 @@ import { clock } from "../state/clock";
 import { age, bits, percent, short, whole } from "../state/format";
 import { arrivals, happenings, meters, overview, throughput } from "../state/live";
 import { Chart } from "../ui/chart";
-import { Badge, Bar, Empty, Panel, Scroll, Sparkline, Stat, staleness, Term, type Tone } from "../ui/parts";
+import { Badge, Bar, Empty, Head, Panel, Scroll, Sparkline, Stat, staleness, Term, type Tone } from "../ui/parts";
 import { describeEvent } from "./events";
 import { DROPS, OUTCOMES } from "./meanings";
 
@@ -113,19 +113,11 @@ function VipTable({ vips, hasReports }: { vips: SampledVip[]; hasReports: boolea
               <th scope="col">VIP</th>
               <th scope="col">address</th>
               <th scope="col">policy</th>
-              <th scope="col" class="n">
-                servers
-              </th>
+              <Head>servers</Head>
               <th scope="col">health</th>
-              <th scope="col" class="n" title="Active flows, as the servers report them">
-                N_AF
-              </th>
-              <th scope="col" class="n">
-                new/s
-              </th>
-              <th scope="col" class="n">
-                to clients
-              </th>
+              <Head title="Active flows, as the servers report them">N_AF</Head>
+              <Head>new/s</Head>
+              <Head>to clients</Head>
               <th scope="col">share</th>
               <th scope="col">last minutes</th>
             </tr>
@@ -200,15 +192,9 @@ function SwitchTable({ switches }: { switches: SampledSwitch[] }) {
               <th scope="col">switch</th>
               <th scope="col">state</th>
               <th scope="col">zone</th>
-              <th scope="col" class="n">
-                entries
-              </th>
-              <th scope="col" class="n">
-                to VIPs
-              </th>
-              <th scope="col" class="n">
-                drops
-              </th>
+              <Head>entries</Head>
+              <Head>to VIPs</Head>
+              <Head>drops</Head>
             </tr>
           </thead>
           <tbody>

@@ -4,7 +4,7 @@ import type { PlacedService, Site, Sites } from "../api/schema";
 import { percent, short, whole } from "../state/format";
 import { Poller } from "../state/poll";
 import { located, shares } from "../state/sites";
-import { Age, Badge, Bar, Empty, Panel, Scroll, type Tone } from "../ui/parts";
+import { Age, Badge, Bar, Empty, Head, Panel, Scroll, type Tone } from "../ui/parts";
 
 export function SitesView() {
   const poller = useMemo(() => new Poller<Sites>("sites", 3_000), []);
@@ -45,9 +45,7 @@ function Found({ sites }: { sites: Sites }) {
               <thead>
                 <tr>
                   <th scope="col">site</th>
-                  <th scope="col" class="n">
-                    regions
-                  </th>
+                  <Head>regions</Head>
                   <th scope="col">tunnel endpoint</th>
                   <th scope="col">SIDs</th>
                   <th scope="col">dispatchers</th>
@@ -191,9 +189,7 @@ function Placement({ services, name }: { services: PlacedService[]; name: (id: n
           <thead>
             <tr>
               <th scope="col">service</th>
-              <th scope="col" class="n">
-                handshakes/s
-              </th>
+              <Head>handshakes/s</Head>
               <th scope="col">sites</th>
               <th scope="col">last move</th>
               <th scope="col">next</th>

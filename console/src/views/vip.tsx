@@ -7,7 +7,7 @@ import { meters, overview } from "../state/live";
 import { may } from "../state/session";
 import { VipState, WINDOW } from "../state/vip";
 import { Chart } from "../ui/chart";
-import { Age, Badge, Bar, Empty, Message, Panel, Scroll, Search, Stat, staleness, type Tone } from "../ui/parts";
+import { Age, Badge, Bar, Empty, Head, Message, Panel, Scroll, Search, Stat, staleness, type Tone } from "../ui/parts";
 
 const POLICIES: [Policy, string][] = [
   ["hash", "Maglev's table, regardless of load"],
@@ -298,28 +298,16 @@ function ServerTable(props: {
               <th scope="col">server</th>
               <th scope="col">state</th>
               {hasZones && <th scope="col">zone</th>}
-              <th scope="col" class="n" title="Active flows, as its cookies report them">
-                N_AF
-              </th>
+              <Head title="Active flows, as its cookies report them">N_AF</Head>
               <th scope="col">load</th>
-              <th scope="col" class="n" title="Flows that will last">
-                N_FF
-              </th>
-              <th scope="col" class="n" title="In the switch, in flows: the lowest one gets the next connection">
-                score
-              </th>
-              <th scope="col" class="n">
-                new
-              </th>
+              <Head title="Flows that will last">N_FF</Head>
+              <Head title="In the switch, in flows: the lowest one gets the next connection">score</Head>
+              <Head>new</Head>
               <th scope="col" title="The line is the fair share by weight">
                 share of new
               </th>
-              <th scope="col" class="n">
-                to clients
-              </th>
-              <th scope="col" class="n">
-                weight
-              </th>
+              <Head>to clients</Head>
+              <Head>weight</Head>
               {operator && (
                 <th scope="col">
                   <span class="visually-hidden">actions</span>

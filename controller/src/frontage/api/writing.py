@@ -149,7 +149,7 @@ async def patch_server(request: Request, caller: Operator, name: str, patch: mod
 
 @router.delete("/servers/{name}", response_model=models.Operation, responses={**_ACCEPTED, **_ERRORS})
 async def delete_server(request: Request, caller: Operator, name: str, options: WithOptions) -> Response:
-    """Remove a server. This breaks its connections: drain the server first, and wait until it has no connections."""
+    """Remove a server. This breaks its connections: drain the server first, and wait until they have ended."""
     if options.idempotency_key is None:  # otherwise, an earlier request with this key may have removed it
         await _SERVER.require(request, name)
     return await make(request, caller, verbs.remove_server(name), options, _SERVER.unchanged(request, name, options))

@@ -279,7 +279,7 @@ def remove_server(
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a server. This breaks its connections: drain the server first, and wait until it has no connections."""
+    """Remove a server. This breaks its connections: drain the server first, and wait until they have ended."""
     Requests(context, config, as_json).change("DELETE", f"/servers/{quote(name, safe='')}")
 
 

@@ -23,13 +23,13 @@ from frontage.stamps import Stamp, stamp
 from frontage.tls import explain
 
 MIN_INTERVAL = 0.4
-"""Seconds between the beginnings of two readings of an endpoint, at least."""
+"""Minimum time from the start of one reading of an endpoint to the next, in seconds."""
 TIMEOUT = 2.0
 """Seconds that a reading may take."""
 MAX_BYTES = 1 << 20
-"""Bytes of an agent's text: enough for 400 real servers."""
+"""Maximum size of an agent's text in bytes: enough for 400 real servers."""
 MAX_READINGS = 32
-"""Readings at a time."""
+"""Maximum number of concurrent readings."""
 FORGET_AFTER = 60.0
 """Seconds after which an unused reading is forgotten."""
 
@@ -119,8 +119,8 @@ class Agents:
 async def _download(settings: AgentMetrics) -> str:
     """Return the text of an endpoint. Raises MetricsError, httpx.HTTPError and httpx.InvalidURL.
 
-    Proxies of the environment are not used, redirects are not followed, and compressed text is not unpacked: each of them would
-    let others than the author of the configuration choose what is read, or how much.
+    Proxies of the environment are not used, redirects are not followed, and compressed text is not unpacked. Otherwise, somebody else
+    than the author of the configuration could choose what is read, or how much.
     """
     context = await asyncio.to_thread(_context, settings.ca_file)
     transport = httpx.AsyncHTTPTransport(verify=context)
@@ -150,5 +150,5 @@ def _context(authorities: Path | None) -> ssl.SSLContext:
 
 @lru_cache(maxsize=16)
 def _loaded(authorities: Path | None, _stamp: Stamp | None) -> ssl.SSLContext:
-    """Return the context, which the next readings use until the file changes."""
+    """Return the context, and keep it until the file changes."""
     return ssl.create_default_context(cafile=authorities)

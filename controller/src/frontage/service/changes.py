@@ -350,7 +350,7 @@ def _interrupted(unfinished: Sequence[Entry], present: str) -> list[Entry]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the uid if it has no name."""
+    """Return the name of a user, or the uid if the name is unknown."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

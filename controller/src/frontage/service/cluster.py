@@ -330,7 +330,7 @@ class Cluster:
         return None
 
     async def _ask(self, connection: Connection, request: Message, seconds: float) -> Message | None:
-        """Return the answer of the current leader; None if there is no leader, or if the leader changes. Raises StoreError."""
+        """Return the answer of the current leader; None without a leader, or if it changes during the request. Raises StoreError."""
         term = self._lease.leader_term
         asking = asyncio.create_task(connection.request(f"request.{term}", request.encode(), seconds))
         try:

@@ -37,7 +37,7 @@ def helpers(config: Config) -> dict[int, list[RealServer]]:
 def endpoints(config: Config, vip: str) -> set[AgentMetrics]:
     """Return the metrics of the agents that count streams of a VIP: those of servers for which real servers send."""
     sids = helpers(config)
-    return {s.metrics for s in config.servers if s.vip == vip and s.metrics is not None and s.sid in sids}
+    return {s.metrics for s in config.servers_by_vip[vip] if s.metrics is not None and s.sid in sids}
 
 
 def describe_delegation(

@@ -30,7 +30,7 @@ from frontage.jetstream import MIN_SERVER_VERSION, UnansweredError, answered, co
 from frontage.store.errors import OvertakenError, StoreError
 
 CONNECT_TIMEOUT = 5.0
-"""Timeout of the first connection in seconds. Reconnection has no timeout."""
+"""Timeout of the first connection in seconds. Reconnecting never times out."""
 ATTEMPT_TIMEOUT = 2.0
 """Seconds to wait for an answer before the request is repeated."""
 OPERATION_TIMEOUT = 12.0

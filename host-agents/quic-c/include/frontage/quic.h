@@ -99,7 +99,7 @@ struct fq_response *fq_response_begin(struct fq_connection *connection, uint64_t
 
 /*
  * Record that the next batch carries bytes of the response up to `offset`, counted from its beginning. Call it when the QUIC library
- * accepts the bytes for immediate sending. Offsets that were already recorded have no effect.
+ * accepts the bytes for immediate sending. Offsets that were already recorded are ignored.
  */
 void fq_response_sent(struct fq_response *response, uint64_t offset);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The access of clients, by the names in their certificates.
 //!
-//! A file grants access, one name per line; other names have no access:
+//! A file grants access, one name per line; all other names are denied:
 //!
 //! ```text
 //! # name in the certificate   access

@@ -152,7 +152,7 @@ class LocalWrites:
             if base.consistency.merge is not None:
                 await self._refresh_later(write.guid)
                 raise
-            # It may be stored twice, which has no effect.
+            # Storing it twice is harmless.
             raise OvertakenError from None
         self._pending[write.guid] = stored
         self._forward(write.guid)
