@@ -143,6 +143,26 @@ fn structs_and_tuples_are_copied_by_value() {
     assert_eq!(result(&mut p, 7, 30, 100), 70);
 }
 
+/// A part of a struct that is itself an argument keeps its value, although the struct is not copied.
+#[test]
+fn overlapping_arguments_are_read_before_the_call() {
+    let output = common::compile_frame(
+        "header h_t { bit<8> a; bit<8> b; }\nstruct headers { h_t h; }\nstruct metadata { bit<8> unused; bit<8> a; bit<8> b; }\n\
+         control Add(inout metadata m, in bit<8> x) { apply { m.a = m.a + x; m.b = m.b + x; } }\n",
+        "meta.a = hdr.h.a; meta.b = hdr.h.b;",
+        "Add() add;
+         apply {
+             std.egress_spec = 1;
+             add.apply(meta, meta.a);
+             hdr.h.a = meta.a;
+             hdr.h.b = meta.b;
+         }",
+    );
+    let json = output.json.clone().unwrap().to_string();
+    assert_eq!(json.matches("unused").count(), 1, "{json}");
+    assert_eq!(send(&mut pipeline(output), &[5, 30]), Some(vec![10, 35]));
+}
+
 #[test]
 fn exit_copies_out_and_ends_the_pipeline() {
     let mut p = load("language");

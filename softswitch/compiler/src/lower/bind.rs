@@ -93,12 +93,14 @@ impl<'a> Lower<'a> {
         let mut bound = Vec::new();
         let mut copies = Vec::new();
         for (i, (p, v)) in params.iter().zip(&values).enumerate() {
+            let overlaps = |others: &[HashSet<String>], own: &HashSet<String>| {
+                let mut others = others.iter().enumerate();
+                others.any(|(k, other)| k != i && !other.is_disjoint(own))
+            };
             let clash = match p.dir {
-                Direction::In | Direction::None => written.iter().any(|w| !w.is_disjoint(&read[i])),
-                _ => read
-                    .iter()
-                    .enumerate()
-                    .any(|(k, r)| k != i && !r.is_disjoint(&written[i])),
+                Direction::Out => overlaps(&read, &written[i]),
+                // A read parameter that clashes with a written one is a copy, so the written one can be an alias.
+                _ => overlaps(&written, &read[i]),
             };
             let (b, copy) = self.bind_one(p, info, v, mode, clash, prefix);
             bound.push(b);
