@@ -94,6 +94,7 @@ impl Server {
                 options,
                 ports: Some(ports),
                 keeps_program: false,
+                lanes: 0,
             },
             None,
             None,

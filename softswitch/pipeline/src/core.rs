@@ -13,10 +13,12 @@ use crate::packet::{Descriptor, EgressOutcome, EgressOutput, IngressOutcome, Pac
 use crate::phv::{Field, Place};
 use crate::pool::Pool;
 use crate::program::Compiled;
+use crate::program::locks::LockSet;
 use crate::program::parser::Parsed;
 use crate::state::State;
 use crate::state::pipes::Pipes;
 use crate::state::pre::Replica;
+use crate::state::serial::RegisterLocks;
 use crate::trace::Recorder;
 use crate::value::Value;
 
@@ -43,6 +45,30 @@ impl Core {
             pool: Pool::default(),
             headers: Vec::new(),
             program: 0,
+        }
+    }
+
+    /// Creates the core of a lane.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Shared::lane`](crate::state::shared::Shared::lane).
+    pub(crate) unsafe fn lane(
+        &self,
+        c: &Compiled,
+        native: Option<Arc<Native>>,
+        number: usize,
+        locks: RegisterLocks,
+    ) -> Self {
+        // SAFETY: by the contract.
+        let state = unsafe { self.state.lane(c, &self.options, number, locks) };
+        Self {
+            state: Pipes::of_one(state),
+            options: self.options.clone(),
+            native,
+            pool: Pool::default(),
+            headers: Vec::new(),
+            program: self.program,
         }
     }
 
@@ -164,6 +190,7 @@ impl Core {
         if !native.is_some_and(|n| n.apply(c, control, &mut self.state, pkt, now)) {
             self.state.apply(c, control, pkt, now);
         }
+        self.state.externs.release_locks(LockSet::MAX);
     }
 
     /// Keeps the digest that the program asked for.

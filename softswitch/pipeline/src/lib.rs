@@ -4,7 +4,8 @@
 //! Architecture (TNA).
 //!
 //! The crate has no sockets, no threads and no clock. The caller passes the time with every packet, and a seed for the
-//! `random` extern, so the same input always gives the same output.
+//! `random` extern, so the same input always gives the same output. With [`ParallelPipeline`], several threads of the
+//! caller run packets at the same time.
 //!
 //! A packet takes two calls, because the queues are outside:
 //!
@@ -83,6 +84,7 @@
 //! | `core` | what architectures share: the state, the choice between both engines, buffers |
 //! | `v1model`, `psa`, `tna` | an architecture: the order of its blocks, its metadata, resubmission, clones, multicast |
 //! | `pipeline` | the public interface |
+//! | `parallel` | packets of several threads in one pipeline |
 //!
 //! # Where it differs from BMv2
 //!
@@ -112,6 +114,7 @@ mod load;
 mod native;
 mod options;
 mod packet;
+mod parallel;
 mod phv;
 mod pipeline;
 mod pool;
@@ -145,10 +148,12 @@ pub use packet::{
     Descriptor, EgressOutcome, EgressOutput, IngressOutcome, InstanceType, MAX_FRAME, QueueInfo,
     Recirculated,
 };
+pub use parallel::{Exclusive, Lane, ParallelPipeline, Turn};
 pub use pipeline::{
     FilterCell, GeneratorSnapshot, IdleEntry, LookupKey, MeterState, PipeSet, Pipeline, Program,
 };
 pub use program::dynamic_hash::{HashAlgorithm, HashConfig, HashFunction, HashSlice};
+pub use program::parallelism::Parallelism;
 pub use program::source::SourceLocation;
 /// Times count from the caller's origin of time, such as the start of the switch.
 pub use softswitch_queue::Nanos;

@@ -3,21 +3,26 @@
 
 use std::fmt;
 
+use smallvec::{SmallVec, smallvec};
+
+/// Length in bytes of values that need no allocation: an IPv6 address.
+const INLINE: usize = 16;
+
 /// An unsigned integer in canonical big-endian form: no leading zero bytes, and `[0]` for zero
 /// (the canonical byte string of the P4Runtime specification, section 8.4).
 ///
 /// Equality and hashing are numeric, since the form is canonical.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Value(Vec<u8>);
+pub struct Value(SmallVec<[u8; INLINE]>);
 
 impl Value {
     /// Creates a value from big-endian bytes. Leading zero bytes are accepted; an empty slice is zero.
     pub fn from_be_bytes(bytes: &[u8]) -> Self {
         let start = bytes.iter().position(|&b| b != 0).unwrap_or(bytes.len());
         if start == bytes.len() {
-            Self(vec![0])
+            Self(smallvec![0])
         } else {
-            Self(bytes[start..].to_vec())
+            Self(SmallVec::from_slice(&bytes[start..]))
         }
     }
 
@@ -43,13 +48,19 @@ impl Value {
 
     /// Returns the big-endian bytes padded with zeros to `len` bytes; `None` if the value needs more.
     pub fn to_padded(&self, len: usize) -> Option<Vec<u8>> {
-        if *self.0 == [0] {
+        if self.0[..] == [0] {
             return Some(vec![0; len]);
         }
         let pad = len.checked_sub(self.0.len())?;
         let mut out = vec![0; len];
         out[pad..].copy_from_slice(&self.0);
         Some(out)
+    }
+
+    /// Returns the 64-bit limbs up to the last one that is not zero, the least significant first.
+    pub(crate) fn limbs(&self) -> impl Iterator<Item = u64> {
+        let limb = |bytes: &[u8]| bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b));
+        self.0.rchunks(8).map(limb)
     }
 
     /// Returns the value with ones in the low `width` bits.
@@ -108,5 +119,13 @@ mod tests {
         assert_eq!(Value::from(5u64).to_padded(2).unwrap(), [0, 5]);
         assert_eq!(Value::from(0x10000u64).to_padded(2), None);
         assert!(Value::from(0u64).to_padded(0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn limbs_start_at_least_significant_byte() {
+        let limbs = |v: Value| v.limbs().collect::<Vec<_>>();
+        assert_eq!(limbs(0u64.into()), [0]);
+        assert_eq!(limbs(0x1_0000_0000_0000_0002_u128.into()), [2, 1]);
+        assert_eq!(limbs(Value::ones(130)), [u64::MAX, u64::MAX, 3]);
     }
 }

@@ -16,12 +16,13 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::address::{Address, NanomsgAddress};
+use crate::port::Sockets;
 use crate::trace::TraceFormat;
 use softswitch_pipeline::Engine;
 use softswitch_queue::PortLink;
 
 pub use limits::Limits;
-pub use log::{LogLevel, LogOptions};
+pub use log::LogOptions;
 pub use tls::TlsOptions;
 pub use unused::Unused;
 
@@ -75,6 +76,10 @@ pub struct Options {
     #[arg(short, long, value_name = "PORT@INTERFACE")]
     pub interface: Vec<Interface>,
 
+    /// Sockets of network interfaces
+    #[arg(long, value_enum, default_value = "auto", value_name = "KIND")]
+    pub sockets: Sockets,
+
     /// Instead of the network, receive the packets in INTERFACE_in.pcap after SECONDS, and send to INTERFACE_out.pcap
     #[arg(long, value_name = "SECONDS")]
     pub use_files: Option<u64>,
@@ -91,8 +96,8 @@ pub struct Options {
     #[arg(long, value_name = "PORT:KEY=VALUE,...")]
     pub link: Vec<PortLink>,
 
-    /// Number of packet threads; each receives on its own ports [default: one per port, but at most the
-    /// number of available processors]
+    /// Number of packet threads; each receives on its own ports, at most one per port [default: half of the available
+    /// processors]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
@@ -171,6 +176,10 @@ pub struct Options {
     /// [without DIR: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
+
+    /// Print whether packets of the program can run in parallel, and what they share or why they cannot
+    #[arg(long, requires = "program", conflicts_with = "no_p4")]
+    pub report: bool,
 
     /// Print the highest version of BMv2 JSON that this switch loads
     #[arg(long)]
@@ -366,8 +375,18 @@ impl Options {
     pub fn threads(&self) -> NonZeroUsize {
         let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let ports = NonZeroUsize::new(self.interface.len()).unwrap_or(NonZeroUsize::MIN);
-        self.threads.unwrap_or_else(processors).min(ports)
+        let threads = self
+            .threads
+            .unwrap_or_else(|| default_threads(processors()));
+        threads.min(ports)
     }
+}
+
+/// Returns the number of packet threads without `--threads`. The other half of the processors remains for the controller's
+/// threads, the kernel's part of receiving, and programs on the same machine: hosts of emulations, for example. On two
+/// processors, packets of a single thread cost less than those of two, which need the locks of registers.
+fn default_threads(processors: NonZeroUsize) -> NonZeroUsize {
+    NonZeroUsize::new(processors.get() / 2).unwrap_or(NonZeroUsize::MIN)
 }
 
 #[cfg(test)]
@@ -524,6 +543,12 @@ mod tests {
         assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 8"), 2);
         assert_eq!(threads("--no-p4 -i 1@a -i 2@b --threads 1"), 1);
         assert!((1..=2).contains(&threads("--no-p4 -i 1@a -i 2@b")));
+    }
+
+    #[test]
+    fn threads_are_half_of_the_processors_by_default() {
+        let default = |processors| default_threads(NonZeroUsize::new(processors).unwrap()).get();
+        assert_eq!([1, 2, 3, 4, 16].map(default), [1, 1, 1, 2, 8]);
     }
 
     #[test]

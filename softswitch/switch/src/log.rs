@@ -13,13 +13,30 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use clap::ValueEnum;
 use parking_lot::Mutex;
 
-use crate::cli::LogLevel;
 use file::RotatingFile;
 
 pub use events::Events;
 pub use packets::PacketLog;
+
+/// Lowest level of the logged lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum LogLevel {
+    /// Everything.
+    Trace,
+    /// Most steps of packets.
+    Debug,
+    /// Events.
+    Info,
+    /// Possible faults.
+    Warn,
+    /// Faults.
+    Error,
+    /// Nothing.
+    Off,
+}
 
 /// A log that threads share.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use softswitch::cli::{LogLevel, LogOptions};
-use softswitch::log::{Events, Log};
+use softswitch::cli::LogOptions;
+use softswitch::log::{Events, Log, LogLevel};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;

@@ -5,6 +5,7 @@ mod logging;
 mod ports;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,13 +37,25 @@ fn main() -> ExitCode {
         println!("{major}.{minor}");
         return ExitCode::SUCCESS;
     }
-    match run(options) {
+    let result = match options.report {
+        true => report(&options),
+        false => run(options),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("softswitch: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints how packets of the initial program share its state.
+fn report(options: &Options) -> anyhow::Result<()> {
+    if let Some(path) = &options.program {
+        print!("{}", load(path)?.program.parallelism());
+    }
+    Ok(())
 }
 
 fn run(options: Options) -> anyhow::Result<()> {
@@ -115,17 +128,20 @@ async fn serve(config: Config, feeds: Option<(Vec<Feed>, u64)>) -> anyhow::Resul
     result
 }
 
+/// Loads the initial program.
+fn load(path: &Path) -> anyhow::Result<LoadedProgram> {
+    let text = path.display();
+    let json =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read program {text}"))?;
+    LoadedProgram::load(json).with_context(|| format!("cannot load program {text}"))
+}
+
 fn configure(
     options: Options,
     ports: Vec<PortSetup>,
     log: Option<Arc<Log>>,
 ) -> anyhow::Result<Config> {
-    let program = options.program.as_ref().map(|path| {
-        let path_text = path.display();
-        let json = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read program {path_text}"))?;
-        LoadedProgram::load(json).with_context(|| format!("cannot load program {path_text}"))
-    });
+    let program = options.program.as_deref().map(load);
     let trace = options.trace.map(|format| {
         let path = options.trace_file.as_deref();
         TraceLog::create(format, path).with_context(|| {

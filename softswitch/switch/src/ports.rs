@@ -9,7 +9,7 @@ use softswitch::dataplane::PortSetup;
 use softswitch::log::Log;
 use softswitch::port::dump::Dump;
 use softswitch::port::files::{self, Feed};
-use softswitch::port::{Receive, Receiver, Transmit, Transmitter, capture, loopback};
+use softswitch::port::{self, Receive, Transmit, capture, loopback};
 use softswitch_queue::LinkConfig;
 
 /// Opened ports.
@@ -30,7 +30,9 @@ impl Ports {
                 feeds.push(port.feed);
                 (port.receiver, port.transmitter)
             } else {
-                open_interface(interface)?
+                let Interface { port, name } = interface;
+                let opened = port::open(name, options.sockets);
+                opened.with_context(|| format!("--interface {port}@{name}"))?
             };
             setups.push(observed(options, log, interface, receiver, transmitter)?);
         }
@@ -47,14 +49,6 @@ impl Ports {
         }
         Ok(Self { setups, feeds })
     }
-}
-
-fn open_interface(interface: &Interface) -> anyhow::Result<(Box<dyn Receive>, Box<dyn Transmit>)> {
-    let Interface { port, name } = interface;
-    let attaching = || format!("--interface {port}@{name}");
-    let receiver = Receiver::open(name).with_context(attaching)?;
-    let transmitter = Transmitter::open(name).with_context(attaching)?;
-    Ok((Box::new(receiver), Box::new(transmitter)))
 }
 
 /// Adds the captures and the log of a port's packets.

@@ -183,8 +183,11 @@ impl Switch {
             ports: engine.ports(),
             tls: tls.clone(),
         };
+        let threads = config.threads.get();
         let target = Target {
             options,
+            // A single thread needs no lane.
+            lanes: if threads > 1 { threads } else { 0 },
             ports: has_interfaces.then(|| engine.ports().iter().map(|port| port.number).collect()),
             keeps_program: config.keeps_program,
         };

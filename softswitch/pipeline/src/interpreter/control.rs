@@ -8,7 +8,8 @@ use crate::program::Compiled;
 use crate::program::call::CallRef;
 use crate::program::control::{CompiledTable, ControlNode, DirectMeter};
 use crate::state::State;
-use crate::state::meter::Color;
+use crate::state::meter::{Color, Meter};
+use crate::state::shared::Shared;
 use crate::state::table::{Profile, Table, Target};
 
 impl State {
@@ -45,6 +46,8 @@ impl State {
                     *next
                 }
             };
+            // A lane does not need other locks any more.
+            self.externs.release_locks(!c.locks.ahead(node));
         }
     }
 
@@ -60,19 +63,21 @@ impl State {
     #[inline]
     fn apply_table(&mut self, c: &Compiled, number: u32, pkt: &mut Packet, now: Nanos) -> u32 {
         let fixed = &c.tables[number as usize];
-        let table = &mut self.tables[number as usize];
+        let tables = &mut self.tables;
         let mut m = Machine::new(c, &mut self.externs, pkt, now);
-        let slot = if table.len() == 0 && m.externs.trace.is_none() {
-            table.miss(m.pkt.ingress_len);
+        let len = m.pkt.ingress_len;
+        let slot = if tables[number as usize].len() == 0 && m.externs.trace.is_none() {
+            tables.miss(number, len, &mut m.externs.entry_counters);
             None
         } else {
             fixed.load_key(&m.env(&[]), &mut self.key);
-            table.lookup(&self.key, m.pkt.ingress_len, now)
+            tables.lookup(number, &self.key, len, now, &mut m.externs.entry_counters)
         };
         if fixed.has_direct_state {
             (m.pkt.entry, m.pkt.entry_table) = (slot, number);
         }
-        meter(fixed, slot, table, &mut m);
+        meter(fixed, slot, (&mut *tables, number), &mut m);
+        let table = &tables[number as usize];
         let (call, member) = choose(c, fixed, slot, table, &self.profiles, &mut m);
         if let Some(trace) = &mut m.externs.trace {
             let key = table.shape.key_values(&self.key);
@@ -101,13 +106,28 @@ impl State {
 /// Meters a hit, and a miss if the default entry's meter is configured. v1model meters hits only, so without that
 /// configuration a miss leaves the colour unchanged.
 #[inline]
-pub(crate) fn meter(fixed: &CompiledTable, slot: Option<u32>, table: &mut Table, m: &mut Machine) {
-    if let Some(DirectMeter { unit, to, codes }) = &fixed.meter
-        && let Some(meter) = table.meter_mut(slot)
-        && (slot.is_some() || meter.config().is_some())
-    {
-        let bytes = m.pkt.ingress_len;
-        let color = meter.execute(unit.amount(bytes), bytes, m.now, Color::Green);
+pub(crate) fn meter(
+    fixed: &CompiledTable,
+    slot: Option<u32>,
+    (tables, number): (&mut Shared<Vec<Table>>, u32),
+    m: &mut Machine,
+) {
+    let Some(DirectMeter { unit, to, codes }) = &fixed.meter else {
+        return;
+    };
+    let (bytes, now) = (m.pkt.ingress_len, m.now);
+    let execute = |meter: &mut Meter| {
+        let runs = slot.is_some() || meter.config().is_some();
+        runs.then(|| meter.execute(unit.amount(bytes), bytes, now, Color::Green))
+    };
+    let color = match tables.get_mut() {
+        Some(tables) => tables[number as usize].meter_mut(slot).and_then(execute),
+        None => {
+            let cell = tables[number as usize].meter_cell(slot);
+            cell.and_then(|cell| execute(&mut cell.lock()))
+        }
+    };
+    if let Some(color) = color {
         m.set64(to, &[], codes[color as usize].into());
     }
 }

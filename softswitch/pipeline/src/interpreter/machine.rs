@@ -109,10 +109,17 @@ impl Machine<'_> {
         if let Some(coverage) = &mut self.externs.coverage {
             coverage.begin_action(call.action);
         }
-        self.run(&actions[call.action as usize].ops, call.args);
+        self.run_action(&actions[call.action as usize], call.args);
         if let Some(coverage) = &mut self.externs.coverage {
             coverage.end_action();
         }
+    }
+
+    /// Runs the steps of an action.
+    #[inline]
+    pub(crate) fn run_action(&mut self, action: &Action, args: &[u64]) {
+        self.externs.take_locks(action.locks);
+        self.run(&action.ops, args);
     }
 
     /// Runs steps to their end.
@@ -269,7 +276,7 @@ impl Machine<'_> {
             } => {
                 let env = &self.env(args);
                 let (index, v) = (index.eval(env) as usize, value.eval(env));
-                self.externs.registers[*register as usize].set64(index, v);
+                self.externs.set_register(*register, index, v);
             }
             Op::WriteRegisterBig {
                 register,
@@ -278,8 +285,9 @@ impl Machine<'_> {
             } => {
                 let env = &self.env(args);
                 let (index, v) = (index.eval(env) as usize, value.eval(env));
-                let r = &mut self.externs.registers[*register as usize];
-                r.set_big(index, phv::wrap(&v, r.width()));
+                let width = self.externs.registers[*register as usize].width();
+                let v = phv::wrap(&v, width);
+                self.externs.set_big_register(*register, index, v);
             }
             Op::ReadDirect { to, register } => self.read_direct(to, *register, args),
             Op::WriteDirect { register, value } => self.write_direct(*register, value, args),
@@ -311,9 +319,9 @@ impl Machine<'_> {
                 let before = before.as_ref().map(|node| node.eval(&self.env(args)));
                 let before = before.map_or(Color::Green, |code| Color::of_code(code, codes));
                 let index = index.eval(&self.env(args)) as usize;
-                let (unit, cells) = &mut self.externs.meters[*meter as usize];
-                if let Some(m) = cells.get_mut(index) {
-                    let color = m.execute(unit.amount(bytes), bytes, self.now, before);
+                let externs = &mut *self.externs;
+                let color = externs.execute_meter(*meter, index, bytes, self.now, before);
+                if let Some(color) = color {
                     self.set64(to, args, codes[color as usize].into());
                 }
             }

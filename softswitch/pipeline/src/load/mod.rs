@@ -37,6 +37,7 @@ use crate::phv::Field;
 use crate::program::architecture::Architecture;
 use crate::program::calculation::{Calculation, Input};
 use crate::program::hash::{Hash, HashParameters};
+use crate::program::locks;
 use crate::program::parser::ErrorCodes;
 use crate::program::{Action, Checksum, Compiled, Deparser};
 use architecture::{BlockKind, BlockNames};
@@ -115,7 +116,7 @@ fn compile(document: &Json) -> Result<Compiled> {
         externs: &externs,
     };
     let (parser, states) = parser::load(&root, &objects, errors, &mut info.value_sets)?;
-    let (actions, action_ids, params) = actions(&root, &objects, &mut info)?;
+    let (mut actions, action_ids, params) = actions(&root, &objects, &mut info)?;
     let mut control = control::load(&root, &objects, &action_ids, &params, &mut info)?;
     for (table, info) in control.tables.iter_mut().zip(&info.tables) {
         let mut own = info.actions.iter().map(|(_, id)| &actions[id.index()]);
@@ -129,6 +130,13 @@ fn compile(document: &Json) -> Result<Compiled> {
     }
     registers::bind(&root, &mut info)?;
     filters::bind(&root, &mut info)?;
+    let parts = locks::Parts {
+        info: &info,
+        nodes: &control.nodes,
+        tables: &control.tables,
+        controls: &control.firsts,
+    };
+    let locks = locks::plan(parts, &mut actions);
     let checksums = checksums(&root, &objects)?;
     let deparsers = deparsers(&root, &objects)?;
     let field_lists = field_lists(&root, &names)?;
@@ -156,6 +164,8 @@ fn compile(document: &Json) -> Result<Compiled> {
         deparsers,
         field_lists,
         digests,
+        locks,
+        has_register_expressions: expr::reads_registers(document),
         source: source::load(document, states),
         layout: names.layout,
     })
@@ -375,7 +385,7 @@ fn actions(root: &Cursor, objects: &Objects, info: &mut Info) -> Result<Actions>
             params: declared,
         });
         all_params.push(params);
-        list.push(Action { ops });
+        list.push(Action { ops, locks: 0 });
     }
     Ok((list, ids, all_params))
 }

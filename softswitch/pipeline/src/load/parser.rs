@@ -363,8 +363,8 @@ fn hex_case(t: &Cursor, shape: &KeyShape, widths: &[u32], next: u32) -> Result<C
     Ok(match (c.values.as_slice(), c.masks.as_slice()) {
         (&[value], &[mask]) => Case::Word { value, mask, next },
         _ => Case::Words {
-            values: c.values,
-            masks: c.masks,
+            values: c.values.into_vec(),
+            masks: c.masks.into_vec(),
             next,
         },
     })

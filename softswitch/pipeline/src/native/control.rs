@@ -10,9 +10,10 @@ use cranelift_codegen::ir::{Block, InstBuilder};
 
 use super::action::may_exit;
 use super::generator::{Args, Gen, Result};
-use super::runtime::Context;
+use super::runtime::{Callout, Context};
 use crate::packet::Packet;
-use crate::program::control::{ControlNode, order};
+use crate::program::control::{ControlNode, END, order};
+use crate::program::locks::LockSet;
 
 impl Gen<'_, '_> {
     /// Compiles the control flow that begins at a node, up to its return.
@@ -21,10 +22,12 @@ impl Gen<'_, '_> {
         let end = self.b.create_block();
         let blocks: BTreeMap<u32, Block> =
             order.iter().map(|&n| (n, self.b.create_block())).collect();
-        let to = |n: u32| blocks.get(&n).copied().unwrap_or(end);
-        self.leave_if_exited(end, to(first));
+        let entry = |n: u32| blocks.get(&n).copied().unwrap_or(end);
+        self.leave_if_exited(end, entry(first));
         let c = self.c;
         for n in &order {
+            let edges = self.releasing_edges(*n);
+            let to = |next: u32| edges.get(&next).map_or_else(|| entry(next), |edge| edge.0);
             if c.loop_heads[*n as usize] {
                 self.enter_loop(blocks[n])?;
                 self.count_iteration(end)?;
@@ -37,16 +40,38 @@ impl Gen<'_, '_> {
                 }
                 ControlNode::Call { call, next } => {
                     let ops = &c.actions[call.action as usize].ops;
+                    self.take_locks(call.action);
                     self.action(ops, Args::Known(&call.args))?;
                     self.leave(may_exit(ops), end, to(*next));
                 }
                 ControlNode::Table(t) => self.table(*t, end, &to)?,
+            }
+            for (next, (edge, locks)) in &edges {
+                self.enter(*edge)?;
+                let locks = self.int(*locks);
+                self.call(Callout::ReleaseLocks, &[locks]);
+                self.jump(entry(*next));
             }
         }
         self.enter(end)?;
         let zero = self.int(0);
         self.b.ins().return_(&[zero]);
         Ok(())
+    }
+
+    /// Creates a block for each edge from a node behind which a lane does not take some locks any more, which it releases
+    /// there.
+    fn releasing_edges(&mut self, node: u32) -> BTreeMap<u32, (Block, LockSet)> {
+        let c = self.c;
+        let mut edges = BTreeMap::new();
+        for next in c.nodes[node as usize].successors(&c.tables) {
+            let locks = c.locks.ahead(node) & !c.locks.ahead(next);
+            if self.is_for_lanes && locks != 0 && next != END {
+                let edge = || (self.b.create_block(), locks);
+                edges.entry(next).or_insert_with(edge);
+            }
+        }
+        edges
     }
 
     /// Counts a loop iteration, and leaves the control flow if there are too many.

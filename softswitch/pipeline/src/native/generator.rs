@@ -45,6 +45,8 @@ const MAX_KNOWN: usize = 1024;
 
 pub(super) struct Gen<'a, 'f> {
     pub(super) c: &'a Compiled,
+    /// The code is for the lanes of a pipeline.
+    pub(super) is_for_lanes: bool,
     pub(super) b: FunctionBuilder<'f>,
     pub(super) ctx: Value,
     /// The packet's headers and metadata.
@@ -62,13 +64,19 @@ pub(super) struct Gen<'a, 'f> {
 
 impl<'a, 'f> Gen<'a, 'f> {
     /// Begins a function whose only parameter is the context.
-    pub(super) fn new(c: &'a Compiled, mut b: FunctionBuilder<'f>, convention: CallConv) -> Self {
+    pub(super) fn new(
+        c: &'a Compiled,
+        is_for_lanes: bool,
+        mut b: FunctionBuilder<'f>,
+        convention: CallConv,
+    ) -> Self {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         let ctx = b.block_params(entry)[0];
         let mut generator = Self {
             c,
+            is_for_lanes,
             b,
             ctx,
             mem: ctx,
@@ -164,6 +172,15 @@ impl<'a, 'f> Gen<'a, 'f> {
             self.known = Known::default();
         }
         result
+    }
+
+    /// Takes the locks of an action in a lane.
+    pub(super) fn take_locks(&mut self, action: u32) {
+        let locks = self.c.actions[action as usize].locks;
+        if self.is_for_lanes && locks != 0 {
+            let locks = self.int(locks);
+            self.call(Callout::TakeLocks, &[locks]);
+        }
     }
 
     /// Returns the address and number of an action's arguments.

@@ -58,23 +58,29 @@ impl fmt::Debug for Native {
 }
 
 impl Native {
-    /// Compiles a program, which must not move afterwards; `None` if Cranelift does not support the host.
-    pub(crate) fn compile(c: &Compiled) -> Option<Self> {
+    /// Compiles a program, which must not move afterwards, for pipelines or for their lanes; `None` if Cranelift does not
+    /// support the host.
+    pub(crate) fn compile(c: &Compiled, is_for_lanes: bool) -> Option<Self> {
         let mut module = module()?;
+        let target = (c, is_for_lanes);
         let parsers: Vec<_> = (0..c.parser.starts.len())
-            .map(|n| define(&mut module, c, &format!("parser {n}"), |g| g.parser(n)))
+            .map(|n| define(&mut module, target, &format!("parser {n}"), |g| g.parser(n)))
             .collect();
         let controls: Vec<_> = (0..)
             .zip(&c.controls)
             .map(|(n, &first)| {
-                define(&mut module, c, &format!("control {n}"), |g| {
+                define(&mut module, target, &format!("control {n}"), |g| {
                     g.control(first)
                 })
             })
             .collect();
         let deparsers: Vec<_> = (0..)
             .zip(&c.deparsers)
-            .map(|(n, d)| define(&mut module, c, &format!("deparser {n}"), |g| g.deparser(d)))
+            .map(|(n, d)| {
+                define(&mut module, target, &format!("deparser {n}"), |g| {
+                    g.deparser(d)
+                })
+            })
             .collect();
         module.finalize_definitions().ok()?;
         let code = Code::new(module);
@@ -128,7 +134,7 @@ fn module() -> Option<JITModule> {
 /// Generates a function; `None` if the interpreter must run it.
 fn define(
     module: &mut JITModule,
-    c: &Compiled,
+    (c, is_for_lanes): (&Compiled, bool),
     name: &str,
     fill: impl FnOnce(&mut Gen) -> generator::Result<()>,
 ) -> Option<FuncId> {
@@ -144,6 +150,7 @@ fn define(
     let mut builder = FunctionBuilderContext::new();
     let mut generator = Gen::new(
         c,
+        is_for_lanes,
         FunctionBuilder::new(&mut context.func, &mut builder),
         convention,
     );

@@ -86,6 +86,7 @@ impl Gen<'_, '_> {
             } else {
                 Args::At(found.args, limbs)
             };
+            self.take_locks(id);
             self.action(ops, args)?;
             after(self, Some(id), may_exit(ops))?;
         }
@@ -147,7 +148,11 @@ impl Gen<'_, '_> {
     /// Counts a packet in a record, and loads the record's content.
     fn hit_or_miss(&mut self, number: u32, record: Value) -> Found {
         if self.c.info.tables[number as usize].direct_counter {
-            let counters = self.view(number, offset_of!(TableView, counters));
+            let counters = if self.is_for_lanes {
+                self.cells(offset_of!(Context, entry_counters), number)[0]
+            } else {
+                self.view(number, offset_of!(TableView, counters))
+            };
             let counter = self.cell(counters, record, size_of::<CounterValue>());
             self.count(counter);
         }

@@ -3,6 +3,7 @@
 
 mod control;
 mod ghost;
+mod lane;
 mod pipes;
 mod program;
 mod programs;
@@ -17,6 +18,7 @@ use crate::packet::{
 };
 use crate::program::architecture::Architecture;
 use crate::psa::Psa;
+use crate::state::lane::LaneCounters;
 use crate::tna::Tna;
 use crate::v1model::V1Model;
 pub use control::{FilterCell, GeneratorSnapshot, IdleEntry, LookupKey, MeterState};
@@ -33,6 +35,8 @@ pub struct Pipeline {
     scope: PipeSet,
     /// The programs of other pipes.
     programs: Programs,
+    /// The counters of the lanes, while the control plane has the pipeline.
+    lanes: Vec<LaneCounters>,
 }
 
 impl Pipeline {
@@ -49,6 +53,7 @@ impl Pipeline {
             core,
             scope,
             programs: Programs::default(),
+            lanes: Vec::new(),
         }
     }
 
@@ -56,6 +61,7 @@ impl Pipeline {
     /// tracing is on.
     pub fn reset_state(&mut self) {
         self.core.reset_state(self.program.compiled());
+        self.lanes.iter_mut().for_each(LaneCounters::clear);
     }
 
     /// Returns the program.

@@ -10,6 +10,7 @@ use crate::native::Native;
 use crate::program::Compiled;
 use crate::program::architecture::Architecture;
 use crate::program::op::Op;
+use crate::program::parallelism::Parallelism;
 
 /// A loaded program without state; cheap to clone.
 #[derive(Debug, Clone)]
@@ -20,6 +21,10 @@ struct Loaded {
     compiled: Compiled,
     /// The native code, compiled on first use; `None` if the host is not supported.
     native: OnceLock<Option<Arc<Native>>>,
+    /// The native code of lanes.
+    native_for_lanes: OnceLock<Option<Arc<Native>>>,
+    /// Determined on first use.
+    parallelism: OnceLock<Parallelism>,
 }
 
 impl Program {
@@ -28,6 +33,8 @@ impl Program {
         Ok(Program(Arc::new(Loaded {
             compiled: load::program(json)?,
             native: OnceLock::new(),
+            native_for_lanes: OnceLock::new(),
+            parallelism: OnceLock::new(),
         })))
     }
 
@@ -55,6 +62,12 @@ impl Program {
         ops.any(|op| matches!(op, Op::Log(_)))
     }
 
+    /// Returns how several threads run the packets of the program.
+    pub fn parallelism(&self) -> &Parallelism {
+        let analyse = || self.0.compiled.parallelism();
+        self.0.parallelism.get_or_init(analyse)
+    }
+
     /// Returns the number of parsers, controls and deparsers that run in native code, and the number of all. The first
     /// call compiles them.
     pub fn native_blocks(&self) -> (usize, usize) {
@@ -67,8 +80,18 @@ impl Program {
 
     /// Returns the native code, which the first call compiles; `None` if the host is not supported.
     pub(super) fn native(&self) -> Option<Arc<Native>> {
-        let compile = || Native::compile(&self.0.compiled).map(Arc::new);
-        let on_deep_stack = || load::document::on_deep_stack(compile).ok().flatten();
-        self.0.native.get_or_init(on_deep_stack).clone()
+        let compile = || self.compile(false);
+        self.0.native.get_or_init(compile).clone()
+    }
+
+    /// Returns the native code of lanes, which the first call compiles; `None` if the host is not supported.
+    pub(super) fn native_for_lanes(&self) -> Option<Arc<Native>> {
+        let compile = || self.compile(true);
+        self.0.native_for_lanes.get_or_init(compile).clone()
+    }
+
+    fn compile(&self, is_for_lanes: bool) -> Option<Arc<Native>> {
+        let compile = || Native::compile(&self.0.compiled, is_for_lanes).map(Arc::new);
+        load::document::on_deep_stack(compile).ok().flatten()
     }
 }

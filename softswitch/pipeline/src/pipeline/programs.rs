@@ -28,6 +28,11 @@ impl Programs {
         self.by_pipe.get(pipe as usize).copied().unwrap_or(0)
     }
 
+    /// Returns true if all pipes have the same program.
+    pub(super) fn is_single(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// Returns true if a pipe has the selected program.
     pub(super) fn is_selected(&self, pipe: u32) -> bool {
         self.program_of(pipe) == self.selected
@@ -111,7 +116,7 @@ impl Pipeline {
     /// Selects the program of a port's pipe.
     #[inline]
     pub(super) fn select_program_of(&mut self, port: u32) {
-        if !self.programs.others.is_empty() {
+        if !self.programs.is_single() {
             self.select_program(self.programs.program_of(self.pipe_of(port)));
         }
     }

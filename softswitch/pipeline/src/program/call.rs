@@ -43,12 +43,7 @@ pub(crate) fn limbs(
             return None;
         }
         let count = width.div_ceil(64).max(1) as usize;
-        let bytes = arg.to_padded(count * 8)?;
-        out.extend(
-            bytes
-                .rchunks(8)
-                .map(|c| u64::from_be_bytes(c.try_into().expect("eight bytes"))),
-        );
+        out.extend(arg.limbs().chain(std::iter::repeat(0)).take(count));
     }
     Some(out)
 }

@@ -91,7 +91,7 @@ pub(crate) fn order(nodes: &[ControlNode], tables: &[CompiledTable], first: u32)
 }
 
 impl ControlNode {
-    fn successors(&self, tables: &[CompiledTable]) -> Vec<u32> {
+    pub(crate) fn successors(&self, tables: &[CompiledTable]) -> Vec<u32> {
         match self {
             ControlNode::Condition { then, other, .. } => vec![*then, *other],
             ControlNode::Call { next, .. } => vec![*next],

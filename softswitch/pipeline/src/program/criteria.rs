@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Match criteria of entries: checking, packing, and conversion back for the control plane.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::key::{KeyField, KeyShape, Limbs};
 use crate::entry::{EntryKey, MatchField};
 use crate::error::StateError;
 use crate::info::MatchKind;
 use crate::value::Value;
 
+/// The words of a key; most keys need no allocation.
+pub(crate) type Words = SmallVec<[u64; 4]>;
+
 /// An entry's match criteria: `key & masks == values`, and every range field within its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Criteria {
-    pub(crate) values: Vec<u64>,
-    pub(crate) masks: Vec<u64>,
-    pub(crate) ranges: Vec<u64>,
+    pub(crate) values: Words,
+    pub(crate) masks: Words,
+    pub(crate) ranges: Words,
     /// Larger priorities win.
     pub(crate) priority: i32,
 }
@@ -22,9 +27,9 @@ impl KeyShape {
     pub(crate) fn encode(&self, key: &EntryKey) -> Result<Criteria, StateError> {
         self.check_count(key.fields.len())?;
         let mut c = Criteria {
-            values: vec![0; self.words],
-            masks: vec![0; self.words],
-            ranges: vec![0; self.range_limbs],
+            values: smallvec![0; self.words],
+            masks: smallvec![0; self.words],
+            ranges: smallvec![0; self.range_limbs],
             priority: key.priority,
         };
         let mut prefix_len = 0;

@@ -46,13 +46,13 @@ pub(crate) struct KeyShape {
 }
 
 impl KeyField {
+    /// Returns the limbs of a value that is not wider than the field.
     pub(crate) fn limbs(&self, v: &Value) -> Limbs {
-        if self.words == 1 {
-            return SmallVec::from_slice(&[v.to_u64().expect("the width was checked")]);
-        }
-        let bytes = v.to_padded(self.words * 8).expect("the width was checked");
-        let limb = |c: &[u8]| u64::from_be_bytes(c.try_into().expect("eight bytes"));
-        bytes.chunks(8).map(limb).collect()
+        let mut limbs: Limbs = v.limbs().collect();
+        debug_assert!(limbs.len() <= self.words, "the width was checked");
+        limbs.resize(self.words, 0);
+        limbs.reverse();
+        limbs
     }
 
     /// Writes limbs of this field into words of the key.
@@ -360,7 +360,7 @@ mod tests {
                 priority: 1,
             })
             .unwrap();
-        let record = [c.values, c.masks, c.ranges].concat();
+        let record = [&c.values[..], &c.masks, &c.ranges].concat();
         // {2, 3, 6, 7}, {1, 5, 9, 13}, {3, 4}; the last digit of a range is free where the one before is.
         let digits: Vec<u16> = (12..16).map(|n| shape.allowed(&record, n)).collect();
         assert_eq!(

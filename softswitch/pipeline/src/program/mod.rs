@@ -15,8 +15,10 @@ pub(crate) mod hash_parameters;
 pub(crate) mod key;
 pub(crate) mod key_part;
 pub(crate) mod layout;
+pub(crate) mod locks;
 pub(crate) mod math_unit;
 pub(crate) mod op;
+pub(crate) mod parallelism;
 pub(crate) mod parser;
 pub(crate) mod pipelines;
 pub(crate) mod source;
@@ -34,6 +36,7 @@ use control::{CompiledTable, ControlNode};
 use expr::Cond;
 use hash::HashParameters;
 use layout::{HeaderId, Layout};
+use locks::{LockSet, Locks};
 use op::{Op, Target};
 use parser::Parser;
 use source::SourceMap;
@@ -43,6 +46,8 @@ use tna::IntrinsicHeader;
 #[derive(Debug, Clone)]
 pub(crate) struct Action {
     pub(crate) ops: Vec<Op>,
+    /// The locks that the action takes in a lane.
+    pub(crate) locks: LockSet,
 }
 
 /// A checksum in a header.
@@ -94,6 +99,10 @@ pub(crate) struct Compiled {
     pub(crate) deparsers: Vec<Deparser>,
     pub(crate) field_lists: HashMap<u32, Vec<Field>>,
     pub(crate) digests: Vec<Vec<Field>>,
+    /// The locks of registers in lanes.
+    pub(crate) locks: Locks,
+    /// There are expressions that read registers.
+    pub(crate) has_register_expressions: bool,
     pub(crate) source: SourceMap,
 }
 

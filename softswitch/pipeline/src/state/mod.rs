@@ -5,11 +5,14 @@
 pub(crate) mod externs;
 pub(crate) mod filter;
 pub(crate) mod generator;
+pub(crate) mod lane;
 pub(crate) mod meter;
 pub(crate) mod multicast;
 pub(crate) mod pipes;
 pub(crate) mod pre;
 mod register;
+pub(crate) mod serial;
+pub(crate) mod shared;
 pub(crate) mod table;
 mod value_set;
 pub(crate) mod view;
@@ -26,6 +29,7 @@ use generator::Generator;
 use multicast::Multicast;
 use pre::Pre;
 pub(crate) use register::Register;
+use shared::Shared;
 use table::{Profile, Table, Target};
 pub(crate) use value_set::SetMember;
 use view::Views;
@@ -33,11 +37,11 @@ use view::Views;
 /// The state of a program.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) tables: Vec<Table>,
-    pub(crate) profiles: Vec<Profile>,
+    pub(crate) tables: Shared<Vec<Table>>,
+    pub(crate) profiles: Shared<Vec<Profile>>,
     pub(crate) externs: Externs,
-    pub(crate) value_sets: Vec<Vec<SetMember>>,
-    pub(crate) pre: Pre,
+    pub(crate) value_sets: Shared<Vec<Vec<SetMember>>>,
+    pub(crate) pre: Shared<Pre>,
     pub(crate) multicast: Multicast,
     pub(crate) ports_down: BTreeSet<u32>,
     /// Ports whose packets enter ingress again, besides those that always recirculate.
@@ -57,18 +61,15 @@ impl State {
     /// Creates the program's initial state, with const entries and default actions.
     pub(crate) fn new(c: &Compiled, options: &Options) -> Self {
         let mut externs = Externs::new(c, options);
+        let profiles = c.info.profiles.iter();
+        let profiles = profiles.map(|p| Profile::new(&p.name, p.size));
         Self {
-            tables: tables(c),
-            profiles: c
-                .info
-                .profiles
-                .iter()
-                .map(|p| Profile::new(&p.name, p.size))
-                .collect(),
+            tables: Shared::new(tables(c)),
+            profiles: Shared::new(profiles.collect()),
             views: Views::new(&mut externs),
             externs,
-            value_sets: vec![Vec::new(); c.info.value_sets.len()],
-            pre: Pre::default(),
+            value_sets: Shared::new(vec![Vec::new(); c.info.value_sets.len()]),
+            pre: Shared::new(Pre::default()),
             multicast: Multicast::default(),
             ports_down: BTreeSet::new(),
             loopback_ports: BTreeSet::new(),
@@ -92,7 +93,9 @@ impl State {
                         .ok()
                         .and_then(|index| cells.get_mut(index))
                 }
-                CountedCell::Entry(table, slot) => self.tables[table as usize].counter_mut(slot),
+                CountedCell::Entry(table, slot) => {
+                    self.tables.write()[table as usize].counter_mut(slot)
+                }
             };
             let less = match (less, leaving) {
                 (Some(bytes), _) => bytes,

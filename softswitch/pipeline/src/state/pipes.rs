@@ -48,6 +48,15 @@ impl Pipes {
         }
     }
 
+    /// Creates the only pipe, with this state.
+    pub(crate) fn of_one(state: State) -> Self {
+        Self {
+            selected: 0,
+            state,
+            others: vec![None],
+        }
+    }
+
     /// Returns the number of pipes.
     pub(crate) fn count(&self) -> usize {
         self.others.len()

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Register arrays.
 
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use num_bigint::BigUint;
 
 use crate::phv::mask64;
@@ -8,7 +11,7 @@ use crate::value::Value;
 use crate::word::Word;
 
 /// A register array: unsigned cells of one width.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Register {
     width: u32,
     /// The value of cells at the start, after a reset, and beyond the end.
@@ -16,10 +19,11 @@ pub(crate) struct Register {
     cells: Cells,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Cells {
-    /// Up to 64 bits.
-    Narrow(Vec<u64>),
+    /// Up to 64 bits. Packets of several threads access them without order, so a program that reads and writes the same
+    /// register holds the [lock of registers](super::serial::Serial).
+    Narrow(Vec<AtomicU64>),
     Wide(Vec<BigUint>),
 }
 
@@ -27,7 +31,7 @@ impl Register {
     pub(crate) fn new(width: u32, size: usize, initial: &Value) -> Self {
         let initial = BigUint::from_bytes_be(initial.as_bytes());
         let cells = if width <= 64 {
-            Cells::Narrow(vec![low(&initial); size])
+            Cells::Narrow(narrow(low(&initial), size))
         } else {
             Cells::Wide(vec![initial.clone(); size])
         };
@@ -42,7 +46,7 @@ impl Register {
     pub(crate) fn grow(&mut self, index: usize) {
         let size = self.len().max(index + 1);
         match &mut self.cells {
-            Cells::Narrow(c) => c.resize(size, low(&self.initial)),
+            Cells::Narrow(c) => c.resize_with(size, || AtomicU64::new(low(&self.initial))),
             Cells::Wide(c) => c.resize(size, self.initial.clone()),
         }
     }
@@ -67,34 +71,25 @@ impl Register {
     pub(crate) fn get<W: Word>(&self, index: usize) -> W {
         match &self.cells {
             Cells::Narrow(c) => match c.get(index) {
-                Some(&cell) => W::from_u64(cell),
+                Some(cell) => W::from_u64(cell.load(Ordering::Relaxed)),
                 None => W::from_biguint(&self.initial),
             },
             Cells::Wide(c) => W::from_biguint(c.get(index).unwrap_or(&self.initial)),
         }
     }
 
-    /// Writes the low bits of `v`; nothing beyond the end.
+    /// Writes the low bits of `v` to a cell of up to 64 bits; nothing to wider ones and beyond the end.
     #[inline]
-    pub(crate) fn set64(&mut self, index: usize, v: u64) {
-        match &mut self.cells {
-            Cells::Narrow(c) => {
-                if let Some(cell) = c.get_mut(index) {
-                    *cell = v & mask64(self.width);
-                }
-            }
-            Cells::Wide(_) => self.set_big(index, v.into()),
+    pub(crate) fn set64(&self, index: usize, v: u64) {
+        if let Some(cell) = self.narrow().get(index) {
+            cell.store(v & mask64(self.width), Ordering::Relaxed);
         }
     }
 
     /// Writes `v`, which must fit the width; nothing beyond the end.
     pub(crate) fn set_big(&mut self, index: usize, v: BigUint) {
         match &mut self.cells {
-            Cells::Narrow(c) => {
-                if let Some(cell) = c.get_mut(index) {
-                    *cell = low(&v);
-                }
-            }
+            Cells::Narrow(_) => self.set64(index, low(&v)),
             Cells::Wide(c) => {
                 if let Some(cell) = c.get_mut(index) {
                     *cell = v;
@@ -106,7 +101,10 @@ impl Register {
     /// Returns a cell as big-endian bytes.
     pub(crate) fn bytes(&self, index: usize) -> Option<Vec<u8>> {
         match &self.cells {
-            Cells::Narrow(c) => c.get(index).map(|v| v.to_be_bytes().to_vec()),
+            Cells::Narrow(c) => {
+                let cell = c.get(index)?.load(Ordering::Relaxed);
+                Some(cell.to_be_bytes().to_vec())
+            }
             Cells::Wide(c) => c.get(index).map(BigUint::to_bytes_be),
         }
     }
@@ -114,7 +112,10 @@ impl Register {
     /// Sets all cells to the initial value, in place.
     pub(crate) fn reset(&mut self) {
         match &mut self.cells {
-            Cells::Narrow(c) => c.fill(low(&self.initial)),
+            Cells::Narrow(c) => {
+                let initial = low(&self.initial);
+                c.iter_mut().for_each(|cell| *cell.get_mut() = initial);
+            }
             Cells::Wide(c) => c.fill(self.initial.clone()),
         }
     }
@@ -125,12 +126,22 @@ impl Register {
     }
 
     /// Returns the cells if they have up to 64 bits.
-    pub(crate) fn narrow_mut(&mut self) -> &mut [u64] {
-        match &mut self.cells {
+    pub(crate) fn narrow(&self) -> &[AtomicU64] {
+        match &self.cells {
             Cells::Narrow(c) => c,
-            Cells::Wide(_) => &mut [],
+            Cells::Wide(_) => &[],
         }
     }
+}
+
+/// Returns `count` cells with a value. The kernel does not allocate the memory of cells with zero until they are written.
+fn narrow(value: u64, count: usize) -> Vec<AtomicU64> {
+    const { assert!(align_of::<u64>() == align_of::<AtomicU64>()) };
+    let mut cells = ManuallyDrop::new(vec![value; count]);
+    let (len, capacity) = (cells.len(), cells.capacity());
+    // SAFETY: an atomic number has the size, the alignment and the representation of the number, and the vector that
+    // allocated the memory does not free it.
+    unsafe { Vec::from_raw_parts(cells.as_mut_ptr().cast(), len, capacity) }
 }
 
 /// Returns the low 64 bits.

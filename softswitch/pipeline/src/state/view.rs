@@ -12,35 +12,51 @@ pub(crate) struct View {
     pub(crate) len: usize,
 }
 
+impl View {
+    fn of(cells: &mut Vec<CounterValue>) -> Self {
+        Self {
+            cells: cells.as_mut_ptr().cast(),
+            len: cells.len(),
+        }
+    }
+}
+
 /// The cells of all register and counter arrays, which never move.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     pub(crate) registers: Vec<View>,
     pub(crate) counters: Vec<View>,
+    /// The counters of each table's records in a lane, which renews the view after a move.
+    pub(crate) entry_counters: Vec<View>,
 }
 
-// SAFETY: a view points into the arrays that are stored next to it, and is used only by their owner.
+// SAFETY: a view points into the arrays that are stored next to it, or that their owner shares with its lanes.
 unsafe impl Send for Views {}
 // SAFETY: a shared view is not dereferenced.
 unsafe impl Sync for Views {}
 
 impl Views {
     pub(crate) fn new(externs: &mut Externs) -> Self {
-        let view = |cells: &mut Vec<CounterValue>| View {
-            cells: cells.as_mut_ptr().cast(),
-            len: cells.len(),
-        };
-        let registers = externs.registers.iter_mut().map(|r| {
-            let cells = r.narrow_mut();
+        let registers = externs.registers.iter().map(|r| {
+            let cells = r.narrow();
             View {
-                cells: cells.as_mut_ptr().cast(),
+                // Atomic cells may be written through a shared reference.
+                cells: cells.as_ptr().cast_mut().cast(),
                 len: cells.len(),
             }
         });
         Self {
             registers: registers.collect(),
-            counters: externs.counters.iter_mut().map(view).collect(),
+            counters: externs.counters.iter_mut().map(View::of).collect(),
+            entry_counters: Vec::new(),
         }
+    }
+}
+
+impl Views {
+    /// Renews the view of a lane's counters of entries.
+    pub(super) fn look_at_entries(&mut self, counters: &mut [Vec<CounterValue>]) {
+        self.entry_counters = counters.iter_mut().map(View::of).collect();
     }
 }
 
@@ -56,7 +72,7 @@ pub(crate) struct TableView {
     pub(crate) counters: *mut CounterValue,
 }
 
-// SAFETY: a view points into its table, and is used only by the table's owner.
+// SAFETY: a view points into its table. The table's owner uses it, and lanes do so while the owner does not.
 unsafe impl Send for TableView {}
 // SAFETY: a shared view is not dereferenced.
 unsafe impl Sync for TableView {}

@@ -4,7 +4,9 @@
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use crate::log::LogLevel;
 
 /// Options of the log. Names and defaults are those of `simple_switch`.
 #[derive(Debug, Args)]
@@ -38,21 +40,4 @@ pub struct LogOptions {
     /// Log the first N bytes of each packet that a port receives or sends, at level info
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub dump_packet_data: usize,
-}
-
-/// Lowest level of the logged lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum LogLevel {
-    /// Everything.
-    Trace,
-    /// Most steps of packets.
-    Debug,
-    /// Events.
-    Info,
-    /// Possible faults.
-    Warn,
-    /// Faults.
-    Error,
-    /// Nothing.
-    Off,
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data plane and its threads.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::alarm::Alarm;
 use super::entrance::Entrance;
-use super::outlet::Outlet;
+use super::port::{Port, Ports};
 use super::port_control::PortControl;
 use super::port_view::PortView;
-use super::shared::{SPARE_SLOTS, Shared};
-use super::switching::Switching;
+use super::shared::Shared;
 use super::worker::Worker;
 use super::{Handle, Setup};
 
@@ -50,36 +48,24 @@ impl Engine {
         let alarms = (0..threads).map(|_| Alarm::new(handle.clock));
         let alarms = alarms.collect::<anyhow::Result<Vec<_>>>()?;
         let timers: Vec<_> = alarms.iter().map(Alarm::timer).collect();
-        let mut switching = Switching::new(Arc::clone(&handle), setup.events, alarms);
-        let (mut ports, mut outlets) = (Vec::new(), Vec::new());
+        let slots = Ports::new(setup.ports.len());
+        let shared = Shared::new(Arc::clone(&handle), slots, setup.events, alarms, setup.seed);
+        let mut ports = Vec::new();
         let mut entrances: Vec<Vec<Entrance>> = (0..threads).map(|_| Vec::new()).collect();
-        for (slot, port) in setup.ports.into_iter().enumerate() {
+        for port in setup.ports {
             let view = PortView {
                 number: port.number,
                 name: port.name.clone(),
                 counters: Arc::default(),
             };
-            let counters = || Arc::clone(&view.counters);
-            let owner = slot % threads;
-            switching.add_port(&view, port.link, setup.seed, owner);
-            outlets.push(Outlet::new(
-                port.number,
-                port.name,
-                counters(),
-                port.transmitter,
-            ));
-            entrances[owner].push(Entrance::new(slot, port.receiver, counters()));
+            let make = |owner| Port::new(&view, port.transmitter, port.link, setup.seed, owner);
+            let slot = shared.add_port(port.number, make)?;
+            let counters = Arc::clone(&view.counters);
+            let entrance = Entrance::new(slot, port.receiver, counters);
+            entrances[shared.owner(slot)].push(entrance);
             ports.push(view);
         }
-        let spare = std::iter::repeat_with(OnceLock::new).take(SPARE_SLOTS);
-        let outlets = outlets.into_iter().map(OnceLock::from).chain(spare);
-        let shared = Arc::new(Shared {
-            handle: Arc::clone(&handle),
-            switching: Mutex::new(switching),
-            outlets: outlets.collect(),
-            changes: (0..threads).map(|_| Mutex::default()).collect(),
-            seed: setup.seed,
-        });
+        let shared = Arc::new(shared);
         let workers = entrances.into_iter().zip(timers).enumerate();
         let workers = workers.map(|(index, (entrances, timer))| {
             Worker::new(index, Arc::clone(&shared), entrances, timer)

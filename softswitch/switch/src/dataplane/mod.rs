@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The data plane: moves packets from ports through the pipeline and the queues to ports.
 //!
-//! The pipeline and the queues are one state machine (`switching.rs`) that processes one packet after the other, with any
-//! number of threads: a thread locks it for a batch. Each thread receives on its own ports. It sends the resulting frames
-//! after it has released the lock, because sending takes most of the time. Frames leave a port in the order in which the
-//! state machine produced them (`outlet.rs`).
+//! Each thread receives on its own ports, and takes a batch of packets through the whole switch (`switching.rs`): ingress,
+//! the queue of the egress port, egress, link. Threads run packets of a program at the same time in lanes of its pipeline if
+//! the program allows it. Otherwise, one thread at a time is in the pipeline. A thread that has a queue runs the packets that
+//! leave it through egress, one after the other, so frames leave a port in the order of its queue (`port.rs`,
+//! `port_queue.rs`). The thread sends them after the batch (`outlet.rs`).
 
 mod alarm;
 mod captures;
 mod clock;
 pub mod counters;
+mod current;
 mod engine;
 mod entrance;
 mod observers;
 mod outlet;
 mod packet_stream;
+mod port;
 mod port_control;
+mod port_queue;
 mod port_view;
 mod queue_limit;
 mod shared;
+mod slot_set;
 mod switching;
 mod worker;
 
@@ -31,7 +36,7 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
-use softswitch_pipeline::{Digest, Nanos, Pipeline, Trace};
+use softswitch_pipeline::{Digest, Nanos, ParallelPipeline, Pipeline, Program, Trace};
 use tokio::sync::mpsc;
 use tonic::Code;
 
@@ -48,8 +53,9 @@ pub use port_control::PortControl;
 pub use port_view::{PortStatus, PortView};
 pub use queue_limit::QueueLimit;
 
-/// A pipeline that the data plane and the control plane share. Locks must be short.
-pub type SharedPipeline = Arc<Mutex<Pipeline>>;
+/// A pipeline that the data plane and the control plane share. The control plane should lock it only for a short time, because
+/// packets wait.
+pub type SharedPipeline = Arc<ParallelPipeline>;
 
 /// Maximum number of packet-outs that wait for the data plane.
 const PACKET_OUT_BACKLOG: usize = 4096;
@@ -67,7 +73,8 @@ pub struct Handle {
     wakes: Vec<EventFd>,
     stop: AtomicBool,
     pipeline: Mutex<Option<SharedPipeline>>,
-    /// Incremented with every new pipeline, so that the data plane can check for one without a lock.
+    /// Incremented with every new pipeline and every change of ports, so that the data plane can check for one without a
+    /// lock.
     version: AtomicU64,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     observers: Observers,
@@ -103,7 +110,7 @@ pub struct Setup {
     pub clock: Clock,
     /// The ports.
     pub ports: Vec<PortSetup>,
-    /// Number of packet threads; the ports are distributed among them.
+    /// Number of packet threads, among which the ports are distributed.
     pub threads: NonZeroUsize,
     /// The port for packet-in and packet-out.
     pub cpu_port: Option<u32>,
@@ -178,16 +185,29 @@ impl Handle {
         if self.observers.coverage.is_some() {
             pipeline.lock().set_coverage(true);
         }
+        self.report_obstacles(pipeline.lock().program());
         *self.pipeline.lock() = Some(pipeline);
-        self.version.fetch_add(1, Ordering::Release);
         self.counters.programs.add(1);
-        self.wake();
+        self.look_again();
+    }
+
+    /// Logs why threads cannot run packets of a program at the same time, if so.
+    fn report_obstacles(&self, program: &Program) {
+        let parallelism = program.parallelism();
+        if self.wakes.len() > 1 && !parallelism.is_parallel() {
+            let obstacles = parallelism.obstacles.join("; ");
+            tracing::info!("the packet threads run one packet after the other: {obstacles}");
+        }
+    }
+
+    /// Returns the pipeline for packets that arrive now.
+    fn pipeline(&self) -> Option<SharedPipeline> {
+        self.pipeline.lock().clone()
     }
 
     /// Adds the counts of the current pipeline, which begins to count anew, to the file of `--coverage`, if there is one.
     pub fn save_coverage(&self) {
-        let pipeline = self.pipeline.lock().clone();
-        let (Some(file), Some(pipeline)) = (&self.observers.coverage, pipeline) else {
+        let (Some(file), Some(pipeline)) = (&self.observers.coverage, self.pipeline()) else {
             return;
         };
         // Packets do not wait for the file.
@@ -253,8 +273,7 @@ impl Handle {
         if let Some(stream) = &self.packet_stream {
             stream.set_port_up(port, is_up);
         }
-        let pipeline = self.pipeline.lock().clone();
-        if let Some(pipeline) = pipeline {
+        if let Some(pipeline) = self.pipeline() {
             pipeline.lock().set_port_up(port, is_up);
         }
         // The state of a port can start packet generators.
@@ -264,18 +283,18 @@ impl Handle {
     /// Starts to follow a packet; returns `None` if another packet is being followed.
     pub fn start_capture(&self, sought: Sought) -> Option<mpsc::Receiver<Trace>> {
         let passes = self.observers.captures.start(sought)?;
-        self.observe_again();
+        self.look_again();
         Some(passes)
     }
 
     /// Ends the capture.
     pub fn end_capture(&self) {
         self.observers.captures.end();
-        self.observe_again();
+        self.look_again();
     }
 
-    /// Lets the data plane look again whether packets must be traced.
-    fn observe_again(&self) {
+    /// Lets the threads look again at the pipeline, the ports, and whether packets must be traced.
+    fn look_again(&self) {
         self.version.fetch_add(1, Ordering::Release);
         self.wake();
     }

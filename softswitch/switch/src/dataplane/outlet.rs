@@ -11,7 +11,7 @@ use crate::port::{PortError, Transmit};
 
 /// The outlet of one port.
 ///
-/// Threads add frames while they hold the data plane's lock, which fixes the order. The first thread that comes sends them
+/// Threads add frames while they hold the port's queue, which fixes the order. The first thread that comes sends them
 /// later; other threads find nothing left, or wait and send the next ones.
 pub struct Outlet {
     waiting: Mutex<Vec<Vec<u8>>>,

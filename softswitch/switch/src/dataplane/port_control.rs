@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use super::entrance::Entrance;
-use super::outlet::Outlet;
+use super::port::Port;
 use super::port_view::{PortStatus, PortView};
 use super::queue_limit::QueueLimit;
 use super::shared::{Change, Shared};
 use super::wake;
-use crate::port::{LinkStates, Receiver, Transmitter};
+use crate::port::{self, LinkStates, Sockets};
 use softswitch_queue::LinkConfig;
 
 /// The ports and queues of a running data plane.
@@ -32,10 +32,21 @@ impl PortControl {
         priorities: impl Iterator<Item = usize> + Clone,
         limit: QueueLimit,
     ) -> bool {
-        let found = self.shared.switching.lock().limit(port, priorities, limit);
+        let Shared { handle, ports, .. } = &*self.shared;
+        let slot = port.map(|number| ports.by_number().get(&number).copied());
+        if slot == Some(None) {
+            return false;
+        }
+        let all = ports.iter();
+        for (_, port) in all.filter(|(it, _)| slot.flatten().is_none_or(|slot| *it == slot)) {
+            let mut queue = port.queue();
+            priorities
+                .clone()
+                .for_each(|priority| queue.limit(priority, limit));
+        }
         // Packets may leave earlier than planned.
-        self.shared.handle.wake();
-        found
+        handle.wakes.iter().for_each(wake);
+        true
     }
 
     /// Lets the data plane see changes of the pipeline that cause packets.
@@ -45,15 +56,24 @@ impl PortControl {
 
     /// Returns the attached ports, by number.
     pub fn list(&self) -> Vec<PortStatus> {
-        let ports = self.shared.switching.lock().attached_ports();
         let links = LinkStates::open();
-        let ports = ports.into_iter().map(|(mut port, works)| {
+        let status = |port: &Port| {
             // The data plane learns only from the next packet that an interface is up again.
             let link = links.as_ref().and_then(|links| links.is_up(&port.name));
-            port.up = works && link.unwrap_or(port.up);
-            port
-        });
-        ports.collect()
+            PortStatus {
+                number: port.number,
+                name: port.name.clone(),
+                up: port.is_attached() && link.unwrap_or(port.is_up()),
+            }
+        };
+        let ports = &self.shared.ports;
+        let slots = ports.by_number();
+        let mut list: Vec<_> = slots
+            .values()
+            .map(|&slot| status(ports.get(slot)))
+            .collect();
+        list.sort_by_key(|port| port.number);
+        list
     }
 
     /// Attaches an interface as a port, whose link has no limits.
@@ -61,51 +81,32 @@ impl PortControl {
     /// # Errors
     /// If the port exists, its number is the CPU port's, the interface cannot be opened, or too many ports were attached.
     pub fn attach(&self, number: u32, interface: &str) -> anyhow::Result<()> {
-        let Shared {
-            handle,
-            switching,
-            outlets,
-            changes,
-            seed,
-        } = &*self.shared;
+        let Shared { handle, seed, .. } = &*self.shared;
         if handle.cpu_port == Some(number) {
             bail!("port {number} is the CPU port: choose another number");
         }
-        let (receiver, transmitter) = (Receiver::open(interface)?, Transmitter::open(interface)?);
+        let (receiver, transmitter) = port::open(interface, Sockets::Auto)?;
         let view = PortView {
             number,
             name: interface.to_owned(),
             counters: Arc::default(),
         };
-        let mut switching = switching.lock();
-        if switching.slot(number).is_some() {
-            bail!("port {number} exists already: remove it first");
-        }
-        let slot = switching.slots();
-        let outlet = outlets.get(slot);
-        let outlet =
-            outlet.ok_or_else(|| anyhow!("too many ports were added: restart the switch"))?;
-        let counters = || Arc::clone(&view.counters);
-        outlet.get_or_init(|| {
-            Outlet::new(number, view.name.clone(), counters(), Box::new(transmitter))
-        });
-        let owner = slot % changes.len();
-        switching.add_port(&view, LinkConfig::default(), *seed, owner);
-        drop(switching);
-        let entrance = Entrance::new(slot, Box::new(receiver), counters());
-        self.tell(owner, Change::Attach(entrance));
+        let make = |owner| Port::new(&view, transmitter, LinkConfig::default(), *seed, owner);
+        let slot = self.shared.add_port(number, make)?;
+        handle.look_again();
+        let entrance = Entrance::new(slot, receiver, Arc::clone(&view.counters));
+        self.tell(self.shared.owner(slot), Change::Attach(entrance));
         Ok(())
     }
 
     /// Detaches a port. Returns false if it does not exist.
     pub fn detach(&self, number: u32) -> bool {
-        let Some((slot, owner)) = self.shared.switching.lock().detach(number) else {
+        let Some(slot) = self.shared.detach(number) else {
             return false;
         };
-        if let Some(outlet) = self.shared.outlets[slot].get() {
-            outlet.close();
-        }
-        self.tell(owner, Change::Detach(slot));
+        self.shared.ports.get(slot).outlet.close();
+        self.shared.handle.look_again();
+        self.tell(self.shared.owner(slot), Change::Detach(slot));
         true
     }
 

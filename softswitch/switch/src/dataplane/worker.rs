@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::timerfd::TimerFd;
-use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
+use super::current::Current;
 use super::entrance::Entrance;
 use super::outlet::Report;
 use super::packet_stream::PacketStream;
 use super::shared::{Change, Shared};
-use super::switching::Locked;
+use super::switching::Switching;
 use crate::port::PortError;
 
 const WAKE: u64 = u64::MAX;
@@ -43,9 +43,8 @@ pub(super) struct Worker {
     expired: bool,
     /// There are other events than frames.
     due: bool,
-    /// Ports with frames to send.
-    leaving: Vec<usize>,
-    spare: Vec<Vec<u8>>,
+    current: Current,
+    switching: Switching,
     drops_read_at: Nanos,
 }
 
@@ -71,8 +70,8 @@ impl Worker {
             timer,
             expired: false,
             due: false,
-            leaving: Vec::new(),
-            spare: Vec::new(),
+            current: Current::default(),
+            switching: Switching::new(index),
             drops_read_at: 0,
         })
     }
@@ -105,13 +104,11 @@ impl Worker {
 
     /// Waits for an event.
     fn sleep(&mut self) -> anyhow::Result<()> {
-        let mut switching = self.shared.switching.lock();
-        if switching.has_work() {
+        if self.switching.has_work(&self.shared) {
             self.due = true;
             return Ok(());
         }
-        switching.sleep(self.index)?;
-        drop(switching);
+        self.shared.sleep(self.index)?;
         self.look(EpollTimeout::NONE)
     }
 
@@ -143,7 +140,8 @@ impl Worker {
                         // If it is not there any more, so much the better.
                         let _ = self.epoll.delete(entrance.receiver.poll_fd());
                     }
-                    self.shared.switching.lock().failed(entrance.slot, error);
+                    let port = self.shared.ports.get(entrance.slot);
+                    self.shared.failed(port, error);
                 }
                 _ => {}
             }
@@ -183,9 +181,38 @@ impl Worker {
         }
     }
 
-    /// Handles the events under the data plane's lock, then sends the frames.
+    /// Handles the events, then sends the frames.
     fn turn(&mut self) -> anyhow::Result<()> {
-        let handle = &self.shared.handle;
+        let expired = std::mem::take(&mut self.expired);
+        self.shared.alarms[self.index].lock().awake(expired);
+        if self.current.refresh(&self.shared, self.index) {
+            self.switching.refresh(&self.shared);
+        }
+        self.note_working_ports();
+        let now = self.switch()?;
+        self.send()?;
+        if now - self.drops_read_at >= DROPS_READ_EVERY {
+            self.drops_read_at = now;
+            self.read_drops();
+        }
+        Ok(())
+    }
+
+    /// Notes that the ports with frames work.
+    fn note_working_ports(&self) {
+        let filled = self.entrances.iter().filter(|e| e.filled);
+        for entrance in filled.filter(|_| self.current.is_some()) {
+            let port = self.shared.ports.get(entrance.slot);
+            if !port.is_up() {
+                self.shared.port_works(port);
+            }
+        }
+    }
+
+    /// Takes the waiting packets through the switch, and returns the time.
+    fn switch(&mut self) -> anyhow::Result<Nanos> {
+        let (shared, switching) = (&*self.shared, &mut self.switching);
+        let handle = &shared.handle;
         let packet_outs = match self.index {
             0 => std::mem::take(&mut *handle.packet_outs.lock()),
             _ => Default::default(),
@@ -193,69 +220,49 @@ impl Worker {
         let stream = handle.packet_stream.as_ref().filter(|_| self.index == 0);
         let streamed = stream.map(PacketStream::take).unwrap_or_default();
         let filled = self.entrances.iter_mut().filter(|e| e.filled);
-        let mut switching = self.shared.switching.lock();
-        switching.begin(
-            self.index,
-            std::mem::take(&mut self.expired),
-            &mut self.spare,
-        );
         let now;
-        if let Some(shared) = switching.pipeline() {
-            let mut locked = Locked {
-                shared: &shared,
-                guard: shared.lock(),
-            };
-            // Read under the locks, so that time does not go back from one thread's turn to the next.
+        if let Some(mut entered) = self.current.enter(shared) {
+            // Read inside the pipeline, so that time does not go back from one thread's turn to the next, if they take turns.
             now = handle.now();
-            switching.serve_queues(&mut locked, now);
+            switching.serve_queues(&mut entered, now);
             if let Some(cpu_port) = handle.cpu_port {
                 for frame in packet_outs {
-                    switching.packet_out(&mut locked, cpu_port, &frame, now);
+                    switching.packet_out(&mut entered, cpu_port, &frame, now);
                 }
             }
-            switching.inject(&mut locked, now);
+            switching.inject(&mut entered, now);
             for packet in streamed {
-                switching.stream_packet(&mut locked, &packet, now);
+                switching.stream_packet(&mut entered, &packet, now);
             }
             for entrance in filled {
-                switching.receive(&mut locked, entrance.slot, &mut *entrance.receiver, now);
+                switching.receive(&mut entered, entrance.slot, &mut *entrance.receiver, now);
             }
-            switching.recirculate(&mut locked, now);
-            switching.generate(&mut locked, now);
-            handle.write_trace(&mut locked.guard);
-            let digests = locked.guard.take_digests();
-            // A waiting control plane gets the lock next.
-            MutexGuard::unlock_fair(locked.guard);
-            if !digests.is_empty() {
-                switching.send_digests(&shared, digests);
-            }
+            switching.recirculate(&mut entered, now);
+            switching.generate(&mut entered, now);
+            entered.leave();
+            switching.finish_elsewhere(shared);
         } else {
             now = handle.now();
-            filled.for_each(|e| switching.discard(e.slot, &mut *e.receiver));
+            filled.for_each(|e| Switching::discard(shared.ports.get(e.slot), &mut *e.receiver));
         }
-        self.due = switching.has_work();
+        self.due = switching.has_work(shared);
         if let Some(stream) = stream.filter(|_| !self.due) {
             stream.idle();
         }
-        switching.end(&self.shared.outlets, &mut self.leaving)?;
-        drop(switching);
-        for slot in self.leaving.drain(..) {
-            let Some(outlet) = self.shared.outlets[slot].get() else {
-                continue;
-            };
-            if let Some(report) = outlet.send(&mut self.spare) {
-                let mut switching = self.shared.switching.lock();
-                match report {
-                    Report::Failed(error) => switching.failed(slot, error),
-                    // Another thread may have sent the frames in the meantime.
-                    Report::Held if outlet.holds() => switching.held(slot, handle.now())?,
-                    Report::Held => switching.released(slot, handle.now())?,
-                }
+        switching.end(shared)?;
+        Ok(now)
+    }
+
+    /// Sends frames to the ports.
+    fn send(&mut self) -> anyhow::Result<()> {
+        let shared = &*self.shared;
+        while let Some((slot, spare)) = self.switching.next_leaving() {
+            let port = shared.ports.get(slot);
+            match port.outlet.send(spare) {
+                None => {}
+                Some(Report::Failed(error)) => shared.failed(port, error),
+                Some(Report::Held) => shared.hold_or_release(port)?,
             }
-        }
-        if now - self.drops_read_at >= DROPS_READ_EVERY {
-            self.drops_read_at = now;
-            self.read_drops();
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
 use super::Log;
-use crate::cli::LogLevel;
+use super::LogLevel;
 
 /// Events of this and the other crates of softswitch.
 const OWN: &str = "softswitch";

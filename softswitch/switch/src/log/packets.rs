@@ -9,9 +9,9 @@ use softswitch_pipeline::{
     Call, Hit, InstanceType, Named, Outcome, Pass, Program, SourceLocation, Step, Trace,
 };
 
+use super::LogLevel;
 use super::values::{criterion, digits, number};
 use super::{Lines, Log};
-use crate::cli::LogLevel;
 
 /// Minimum width of the names of key fields.
 const NAME_WIDTH: usize = 20;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use softswitch_pipeline::{Digest, IdleEntry, Nanos, Pipeline};
+use softswitch_pipeline::{Digest, IdleEntry, Nanos, ParallelPipeline};
 use tokio::sync::Notify;
 
 use crate::address::NanomsgAddress;
@@ -39,7 +39,7 @@ pub struct Notifications {
 /// The state of the program that processes packets.
 #[derive(Debug, Default)]
 struct State {
-    of: Weak<Mutex<Pipeline>>,
+    of: Weak<ParallelPipeline>,
     lists: Lists,
     ageing: ageing::Buffers,
 }

@@ -8,9 +8,10 @@ mod device_config;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use softswitch_pipeline::{
-    Digest, EntryState, IdleEntry, LoadError, Nanos, Options, PipeSet, Pipeline, Program, TableId,
+    Digest, EntryState, IdleEntry, LoadError, Nanos, Options, ParallelPipeline, PipeSet, Pipeline,
+    Program, TableId,
 };
 
 use super::entity::{self, Context, View};
@@ -26,6 +27,8 @@ use crate::proto::p4::v1::{Entity, ForwardingPipelineConfig, P4Data, TableEntry,
 pub struct Target {
     /// Options of pipelines.
     pub options: Options,
+    /// Number of threads that run packets of a pipeline at the same time; 0 if packets run one after the other.
+    pub lanes: usize,
     /// The device's ports; `None` if any port number is valid.
     pub ports: Option<BTreeSet<u32>>,
     /// Refuse configs, so that the initial program stays (`--disable-swap`).
@@ -133,7 +136,7 @@ impl Deployment {
             .iter()
             .any(|(program, _)| has_idle_timeouts(program));
         let pipeline = Pipeline::of_programs(programs, &target.options)?;
-        let pipeline = Arc::new(Mutex::new(pipeline));
+        let pipeline = Arc::new(ParallelPipeline::new(pipeline, target.lanes));
         let deployments = (0..count).map(|number| Self {
             config: ForwardingPipelineConfig::default(),
             schema: Schema::default(),
@@ -156,7 +159,7 @@ impl Deployment {
         Self {
             config,
             schema,
-            pipeline: Arc::new(Mutex::new(pipeline)),
+            pipeline: Arc::new(ParallelPipeline::new(pipeline, target.lanes)),
             number: 0,
             notes: Mutex::default(),
             has_idle_timeouts,
@@ -195,8 +198,6 @@ impl Deployment {
         });
         // The function may have changed what references name.
         notes.references = None;
-        // Packets that have arrived in the meantime go first.
-        MutexGuard::unlock_fair(pipeline);
         result
     }
 

@@ -62,14 +62,20 @@ impl Notes {
     }
 
     /// Sets the note on an entry; an empty note is not stored.
-    pub fn set_entry(&mut self, table: TableId, key: EntryKey, note: EntryNote) {
+    pub fn set_entry(&mut self, table: TableId, key: &EntryKey, note: EntryNote) {
         if let Some(new) = &note.one_shot {
             self.selector_mut(new.selector).add_one_shot(new.size);
         }
-        let notes = self.entries.entry(table).or_default();
         let old = match note == EntryNote::default() {
-            true => notes.remove(&key),
-            false => notes.insert(key, note),
+            true => self
+                .entries
+                .get_mut(&table)
+                .and_then(|notes| notes.remove(key)),
+            false => self
+                .entries
+                .entry(table)
+                .or_default()
+                .insert(key.clone(), note),
         };
         if let Some(old) = old.and_then(|old| old.one_shot) {
             self.selector_mut(old.selector).remove_one_shot(old.size);

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::observed::{self, Observer};
 use super::{Receive, Transmit};
-use crate::cli::LogLevel;
-use crate::log::Log;
+use crate::log::{Log, LogLevel};
 
 /// Where a port's frames are logged.
 #[derive(Debug, Clone)]

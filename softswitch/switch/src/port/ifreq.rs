@@ -26,10 +26,35 @@ pub fn mtu(socket: impl AsFd, interface: &[u8]) -> io::Result<usize> {
     usize::try_from(mtu).map_err(io::Error::other)
 }
 
-/// Sends a request that reads and writes an `ifreq`.
+/// Carries out a command to the interface's driver, which fills the rest of the structure.
+///
+/// # Errors
+/// The system's error, for example if the driver does not know the command.
+///
+/// # Safety
+/// The command in `structure` must be one for this type.
+pub unsafe fn ethtool<T>(socket: impl AsFd, interface: &[u8], structure: &mut T) -> io::Result<()> {
+    let mut request = empty();
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(structure).cast();
+    send(socket, interface, libc::SIOCETHTOOL, request).map(drop)
+}
+
 fn request(socket: impl AsFd, interface: &[u8], code: libc::Ioctl) -> io::Result<libc::ifreq> {
+    send(socket, interface, code, empty())
+}
+
+fn empty() -> libc::ifreq {
     // SAFETY: all zeros are a valid `ifreq`.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    unsafe { std::mem::zeroed() }
+}
+
+/// Sends a request that reads and writes an `ifreq`.
+fn send(
+    socket: impl AsFd,
+    interface: &[u8],
+    code: libc::Ioctl,
+    mut request: libc::ifreq,
+) -> io::Result<libc::ifreq> {
     // The last byte stays zero.
     if interface.len() >= request.ifr_name.len() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));

@@ -3,8 +3,11 @@
 
 pub mod capture;
 pub mod dump;
+mod ethtool;
 pub mod files;
+mod frame_limit;
 mod ifreq;
+mod interface;
 mod link_state;
 mod loopback;
 mod observed;
@@ -12,7 +15,9 @@ mod offload;
 mod receiver;
 mod ring;
 mod socket;
+mod syscall;
 mod transmitter;
+pub mod xdp;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,6 +25,7 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_arch = "x86_64")]
 const CACHE_LINE: usize = 64;
 
+pub use interface::{Ends, Sockets, open};
 pub use link_state::LinkStates;
 pub use loopback::loopback;
 pub use receiver::Receiver;

@@ -3,6 +3,8 @@
 //!
 //! On a veth pair there is no card to do it, so a P4 program would see packets of 64 KB with unfinished checksums.
 
+use std::ops::Range;
+
 /// `struct virtio_net_hdr`, which precedes each frame from the kernel (`linux/virtio_net.h`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +30,10 @@ const GSO_TCP_IPV6: u8 = 4;
 const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 const TCP_CHECKSUM: usize = 16;
+const UDP_CHECKSUM: usize = 6;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
@@ -56,9 +61,43 @@ pub fn finish(
 fn complete_checksum(header: VnetHeader, frame: &mut [u8]) -> Option<()> {
     let start = usize::from(header.csum_start);
     let at = start + usize::from(header.csum_offset);
-    let sum = checksum(frame.get(start..)?, 0);
+    let sum = transport_checksum(frame.get(start..)?, 0);
     let field = frame.get_mut(at..at + 2)?;
     field.copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+/// Completes the checksum of a TCP or UDP packet if its field contains the sum of the pseudo header only, as a sender leaves
+/// it for its network card. For frames without a [`VnetHeader`].
+pub fn finish_checksum(frame: &mut [u8]) -> Option<()> {
+    let (l3, ipv6) = network_header(frame)?;
+    let (protocol, l4) = if ipv6 {
+        (*frame.get(l3 + 6)?, l3 + 40)
+    } else {
+        let is_fragment = [frame.get(l3 + 6)? & 0x3f, *frame.get(l3 + 7)?] != [0, 0];
+        let header = usize::from(frame.get(l3)? & 15) * 4;
+        let protocol = if is_fragment { 0 } else { *frame.get(l3 + 9)? };
+        (protocol, l3 + header)
+    };
+    let length_at = if ipv6 { l3 + 4 } else { l3 + 2 };
+    let length = usize::from(u16::from_be_bytes([
+        *frame.get(length_at)?,
+        *frame.get(length_at + 1)?,
+    ]));
+    let end = if ipv6 { l4 + length } else { l3 + length };
+    let field = match protocol {
+        TCP => l4 + TCP_CHECKSUM,
+        UDP => l4 + UDP_CHECKSUM,
+        _ => return None,
+    };
+    let given = u16::from_be_bytes([*frame.get(field)?, *frame.get(field + 1)?]);
+    let transport = frame.get(l4..end)?;
+    let pseudo = pseudo_header_sum(&frame[addresses(l3, ipv6)], protocol, transport.len());
+    let is_unfinished = given == !checksum(&[], pseudo) && checksum(transport, pseudo) != 0;
+    if is_unfinished {
+        let sum = transport_checksum(transport, 0);
+        frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+    }
     Some(())
 }
 
@@ -119,21 +158,12 @@ fn segment(
             l4 + TCP_CHECKSUM
         } else {
             segment[l4 + 4..l4 + 6].copy_from_slice(&l4_bytes.to_be_bytes());
-            l4 + 6
+            l4 + UDP_CHECKSUM
         };
         segment[checksum_at..checksum_at + 2].fill(0);
-        let addresses = if ipv6 {
-            l3 + 8..l3 + 40
-        } else {
-            l3 + 12..l3 + 20
-        };
-        let protocol = if tcp { 6 } else { 17 };
-        let pseudo = partial_sum(&segment[addresses]) + protocol + u64::from(l4_bytes);
-        let sum = match checksum(&segment[l4..], pseudo) {
-            // A UDP checksum of 0 means "not computed".
-            0 if !tcp => 0xffff,
-            sum => sum,
-        };
+        let protocol = if tcp { TCP } else { UDP };
+        let pseudo = pseudo_header_sum(&segment[addresses(l3, ipv6)], protocol, l4_bytes.into());
+        let sum = transport_checksum(&segment[l4..], pseudo);
         segment[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
         each(segment);
     }
@@ -150,6 +180,29 @@ fn network_header(frame: &[u8]) -> Option<(usize, bool)> {
             [0x86, 0xdd] => return Some((at + 2, true)),
             _ => return None,
         }
+    }
+}
+
+/// Returns the bytes of source and destination in a frame with this IP header.
+fn addresses(l3: usize, ipv6: bool) -> Range<usize> {
+    if ipv6 {
+        l3 + 8..l3 + 40
+    } else {
+        l3 + 12..l3 + 20
+    }
+}
+
+/// Returns the sum of the pseudo header of a packet with `length` bytes behind the IP header, not folded.
+fn pseudo_header_sum(addresses: &[u8], protocol: u8, length: usize) -> u64 {
+    partial_sum(addresses) + u64::from(protocol) + length as u64
+}
+
+/// Returns the checksum of a TCP or UDP packet, starting with a given sum. It is never 0, which would mean "not computed" in
+/// UDP (RFC 768). To receivers, 0xffff is the same sum.
+fn transport_checksum(bytes: &[u8], initial: u64) -> u16 {
+    match checksum(bytes, initial) {
+        0 => 0xffff,
+        sum => sum,
     }
 }
 
@@ -206,12 +259,7 @@ mod tests {
 
     fn checksum_is_right(f: &[u8], l3: usize, l4: usize) -> bool {
         let v6 = f[l3] >> 4 == 6;
-        let addresses = if v6 {
-            l3 + 8..l3 + 40
-        } else {
-            l3 + 12..l3 + 20
-        };
-        let pseudo = partial_sum(&f[addresses]) + 6 + (f.len() - l4) as u64;
+        let pseudo = pseudo_header_sum(&f[addresses(l3, v6)], TCP, f.len() - l4);
         checksum(&f[l4..], pseudo) == 0 && (v6 || checksum(&f[l3..l4], 0) == 0)
     }
 
@@ -244,7 +292,7 @@ mod tests {
     #[test]
     fn partial_checksum_is_completed() {
         let (mut frame, l3, l4) = tcp_frame(true, 33);
-        let pseudo = partial_sum(&frame[l3 + 8..l3 + 40]) + 6 + (frame.len() - l4) as u64;
+        let pseudo = pseudo_header_sum(&frame[addresses(l3, true)], TCP, frame.len() - l4);
         let folded = !checksum(&[], pseudo);
         frame[l4 + 16..l4 + 18].copy_from_slice(&folded.to_be_bytes());
         let header = VnetHeader {
@@ -255,6 +303,66 @@ mod tests {
         };
         let out = run(header, &frame);
         assert!(out.len() == 1 && checksum_is_right(&out[0], l3, l4));
+    }
+
+    #[test]
+    fn checksum_of_zero_is_written_as_0xffff() {
+        let (mut frame, l3, l4) = tcp_frame(true, 2);
+        let at = l4 + TCP_CHECKSUM;
+        let length = (frame.len() - l4) as u16;
+        frame[l3 + 4..l3 + 6].copy_from_slice(&length.to_be_bytes());
+        let pseudo = pseudo_header_sum(&frame[addresses(l3, true)], TCP, frame.len() - l4);
+        // Choose a payload with which the checksum is 0.
+        frame[at..at + 2].fill(0);
+        let payload = frame.len() - 2;
+        frame[payload..].fill(0);
+        let rest = checksum(&frame[l4..], pseudo);
+        frame[payload..].copy_from_slice(&rest.to_be_bytes());
+        assert_eq!(checksum(&frame[l4..], pseudo), 0);
+        frame[at..at + 2].copy_from_slice(&(!checksum(&[], pseudo)).to_be_bytes());
+        let header = VnetHeader {
+            flags: NEEDS_CSUM,
+            csum_start: l4 as u16,
+            csum_offset: TCP_CHECKSUM as u16,
+            ..Default::default()
+        };
+        assert_eq!(run(header, &frame)[0][at..at + 2], [0xff, 0xff]);
+        finish_checksum(&mut frame);
+        assert_eq!(frame[at..at + 2], [0xff, 0xff]);
+    }
+
+    #[test]
+    fn unfinished_checksum_is_recognized() {
+        for ipv6 in [false, true] {
+            let (mut frame, l3, l4) = tcp_frame(ipv6, 33);
+            let whole = (frame.len() - if ipv6 { l4 } else { l3 }) as u16;
+            let length_at = if ipv6 { l3 + 4 } else { l3 + 2 };
+            frame[length_at..length_at + 2].copy_from_slice(&whole.to_be_bytes());
+            if !ipv6 {
+                frame[l3 + 6..l3 + 8].fill(0);
+                let sum = checksum(&frame[l3..l4], 0);
+                frame[l3 + 10..l3 + 12].copy_from_slice(&sum.to_be_bytes());
+            }
+            let pseudo = pseudo_header_sum(&frame[addresses(l3, ipv6)], TCP, frame.len() - l4);
+            let mut unfinished = frame.clone();
+            unfinished[l4 + 16..l4 + 18].copy_from_slice(&(!checksum(&[], pseudo)).to_be_bytes());
+            let mut wrong = frame;
+            wrong[l4 + 16..l4 + 18].copy_from_slice(&[0x12, 0x34]);
+            let wrong_before = wrong.clone();
+            // Ethernet pads short frames.
+            unfinished.extend([0xee; 3]);
+            finish_checksum(&mut unfinished);
+            let end = unfinished.len() - 3;
+            assert!(checksum_is_right(&unfinished[..end], l3, l4));
+            let finished = unfinished.clone();
+            finish_checksum(&mut unfinished);
+            finish_checksum(&mut wrong);
+            assert_eq!((unfinished, wrong), (finished, wrong_before));
+        }
+        for length in 0..60 {
+            let (mut frame, ..) = tcp_frame(true, 0);
+            finish_checksum(&mut frame[..length]);
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Receives frames from a network interface through an `AF_PACKET` socket with a ring.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::Context;
@@ -135,10 +134,8 @@ impl Receive for Receiver {
     }
 
     fn failure(&mut self) -> Option<PortError> {
-        let error = self
-            .socket
-            .take_option(libc::SOL_SOCKET, libc::SO_ERROR, 0i32);
-        (error != 0).then(|| self.interface.classify(io::Error::from_raw_os_error(error)))
+        let error = self.socket.take_error()?;
+        Some(self.interface.classify(error))
     }
 
     fn drops(&mut self) -> u64 {
@@ -148,7 +145,7 @@ impl Receive for Receiver {
         };
         let stats = self
             .socket
-            .take_option(libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
+            .take_packet_option(libc::PACKET_STATISTICS, none);
         u64::from(stats.tp_drops) + std::mem::take(&mut self.cut)
     }
 }

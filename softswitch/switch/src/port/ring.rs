@@ -15,7 +15,8 @@ use anyhow::Context;
 use libc::{TP_STATUS_COPY, TP_STATUS_SEND_REQUEST, TP_STATUS_USER, tpacket2_hdr};
 
 use super::offload::VnetHeader;
-use super::socket::{PacketSocket, check};
+use super::socket::PacketSocket;
+use super::syscall::check;
 
 /// Size of a slot in bytes. Frames of up to about 1,960 bytes fit. A power of two, so that slots fill pages.
 const SLOT: usize = 2048;

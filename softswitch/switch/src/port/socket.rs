@@ -10,7 +10,8 @@ use std::ptr;
 use anyhow::{Context, bail};
 
 use super::offload::VnetHeader;
-use super::{PortError, ifreq};
+use super::syscall::{self, check};
+use super::{PortError, ethtool, ifreq};
 
 /// A network interface of the namespace in which it was looked up.
 #[derive(Debug, Clone)]
@@ -34,6 +35,11 @@ impl Interface {
             );
         }
         Ok(Self { name, index })
+    }
+
+    /// Returns the interface's number.
+    pub fn index(&self) -> c_int {
+        self.index
     }
 
     /// Converts an error of one of the interface's sockets to an error of the port.
@@ -103,7 +109,7 @@ impl PacketSocket {
     /// # Errors
     /// The system's error.
     pub fn set_packet_option<T>(&self, option: c_int, value: &T) -> io::Result<()> {
-        self.set_option(libc::SOL_PACKET, option, value)
+        syscall::set_option(&self.0, libc::SOL_PACKET, option, value)
     }
 
     /// Sets the size in bytes of the kernel's buffer for frames outside a ring.
@@ -112,39 +118,18 @@ impl PacketSocket {
     /// The system's error.
     pub fn set_receive_buffer(&self, bytes: c_int) -> io::Result<()> {
         // Needs CAP_NET_ADMIN; without it the buffer is as large as the system allows.
-        self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
-            .or_else(|_| self.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
+        let set = |option| syscall::set_option(&self.0, libc::SOL_SOCKET, option, &bytes);
+        set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))
     }
 
-    fn set_option<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the value and its size belong together.
-        check(unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                level,
-                option,
-                ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            ) as isize
-        })
-        .map(drop)
+    /// Reads an option of level `SOL_PACKET` that is a C structure of integers; reading resets it.
+    pub fn take_packet_option<T: Copy>(&self, option: c_int, default: T) -> T {
+        syscall::option(&self.0, libc::SOL_PACKET, option, default).unwrap_or(default)
     }
 
-    /// Reads an option that is a C structure of integers; reading resets it.
-    pub fn take_option<T: Copy>(&self, level: c_int, option: c_int, default: T) -> T {
-        let mut value = default;
-        let mut len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the value and its size belong together.
-        let result = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                level,
-                option,
-                ptr::from_mut(&mut value).cast(),
-                &mut len,
-            )
-        };
-        if result == 0 { value } else { default }
+    /// Takes the error that the kernel has reported since the last call.
+    pub fn take_error(&self) -> Option<io::Error> {
+        syscall::take_error(&self.0)
     }
 
     /// Binds to an interface, to send, and to receive all its frames if `receive`.
@@ -161,15 +146,7 @@ impl PacketSocket {
             0
         };
         address.sll_ifindex = interface.index;
-        // SAFETY: the address and its size belong together.
-        check(unsafe {
-            libc::bind(
-                self.0.as_raw_fd(),
-                ptr::from_ref(&address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            ) as isize
-        })
-        .map(drop)
+        syscall::bind(&self.0, &address)
     }
 
     /// Makes the interface promiscuous.
@@ -187,6 +164,16 @@ impl PacketSocket {
     /// Returns the interface's MTU: its maximum payload in bytes.
     pub fn mtu(&self, interface: &Interface) -> io::Result<usize> {
         ifreq::mtu(&self.0, interface.name.as_bytes())
+    }
+
+    /// Returns the number of receive queues of the interface.
+    pub fn receive_queues(&self, interface: &Interface) -> io::Result<u32> {
+        ethtool::receive_queues(&self.0, interface.name.as_bytes())
+    }
+
+    /// Returns true if no hardware belongs to the interface.
+    pub fn is_virtual(&self, interface: &Interface) -> bool {
+        ethtool::is_virtual(&self.0, interface.name.as_bytes())
     }
 
     /// Sends one complete frame, bypassing any ring.
@@ -234,9 +221,4 @@ impl PacketSocket {
         })?;
         Ok(n.saturating_sub(size_of::<VnetHeader>()))
     }
-}
-
-/// Converts a system call's result.
-pub fn check(result: isize) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

@@ -5,18 +5,13 @@ use std::io;
 
 use anyhow::Context;
 
+use super::frame_limit::FrameLimit;
 use super::ring::TxRing;
 use super::socket::{Interface, PacketSocket};
 use super::{Flushed, PortError, Transmit};
 
 /// Number of slots for waiting frames; when they are full, the frames are sent at once.
 const SLOTS: usize = 512;
-
-const ETHERNET_HEADER: usize = 14;
-const VLAN_TAG: usize = 4;
-
-/// Number of batches between two reads of the interface's MTU.
-const MTU_ASKED_EVERY: u32 = 1024;
 
 /// The sending side of a network interface.
 ///
@@ -26,9 +21,7 @@ pub struct Transmitter {
     past_ring: PacketSocket,
     interface: Interface,
     ring: TxRing,
-    /// Maximum length of a frame for the ring, without a VLAN tag.
-    longest: usize,
-    batches: u32,
+    limit: FrameLimit,
     flushed: Flushed,
 }
 
@@ -47,19 +40,16 @@ impl Transmitter {
                 .with_context(|| format!("binding to interface '{name}'"))?;
         }
         Ok(Self {
-            longest: ETHERNET_HEADER + past_ring.mtu(&interface)?,
+            limit: FrameLimit::new(past_ring.mtu(&interface)?),
             past_ring,
             interface,
             ring,
-            batches: 0,
             flushed: Flushed::default(),
         })
     }
 
-    fn fits(&self, frame: &[u8]) -> bool {
-        let is_tagged = frame.get(12..14) == Some(&[0x81, 0x00]);
-        let longest = self.longest + if is_tagged { VLAN_TAG } else { 0 };
-        (ETHERNET_HEADER..=longest.min(TxRing::LONGEST)).contains(&frame.len())
+    fn fits_ring(&self, frame: &[u8]) -> bool {
+        frame.len() <= TxRing::LONGEST && self.limit.accepts(frame)
     }
 
     /// Sends the frames in the ring, or keeps them if the interface's queue is full, as that of a traffic shaper may be.
@@ -116,7 +106,7 @@ impl Transmitter {
 
 impl Transmit for Transmitter {
     fn send(&mut self, frame: &[u8]) {
-        if !self.fits(frame) {
+        if !self.fits_ring(frame) {
             // The ring first, to keep the order.
             self.kick();
             if self.flushed.held {
@@ -135,13 +125,7 @@ impl Transmit for Transmitter {
     fn flush(&mut self) -> Flushed {
         self.flushed.held = false;
         self.kick();
-        self.batches += 1;
-        if self.batches >= MTU_ASKED_EVERY {
-            self.batches = 0;
-            if let Ok(mtu) = self.past_ring.mtu(&self.interface) {
-                self.longest = ETHERNET_HEADER + mtu;
-            }
-        }
+        self.limit.end_batch(&self.past_ring, &self.interface);
         std::mem::take(&mut self.flushed)
     }
 }

@@ -136,7 +136,7 @@ fn modify(
             one_shot: None,
             ..cx.notes.entry(table, &key)
         };
-        cx.notes.set_entry(table, key, note);
+        cx.notes.set_entry(table, &key, note);
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ fn delete(cx: &mut Context<'_>, (id, table): (TableId, &TableInfo), handle: i32)
     }
     let key = entry_of(cx, id, handle)?.entry.key;
     cx.pipeline.delete_entry(id, &key).map_err(error::table)?;
-    cx.notes.set_entry(id, key, EntryNote::default());
+    cx.notes.set_entry(id, &key, EntryNote::default());
     Ok(())
 }
 
@@ -188,7 +188,7 @@ fn clear(cx: &mut Context<'_>, (id, table): (TableId, &TableInfo)) -> Result<()>
     for state in cx.pipeline.entries(id).map_err(error::table)? {
         let key = state.entry.key;
         cx.pipeline.delete_entry(id, &key).map_err(error::table)?;
-        cx.notes.set_entry(id, key, EntryNote::default());
+        cx.notes.set_entry(id, &key, EntryNote::default());
     }
     Ok(())
 }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::common::features::{self, frame, l2};
 use crate::common::{TEST_TIMEOUT, TestSwitch};
-use softswitch::cli::LogLevel;
-use softswitch::log::{Log, PacketLog};
+use softswitch::log::{Log, LogLevel, PacketLog};
 use softswitch::switch::Config;
 
 /// Forwards one packet and drops one; returns the log without time stamps and thread numbers.

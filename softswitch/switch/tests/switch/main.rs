@@ -26,6 +26,7 @@ mod program;
 mod reads;
 mod reference_model;
 mod register_pairs;
+mod returning;
 mod rings;
 mod robustness;
 mod role_access;

@@ -79,6 +79,17 @@ impl Running {
 }
 
 #[test]
+fn report_tells_how_threads_share_a_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/features.json");
+    let output = program(&[path, "--report"]).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{report}");
+    assert!(report.starts_with("Packets "), "{report}");
+    let output = program(&["--no-p4", "--report"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn program_prints_address_and_ends_on_signals() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let running = Running::start(&["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:0"]);

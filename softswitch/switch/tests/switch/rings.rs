@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::TEST_TIMEOUT;
 use crate::common::features::frame;
 use crate::common::network::{ip, with_veths};
-use softswitch::port::{PortError, Receive, Receiver, Transmit, Transmitter};
+use softswitch::port::{PortError, Receive, Receiver, Transmit, Transmitter, xdp};
 
 /// EtherType of the tests' frames, because the kernel sends other frames, too.
 const TYPE: u16 = 0x88b6;
@@ -22,7 +22,7 @@ fn numbered(n: u32, len: usize) -> Vec<u8> {
 }
 
 /// Receives this many frames of a test.
-fn receive(receiver: &mut Receiver, count: usize) -> VecDeque<Vec<u8>> {
+fn receive(receiver: &mut (impl Receive + ?Sized), count: usize) -> VecDeque<Vec<u8>> {
     let (begin, mut frames) = (Instant::now(), VecDeque::new());
     while frames.len() < count {
         assert!(
@@ -42,6 +42,29 @@ fn receive(receiver: &mut Receiver, count: usize) -> VecDeque<Vec<u8>> {
     frames
 }
 
+/// Sends 3000 frames with payloads of these lengths in turn, in batches, and checks that they arrive intact and in order.
+fn exchange(
+    transmitter: &mut impl Transmit,
+    receiver: &mut impl Receive,
+    lengths: &[usize],
+    batch: usize,
+) {
+    let sent: Vec<_> = (0..3000)
+        .map(|n| numbered(n, lengths[n as usize % lengths.len()]))
+        .collect();
+    for batch in sent.chunks(batch) {
+        batch.iter().for_each(|frame| transmitter.send(frame));
+        let flushed = transmitter.flush();
+        let bytes = batch.iter().map(Vec::len).sum::<usize>() as u64;
+        assert_eq!(
+            (flushed.sent, flushed.sent_bytes),
+            (batch.len() as u64, bytes)
+        );
+        assert!(receive(receiver, batch.len()) == batch);
+    }
+    assert_eq!(receiver.drops(), 0);
+}
+
 #[test]
 fn frames_of_all_lengths_arrive_intact_and_in_order() {
     with_veths(1, || {
@@ -52,20 +75,7 @@ fn frames_of_all_lengths_arrive_intact_and_in_order() {
         let mut transmitter = Transmitter::open("e1").unwrap();
         // Frames that fit into a slot and longer ones, mixed.
         let lengths = [46, 1500, 9000, 1947, 4, 1948, 2000, 8999, 60];
-        let sent: Vec<_> = (0..3000)
-            .map(|n| numbered(n, lengths[n as usize % lengths.len()]))
-            .collect();
-        for batch in sent.chunks(700) {
-            batch.iter().for_each(|frame| transmitter.send(frame));
-            let flushed = transmitter.flush();
-            let bytes = batch.iter().map(Vec::len).sum::<usize>() as u64;
-            assert_eq!(
-                (flushed.sent, flushed.sent_bytes),
-                (batch.len() as u64, bytes)
-            );
-            assert!(receive(&mut receiver, batch.len()) == batch);
-        }
-        assert_eq!(receiver.drops(), 0);
+        exchange(&mut transmitter, &mut receiver, &lengths, 700);
     });
 }
 
@@ -183,5 +193,77 @@ fn frames_refused_by_queueing_discipline_are_skipped() {
                 .zip(&arrived)
                 .all(|(n, frame)| *frame == numbered(n, 86))
         );
+    });
+}
+
+#[test]
+fn xdp_frames_of_all_lengths_arrive_intact_and_in_order() {
+    with_veths(1, || {
+        let (mut receiver, _sender, mode) = xdp::open("p1").unwrap();
+        let (_receiver, mut transmitter, _) = xdp::open("e1").unwrap();
+        assert!(mode.is_native && !mode.is_zero_copy, "{mode:?}");
+        let lengths = [46, 1500, 4, 1499, 60];
+        exchange(&mut transmitter, &mut receiver, &lengths, 200);
+    });
+}
+
+#[test]
+fn xdp_and_packet_sockets_exchange_frames() {
+    with_veths(1, || {
+        let (mut near, mut out, _) = xdp::open("p1").unwrap();
+        let mut far = Receiver::open("e1").unwrap();
+        let mut back = Transmitter::open("e1").unwrap();
+        let sent: Vec<_> = (0..100).map(|n| numbered(n, 100)).collect();
+        for (transmitter, receiver) in [
+            (&mut out as &mut dyn Transmit, &mut far as &mut dyn Receive),
+            (&mut back, &mut near),
+        ] {
+            sent.iter().for_each(|frame| transmitter.send(frame));
+            assert_eq!(transmitter.flush().sent, 100);
+            assert!(receive(receiver, 100) == sent);
+        }
+    });
+}
+
+#[test]
+fn xdp_frames_above_mtu_are_counted() {
+    with_veths(1, || {
+        let (_, mut transmitter, _) = xdp::open("e1").unwrap();
+        for (n, len) in [(0, 1500), (1, 1501), (2, 9000)] {
+            transmitter.send(&numbered(n, len));
+        }
+        let flushed = transmitter.flush();
+        assert_eq!((flushed.sent, flushed.too_long), (1, 2));
+    });
+}
+
+#[test]
+fn second_xdp_program_is_refused() {
+    with_veths(1, || {
+        let first = xdp::open("p1").unwrap();
+        let error = xdp::open("p1").err().unwrap();
+        assert!(
+            format!("{error:#}").contains("XDP program already"),
+            "{error:#}"
+        );
+        drop(first);
+        xdp::open("p1").unwrap();
+    });
+}
+
+#[test]
+fn xdp_interface_down_and_interface_gone_are_distinguished() {
+    with_veths(1, || {
+        let (_receiver, mut transmitter, _) = xdp::open("e1").unwrap();
+        let mut send = || {
+            (0..10).for_each(|n| transmitter.send(&numbered(n, 60)));
+            transmitter.flush()
+        };
+        ip("link set e1 down");
+        assert!(matches!(send().failure, Some(PortError::Down)));
+        ip("link set e1 up");
+        assert!(send().failure.is_none());
+        ip("link del e1");
+        assert!(matches!(send().failure, Some(PortError::Gone)));
     });
 }

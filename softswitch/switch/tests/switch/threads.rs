@@ -64,39 +64,60 @@ struct Flow {
     arrived: AtomicU32,
 }
 
-/// Returns the sequence number of a flow's frame, which follows addresses and type.
-fn number(frame: &[u8]) -> u32 {
-    u32::from_be_bytes(frame[14..18].try_into().unwrap())
-}
-
-#[test]
-fn flows_keep_order_without_loss() {
-    const TYPE: u16 = 0x88b6;
-    const FRAMES: u32 = 5_000;
-    with_veths(PORTS as usize, || {
-        let runtime = Runtime::new().unwrap();
-        // Every port sends to every other port; one port has a link, whose frames a timer sends.
-        let (switch, mut controller) =
-            runtime.block_on(start(&["4:rate=1gbit,queue=4MB,delay=1ms"]));
+impl Flow {
+    /// Returns the flows from every port to every other port.
+    fn all() -> Vec<Self> {
         let pairs = (1..=PORTS).flat_map(|from| (1..=PORTS).map(move |to| (from, to)));
-        let flows: Vec<Flow> = pairs
+        let flows = pairs
             .filter(|(from, to)| from != to)
-            .map(|(from, to)| Flow {
+            .map(|(from, to)| Self {
                 from,
                 to,
                 arrived: AtomicU32::new(0),
-            })
-            .collect();
-        let address = |flow: &Flow| u64::from(flow.from << 8 | flow.to);
-        for flow in &flows {
-            let rule = l2(
-                flow.from.into(),
-                address(flow),
-                "forward",
-                &[flow.to.into()],
-            );
-            runtime.block_on(controller.insert(rule)).unwrap();
-        }
+            });
+        flows.collect()
+    }
+
+    /// Returns the destination address of the frames that leave the switch.
+    fn address(&self) -> u64 {
+        u64::from(self.from << 8 | self.to)
+    }
+
+    /// Returns the rule that forwards the frames.
+    fn rule(&self) -> p4::TableEntry {
+        l2(
+            self.from.into(),
+            self.address(),
+            "forward",
+            &[self.to.into()],
+        )
+    }
+
+    fn arrived(&self) -> u32 {
+        self.arrived.load(Ordering::Acquire)
+    }
+}
+
+/// The frames of flows.
+struct Traffic {
+    ether_type: u16,
+    /// Makes the frame with a sequence number.
+    frame: fn(&Flow, u32) -> Vec<u8>,
+    /// Position of the sequence number.
+    number_at: usize,
+    /// Number of frames of each flow.
+    frames: u32,
+}
+
+impl Traffic {
+    fn number(&self, frame: &[u8]) -> u32 {
+        let bytes = &frame[self.number_at..];
+        u32::from_be_bytes(bytes[..4].try_into().unwrap())
+    }
+
+    /// Sends the frames of all flows from and to the far ends `e1`, `e2`, ..., and checks that each flow arrives in order and
+    /// completely. Calls `beside` again and again until then.
+    fn exchange(&self, flows: &[Flow], mut beside: impl FnMut()) {
         // All sockets are open before the first frame is sent.
         let ends: Vec<_> = (1..=PORTS)
             .map(|port| format!("e{port}"))
@@ -108,52 +129,174 @@ fn flows_keep_order_without_loss() {
             })
             .collect();
         let begin = Instant::now();
+        let check_time = |what: &str| {
+            let arrived: Vec<_> = flows.iter().map(Flow::arrived).collect();
+            let is_in_time = begin.elapsed() < 3 * TEST_TIMEOUT;
+            assert!(
+                is_in_time,
+                "{what} does not end: frames that arrived: {arrived:?}"
+            );
+        };
+        let check_time = &check_time;
         std::thread::scope(|scope| {
             for (port, (mut transmitter, mut receiver)) in (1..).zip(ends) {
-                let of_port = |end: fn(&Flow) -> u32| flows.iter().filter(move |f| end(f) == port);
-                let (outgoing, incoming) = (of_port(|f| f.from), of_port(|f| f.to));
                 scope.spawn(move || {
-                    let mut sent = vec![0; outgoing.clone().count()];
-                    while sent.iter().any(|n| *n < FRAMES) {
-                        for (flow, sent) in outgoing.clone().zip(&mut sent) {
-                            let end = FRAMES.min(flow.arrived.load(Ordering::Acquire) + WINDOW);
-                            for n in *sent..end {
-                                let payload = n.to_be_bytes().repeat(12);
-                                transmitter.send(&frame(address(flow), 1, TYPE, &payload));
-                            }
+                    let outgoing = || flows.iter().filter(|flow| flow.from == port);
+                    let mut sent = vec![0; outgoing().count()];
+                    while sent.iter().any(|n| *n < self.frames) {
+                        for (flow, sent) in outgoing().zip(&mut sent) {
+                            let end = self.frames.min(flow.arrived() + WINDOW);
+                            (*sent..end).for_each(|n| transmitter.send(&(self.frame)(flow, n)));
                             *sent = end;
                         }
                         assert_eq!(transmitter.flush().busy, 0);
                         std::thread::yield_now();
-                        assert!(
-                            begin.elapsed() < 3 * TEST_TIMEOUT,
-                            "port {port} sent {sent:?}"
-                        );
+                        check_time("sending");
                     }
                 });
                 scope.spawn(move || {
-                    let flows: HashMap<u64, &Flow> = incoming.map(|f| (address(f), f)).collect();
-                    while flows
-                        .values()
-                        .any(|f| f.arrived.load(Ordering::Relaxed) < FRAMES)
-                    {
+                    let incoming = flows.iter().filter(|flow| flow.to == port);
+                    let incoming: HashMap<u64, &Flow> =
+                        incoming.map(|flow| (flow.address(), flow)).collect();
+                    while incoming.values().any(|flow| flow.arrived() < self.frames) {
                         receiver.fill();
                         receiver.frames(&mut |frame| {
-                            if frame[12..14] == TYPE.to_be_bytes() {
+                            if frame[12..14] == self.ether_type.to_be_bytes() {
                                 let to = u64::from(frame[4]) << 8 | u64::from(frame[5]);
-                                let next = flows[&to].arrived.fetch_add(1, Ordering::AcqRel);
-                                assert_eq!(number(frame), next, "flow {to:x}");
+                                let next = incoming[&to].arrived.fetch_add(1, Ordering::AcqRel);
+                                assert_eq!(self.number(frame), next, "flow {to:x}");
                             }
                         });
                         std::thread::yield_now();
-                        assert!(
-                            begin.elapsed() < 3 * TEST_TIMEOUT,
-                            "frames to port {port} are lost"
-                        );
+                        check_time("receiving");
                     }
                 });
             }
+            while flows.iter().any(|flow| flow.arrived() < self.frames) {
+                beside();
+                check_time("the exchange");
+            }
         });
+    }
+}
+
+#[test]
+fn flows_keep_order_without_loss() {
+    const TYPE: u16 = 0x88b6;
+    let traffic = Traffic {
+        ether_type: TYPE,
+        frame: |flow, n| frame(flow.address(), 1, TYPE, &n.to_be_bytes().repeat(12)),
+        number_at: 14,
+        frames: 5_000,
+    };
+    with_veths(PORTS as usize, || {
+        let runtime = Runtime::new().unwrap();
+        // One port has a link, whose frames a timer sends.
+        let (switch, mut controller) =
+            runtime.block_on(start(&["4:rate=1gbit,queue=4MB,delay=1ms"]));
+        let flows = Flow::all();
+        for flow in &flows {
+            runtime.block_on(controller.insert(flow.rule())).unwrap();
+        }
+        traffic.exchange(&flows, || std::thread::sleep(Duration::from_millis(1)));
+        runtime.block_on(switch.stop());
+    });
+}
+
+/// Threads run packets at the same time, beside a controller that writes entries and reads counters.
+#[test]
+fn counters_are_exact_and_flows_in_order_beside_table_writes() {
+    const FRAMES: u32 = 5_000;
+    const BYTES: i64 = 14 + 20 + 24;
+    let program = std::str::from_utf8(&features::config().p4_device_config)
+        .map(|json| softswitch_pipeline::Program::load(json).unwrap())
+        .unwrap();
+    assert!(
+        program.parallelism().is_parallel(),
+        "{}",
+        program.parallelism()
+    );
+    let destination = |flow: &Flow| 0x0a00_0000 + flow.address();
+    let traffic = Traffic {
+        ether_type: IPV4,
+        frame: |flow, n| {
+            let mut packet = vec![0; 20];
+            packet[0] = 0x45;
+            packet[16] = 10;
+            packet[18..20].copy_from_slice(&(flow.address() as u16).to_be_bytes());
+            packet.extend(n.to_be_bytes().repeat(6));
+            frame(1, 1, IPV4, &packet)
+        },
+        number_at: 14 + 20,
+        frames: FRAMES,
+    };
+    with_veths(PORTS as usize, || {
+        let runtime = Runtime::new().unwrap();
+        let (switch, mut controller) = runtime.block_on(start(&[]));
+        let flows = Flow::all();
+        for flow in &flows {
+            let route = p4::TableEntry {
+                action: features::direct("route", &[flow.address(), flow.to.into()]),
+                ..features::route(destination(flow), 32, flow.to.into())
+            };
+            runtime.block_on(controller.insert(route)).unwrap();
+            runtime.block_on(controller.insert(flow.rule())).unwrap();
+        }
+        let port_counter = |port: u32| p4::CounterEntry {
+            counter_id: features::counter("port_counter"),
+            index: Some(p4::Index { index: port.into() }),
+            data: None,
+        };
+        let read_ports = |controller: &mut Controller| {
+            let counters = (1..=PORTS).map(|port| {
+                match runtime
+                    .block_on(controller.read_one(port_counter(port)))
+                    .entity
+                {
+                    Some(p4::entity::Entity::CounterEntry(entry)) => entry.data.unwrap(),
+                    other => panic!("not a counter: {other:?}"),
+                }
+            });
+            counters.collect::<Vec<_>>()
+        };
+        let others = |kind| {
+            let other = |n: u64| update(kind, l2(1, 0x10_0000 + n, "forward", &[1]));
+            (0..64).map(other).collect::<Vec<_>>()
+        };
+        let (mut rounds, mut last) = (0, read_ports(&mut controller));
+        traffic.exchange(&flows, || {
+            for kind in [Type::Insert, Type::Delete] {
+                runtime.block_on(controller.write(others(kind))).unwrap();
+                let counts = read_ports(&mut controller);
+                for (count, before) in counts.iter().zip(&last) {
+                    assert!(count.packet_count >= before.packet_count, "a count fell");
+                }
+                last = counts;
+            }
+            rounds += 1;
+        });
+        assert!(
+            rounds > 1,
+            "without writes beside packets, the test would be void"
+        );
+        let of_flow = p4::CounterData {
+            packet_count: FRAMES.into(),
+            byte_count: i64::from(FRAMES) * BYTES,
+        };
+        let flows_of_port = i64::from(PORTS - 1);
+        let of_port = p4::CounterData {
+            packet_count: of_flow.packet_count * flows_of_port,
+            byte_count: of_flow.byte_count * flows_of_port,
+        };
+        assert_eq!(read_ports(&mut controller), vec![of_port; PORTS as usize]);
+        let routes = p4::TableEntry {
+            table_id: features::table("routes"),
+            counter_data: Some(p4::CounterData::default()),
+            ..Default::default()
+        };
+        let routes = runtime.block_on(controller.read_table(routes));
+        let counts: Vec<_> = routes.iter().map(|route| route.counter_data).collect();
+        assert_eq!(counts, vec![Some(of_flow); flows.len()]);
         runtime.block_on(switch.stop());
     });
 }

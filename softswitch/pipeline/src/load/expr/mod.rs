@@ -8,6 +8,8 @@ mod value;
 
 use std::collections::HashMap;
 
+use serde_json::Value as Json;
+
 use super::cursor::Cursor;
 use super::headers::Names;
 use crate::error::LoadError;
@@ -39,6 +41,18 @@ pub(crate) struct Param {
 impl Param {
     pub(crate) fn limbs(self) -> u32 {
         self.width.div_ceil(64).max(1)
+    }
+}
+
+/// Returns true if an expression in a document reads a register. Most programs read registers in steps of actions.
+pub(super) fn reads_registers(json: &Json) -> bool {
+    match json {
+        Json::Array(items) => items.iter().any(reads_registers),
+        Json::Object(members) => {
+            members.get("type").is_some_and(|kind| kind == "register")
+                || members.values().any(reads_registers)
+        }
+        _ => false,
     }
 }
 

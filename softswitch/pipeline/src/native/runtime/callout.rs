@@ -40,6 +40,10 @@ pub(in crate::native) enum Callout {
     Apply,
     /// Runs the selected action.
     Chosen,
+    /// Takes locks of registers.
+    TakeLocks,
+    /// Releases locks of registers.
+    ReleaseLocks,
     /// Runs a step of the parser; 1 if it rejects the packet.
     ParserStep,
     /// Selects the next parser state.
@@ -63,6 +67,8 @@ impl Callout {
             Self::Find => find as *const (),
             Self::Apply => apply as *const (),
             Self::Chosen => chosen as *const (),
+            Self::TakeLocks => take_locks as *const (),
+            Self::ReleaseLocks => release_locks as *const (),
             Self::ParserStep => parser_step as *const (),
             Self::Select => select as *const (),
             Self::InSet => in_set as *const (),
@@ -180,9 +186,10 @@ callout! {
         let now = ctx.now;
         let (state, c, pkt) = ctx.parts();
         let fixed = &c.tables[number as usize];
-        let table = &mut state.tables[number as usize];
-        let slot = if table.len() == 0 {
-            table.miss(pkt.ingress_len);
+        let (number, len) = (number as u32, pkt.ingress_len);
+        let (tables, counters) = (&mut state.tables, &mut state.externs.entry_counters);
+        let slot = if tables[number as usize].len() == 0 {
+            tables.miss(number, len, counters);
             None
         } else if key.is_null() {
             let env = Env {
@@ -192,17 +199,18 @@ callout! {
                 registers: &state.externs.registers,
             };
             fixed.load_key(&env, &mut state.key);
-            table.lookup(&state.key, pkt.ingress_len, now)
+            tables.lookup(number, &state.key, len, now, counters)
         } else {
             // SAFETY: see `callout`; native code made the table's key there.
             let key = unsafe { words(key, fixed.shape.words as u64) };
-            table.lookup(key, pkt.ingress_len, now)
+            tables.lookup(number, key, len, now, counters)
         };
         if fixed.has_direct_state {
-            (pkt.entry, pkt.entry_table) = (slot, number as u32);
+            (pkt.entry, pkt.entry_table) = (slot, number);
         }
         let mut m = Machine::new(c, &mut state.externs, pkt, now);
-        meter(fixed, slot, table, &mut m);
+        meter(fixed, slot, (&mut *tables, number), &mut m);
+        let table = &tables[number as usize];
         let call = choose(c, fixed, slot, table, &state.profiles, &mut m).0;
         let (action, args) = call.map_or((NO_ACTION, &[][..]), |c| (c.action, c.args));
         let (at, n) = (args.as_ptr(), args.len() as u64);
@@ -217,7 +225,21 @@ callout! {
         let args = unsafe { words(ctx.args, ctx.args_len) };
         let now = ctx.now;
         let (state, c, pkt) = ctx.parts();
-        state.machine(c, pkt, now).run(&c.actions[action as usize].ops, args);
+        state.machine(c, pkt, now).run_action(&c.actions[action as usize], args);
+        0
+    }
+}
+
+callout! {
+    fn take_locks(ctx, locks: u64) {
+        ctx.parts().0.externs.take_locks(locks);
+        0
+    }
+}
+
+callout! {
+    fn release_locks(ctx, locks: u64) {
+        ctx.parts().0.externs.release_locks(locks);
         0
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Context {
     pub(super) frame_bytes: u64,
     pub(super) registers: *const View,
     pub(super) counters: *const View,
+    /// In a lane, by table.
+    pub(super) entry_counters: *const View,
     pub(super) tables: *const Table,
     pub(super) sums: *mut u16,
     /// Output buffer for the emitted headers.
@@ -98,6 +100,7 @@ pub(super) fn enter(
         pkt,
         registers: state.views.registers.as_ptr(),
         counters: state.views.counters.as_ptr(),
+        entry_counters: state.views.entry_counters.as_ptr(),
         tables: state.tables.as_ptr(),
         sums: state.externs.sums.as_mut_ptr(),
         out: out.as_mut_ptr(),
@@ -112,6 +115,8 @@ pub(super) fn enter(
         now,
     };
     // SAFETY: every pointer is to data that this call has a reference to, the views and tables belong to this
-    // program, and the state has the size that the code was generated for.
+    // program, and the state has the size that the code was generated for. In a lane, tables do not change during the
+    // call, and counters are the lane's own. Accesses to a cell of a register that other lanes write are under its lock,
+    // or single loads and stores of an aligned word.
     unsafe { entry(&raw mut context) }
 }

@@ -56,7 +56,10 @@ impl Pipeline {
         let cells = self.states().map(|s| &s.externs.counters[id.index()]);
         let cells = cells.map(|cells| cells.get(index).copied());
         let sum = cells.reduce(|sum, cell| Some(sum? + cell?)).flatten();
-        sum.ok_or_else(|| out_of_range("counter", &info.name, index, info.size))
+        let sum = sum.ok_or_else(|| out_of_range("counter", &info.name, index, info.size))?;
+        let lanes = self.lanes.iter();
+        let cells = lanes.filter_map(|lane| lane.arrays.get(id.index())?.get(index));
+        Ok(cells.fold(sum, |sum, &cell| sum + cell))
     }
 
     /// Writes a cell of an indirect counter, such that a read gives this value.
@@ -67,10 +70,16 @@ impl Pipeline {
             // The sum over the pipes is the value of the first one.
             p.core.state.externs.counters[id.index()][index] = std::mem::take(&mut value);
             Ok(())
-        })
+        })?;
+        for lane in &mut self.lanes {
+            if let Some(cell) = lane.array(id.index(), index) {
+                *cell = CounterValue::default();
+            }
+        }
+        Ok(())
     }
 
-    fn meter_cell(&self, id: MeterId, index: usize) -> Result<&Meter> {
+    fn meter_cell(&self, id: MeterId, index: usize) -> Result<Meter> {
         let info = self
             .program
             .info()
@@ -78,7 +87,8 @@ impl Pipeline {
             .get(id.index())
             .ok_or_else(|| no_such("meter", id.0))?;
         let cell = self.state().externs.meters[id.index()].1.get(index);
-        cell.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
+        let meter = cell.map(|cell| cell.lock().clone());
+        meter.ok_or_else(|| out_of_range("meter", &info.name, index, info.size))
     }
 
     /// Returns the configuration of a cell of an indirect meter, if it was configured.
@@ -99,7 +109,7 @@ impl Pipeline {
             config,
         )?;
         self.change(|p| {
-            p.core.state.externs.meters[id.index()].1[index].configure(config);
+            p.meter_mut(id, index).configure(config);
             Ok(())
         })
     }
@@ -131,7 +141,7 @@ impl Pipeline {
         }
         let v = num_bigint::BigUint::from_bytes_be(value.as_bytes());
         self.change(|p| {
-            p.core.state.externs.registers[id.index()].set_big(index, v.clone());
+            p.core.state.externs.registers.write()[id.index()].set_big(index, v.clone());
             Ok(())
         })
     }
@@ -140,7 +150,7 @@ impl Pipeline {
     pub fn reset_register(&mut self, id: RegisterId) -> Result<()> {
         self.register_array(id)?;
         self.change(|p| {
-            p.core.state.externs.registers[id.index()].reset();
+            p.core.state.externs.registers.write()[id.index()].reset();
             Ok(())
         })
     }
@@ -189,7 +199,7 @@ impl Pipeline {
             set.push(SetMember { shape, criteria });
         }
         self.change(|p| {
-            p.core.state.value_sets[id.index()] = set.clone();
+            p.core.state.value_sets.write()[id.index()] = set.clone();
             Ok(())
         })
     }
@@ -198,7 +208,8 @@ impl Pipeline {
     /// Without a port that is up, the replica itself stays. A change of the group removes its backups.
     pub fn set_multicast_backups(&mut self, id: u32, backups: Vec<Vec<Replica>>) -> Result<()> {
         let state = &mut *self.core.state;
-        state.pre.set_group_backups(id, backups, &state.ports_down)
+        let down = &state.ports_down;
+        state.pre.write().set_group_backups(id, backups, down)
     }
 
     /// Sets the backups of a clone session's replicas, as [`Self::set_multicast_backups`] does.
@@ -206,22 +217,23 @@ impl Pipeline {
         let state = &mut *self.core.state;
         state
             .pre
+            .write()
             .set_session_backups(id, backups, &state.ports_down)
     }
 
     /// Inserts a multicast group. Ids are 1..=65535.
     pub fn insert_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
-        self.core.state.pre.set_group(id, replicas, false)
+        self.core.state.pre.write().set_group(id, replicas, false)
     }
 
     /// Replaces a multicast group.
     pub fn modify_multicast_group(&mut self, id: u32, replicas: Vec<Replica>) -> Result<()> {
-        self.core.state.pre.set_group(id, replicas, true)
+        self.core.state.pre.write().set_group(id, replicas, true)
     }
 
     /// Deletes a multicast group.
     pub fn delete_multicast_group(&mut self, id: u32) -> Result<()> {
-        self.core.state.pre.delete_group(id)
+        self.core.state.pre.write().delete_group(id)
     }
 
     /// Returns all multicast groups, by id.
@@ -236,17 +248,17 @@ impl Pipeline {
 
     /// Inserts a clone session. Ids are 0..=32767.
     pub fn insert_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
-        self.core.state.pre.set_session(id, session, false)
+        self.core.state.pre.write().set_session(id, session, false)
     }
 
     /// Replaces a clone session.
     pub fn modify_clone_session(&mut self, id: u32, session: CloneSession) -> Result<()> {
-        self.core.state.pre.set_session(id, session, true)
+        self.core.state.pre.write().set_session(id, session, true)
     }
 
     /// Deletes a clone session.
     pub fn delete_clone_session(&mut self, id: u32) -> Result<()> {
-        self.core.state.pre.delete_session(id)
+        self.core.state.pre.write().delete_session(id)
     }
 
     /// Returns all clone sessions, by id.

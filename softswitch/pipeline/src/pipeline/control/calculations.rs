@@ -53,7 +53,7 @@ impl Pipeline {
 
     fn set_parameters(&mut self, id: CalculationId, parameters: HashParameters) -> Result<()> {
         self.change(|p| {
-            p.core.state.externs.hash_parameters[id.index()] = parameters.clone();
+            p.core.state.externs.hash_parameters.write()[id.index()] = parameters.clone();
             Ok(())
         })
     }

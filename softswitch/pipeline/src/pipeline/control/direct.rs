@@ -12,7 +12,6 @@ use crate::entry::{ColorCounters, CounterValue, EntryKey, MeterConfig};
 use crate::error::StateError;
 use crate::info::{DirectRegisterId, TableId};
 use crate::pipeline::Pipeline;
-use crate::state::meter::Meter;
 use crate::state::table::Table;
 use crate::value::Value;
 
@@ -128,7 +127,9 @@ impl Pipeline {
     ) -> Result<Option<CounterValue>> {
         let found = self.found_in_pipes(table, key)?;
         let counters = found.filter_map(|(t, slot)| t.counter(slot).copied());
-        Ok(counters.reduce(|sum, counter| sum + counter))
+        let sum = counters.reduce(|sum, counter| sum + counter);
+        let slot = self.found(table, key)?.1;
+        Ok(sum.map(|sum| sum + self.counted_in_lanes(table, slot)))
     }
 
     /// Sets an entry's direct counter, such that a read gives this value.
@@ -145,6 +146,7 @@ impl Pipeline {
             let counter = t.counter_mut(slot);
             let counter = counter.ok_or(StateError::NotFound { what })?;
             *counter = std::mem::take(&mut value);
+            p.clear_lanes(table, slot);
             Ok(())
         })
     }
@@ -156,7 +158,7 @@ impl Pipeline {
         key: Option<&EntryKey>,
     ) -> Result<Option<MeterConfig>> {
         let (t, slot) = self.found(table, key)?;
-        Ok(t.meter(slot).and_then(Meter::config))
+        Ok(t.meter(slot).and_then(|meter| meter.config()))
     }
 
     /// Configures an entry's direct meter. With `None`, every packet that hits the entry is green; on the default entry,

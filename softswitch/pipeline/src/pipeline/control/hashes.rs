@@ -41,7 +41,7 @@ impl Pipeline {
             false => HashParameters::Dynamic(Box::new(DynamicHash::new(config))),
         };
         self.change(|p| {
-            p.core.state.externs.hash_parameters[at] = parameters.clone();
+            p.core.state.externs.hash_parameters.write()[at] = parameters.clone();
             Ok(())
         })
     }

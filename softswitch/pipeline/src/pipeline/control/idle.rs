@@ -43,13 +43,14 @@ impl Pipeline {
             self.share_hits();
         }
         let mut idle = Vec::new();
+        let number = self.core.program;
         for pipe in 0..pipes {
             self.core.state.select(pipe);
             let known = idle.len();
-            for (i, t) in self.core.state.tables.iter_mut().enumerate() {
+            for (i, t) in self.core.state.tables.write().iter_mut().enumerate() {
                 for (slot, is_repeated) in t.poll_idle(now) {
                     let entry = IdleEntry {
-                        program: self.core.program,
+                        program: number,
                         table: TableId(i as u32),
                         key: t.key(slot),
                         handle: t.handle(slot),
@@ -76,7 +77,7 @@ impl Pipeline {
             for to in (0..pipes).filter(|&to| to != from) {
                 self.core.state.select(to);
                 for (table, (key, time)) in &hits {
-                    self.core.state.tables[*table].hit_at(key, *time);
+                    self.core.state.tables.write()[*table].hit_at(key, *time);
                 }
             }
         }

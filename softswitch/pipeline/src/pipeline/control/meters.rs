@@ -15,8 +15,8 @@ pub struct MeterState(Vec<Meter>);
 
 impl MeterState {
     /// The state of the same meter in all pipes, in their order; `None` if `meters` is empty.
-    pub(super) fn of<'a>(meters: impl Iterator<Item = &'a Meter>) -> Option<Self> {
-        let meters: Vec<Meter> = meters.cloned().collect();
+    pub(super) fn of(meters: impl Iterator<Item = Meter>) -> Option<Self> {
+        let meters: Vec<Meter> = meters.collect();
         (!meters.is_empty()).then_some(Self(meters))
     }
 
@@ -27,19 +27,27 @@ impl MeterState {
 }
 
 /// Adds up the counters of the same meter in all pipes.
-pub(super) fn sum<'a>(meters: impl Iterator<Item = &'a Meter>) -> Option<ColorCounters> {
-    meters.map(Meter::counters).reduce(|sum, c| ColorCounters {
-        green: sum.green + c.green,
-        yellow: sum.yellow + c.yellow,
-        red: sum.red + c.red,
-    })
+pub(super) fn sum(meters: impl Iterator<Item = Meter>) -> Option<ColorCounters> {
+    meters
+        .map(|meter| meter.counters())
+        .reduce(|sum, c| ColorCounters {
+            green: sum.green + c.green,
+            yellow: sum.yellow + c.yellow,
+            red: sum.red + c.red,
+        })
 }
 
 impl Pipeline {
-    fn meter_cells(&self, id: MeterId, index: usize) -> Result<impl Iterator<Item = &Meter>> {
+    fn meter_cells(&self, id: MeterId, index: usize) -> Result<impl Iterator<Item = Meter>> {
         self.meter(id, index)?;
         let states = self.states();
-        Ok(states.map(move |s| &s.externs.meters[id.index()].1[index]))
+        Ok(states.map(move |s| s.externs.meters[id.index()].1[index].lock().clone()))
+    }
+
+    /// Returns a cell that exists.
+    pub(super) fn meter_mut(&mut self, id: MeterId, index: usize) -> &mut Meter {
+        let (_, cells) = &mut self.core.state.externs.meters.write()[id.index()];
+        cells[index].get_mut()
     }
 
     /// Returns the state of a cell of an indirect meter.
@@ -57,7 +65,7 @@ impl Pipeline {
     pub fn reset_meter_counters(&mut self, id: MeterId, index: usize) -> Result<()> {
         self.meter(id, index)?;
         self.change(|p| {
-            p.core.state.externs.meters[id.index()].1[index].reset_counters();
+            p.meter_mut(id, index).reset_counters();
             Ok(())
         })
     }
@@ -72,7 +80,7 @@ impl Pipeline {
         self.meter(id, index)?;
         self.change(|p| {
             if let Some(meter) = state.next() {
-                p.core.state.externs.meters[id.index()].1[index] = meter;
+                *p.meter_mut(id, index) = meter;
             }
             Ok(())
         })

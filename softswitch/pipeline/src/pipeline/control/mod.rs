@@ -8,6 +8,7 @@ mod filters;
 mod generator;
 mod hashes;
 mod idle;
+mod lanes;
 mod loopback;
 mod meters;
 mod multicast;

@@ -23,6 +23,7 @@ impl Pipeline {
         self.core
             .state
             .profiles
+            .write()
             .get_mut(id.index())
             .ok_or_else(|| no_such("action profile", id.0))
     }
@@ -98,7 +99,7 @@ impl Pipeline {
         }
         self.change(|p| {
             let state = &mut *p.core.state;
-            state.profiles[profile.index()].set_group(
+            state.profiles.write()[profile.index()].set_group(
                 id,
                 &group.members,
                 group.max_size,
@@ -144,12 +145,12 @@ impl Pipeline {
         for pipe in 0..self.core.state.count() {
             self.core.state.select(pipe);
             let state = &mut *self.core.state;
-            for p in &mut state.profiles {
+            for p in state.profiles.write() {
                 p.reselect(&state.ports_down);
             }
         }
         let state = &mut *self.core.state;
-        state.pre.reselect(&state.ports_down);
+        state.pre.write().reselect(&state.ports_down);
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control-plane access to tables: entries, default actions, idle time-outs.
 
+use std::borrow::Borrow;
+
 use smallvec::SmallVec;
 
 use super::no_such;
@@ -11,7 +13,6 @@ use crate::info::{Implementation, TableId, TableInfo};
 use crate::pipeline::Pipeline;
 use crate::program::call::{Call, CallRef, pack, unpack};
 use crate::program::criteria::Criteria;
-use crate::state::meter::Meter;
 use crate::state::table::{Profile, Table, Target};
 use crate::value::Value;
 
@@ -42,6 +43,7 @@ impl Pipeline {
         self.core
             .state
             .tables
+            .write()
             .get_mut(id.index())
             .ok_or_else(|| no_such("table", id.0))
     }
@@ -142,7 +144,7 @@ impl Pipeline {
     fn profile_of(&mut self, table: TableId) -> Option<&mut Profile> {
         match self.program.info().tables[table.index()].implementation {
             Implementation::Direct => None,
-            Implementation::Profile(p) => self.core.state.profiles.get_mut(p.index()),
+            Implementation::Profile(p) => self.core.state.profiles.write().get_mut(p.index()),
         }
     }
 
@@ -176,14 +178,21 @@ impl Pipeline {
     }
 
     /// Inserts an entry; `now` starts its idle time-out.
-    pub fn insert_entry(&mut self, table: TableId, entry: Entry, now: Nanos) -> Result<()> {
-        let check = |p: &Self| p.check_insert(table, &entry).map(drop);
+    pub fn insert_entry(
+        &mut self,
+        table: TableId,
+        entry: impl Borrow<Entry>,
+        now: Nanos,
+    ) -> Result<()> {
+        let entry = entry.borrow();
+        let check = |p: &Self| p.check_insert(table, entry).map(drop);
         self.change_checked(check, |p| {
-            let (criteria, checked) = p.check_insert(table, &entry)?;
+            let (criteria, checked) = p.check_insert(table, entry)?;
             let target = p.acquire(table, checked);
             let t = p.table_mut(table)?;
             let slot = t.insert(&criteria, target, entry.idle_timeout, now);
             p.reset_direct_state(table, slot);
+            p.clear_lanes(table, Some(slot));
             Ok(())
         })
     }
@@ -233,48 +242,46 @@ impl Pipeline {
         self.table(table)?.1.find(key)
     }
 
-    fn entry_state(&self, info: &TableInfo, t: &Table, slot: u32) -> EntryState {
+    fn entry_state(&self, id: TableId, slot: u32) -> Result<EntryState> {
+        let (info, t) = self.table(id)?;
         let (idle_timeout, last_hit) = t.idle(slot);
         let mut counter = t.counter(Some(slot)).copied();
         let key = t.key(slot);
         if let Some(counter) = &mut counter {
             self.add_other_counters(t, &key, counter);
+            *counter = *counter + self.counted_in_lanes(id, Some(slot));
         }
-        EntryState {
+        Ok(EntryState {
             entry: Entry {
                 key,
                 action: self.describe(info, t.target(slot)),
                 idle_timeout,
             },
             counter,
-            meter: t.meter(Some(slot)).and_then(Meter::config),
+            meter: t.meter(Some(slot)).and_then(|meter| meter.config()),
             last_hit,
             handle: t.handle(slot),
-        }
+        })
     }
 
     /// Reads the entry with a handle. Entries keep their handles, and a handle is not used again before 256 entries have had
     /// its slot.
     pub fn entry_of_handle(&self, table: TableId, handle: u32) -> Result<EntryState> {
-        let (info, t) = self.table(table)?;
-        Ok(self.entry_state(info, t, t.slot_of(handle)?))
+        self.entry_state(table, self.table(table)?.1.slot_of(handle)?)
     }
 
     /// Reads one entry.
     pub fn entry(&self, table: TableId, key: &EntryKey) -> Result<EntryState> {
-        let (info, t) = self.table(table)?;
-        Ok(self.entry_state(info, t, t.find(key)?))
+        self.entry_state(table, self.table(table)?.1.find(key)?)
     }
 
     /// Returns all entries of a table, in order of insertion.
     pub fn entries(&self, table: TableId) -> Result<Vec<EntryState>> {
-        let (info, t) = self.table(table)?;
+        let (_, t) = self.table(table)?;
         let mut slots: Vec<u32> = t.slots(0).collect();
         slots.sort_by_key(|&s| t.seq(s));
-        Ok(slots
-            .into_iter()
-            .map(|s| self.entry_state(info, t, s))
-            .collect())
+        let entries = slots.into_iter().map(|s| self.entry_state(table, s));
+        entries.collect()
     }
 
     /// Returns at most `max` entries from position `from` (initially 0), and the position of the next page; `None` after
@@ -286,16 +293,12 @@ impl Pipeline {
         from: usize,
         max: usize,
     ) -> Result<(Vec<EntryState>, Option<usize>)> {
-        let (info, t) = self.table(table)?;
+        let (_, t) = self.table(table)?;
         let mut slots = t.slots(from);
         let page: Vec<u32> = slots.by_ref().take(max).collect();
         let next = slots.next().map(|s| s as usize);
-        Ok((
-            page.into_iter()
-                .map(|s| self.entry_state(info, t, s))
-                .collect(),
-            next,
-        ))
+        let entries = page.into_iter().map(|s| self.entry_state(table, s));
+        Ok((entries.collect::<Result<_>>()?, next))
     }
 
     /// Builds a lookup key from these values, one per field of the table's key.

@@ -152,14 +152,14 @@ impl Entries {
         let priority = self.priority(slot);
         let (masks, ranges) = if self.masked {
             let (masks, ranges) = rest.split_at(self.words);
-            (masks.to_vec(), ranges)
+            (masks.into(), ranges)
         } else {
-            (shape.prefix_mask(priority as u32), rest)
+            (shape.prefix_mask(priority as u32).into(), rest)
         };
         Criteria {
-            values: values.to_vec(),
+            values: values.into(),
             masks,
-            ranges: ranges.to_vec(),
+            ranges: ranges.into(),
             priority,
         }
     }

@@ -16,6 +16,9 @@ mod tests;
 mod trie;
 mod tuple;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::Nanos;
@@ -27,14 +30,17 @@ use crate::program::key::KeyShape;
 use crate::state::meter::Meter;
 use crate::state::view::TableView;
 pub(crate) use profile::{GroupState, Place, Profile};
-pub(crate) use records::NO_ACTION;
-use records::{Records, record};
+use records::Records;
+pub(crate) use records::{NO_ACTION, record};
 use space::Space;
 
 /// Width in bits of the slot in a handle, as in BMv2.
 const SLOT_BITS: u32 = 24;
 /// The largest slot that a handle can denote.
 const MAX_SLOT: u32 = (1 << SLOT_BITS) - 1;
+
+/// Time during which lanes do not note further hits of an entry, because each note moves the cell between processors.
+const IDLE_RESOLUTION: Nanos = 1_000_000;
 
 /// Seed of the multiplicative hash, which mixes all bits of a word into all bits of the hash.
 #[inline]
@@ -71,10 +77,11 @@ impl Target<CallRef<'_>> {
 }
 
 /// An entry's idle time-out and the time since which it is idle.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Idle {
     timeout: Nanos,
-    last_hit: Nanos,
+    /// Atomic, because lanes write it.
+    last_hit: AtomicU64,
     /// Time of the last report; a later hit restarts the time-out.
     reported: Nanos,
 }
@@ -92,7 +99,7 @@ pub(crate) struct Table {
     targets: Records,
     /// By record number, as are the meters.
     counters: Vec<CounterValue>,
-    meters: Vec<Meter>,
+    meters: Vec<Mutex<Meter>>,
     idle: Vec<Idle>,
     /// Entries with an idle time-out.
     mortal: usize,
@@ -121,7 +128,9 @@ impl Table {
             with_idle: options.idle,
             targets: Records::new(),
             counters: vec![CounterValue::default(); usize::from(options.counters)],
-            meters: vec![Meter::default(); usize::from(options.meters)],
+            meters: std::iter::repeat_with(Mutex::default)
+                .take(options.meters.into())
+                .collect(),
             idle: Vec::new(),
             mortal: 0,
             view: TableView::default(),
@@ -145,7 +154,7 @@ impl Table {
     pub(crate) fn set_key_mask(&mut self, mask: Option<&EntryKey>) -> Result<(), StateError> {
         self.check_no_entries()?;
         let mask = mask.map(|mask| self.shape.encode(mask)).transpose()?;
-        let mask = mask.map(|criteria| criteria.values.into());
+        let mask = mask.map(|criteria| criteria.values.into_boxed_slice());
         match self.space.set_mask(mask) {
             true => Ok(()),
             false => Err(StateError::Invalid {
@@ -224,11 +233,11 @@ impl Table {
             self.counters[record(Some(slot))] = CounterValue::default();
         }
         if self.with_meters {
-            self.meters.resize(1 + slots, Meter::default());
-            self.meters[record(Some(slot))] = Meter::default();
+            self.meters.resize_with(1 + slots, Mutex::default);
+            self.meters[record(Some(slot))] = Mutex::default();
         }
         if self.with_idle {
-            self.idle.resize(slots, Idle::default());
+            self.idle.resize_with(slots, Idle::default);
             self.set_idle(slot, idle_timeout, now);
         }
         self.look();
@@ -244,7 +253,7 @@ impl Table {
         self.mortal += usize::from(timeout != 0);
         *idle = Idle {
             timeout,
-            last_hit: now,
+            last_hit: now.into(),
             reported: now,
         };
     }
@@ -332,20 +341,31 @@ impl Table {
         self.counters.get_mut(record(slot))
     }
 
-    /// Returns the meter of the entry in a slot, or of the default entry; `None` if the table does not have meters.
-    pub(crate) fn meter(&self, slot: Option<u32>) -> Option<&Meter> {
+    /// Returns the state of the meter of the entry in a slot, or of the default entry; `None` if the table does not have
+    /// meters.
+    pub(crate) fn meter(&self, slot: Option<u32>) -> Option<Meter> {
+        self.meter_cell(slot).map(|cell| cell.lock().clone())
+    }
+
+    /// Returns the meter for packets of several threads.
+    pub(crate) fn meter_cell(&self, slot: Option<u32>) -> Option<&Mutex<Meter>> {
         self.meters.get(record(slot))
     }
 
     pub(crate) fn meter_mut(&mut self, slot: Option<u32>) -> Option<&mut Meter> {
-        self.meters.get_mut(record(slot))
+        self.meters.get_mut(record(slot)).map(Mutex::get_mut)
+    }
+
+    /// Returns the number of counters: one per record, or none.
+    pub(super) fn counters(&self) -> usize {
+        self.counters.len()
     }
 
     /// Returns the idle time-out and the time of the last hit.
     pub(crate) fn idle(&self, slot: u32) -> (Nanos, Nanos) {
         self.idle
             .get(slot as usize)
-            .map_or((0, 0), |i| (i.timeout, i.last_hit))
+            .map_or((0, 0), |i| (i.timeout, i.last_hit.load(Ordering::Relaxed)))
     }
 
     /// Returns the keys of the entries with an idle time-out, and the times of their last hits.
@@ -356,7 +376,7 @@ impl Table {
             &self.idle[..]
         };
         let mortal = (0..).zip(idle).filter(|(_, i)| i.timeout != 0);
-        mortal.map(|(slot, i)| (self.key(slot), i.last_hit))
+        mortal.map(|(slot, i)| (self.key(slot), i.last_hit.load(Ordering::Relaxed)))
     }
 
     /// Notes a hit of an entry at a time, if it exists.
@@ -364,7 +384,8 @@ impl Table {
         if let Ok(slot) = self.find(key)
             && let Some(idle) = self.idle.get_mut(slot as usize)
         {
-            idle.last_hit = idle.last_hit.max(time);
+            let last_hit = idle.last_hit.get_mut();
+            *last_hit = time.max(*last_hit);
         }
     }
 
@@ -375,9 +396,10 @@ impl Table {
             return Vec::new();
         }
         let expired = |i: &mut Idle| {
-            let since = i.last_hit.max(i.reported);
+            let last_hit = *i.last_hit.get_mut();
+            let since = last_hit.max(i.reported);
             let has_expired = i.timeout != 0 && now.saturating_sub(since) >= i.timeout;
-            has_expired.then(|| std::mem::replace(&mut i.reported, now) > i.last_hit)
+            has_expired.then(|| std::mem::replace(&mut i.reported, now) > last_hit)
         };
         (0..)
             .zip(&mut self.idle)
@@ -410,7 +432,20 @@ impl Table {
             self.counters[record(Some(slot))].add(len);
         }
         if self.with_idle {
-            self.idle[slot as usize].last_hit = now;
+            *self.idle[slot as usize].last_hit.get_mut() = now;
+        }
+        Some(slot)
+    }
+
+    /// Returns the entry that a lane's key hits. The lane counts the hit.
+    #[inline]
+    pub(super) fn lookup_in_lane(&self, key: &[u64], now: Nanos) -> Option<u32> {
+        let slot = self.hit(key)?;
+        if let Some(idle) = self.idle.get(slot as usize) {
+            let last_hit = idle.last_hit.load(Ordering::Relaxed);
+            if now.saturating_sub(last_hit) >= IDLE_RESOLUTION {
+                idle.last_hit.store(now, Ordering::Relaxed);
+            }
         }
         Some(slot)
     }

@@ -29,7 +29,7 @@ pub(super) struct Records {
 }
 
 /// Returns the record of the entry in a slot, or of the default entry.
-pub(super) fn record(slot: Option<u32>) -> usize {
+pub(crate) fn record(slot: Option<u32>) -> usize {
     slot.map_or(0, |s| s as usize + 1)
 }
 

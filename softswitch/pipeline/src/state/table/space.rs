@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The entries of a table and their index, whose structure depends on the kinds of the key's fields.
 
-use smallvec::SmallVec;
-
 use super::entries::Entries;
 use super::exact::Exact;
 use super::ternary::Ternary;
 use super::trie::Trie;
-use crate::program::criteria::Criteria;
+use crate::program::criteria::{Criteria, Words};
 use crate::program::key::KeyShape;
 
 #[derive(Debug, Clone)]
@@ -29,10 +27,8 @@ pub(crate) struct Space {
     mask: Option<Box<[u64]>>,
 }
 
-/// A copy of a key without the bits outside the mask.
-type Masked = SmallVec<[u64; 4]>;
-
-fn masked(key: &[u64], mask: &[u64]) -> Masked {
+/// Returns a copy of a key without the bits outside the mask.
+fn masked(key: &[u64], mask: &[u64]) -> Words {
     key.iter().zip(mask).map(|(key, mask)| key & mask).collect()
 }
 
@@ -113,7 +109,7 @@ impl Space {
     pub(crate) fn insert(&mut self, c: &Criteria, shape: &KeyShape) -> u32 {
         let slot = match &self.mask {
             Some(mask) => self.entries.add(&Criteria {
-                values: masked(&c.values, mask).into_vec(),
+                values: masked(&c.values, mask),
                 ..c.clone()
             }),
             None => self.entries.add(c),

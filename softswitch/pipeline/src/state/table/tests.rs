@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compares every index structure with a scan over all entries, under random insertions and removals.
 
+use smallvec::smallvec;
 use softswitch_random::Rng;
 
 use super::space::Space;
@@ -270,9 +271,9 @@ fn large_ternary_table_uses_tuples_and_blocks() {
             _ => mask64(64) << (64 - lens[rng.uniform(0, 3) as usize]),
         };
         let c = Criteria {
-            values: vec![rng.next() & mask],
-            masks: vec![mask],
-            ranges: Vec::new(),
+            values: smallvec![rng.next() & mask],
+            masks: smallvec![mask],
+            ranges: smallvec![],
             priority: rng.uniform(1, 1 << 20) as i32,
         };
         if space.find(&c).is_none() {

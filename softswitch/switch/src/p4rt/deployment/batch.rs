@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches of updates (specification, section "Batch Atomicity").
 
-use parking_lot::MutexGuard;
 use softswitch_pipeline::Nanos;
 
 use super::Deployment;
@@ -82,8 +81,6 @@ impl Deployment {
             };
             let ops = ops.into_iter();
             results.extend(ops.map(|(update, op)| apply(update, op?, &mut context)));
-            // Packets that have arrived in the meantime go first.
-            MutexGuard::unlock_fair(pipeline);
         }
         results
     }

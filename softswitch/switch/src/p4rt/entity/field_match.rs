@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Match fields of table entries and value sets (specification, section "Match Format").
 
-use std::collections::HashSet;
+use std::fmt::Display;
 
 use softswitch_pipeline::{MatchField, MatchKind, Value};
 
@@ -12,9 +12,12 @@ use crate::proto::p4::v1::{FieldMatch, field_match};
 use field_match::FieldMatchType;
 
 /// Decodes the matches of one key: one per field, in the order of the fields. Omitted fields match anything.
-pub fn decode(owner: &str, fields: &[Field], matches: &[FieldMatch]) -> P4Result<Vec<MatchField>> {
-    let mut seen = HashSet::new();
-    for m in matches {
+pub fn decode(
+    owner: impl Display + Copy,
+    fields: &[Field],
+    matches: &[FieldMatch],
+) -> P4Result<Vec<MatchField>> {
+    for (i, m) in matches.iter().enumerate() {
         if fields.iter().all(|f| f.id != m.field_id) {
             return Err(P4Error::invalid(format!(
                 "{owner} does not have a match field with id {}: use {}",
@@ -22,7 +25,7 @@ pub fn decode(owner: &str, fields: &[Field], matches: &[FieldMatch]) -> P4Result
                 list(fields)
             )));
         }
-        if !seen.insert(m.field_id) {
+        if matches[..i].iter().any(|n| n.field_id == m.field_id) {
             return Err(P4Error::invalid(format!(
                 "{owner}: match field {} is given twice",
                 m.field_id
@@ -84,7 +87,7 @@ fn any(field: &Field) -> Option<MatchField> {
     }
 }
 
-fn decode_field(owner: &str, field: &Field, given: &FieldMatch) -> P4Result<MatchField> {
+fn decode_field(owner: impl Display, field: &Field, given: &FieldMatch) -> P4Result<MatchField> {
     let what = || format!("{owner}, match field {}", field.name);
     let codec = &field.codec;
     let width = codec.width;

@@ -22,7 +22,6 @@ mod value_set;
 
 use std::ops::Range;
 
-use parking_lot::MutexGuard;
 use softswitch_pipeline::{Nanos, Pipeline, StateError};
 
 use super::error::{P4Error, P4Result};
@@ -91,10 +90,7 @@ const OBJECTS_PER_LOCK: usize = 128;
 impl View<'_> {
     /// Reads from the locked pipeline, while packets wait.
     fn look<R>(&self, f: impl FnOnce(&Pipeline) -> Result<R, StateError>) -> P4Result<R> {
-        let pipeline = self.pipeline.lock();
-        let result = f(&pipeline);
-        MutexGuard::unlock_fair(pipeline);
-        Ok(result?)
+        Ok(f(&self.pipeline.lock())?)
     }
 
     /// Reads cells of an array.

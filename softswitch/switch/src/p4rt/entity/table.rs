@@ -31,18 +31,18 @@ pub fn find(schema: &Schema, id: u32) -> P4Result<&Table> {
 
 /// Decodes the fields that identify an entry.
 pub fn decode_key(table: &Table, entry: &TableEntry) -> P4Result<EntryKey> {
-    let owner = format!("table {}", table.name);
-    let fields = field_match::decode(&owner, &table.fields, &entry.r#match)?;
+    let name = &table.name;
+    let fields = field_match::decode(format_args!("table {name}"), &table.fields, &entry.r#match)?;
     match (table.needs_priority, entry.priority) {
         (true, 1..) | (false, 0) => {}
         (true, p) => {
             return Err(P4Error::invalid(format!(
-                "{owner}: the priority must be at least 1, not {p}"
+                "table {name}: the priority must be at least 1, not {p}"
             )));
         }
         (false, p) => {
             return Err(P4Error::invalid(format!(
-                "{owner}: its entries have no priority (it must be 0, not {p}), \
+                "table {name}: its entries have no priority (it must be 0, not {p}), \
                  since no field is matched by ternary, range or optional"
             )));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A network namespace with veth pairs for one test. It disappears with the test's threads.
 
+use std::path::Path;
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
@@ -15,6 +16,7 @@ pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
         let thread = scope.spawn(|| {
             // New threads and programs inherit the namespace.
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            without_ipv6();
             for n in 1..=pairs {
                 ip(&format!("link add p{n} type veth peer name e{n}"));
                 ip(&format!("link set p{n} up"));
@@ -26,6 +28,17 @@ pub fn with_veths(pairs: usize, test: impl FnOnce() + Send) {
             std::panic::resume_unwind(panic);
         }
     });
+}
+
+/// Keeps the kernel from sending packets of its own through the interfaces of this thread's network namespace.
+fn without_ipv6() {
+    for interfaces in ["all", "default"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6");
+        // A kernel without IPv6 does not have the file.
+        if Path::new(&path).exists() {
+            std::fs::write(path, "1").unwrap();
+        }
+    }
 }
 
 /// Runs `ip` with these arguments.

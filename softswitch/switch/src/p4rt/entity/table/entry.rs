@@ -32,7 +32,7 @@ pub fn write(schema: &Schema, table: &Table, operation: Type, entry: &TableEntry
             let handle = changes::handle(cx.pipeline, target, &key);
             cx.pipeline.delete_entry(target, &key)?;
             changes::log(cx.pipeline, target, handle, Change::Removed);
-            cx.notes.set_entry(target, key, EntryNote::default());
+            cx.notes.set_entry(target, &key, EntryNote::default());
             if let Some(Ok(before)) = before {
                 cx.undo(move |cx| before.insert(cx, target));
             }
@@ -88,7 +88,7 @@ struct Writing {
 
 impl Writing {
     fn insert(self, cx: &mut Context<'_>) -> P4Result<()> {
-        let (target, key) = (self.target, self.key);
+        let target = self.target;
         // The action is present, as checked before.
         let Some((action, one_shot)) = self.action else {
             return Ok(());
@@ -97,11 +97,12 @@ impl Writing {
             check_one_shot(cx.notes, profile, 0, one_shot)?;
         }
         let entry = Entry {
-            key: key.clone(),
+            key: self.key,
             action,
             idle_timeout: self.idle_timeout,
         };
-        cx.pipeline.insert_entry(target, entry, cx.now)?;
+        cx.pipeline.insert_entry(target, &entry, cx.now)?;
+        let key = entry.key;
         let handle = changes::handle(cx.pipeline, target, &key);
         changes::log(cx.pipeline, target, handle, Change::Added);
         self.direct.set(cx.pipeline, target, Some(&key))?;
@@ -109,10 +110,10 @@ impl Writing {
             one_shot,
             ..self.note
         };
-        cx.notes.set_entry(target, key.clone(), note);
+        cx.notes.set_entry(target, &key, note);
         cx.undo(move |cx| {
             cx.pipeline.delete_entry(target, &key)?;
-            cx.notes.set_entry(target, key, EntryNote::default());
+            cx.notes.set_entry(target, &key, EntryNote::default());
             Ok(())
         });
         Ok(())
@@ -147,7 +148,7 @@ impl Writing {
             one_shot,
             ..self.note
         };
-        cx.notes.set_entry(target, key, note);
+        cx.notes.set_entry(target, &key, note);
         let is_const = self.is_const;
         cx.undo(move |cx| before.restore(cx, target, is_const));
         Ok(())
@@ -205,7 +206,7 @@ impl Before {
     fn restore_rest(self, cx: &mut Context<'_>, table: TableId) -> P4Result<()> {
         let key = self.state.entry.key;
         self.direct.restore(cx.pipeline, table, Some(&key))?;
-        cx.notes.set_entry(table, key, self.note);
+        cx.notes.set_entry(table, &key, self.note);
         Ok(())
     }
 }

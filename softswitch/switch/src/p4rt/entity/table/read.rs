@@ -153,7 +153,7 @@ impl<'a> Wanted<'a> {
         let fields = match request.r#match.is_empty() {
             true => None,
             false => Some(field_match::decode(
-                &format!("table {}", table.name),
+                format_args!("table {}", table.name),
                 &table.fields,
                 &request.r#match,
             )?),
