@@ -26,6 +26,8 @@ def with_ecn(frame: bytes, ecn: int, dscp: int = 0b101110) -> bytes:
 
 
 class MarkTest(SchedulerTest):
+    control = "scheduler"
+
     def setUp(self) -> None:
         super().setUp()
         self.use(1, "use_fifo", ecn_threshold=0)
@@ -62,6 +64,8 @@ class MarksSurviveMasking(MarkTest):
 
 
 class EverySchedulerMarks(MarkTest):
+    control = "scheduler.aifo"
+
     def runTest(self) -> None:
         self.use(1, "use_sp_pifo", change=True, ecn_threshold=0, default_rank=0)
         params = {"default_rank": 0, "window": 1, "sample_interval": 1, "capacity": 9, "report_mask": 0}

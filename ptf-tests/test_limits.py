@@ -126,7 +126,7 @@ class BandwidthLimitCountsBytes(LimitsTest):
         for vip in self.tcp_vips():
             version = vip.at.address.version
             frame = self.flow(vip, 0).up("PA", stamped(8, 5), bytes(1000))
-            size = self.counted_bytes([frame])
+            size = self.counted_bytes([frame]) + self.header_bytes
             self.site.insert(
                 [
                     self.limit("bytes", vip, 5 * size),

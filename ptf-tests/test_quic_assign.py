@@ -214,7 +214,7 @@ class FloodKeepsLiveEntries(AssignTest):
 
     def runTest(self) -> None:
         flow = Flow(random_client(self.rng, False), VIP4)
-        has_tcp = self.client.program.has_control(TCP_CONTROL)
+        has_tcp = self.client.program.control(TCP_CONTROL) is not None
         if has_tcp:
             tcp = self.make_vip(4)
             pinned = tcp.servers[flow.hash & 3]

@@ -159,7 +159,9 @@ class OnlyServiceAddressesEnter(TunnelTest):
         ):
             self.drops(SITE_PORT, self.from_site(2, 2).into(bytes(inner)), "TUNNEL_INNER")
         ping = head / IPv6(src=client, dst=server) / ICMPv6EchoRequest()
-        self.drops(SITE_PORT, self.from_site(2, 2).into(bytes(ping)), "VIP_NO_SERVICE")
+        # A program for several pipes drops everything but TCP and UDP where it removes the outer headers.
+        reason = "VIP_NO_SERVICE" if self.client.program.control("nested") is None else "TUNNEL_INNER"
+        self.drops(SITE_PORT, self.from_site(2, 2).into(bytes(ping)), reason)
         syn = Flow(talk.client, QUIC6).up("S", linux_syn(1))
         self.drops(SITE_PORT, self.from_site(2, 2).into(syn), "VIP_NO_SERVICE")
         # The inner packet passes the same checks as any packet.

@@ -3,6 +3,9 @@
 // the DIP. A packet to a remote server then leaves in a tunnel. A datagram that entered at another site goes to the
 // replica in a tunnel, unchanged, so that the response can return through that site.
 control Server(inout headers_t hdr, inout metadata_t meta) {
+#ifdef FOUR_PIPES
+    ToReplica() to_replica;
+#endif
     DIRECT_COUNTER(up4)
 
     action to_server4(ipv4_t dip, bit<16> port) {
@@ -64,7 +67,11 @@ control Server(inout headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-#ifndef WITHOUT_STEERING
+#ifdef FOUR_PIPES
+        if (hdr.gate.from_tunnel == 1 && hdr.udp.isValid()) {
+            to_replica.apply(hdr, meta);
+        } else
+#elif !defined(WITHOUT_STEERING)
         if (meta.from_tunnel == 1 && !IS_FROM_SERVER_TUNNEL && hdr.udp.isValid()) {
             meta.remote = Remote.REPLICA;
             meta.remote_id = meta.sid;

@@ -59,21 +59,35 @@
 // Artemis (control/steering.p4, control/tunnel.p4): client prefixes by region, deployments, and a mapping entry for
 // each (deployment, region). There are more deployments than services, so that each service can have its own and move
 // to another one.
+#ifndef CLIENT_PREFIXES
 #define CLIENT_PREFIXES 131072
+#endif
 #define DEPLOYMENTS 1024
+#ifndef MAPPINGS
 #define MAPPINGS 131072
+#endif
 #define SITES 256
+#ifndef SID_RANGES
 #define SID_RANGES 8192
+#endif
 #define DISPATCHER_SLOTS 64
 // Tunnel endpoints: sites, dispatchers and replicas; and the packets that each may send.
+#ifndef TUNNEL_ENDPOINTS
 #define TUNNEL_ENDPOINTS 8192
+#endif
 #define TUNNEL_ORIGINS 1024
+#ifndef TUNNEL_SOURCES
 #define TUNNEL_SOURCES 8192
+#endif
 
 // Demand (control/demand.p4): a cell for each service and region, such as 16 services x 8,192 regions.
+#ifndef DEMAND_CELLS
 #define DEMAND_CELLS 131072
-// Must stay 2^16: a CRC-16 indexes them.
+#endif
+// At least as many as a CRC-16 of CONNECTION_INDEX_BITS bits, which indexes them
+#ifndef RECENT_HANDSHAKES
 #define RECENT_HANDSHAKES 65536
+#endif
 // Ticks of 1.05 s within which a repeated first packet belongs to the same handshake.
 #define RECENT_TICKS 64
 

@@ -10,7 +10,11 @@
 #define IN_HASH @in_hash
 
 #define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name;
+#ifdef FOUR_PIPES
+#define COUNT(name) name.count(EDGE_BYTES);
+#else
 #define COUNT(name) name.count();
+#endif
 #define DIRECT_METER(name, kind) DirectMeter(kind) name;
 #define METER_PACKETS MeterType_t.PACKETS
 #define METER_BYTES MeterType_t.BYTES
@@ -56,9 +60,27 @@ const bit<8> INTERNAL_BRIDGE = 1;
 const bit<8> INTERNAL_WORKER = 2;
 const bit<8> INTERNAL_COPY = 3;
 const bit<8> INTERNAL_FOLD = 4;
+const bit<8> INTERNAL_SCHEDULED = 5;
+const bit<8> INTERNAL_QUEUE = 6;
+const bit<8> INTERNAL_GATE = 7;
+const bit<8> INTERNAL_SITE = 8;
+const bit<8> INTERNAL_REMOTE = 9;
 
 // From ingress to egress, in front of a packet that leaves.
-#ifdef COMPACT
+#if defined(FOUR_PIPES)
+header bridge_t {
+    bit<8> kind;
+    bit<8> discipline;
+    bit<8> length_reason; // why the packet is dropped if it is shorter than `length`
+    bit<16> length;       // from the IP header
+    bit<16> other_bytes;  // the headers before that length, this header, and the frame check sequence
+    bit<13> reserved;
+    bit<19> ecn_threshold;
+    bit<16> report_mask;
+}
+
+const bit<16> BRIDGE_BYTES = 13;
+#elif defined(COMPACT)
 header bridge_t {
     bit<8> kind;
     bit<8> length_reason; // why the packet is dropped if it is shorter than `length`
@@ -142,7 +164,17 @@ struct resubmitted_t {
 #define FOLD_HEADER
 #endif
 
+#ifndef FOUR_PIPES
+#define SCHEDULING_HEADERS
+#endif
+
+#ifndef FOUR_PIPES
+#define STEERING_HEADERS
+#endif
+
 #define ARCHITECTURE_HEADERS \
+    STEERING_HEADERS \
+    SCHEDULING_HEADERS \
     bridge_t bridge; \
     second_pass_t second_pass; \
     FOLD_HEADER \

@@ -77,4 +77,21 @@ control AdvertisementChecksum(inout headers_t hdr, in metadata_t meta) {
     }
 }
 
+#ifndef WITHOUT_STEERING
+// The outer header of a tunnel
+control OuterChecksum(inout headers_t hdr) {
+    Checksum() checksum;
+
+    apply {
+        if (hdr.outer_ipv4.isValid()) {
+            hdr.outer_ipv4.checksum = checksum.update({
+                hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length,
+                hdr.outer_ipv4.identification, hdr.outer_ipv4.reserved, hdr.outer_ipv4.dont_fragment,
+                hdr.outer_ipv4.more_fragments, hdr.outer_ipv4.fragment_offset, hdr.outer_ipv4.ttl,
+                hdr.outer_ipv4.protocol, hdr.outer_ipv4.src, hdr.outer_ipv4.dst });
+        }
+    }
+}
+#endif
+
 #endif

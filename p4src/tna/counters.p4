@@ -15,7 +15,11 @@ control LimitCounter(in vip_id_t vip_id, in bit<2> kind) {
     Counter<bit<64>, bit<18>>(LIMIT_COUNTERS, CounterType_t.PACKETS_AND_BYTES) refusals;
 
     apply {
+#ifdef FOLDED
+        refusals.count(vip_id ++ kind, EDGE_BYTES);
+#else
         refusals.count(vip_id ++ kind);
+#endif
     }
 }
 

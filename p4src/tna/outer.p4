@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outer headers of tunnels: what the first pass found in them, their length for egress, and their checksum.
+// The outer headers of tunnels: what the first pass found in them, and their length for egress.
 #ifndef FRONTAGE_TNA_OUTER_P4
 #define FRONTAGE_TNA_OUTER_P4
 
@@ -43,20 +43,6 @@ control OuterDeparture(inout headers_t hdr) {
             hdr.bridge.has_outer = 1;
             hdr.bridge.length = hdr.outer_ipv6.payload_length;
             hdr.bridge.other_bytes = 54 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
-        }
-    }
-}
-
-control OuterChecksum(inout headers_t hdr) {
-    Checksum() checksum;
-
-    apply {
-        if (hdr.outer_ipv4.isValid()) {
-            hdr.outer_ipv4.checksum = checksum.update({
-                hdr.outer_ipv4.version, hdr.outer_ipv4.ihl, hdr.outer_ipv4.tos, hdr.outer_ipv4.total_length,
-                hdr.outer_ipv4.identification, hdr.outer_ipv4.reserved, hdr.outer_ipv4.dont_fragment,
-                hdr.outer_ipv4.more_fragments, hdr.outer_ipv4.fragment_offset, hdr.outer_ipv4.ttl,
-                hdr.outer_ipv4.protocol, hdr.outer_ipv4.src, hdr.outer_ipv4.dst });
         }
     }
 }

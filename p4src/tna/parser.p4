@@ -47,9 +47,15 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         packet.extract(ig_intr_md);
         transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
             (1, _): second_pass;
+#ifdef FOUR_PIPES
+            default: from_switch; // all ports are in loopback
+        }
+    }
+
+#else
             (0, CPU_PORT): from_controller;
 #ifdef FOLDED
-            (0, INNER_PORT &&& INNER_PORT): from_switch;
+            (0, CORE_PORT &&& CORE_PORT): from_switch;
 #else
             (0, RECIRCULATION_PORT &&& 0x7f): from_switch;
 #endif
@@ -63,6 +69,12 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
         transition accept;
     }
 
+    state from_network {
+        packet.advance(PORT_METADATA_SIZE);
+        transition ethernet;
+    }
+#endif
+
     state from_switch {
         packet.advance(PORT_METADATA_SIZE);
         bit<8> kind = packet.lookahead<bit<8>>();
@@ -71,8 +83,43 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
 #ifdef FOLDED
             INTERNAL_FOLD: fold;
 #endif
+#ifdef FOUR_PIPES
+            INTERNAL_GATE: gate;
+            INTERNAL_SITE: site;
+            INTERNAL_REMOTE: remote;
+#endif
         }
     }
+
+#ifdef FOUR_PIPES
+    state gate {
+        packet.extract(hdr.gate);
+        transition ethernet;
+    }
+
+    state remote {
+        packet.extract(hdr.remote);
+        transition site;
+    }
+
+    state site {
+        packet.extract(hdr.site);
+        transition select(hdr.site.has_new_client) {
+            1: new_client;
+            default: gate_then_fold;
+        }
+    }
+
+    state new_client {
+        packet.extract(hdr.new_client);
+        transition gate_then_fold;
+    }
+
+    state gate_then_fold {
+        packet.extract(hdr.gate);
+        transition fold;
+    }
+#endif
 
 #ifdef FOLDED
     state fold {
@@ -84,11 +131,6 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
     state worker {
         packet.extract(hdr.worker);
         transition accept;
-    }
-
-    state from_network {
-        packet.advance(PORT_METADATA_SIZE);
-        transition ethernet;
     }
 
     state ethernet {
@@ -108,7 +150,15 @@ parser FrontageIngressParser(packet_in packet, out headers_t hdr, out metadata_t
 #elif defined(FOLDED)
     state second_pass {
         packet.extract(hdr.second_pass);
+#ifdef FOUR_PIPES
+        bit<8> kind = packet.lookahead<bit<8>>();
+        transition select(kind) {
+            INTERNAL_REMOTE: remote;
+            default: site;
+        }
+#else
         transition fold;
+#endif
     }
 #elif defined(WITHOUT_STEERING)
     state second_pass {

@@ -72,13 +72,25 @@ control QueueDepth(in metadata_t meta, out bit<1> refused) {
         }
     };
 
+    action read_limit() {
+        IN_HASH { limit = 13w0 ++ meta.aifo.limit; }
+    }
+
+    action read_capacity() {
+        IN_HASH { capacity = 13w0 ++ meta.aifo.capacity; }
+    }
+
+    action read_depth() {
+        IN_HASH { limit = 13w0 ++ meta.depth_after; }
+    }
+
     apply {
-        limit = (bit<32>)meta.aifo.limit;
-        capacity = (bit<32>)meta.aifo.capacity;
+        read_capacity();
         if (meta.direction == Direction.WORKER) {
-            limit = (bit<32>)meta.depth_after;
+            read_depth();
             refused = correct.execute(meta.egress_port);
         } else {
+            read_limit();
             refused = admit.execute(meta.egress_port);
         }
     }
@@ -222,7 +234,8 @@ control Departures(inout metadata_t meta, in depth_t depth_after) {
 
     apply {
         bit<16> count = increment.execute(meta.egress_port);
-        if (count & meta.report_mask == 0) {
+        count = count & meta.report_mask; // a condition may not combine two fields
+        if (count == 0) {
             meta.report_departure = 1;
             meta.depth_after = depth_after;
         }

@@ -8,7 +8,9 @@
 #endif
 #define COMPACT
 #define FOLDED
+#ifndef FOUR_PIPES
 #define WITHOUT_STEERING
+#endif
 #define WITHOUT_REMOTE_SERVERS
 #define WITHOUT_SYN_DEFENCE
 #define WITHOUT_ICMP_ERRORS

@@ -40,26 +40,56 @@ control WindowPair(in aifo_t aifo, in port_t port, in bit<8> inverted, out bit<8
         }
     };
 
-    apply {
-        smaller = 0;
-        if (number < aifo.window) {
-            if (aifo.slot == number) {
-                found = replace_even.execute(port);
-            } else if (aifo.slot == number + 1) {
-                found = replace_odd.execute(port);
-            } else {
-                found = compare.execute(port);
-            }
-            if (number + 1 < aifo.window) {
-                if (found == SMALLER_BOTH) {
-                    smaller = 2;
-                } else if (found == SMALLER_EVEN || found == SMALLER_ODD) {
-                    smaller = 1;
-                }
-            } else if (found == SMALLER_EVEN || found == SMALLER_BOTH) {
-                smaller = 1;
-            }
+    action compare_only() {
+        found = compare.execute(port);
+    }
+
+    action write_even() {
+        found = replace_even.execute(port);
+    }
+
+    action write_odd() {
+        found = replace_odd.execute(port);
+    }
+
+    // One table per register, because each condition needs a table of the stage.
+    @hidden table access {
+        key = { aifo.slot: ternary; }
+        actions = { compare_only; write_even; write_odd; NoAction; }
+        const entries = {
+            number: write_even();
+            number + 1: write_odd();
+            _: compare_only(); // not as the default action, which cannot use a register
         }
+        const default_action = NoAction();
+        size = 4;
+    }
+
+    action set_smaller(bit<8> count) {
+        smaller = count;
+    }
+
+    // Slots at and beyond the length of the window do not count.
+    @hidden table counting {
+        key = {
+            found: ternary;
+            aifo.window: range;
+        }
+        actions = { set_smaller; }
+        const entries = {
+            (SMALLER_BOTH, number + 2 .. 255): set_smaller(2);
+            (SMALLER_EVEN, number + 1 .. 255): set_smaller(1);
+            (SMALLER_BOTH, number + 1 .. 255): set_smaller(1);
+            (SMALLER_ODD, number + 2 .. 255): set_smaller(1);
+        }
+        const default_action = set_smaller(0);
+        size = 4;
+    }
+
+    apply {
+        found = 0;
+        access.apply();
+        counting.apply();
     }
 }
 

@@ -12,6 +12,7 @@
 // Values of mirror_type, digest_type and resubmit_type
 #define MIRROR_WORKER 1
 #define MIRROR_COPY 2
+#define MIRROR_OPERATION 3
 #define DIGEST_NEW_CLIENT 1
 #define DIGEST_NEW_NEIGHBOR 2
 #define RESUBMIT 1

@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "p4src" / "tna"
-STAGES = {"tofino1": 12, "tofino1quic": 12, "tofino2core": 20, "tofino2folded": 20, "tofino2": 20}
+STAGES = {"tofino1": 12, "tofino1quic": 12, "tofino2core": 20, "tofino2folded": 20, "tofino2full": 20, "tofino2": 20}
 """Stages of a gress of each profile's chip."""
 
 

@@ -22,6 +22,7 @@ CHIPS = {
     "tofino1quic": ("tofino", "tna"),
     "tofino2core": ("tofino2", "t2na"),
     "tofino2folded": ("tofino2", "t2na"),
+    "tofino2full": ("tofino2", "t2na"),
     "tofino2": ("tofino2", "t2na"),
 }
 """Target and architecture of each profile."""

@@ -59,8 +59,8 @@ def result(profile: str, placement: Placement) -> str:
         error = placement["error"].replace("|", "\\|")
         shown = error if len(error) <= SHOWN_ERROR else f"{error[:SHOWN_ERROR].rsplit(' ', 1)[0]} ..."
         return f"refused in the pass {placement['pass']}: {shown}"
-    stages = " and ".join(f"{number} of {STAGES[profile]} stages in {gress}" for gress, number in placement["stages"].items())
-    return f"placed: {stages}"
+    stages = ", ".join(f"{gress} {number}" for gress, number in placement["stages"].items())
+    return f"placed; stages of {STAGES[profile]}: {stages}"
 
 
 def details(profile: str, placement: Placement) -> list[str]:

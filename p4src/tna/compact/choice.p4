@@ -75,9 +75,15 @@ control Candidate(in headers_t hdr, inout metadata_t meta) {
         IN_HASH { meta.candidate_sid = 4w0 ++ meta.tree.best[11:0]; }
     }
 
+#ifdef FOUR_PIPES
+    action read_cookie() {} // the egress of the core has read it
+#define HAS_COOKIE hdr.site.has_cookie == 1
+#else
     action read_cookie() {
         IN_HASH { meta.candidate_sid = 4w0 ++ meta.opened.b ++ meta.opened.a[6:3]; }
     }
+#define HAS_COOKIE meta.can_carry_cookie == 1 && meta.is_opened == 1 && meta.opened.a[2:0] == 0
+#endif
 
     action use_hash_sid() {
         meta.candidate_sid = meta.hash_sid;
@@ -88,7 +94,7 @@ control Candidate(in headers_t hdr, inout metadata_t meta) {
             // The check (control/checker.p4) or the cookie of QUIC names the server.
         } else if (IS_TCP && meta.is_new_connection == 0) {
             read_cookie();
-            if (meta.can_carry_cookie == 1 && meta.is_opened == 1 && meta.opened.a[2:0] == 0) {
+            if (HAS_COOKIE) {
                 meta.candidate_found = 1;
             }
         } else if (meta.uses_pool == 1) {

@@ -3,6 +3,14 @@
 #ifndef FRONTAGE_TNA_COMPACT_COOKIE_P4
 #define FRONTAGE_TNA_COMPACT_COOKIE_P4
 
+#ifdef FOUR_PIPES
+#define TSECR meta.cookie_code // its lower half
+#define TWEAK hdr.fold.connection_hash
+#else
+#define TSECR hdr.tcp_timestamp.tsecr
+#define TWEAK meta.connection_hash
+#endif
+
 // Opens what may be a cookie in any packet, before it is known whether a client sent it.
 control Retrieve(in headers_t hdr, inout metadata_t meta) {
     @name("open") CookieCipher() open;
@@ -10,24 +18,24 @@ control Retrieve(in headers_t hdr, inout metadata_t meta) {
     // The code of a cookie is in TSecr: epoch (1) | left half (8) | right half (7).
     action split_code() {
         IN_HASH {
-            meta.opened.a = 1w0 ++ hdr.tcp_timestamp.tsecr[6:0];
-            meta.opened.b = hdr.tcp_timestamp.tsecr[14:7];
+            meta.opened.a = 1w0 ++ TSECR[6:0];
+            meta.opened.b = TSECR[14:7];
         }
     }
 
     action compute_indices() {
         IN_HASH {
-            meta.opened.index0 = hdr.tcp_timestamp.tsecr[14:7] ^ meta.connection_hash[7:0];
-            meta.opened.index1 = (1w0 ++ hdr.tcp_timestamp.tsecr[6:0]) ^ meta.connection_hash[15:8];
-            meta.opened.index2 = hdr.tcp_timestamp.tsecr[14:7] ^ meta.connection_hash[23:16];
-            meta.opened.index3 = (1w0 ++ hdr.tcp_timestamp.tsecr[6:0]) ^ meta.connection_hash[31:24];
+            meta.opened.index0 = TSECR[14:7] ^ TWEAK[7:0];
+            meta.opened.index1 = (1w0 ++ TSECR[6:0]) ^ TWEAK[15:8];
+            meta.opened.index2 = TSECR[14:7] ^ TWEAK[23:16];
+            meta.opened.index3 = (1w0 ++ TSECR[6:0]) ^ TWEAK[31:24];
         }
     }
 
     apply {
         split_code();
         compute_indices();
-        open.apply(meta.opened, hdr.tcp_timestamp.tsecr[15:15], meta.is_opened);
+        open.apply(meta.opened, TSECR[15:15], meta.is_opened);
     }
 }
 

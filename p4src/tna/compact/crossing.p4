@@ -3,11 +3,19 @@
 #ifndef FRONTAGE_TNA_COMPACT_CROSSING_P4
 #define FRONTAGE_TNA_COMPACT_CROSSING_P4
 
+// Until the pipe of the schedulers has looked up the discipline of the queue
+#ifdef FOUR_PIPES
+#define INITIALIZE_DISCIPLINE hdr.bridge.discipline = (bit<8>)Discipline.NONE;
+#else
+#define INITIALIZE_DISCIPLINE
+#endif
+
 // Ingress: a packet leaves for egress.
 control Departure(inout headers_t hdr) {
     action leave4() {
         hdr.bridge.setValid();
         hdr.bridge.kind = INTERNAL_BRIDGE;
+        INITIALIZE_DISCIPLINE
         hdr.bridge.length_reason = DROP_IPV4_HEADER;
         hdr.bridge.length = hdr.ipv4.total_length;
         hdr.bridge.other_bytes = 14 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
@@ -16,6 +24,7 @@ control Departure(inout headers_t hdr) {
     action leave6() {
         hdr.bridge.setValid();
         hdr.bridge.kind = INTERNAL_BRIDGE;
+        INITIALIZE_DISCIPLINE
         hdr.bridge.length_reason = DROP_IPV6_HEADER;
         hdr.bridge.length = hdr.ipv6.payload_length;
         hdr.bridge.other_bytes = 54 + BRIDGE_BYTES + FRAME_CHECK_BYTES;
@@ -24,6 +33,7 @@ control Departure(inout headers_t hdr) {
     action leave() {
         hdr.bridge.setValid();
         hdr.bridge.kind = INTERNAL_BRIDGE;
+        INITIALIZE_DISCIPLINE
         hdr.bridge.length_reason = DROP_NONE;
         hdr.bridge.length = 0;
         hdr.bridge.other_bytes = 0;

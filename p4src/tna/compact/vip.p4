@@ -120,13 +120,22 @@ control Vip(inout headers_t hdr, inout metadata_t meta) {
         hdr.ports.src_port = vip_port;
     }
 
+#ifdef FOUR_PIPES
+    // The cookie of another switch's server has a rank, too.
+    action from_elsewhere() {
+        meta.cookie_word = hdr.ipv6.src[63:0];
+    }
+#else
+#define from_elsewhere NoAction
+#endif
+
     table quic_dip6 {
         key = {
             hdr.ipv6.src[127:64]: exact @name("prefix");
             hdr.ports.src_port: exact @name("src_port");
         }
-        actions = { from_quic_server6; @defaultonly NoAction; }
-        const default_action = NoAction();
+        actions = { from_quic_server6; @defaultonly from_elsewhere; }
+        const default_action = from_elsewhere();
         counters = down_quic6;
         size = SERVERS;
     }

@@ -12,6 +12,10 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in bit<16> parser_er
         meta.slot = hdr.fold.slot;
         meta.score_class = hdr.fold.score_class;
         meta.cookie_form = hdr.fold.cookie_form;
+#ifdef FOUR_PIPES
+        meta.cookie_rank = hdr.fold.rank;
+        meta.has_cookie_rank = hdr.fold.has_rank;
+#endif
         meta.candidate_sid = hdr.fold.candidate_sid;
         meta.candidate_found = hdr.fold.candidate_found;
         meta.is_check = hdr.fold.is_check;
@@ -30,6 +34,15 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in bit<16> parser_er
         arrive();
         meta.direction = Direction.TRANSIT;
     }
+
+#ifdef FOUR_PIPES
+    // To a client or another site: the egress of the core (site.p4) has changed the packet.
+    action from_site() {
+        arrive();
+        meta.direction = Direction.RESPONSE;
+        meta.outcome = hdr.site.outcome;
+    }
+#endif
 
     action from_client() {
         arrive();
@@ -53,8 +66,21 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in bit<16> parser_er
         key = {
             hdr.fold.direction: ternary;
             hdr.fold.is_check: ternary;
+#ifdef FOUR_PIPES
+            hdr.site.outcome: ternary;
+#endif
             parser_error: ternary;
         }
+#ifdef FOUR_PIPES
+        actions = { transit; from_client; check; from_server; from_site; }
+        const entries = {
+            (Direction.UP, 1, _, _): check();
+            (Direction.UP, _, _, _): from_client();
+            (Direction.DOWN, _, _, _): from_server();
+            (_, _, 0, _): transit();
+        }
+        const default_action = from_site();
+#else
         actions = { transit; from_client; check; from_server; }
         const entries = {
             (Direction.UP, 1, _): check();
@@ -62,6 +88,7 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, in bit<16> parser_er
             (Direction.DOWN, _, _): from_server();
         }
         const default_action = transit();
+#endif
         size = 4;
     }
 

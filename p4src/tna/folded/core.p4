@@ -4,6 +4,7 @@
 #ifndef FRONTAGE_TNA_FOLDED_CORE_P4
 #define FRONTAGE_TNA_FOLDED_CORE_P4
 
+FOLD_ALIASES("core")
 control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
@@ -14,7 +15,10 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     Arrival() arrival;
     Segments() segments;
     @name("vip") Policy() policy;
+#ifndef FOUR_PIPES
     @name("reading.retrieve") Retrieve() retrieve;
+    ControllerHeadroom() headroom;
+#endif
     ReadLoads() read_loads;
     @name("reading.insight") Insight() insight;
     @name("reading.maglev") Maglev() maglev;
@@ -27,12 +31,14 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     @name("cclb4.choice") Choice() choice;
     @name("cclb4.server") Server() server;
     @name("cclb4.tree.filter") Filter() filter;
-    ControllerHeadroom() headroom;
     Masking() masking;
     @name("cclb4.handshake") Handshake() handshake;
     @name("cclb4.recent") Recent() recent;
     @name("cclb4.recent.candidate") RecentCandidate() recent_candidate;
     Departure() departure;
+#ifdef FOUR_PIPES
+    SchedulingDeparture() scheduling_departure;
+#endif
     WorkerMirror() worker_mirror;
     bit<16> next_hop_id = 0;
 
@@ -44,6 +50,7 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
         meta.tree_base = hdr.worker.root;
     }
 
+#ifndef FOUR_PIPES
     action from_controller() {
         meta.direction = Direction.CONTROLLER;
         meta.tree.op = hdr.packet_out.op;
@@ -57,9 +64,10 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     action send() {
         meta.direction = Direction.CONTROLLER;
         meta.verdict = VERDICT_REPLY;
-        ig_tm_md.ucast_egress_port = (port_t)hdr.packet_out.slot;
+        ig_tm_md.ucast_egress_port = TO_PORT((port_t)hdr.packet_out.slot);
         hdr.packet_out.setInvalid();
     }
+#endif
 
     action read_quic_loads() {
         meta.n_af = hdr.fold.n_af;
@@ -92,6 +100,12 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
         group_id = group;
     }
 
+#ifdef FOUR_PIPES
+#define LOOK_UP(table) if (hdr.remote.isValid()) { remote_route.apply(); } else { table.apply(); }
+#else
+#define LOOK_UP(table) table.apply();
+#endif
+
     // A group without members is not installed. The number of its next hop stays zero, which no next hop has.
     @name("forwarding.next_hop_group") NextHopGroup() next_hop_group;
 
@@ -110,7 +124,7 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     }
 
     @name("forwarding.forward") action forward(port_t port, mac_t src_mac, mac_t dst_mac) {
-        ig_tm_md.ucast_egress_port = port;
+        ig_tm_md.ucast_egress_port = TO_PORT(port);
         hdr.ethernet.src = src_mac;
         hdr.ethernet.dst = dst_mac;
     }
@@ -126,14 +140,33 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
         size = NEXT_HOPS;
     }
 
+#ifdef FOUR_PIPES
+    action no_tunnel() {
+        meta.verdict = DROP_NO_TUNNEL;
+    }
+
+    // The route to the other end of a tunnel. The egress of the next pipe adds the outer headers (tunnels.p4).
+    @name("remote_route.remote") table remote_route {
+        key = {
+            hdr.remote.remote: exact @name("kind");
+            hdr.remote.remote_id: exact @name("id");
+        }
+        actions = { set_next_hop; set_group; no_tunnel; }
+        const default_action = no_tunnel();
+        size = TUNNEL_ENDPOINTS;
+    }
+#endif
+
     apply {
         // Read the results of the edge.
         if (hdr.worker.isValid()) {
             from_worker();
+#ifndef FOUR_PIPES
         } else if (hdr.packet_out.isValid() && hdr.packet_out.op == PACKET_OUT_SEND) {
             send();
         } else if (hdr.packet_out.isValid()) {
             from_controller();
+#endif
         } else {
             arrival.apply(hdr, meta, ig_prsr_md.parser_err);
         }
@@ -141,19 +174,26 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
             meta.update_udp = 1;
         }
         segments.apply(hdr, meta);
+#ifndef FOUR_PIPES
         headroom.apply(meta);
+#endif
         policy.apply(meta);
         if (meta.has_no_policy == 1) {
             meta.verdict = DROP_VIP_NO_SERVER;
         }
 
         // The server that the cookie names, and that of the hash.
+#ifndef FOUR_PIPES
         retrieve.apply(hdr, meta);
+#endif
         maglev.apply(meta);
 
         // Steps that others do not wait for
         read_clock();
         departure.apply(hdr);
+#ifdef FOUR_PIPES
+        scheduling_departure.apply(hdr, meta);
+#endif
 
         // Read the loads of a server's packet.
         read_loads.apply(hdr, meta);
@@ -185,6 +225,14 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
         }
 
         hdr.fold.setInvalid();
+#ifdef FOUR_PIPES
+        if (hdr.new_client.isValid()) {
+            ig_dprsr_md.digest_type = DIGEST_NEW_CLIENT;
+        }
+        hdr.site.setInvalid();
+        hdr.new_client.setInvalid();
+        hdr.gate.setInvalid();
+#endif
 
         // Change the tree.
         if (meta.direction != Direction.WORKER && meta.tree.op != TREE_NONE && meta.is_repeated == 0) {
@@ -201,14 +249,14 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
                     if (hdr.ipv4.ttl <= 1) {
                         meta.verdict = DROP_TTL;
                     } else {
-                        ipv4_lpm.apply();
+                        LOOK_UP(ipv4_lpm)
                         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
                     }
                 } else {
                     if (hdr.ipv6.hop_limit <= 1) {
                         meta.verdict = DROP_TTL;
                     } else {
-                        ipv6_lpm.apply();
+                        LOOK_UP(ipv6_lpm)
                         hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
                     }
                 }
@@ -221,14 +269,14 @@ control CoreIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
             }
             if (meta.verdict == VERDICT_CONTINUE) {
                 if (next_hop.apply().miss) {
-                    drops.count(DROP_NO_NEXT_HOP, FOLD_BYTES);
+                    drops.count(DROP_NO_NEXT_HOP, CORE_BYTES);
                 } else if (meta.direction != Direction.TRANSIT) {
-                    outcomes.count(meta.outcome, FOLD_BYTES);
+                    outcomes.count(meta.outcome, CORE_BYTES);
                 }
             } else if (meta.verdict == DROP_SERVER_GONE && meta.outcome == OUTCOME_RETRIEVED_HANDSHAKE) {
                 ig_dprsr_md.resubmit_type = RESUBMIT;
             } else if (meta.verdict != VERDICT_REPLY) {
-                drops.count(meta.verdict, FOLD_BYTES);
+                drops.count(meta.verdict, CORE_BYTES);
                 ig_dprsr_md.drop_ctl = 1;
             }
         }
@@ -241,6 +289,9 @@ control CoreIngressDeparser(packet_out packet, inout headers_t hdr, in metadata_
     TransportChecksum() transport_checksum;
     Mirror() worker_mirror;
     Resubmit() resubmit;
+#ifdef FOUR_PIPES
+    @name("new_client_t") Digest<new_client_t>() new_client;
+#endif
 
     apply {
         ipv4_checksum.apply(hdr, meta);
@@ -253,11 +304,18 @@ control CoreIngressDeparser(packet_out packet, inout headers_t hdr, in metadata_
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
             resubmit.emit<resubmitted_t>({ meta.second_pass_kind, 0, 0, 0 });
         }
+#ifdef FOUR_PIPES
+        if (ig_dprsr_md.digest_type == DIGEST_NEW_CLIENT) {
+            new_client.pack({ hdr.new_client.version, hdr.new_client.prefix });
+        }
+#endif
         packet.emit(hdr);
     }
 }
 
-// Packets of the edge pass on their way to ingress.
+#ifndef FOUR_PIPES
+// Packets of the edge pass on their way to ingress. With schedulers, the session of workers also leads to their pipe, and packets
+// for that pipe end here.
 parser CoreEgressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
@@ -272,6 +330,7 @@ parser CoreEgressParser(packet_in packet, out headers_t hdr, out metadata_t meta
         packet.extract(hdr.worker);
         transition accept;
     }
+
 }
 
 control CoreEgress(inout headers_t hdr, inout metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md,
@@ -293,5 +352,6 @@ control CoreEgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t
         packet.emit(hdr);
     }
 }
+#endif
 
 #endif

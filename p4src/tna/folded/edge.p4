@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edge of the folded pipeline, with all front-panel ports. Its ingress checks packets, replies to requests for the
-// switch, finds the VIP, reads QUIC cookies and limits clients. Its egress is the last block that a packet passes.
+// switch, finds the VIP, reads QUIC cookies and limits clients. Its egress is the last block that a packet passes,
+// and marks packets if the queue of the port was long.
 #ifndef FRONTAGE_TNA_FOLDED_EDGE_P4
 #define FRONTAGE_TNA_FOLDED_EDGE_P4
 
+// The port by which the packet entered the switch
+#ifdef FOUR_PIPES
+#define ARRIVAL_PORT hdr.gate.ingress_port
+#else
+#define ARRIVAL_PORT ig_intr_md.ingress_port
+#endif
+
+FOLD_ALIASES("edge")
 control EdgeIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
@@ -40,14 +49,18 @@ control EdgeIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
     RealServers() real_servers;
     Departure() reply_departure;
     Fold() fold;
+#ifdef FOUR_PIPES
+    SegmentRank() segment_rank;
+    DatagramRank() datagram_rank;
+#endif
 
     action enter_core() {
-        ig_tm_md.ucast_egress_port = meta.ingress_port | INNER_PORT;
+        ig_tm_md.ucast_egress_port = meta.ingress_port | CORE_PORT;
     }
 
     apply {
         // Read the packet before its addresses change.
-        meta.ingress_port = ig_intr_md.ingress_port;
+        meta.ingress_port = ARRIVAL_PORT;
         hdr.fold.setValid();
         up_hash.apply(hdr, meta);
         sources.apply(hdr, meta);
@@ -60,11 +73,11 @@ control EdgeIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
         unseal.apply(meta);
 
         // Check the packet, and reply if it is a request to the switch itself.
-        ports.apply(meta, ig_intr_md.ingress_port);
+        ports.apply(meta, ARRIVAL_PORT);
         parse_failure.apply(meta, ig_prsr_md.parser_err);
         lengths.apply(hdr, meta);
         header_checks.apply(hdr, meta);
-        neighbor.apply(hdr, meta, ig_intr_md.ingress_port, ig_tm_md.ucast_egress_port);
+        neighbor.apply(hdr, meta, ARRIVAL_PORT, ig_tm_md.ucast_egress_port);
         datagrams.apply(hdr, meta);
         real_servers.apply(hdr, meta);
         verdict.apply(hdr, meta);
@@ -80,6 +93,11 @@ control EdgeIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
             fragments.apply(hdr, meta);
         }
         learning.apply(hdr, meta, ig_dprsr_md.digest_type);
+
+#ifdef FOUR_PIPES
+        segment_rank.apply(hdr, meta);
+        datagram_rank.apply(hdr, meta);
+#endif
 
         // Check the cookies of QUIC, and what clients may send. Limits do not concern packets that a server refused.
         openings.apply(hdr, meta);
@@ -98,8 +116,11 @@ control EdgeIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intri
             enter_core();
         } else if (meta.verdict == VERDICT_REPLY) {
             hdr.fold.setInvalid();
+#ifdef FOUR_PIPES
+            hdr.gate.setInvalid();
+#endif
         } else {
-            edge_drops.count(meta.verdict);
+            edge_drops.count(meta.verdict, EDGE_BYTES);
             ig_dprsr_md.drop_ctl = 1;
         }
     }
@@ -119,40 +140,6 @@ control EdgeIngressDeparser(packet_out packet, inout headers_t hdr, in metadata_
         if (ig_dprsr_md.digest_type == DIGEST_NEW_NEIGHBOR) {
             new_neighbor.pack({ meta.sender.kind, meta.ingress_port, meta.sender.address, meta.sender.mac, meta.sender.source });
         }
-        packet.emit(hdr);
-    }
-}
-
-parser EdgeEgressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out egress_intrinsic_metadata_t eg_intr_md) {
-    state start {
-        packet.extract(eg_intr_md);
-        packet.extract(hdr.bridge);
-        transition accept;
-    }
-}
-
-control EdgeEgress(inout headers_t hdr, inout metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md,
-                   in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
-                   inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
-                   inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) egress_drops;
-
-    FrameLength() frame_length;
-
-    apply {
-        bit<16> missing;
-        frame_length.apply(hdr, eg_intr_md.pkt_length, missing);
-        if (missing != 0) {
-            egress_drops.count(hdr.bridge.length_reason);
-            eg_dprsr_md.drop_ctl = 1;
-        }
-        hdr.bridge.setInvalid();
-    }
-}
-
-control EdgeEgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
-                           in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
-    apply {
         packet.emit(hdr);
     }
 }
