@@ -9,7 +9,7 @@ mod rtts;
 pub mod socket;
 pub mod tunnel;
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub struct Artemis {
     acceptance: Acceptance,
     rtts: Rtts,
     heartbeat: Heartbeat,
+    /// Service Address that is also the VIP of the replica's cookies.
+    pub vip: Option<Ipv6Addr>,
     /// Addresses of its clients.
     pub path_table: Arc<PathTable>,
     /// Replica's end of the tunnel.
@@ -67,6 +69,7 @@ impl Artemis {
             acceptance: Acceptance::new(loads, config.capacity, config.overload),
             rtts: Rtts::default(),
             heartbeat: Heartbeat::new(config, sid),
+            vip: config.vip,
             path_table,
             tunnel: Arc::new(tunnel),
             counts: Counts::default(),

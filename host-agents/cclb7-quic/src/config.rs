@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use frontage_daemon::config::{locate, parse, read};
-pub use frontage_http::config::{Bandwidth, Bytes, Prefix, RealServerChoice, Route};
+pub use frontage_http::config::{Bandwidth, Bytes, Congestion, Prefix, RealServerChoice, Route};
 use frontage_http::config::{check_routes, resolve, resolve_log};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::artemis::Config as Artemis;
 use crate::handoff::Config as Handoff;
+use crate::moves::Config as Moves;
 
 /// Configuration of the server.
 #[derive(Debug, Deserialize)]
@@ -37,6 +38,13 @@ pub struct Config {
     /// one.
     #[serde(default = "default_max_unvalidated_handshakes")]
     pub max_unvalidated_handshakes: usize,
+    /// Whether clients that return may send requests with their first packet (0-RTT, RFC 9001, section 4.6). Only requests
+    /// with safe methods are processed before the handshake is complete, because an attacker can replay them.
+    #[serde(default)]
+    pub early_data: bool,
+    /// Congestion control of responses.
+    #[serde(default)]
+    pub congestion: Congestion,
     /// Former name of `max_unvalidated_handshakes`, which is rejected.
     #[serde(default, deserialize_with = "renamed_unproven_handshakes")]
     #[allow(dead_code)]
@@ -47,6 +55,8 @@ pub struct Config {
     pub artemis: Option<Spanned<Artemis>>,
     /// Real servers to which routes delegate requests; none if absent.
     pub handoff: Option<Spanned<Handoff>>,
+    /// Moves of clients during their connections; none if absent.
+    pub moves: Option<Spanned<Moves>>,
     /// Routes. Among those whose host and header match, the one with the longest matching path prefix applies.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
@@ -97,6 +107,17 @@ pub fn load(path: &Path) -> Result<Config> {
     }
     if let Some(log) = &mut config.access_log {
         resolve_log(log, path);
+    }
+    if let Some(moves) = &mut config.moves {
+        if config.handoff.is_some() && config.cookie.is_none() {
+            let problem =
+                "moves: missing [cookie]: without it, real servers respond from one address only";
+            bail!("{}", locate(path, &text, moves.span(), problem));
+        }
+        if let Some(folder) = path.parent() {
+            let moves = moves.get_mut();
+            moves.order = folder.join(&moves.order);
+        }
     }
     if let Some(handoff) = &config.handoff
         && let Some((span, reason)) = handoff.get_ref().problem()

@@ -2,6 +2,7 @@
 //! Delegation of requests to real servers, which respond to clients directly (QDSR; `docs/handoff.md`).
 
 mod client;
+mod comparison;
 mod config;
 mod counters;
 mod health;

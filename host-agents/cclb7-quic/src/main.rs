@@ -21,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// HTTP/3 load balancer and file server whose packets signal its load and each flow's remaining processing time to switches.
 ///
-/// SIGHUP reloads certificate and keys. SIGTERM and SIGINT shut down after active requests have ended.
+/// SIGHUP reloads certificate, keys, and the order that moves clients. SIGTERM and SIGINT shut down after active requests have ended.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -50,7 +50,7 @@ async fn run(args: Args) -> Result<()> {
     }
     let signals = Signals::subscribe()?;
     let server = Server::start(config).await?;
-    let end = signals.wait("certificate and keys", || server.reload());
+    let end = signals.wait("certificate, keys and order", || server.reload());
     server.run(end).await;
     Ok(())
 }

@@ -12,11 +12,13 @@ use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
 use frontage_quic::migration::PathTable;
 use frontage_quic::socket::Counts;
+use frontage_quic_wire::server_addresses::Announcement;
 use frontage_tunnel::Error;
 use parking_lot::Mutex;
 
 use crate::artemis::Artemis;
 use crate::handoff::{LocalReason, RealServer, RealServers};
+use crate::moves::Moves;
 
 /// Metrics of one server.
 pub struct Metrics {
@@ -26,12 +28,15 @@ pub struct Metrics {
     keys: Option<Arc<Keys>>,
     artemis: Option<Arc<Artemis>>,
     servers: Option<Arc<RealServers>>,
+    moves: Option<Arc<Moves>>,
     open: AtomicU64,
     connections: AtomicU64,
     /// Failed handshakes.
     pub failed_handshakes: AtomicU64,
     /// Retry packets sent.
     pub retries: AtomicU64,
+    /// Requests processed before the handshake was complete.
+    pub early_requests: AtomicU64,
     /// Response body bytes that QUIC accepted for sending.
     pub body_bytes: AtomicU64,
     responses: Mutex<BTreeMap<u16, u64>>,
@@ -46,10 +51,12 @@ impl Metrics {
         keys: Option<Arc<Keys>>,
         artemis: Option<Arc<Artemis>>,
         servers: Option<Arc<RealServers>>,
+        moves: Option<Arc<Moves>>,
     ) -> Self {
         Self {
             artemis,
             servers,
+            moves,
             loads,
             sockets,
             path_table,
@@ -58,6 +65,7 @@ impl Metrics {
             connections: AtomicU64::new(0),
             failed_handshakes: AtomicU64::new(0),
             retries: AtomicU64::new(0),
+            early_requests: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
             responses: Mutex::default(),
         }
@@ -102,6 +110,11 @@ impl Metrics {
                 "retries",
                 "Retry packets sent to validate the client's address.",
                 &self.retries,
+            ),
+            (
+                "early_requests",
+                "Requests processed before the handshake was complete.",
+                &self.early_requests,
             ),
             (
                 "moved_clients",
@@ -150,6 +163,9 @@ impl Metrics {
                 u64::from(keys.newest().id()),
             )?;
         }
+        if let Some(moves) = &self.moves {
+            collect_moves(families, moves)?;
+        }
         if let Some(artemis) = &self.artemis {
             collect_artemis(families, artemis)?;
         }
@@ -173,6 +189,27 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Relaxed);
     }
+}
+
+fn collect_moves(families: &mut Families<'_>, moves: &Moves) -> fmt::Result {
+    let kinds = [
+        ("move", Announcement::Move),
+        ("hand_over", Announcement::HandOver),
+    ];
+    families.counters(
+        "moves",
+        "Moves to another address and hand-overs to another server, by outcome for the client; every one is also offered.",
+        kinds.into_iter().flat_map(|(kind, announcement)| {
+            let counts = moves.counts(announcement);
+            [
+                ("offered", &counts.offered),
+                ("completed", &counts.completed),
+                ("unsupported", &counts.unsupported),
+                ("failed", &counts.failed),
+            ]
+            .map(|(outcome, counter)| ([("kind", kind), ("outcome", outcome)], counter.load(Relaxed)))
+        }),
+    )
 }
 
 fn collect_artemis(families: &mut Families<'_>, artemis: &Artemis) -> fmt::Result {
@@ -278,7 +315,7 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
         list().map(|server| (label(server), server.load())),
     )?;
     type Counter = fn(&RealServer) -> &AtomicU64;
-    let counters: [(&str, &str, Counter); 9] = [
+    let counters: [(&str, &str, Counter); 10] = [
         ("links", "Established links.", |server| {
             &server.link.counters().connected
         }),
@@ -294,6 +331,11 @@ fn collect_real_servers(families: &mut Families<'_>, servers: &RealServers) -> f
             "aborted",
             "Responses that were aborted, or lost with the real server.",
             |server| &server.counters.aborted,
+        ),
+        (
+            "unaccepted",
+            "Requests whose real server was lost before it had accepted them.",
+            |server| &server.counters.unaccepted,
         ),
         (
             "resumed",

@@ -11,26 +11,43 @@ use frontage_handoff::delegator::Delegator;
 use frontage_http::access_log::AccessLog;
 use frontage_http::config::load_keys;
 use frontage_http::routes::Routes;
+use frontage_quic::announce::Announced;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::migration::PathTable;
+use frontage_quic::min_rtt::KeepMinRtt;
+use frontage_quic::pacing::InitialBurst;
 use frontage_quic::session;
 use frontage_quic::socket::join_address;
-use noq::Endpoint;
-use noq::crypto::rustls::QuicServerConfig;
+use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
+use noq::{BloomTokenLog, Endpoint, TransportConfig, ValidationTokenConfig};
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::artemis::Artemis;
-use crate::config::Config;
+use crate::config::{Config, Congestion};
 use crate::connection::{self, no_error};
 use crate::exchange::Shared;
 use crate::handoff::{Pool, RealServers};
 use crate::metrics::Metrics;
+use crate::moves::{CookieAddress, Moves};
 use crate::tls;
 
 mod accept;
 mod endpoints;
+
+/// Sessions that clients can resume. The oldest ones are forgotten first.
+const MAX_SESSIONS: usize = 1 << 16;
+/// Time for which a token of a NEW_TOKEN frame validates its client's address (RFC 9000, section 8.1.3): as long as rustls's
+/// session tickets, with which clients use it.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Tokens for each validated path of a client: as many as rustls sends session tickets, because a client uses one of each.
+const TOKENS: u32 = 2;
+/// Assumed round-trip time until the first acknowledgment. If the first packets of a handshake are lost, the server repeats them
+/// after three times as long. RFC 9002, section 6.2.2, recommends 333 ms, with which one lost datagram delays a client by a second.
+/// A client that is farther away gets these packets twice, within the limit of three times the bytes that it has sent.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// A running server.
 pub struct Server {
@@ -40,10 +57,14 @@ pub struct Server {
     path_table: Arc<PathTable>,
     artemis: Option<Arc<Artemis>>,
     servers: Option<Arc<RealServers>>,
+    moves: Option<Arc<Moves>>,
     keys: Option<Arc<Keys>>,
     shared: Arc<Shared>,
     ending: watch::Sender<bool>,
-    /// The endpoints' first configuration. Later ones keep its secret, so that tokens of Retry packets remain valid.
+    /// Sessions that clients may resume with early data; none if the configuration does not permit it.
+    sessions: Option<Arc<dyn StoresServerSessions>>,
+    /// The endpoints' first configuration. Later ones keep its secret and the log of used tokens, so that tokens remain valid,
+    /// but only once.
     first_config: OnceLock<noq::ServerConfig>,
 }
 
@@ -88,6 +109,17 @@ impl Server {
             Some(handoff) => Some(Arc::new(RealServers::dial(handoff.get_ref())?)),
             None => None,
         };
+        let moves = match &config.moves {
+            Some(moves) => {
+                let cookie = config.cookie.as_ref().map(|cookie| CookieAddress {
+                    prefix: cookie.cookie_prefix,
+                    port: cookie.port,
+                });
+                let moves = moves.get_ref().clone();
+                Some(Arc::new(Moves::new(moves, keys.clone(), cookie)?))
+            }
+            None => None,
+        };
         let metrics = Arc::new(Metrics::new(
             loads.clone(),
             counts,
@@ -95,6 +127,7 @@ impl Server {
             keys.clone(),
             artemis.clone(),
             servers.clone(),
+            moves.clone(),
         ));
         if let Some(address) = config.metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
@@ -118,12 +151,17 @@ impl Server {
             metrics,
             log,
         });
+        let sessions = config
+            .early_data
+            .then(|| ServerSessionMemoryCache::new(MAX_SESSIONS) as Arc<dyn StoresServerSessions>);
         let server = Self {
             config,
+            sessions,
             endpoints,
             path_table,
             artemis,
             servers,
+            moves,
             keys,
             shared,
             ending: watch::Sender::new(false),
@@ -133,10 +171,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Reload certificate and cookie keys. Connections continue.
+    /// Reload certificate, cookie keys and the order file. Connections continue.
     ///
     /// # Errors
-    /// If a file is invalid. Nothing has changed then.
+    /// If a file is invalid. The settings of this file, and of those after it, have not changed then.
     pub fn reload(&self) -> Result<()> {
         let tls = self.load_tls()?;
         if let (Some(cookie), Some(keys)) = (&self.config.cookie, &self.keys) {
@@ -144,12 +182,13 @@ impl Server {
             let rotated = keys.rotate(load_keys(file)?);
             rotated.with_context(|| file.display().to_string())?;
         }
-        self.configure(tls)
+        self.configure(tls)?;
+        self.moves.as_ref().map_or(Ok(()), |moves| moves.reload())
     }
 
     fn load_tls(&self) -> Result<rustls::ServerConfig> {
         let (certificate, key) = (&self.config.certificate, &self.config.private_key);
-        tls::load(certificate.get_ref(), key.get_ref())
+        tls::load(certificate.get_ref(), key.get_ref(), self.sessions.clone())
     }
 
     /// Configure the endpoints for new connections: certificate, observers, and the preferred address of the newest key.
@@ -159,23 +198,27 @@ impl Server {
         let own = self.artemis.as_ref().map(|artemis| artemis.parameters());
         let own = own.unwrap_or_default();
         let crypto: Arc<dyn noq::crypto::ServerConfig> = if self.servers.is_some() {
-            let delegator = move || Arc::new(Delegator::new(meter()));
+            let delegator = move || Arc::new(Announced::new(Delegator::new(meter())));
             Arc::new(session::Config::server(tls, own, delegator)?)
-        } else if self.keys.is_some() {
-            Arc::new(session::Config::server(
-                tls,
-                own,
-                move || Arc::new(meter()),
-            )?)
+        } else if self.keys.is_some() || self.moves.is_some() {
+            let announced = move || Arc::new(Announced::new(meter()));
+            Arc::new(session::Config::server(tls, own, announced)?.with_rare_acks())
         } else {
-            Arc::new(QuicServerConfig::try_from(tls)?)
+            Arc::new(session::Config::server(tls, own, Arc::<()>::default)?.with_rare_acks())
         };
-        let initial = || noq::ServerConfig::with_crypto(crypto.clone());
+        let initial = || with_tokens(noq::ServerConfig::with_crypto(crypto.clone()));
         let mut config = self.first_config.get_or_init(initial).clone();
         config.crypto = crypto;
-        if let Some(servers) = &self.servers {
-            config.transport_config(Arc::new(servers.transport()));
+        let mut transport = match &self.servers {
+            Some(servers) => servers.transport(),
+            None => TransportConfig::default(),
+        };
+        transport.initial_rtt(INITIAL_RTT);
+        match self.config.congestion {
+            Congestion::Cubic => use_controllers(&mut transport, CubicConfig::default()),
+            Congestion::Bbr => use_controllers(&mut transport, Bbr3Config::default()),
         }
+        config.transport_config(Arc::new(transport));
         for (endpoint, listen) in self.endpoints.iter().zip(&self.config.listen) {
             let mut config = config.clone();
             if listen.is_ipv6() {
@@ -243,7 +286,10 @@ impl Server {
             shared: self.shared.clone(),
             artemis: self.artemis.clone(),
             servers: self.servers.clone(),
+            moves: self.moves.clone(),
+            drain_timeout: Duration::from_secs(self.config.drain_seconds),
             cookie_prefix: endpoints::cookie_prefix(listen, cookie, &self.shared.loads),
+            early_data: self.config.early_data,
             ending: self.ending.subscribe(),
         };
         accept::run(
@@ -253,4 +299,24 @@ impl Server {
             alive,
         )
     }
+}
+
+/// Use `controllers`, let bursts be as long as the initial congestion window, and keep the minimum round-trip time.
+fn use_controllers<F>(transport: &mut TransportConfig, controllers: F)
+where
+    F: ControllerFactory + Send + Sync + 'static,
+{
+    let controllers = Arc::new(InitialBurst::new(controllers));
+    transport.congestion_controller_factory(Arc::new(KeepMinRtt::new(controllers)));
+}
+
+/// Send clients tokens that validate their address on later connections, each once (RFC 9000, section 8.1.3).
+fn with_tokens(mut config: noq::ServerConfig) -> noq::ServerConfig {
+    let mut tokens = ValidationTokenConfig::default();
+    tokens
+        .lifetime(TOKEN_LIFETIME)
+        .sent(TOKENS)
+        .log(Arc::new(BloomTokenLog::default()));
+    config.validation_token_config(tokens);
+    config
 }

@@ -7,9 +7,16 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::StoresServerSessions;
 
 /// Load the TLS configuration for HTTP/3, which always uses TLS 1.3 (RFC 9001, section 4.2).
-pub fn load(certificate: &Path, private_key: &Path) -> Result<rustls::ServerConfig> {
+///
+/// Clients may send early data if there are `sessions`. A session is removed when its ticket is used.
+pub fn load(
+    certificate: &Path,
+    private_key: &Path,
+    sessions: Option<Arc<dyn StoresServerSessions>>,
+) -> Result<rustls::ServerConfig> {
     let cannot_read = |path: &Path| format!("cannot read {}", path.display());
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -29,5 +36,9 @@ pub fn load(certificate: &Path, private_key: &Path) -> Result<rustls::ServerConf
             )
         })?;
     config.alpn_protocols = vec![b"h3".into()];
+    if let Some(sessions) = sessions {
+        config.session_storage = sessions;
+        config.max_early_data_size = u32::MAX; // the only value besides 0 (RFC 9001, section 4.6.1)
+    }
     Ok(config)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use common::clients::Client;
-use common::edge_switch::{self, CLIENT, COOKIE_PREFIX};
+use common::edge_switch::{self, CLIENT, COOKIE_PREFIX, SERVER_PREFIX};
 use common::gateway::{self, GATEWAY, SERVICE};
 use common::real_server::RealServer;
 use common::{HEARTBEATS, PORT, SID, Testbed, host};
@@ -32,6 +32,8 @@ fn options() -> Options {
         trust: Trust::none(),
         follow: true,
         migrate_early: true,
+        early_data: false,
+        moves: false,
         paths: 1,
     }
 }
@@ -143,11 +145,11 @@ fn request(testbed: &Testbed, address: Ipv6Addr, count: usize, is_done: impl Fn(
 }
 
 #[test]
-fn requests_in_tunnel_are_not_delegated() {
+fn requests_in_tunnel_of_another_address_than_the_vip_are_not_delegated() {
     if !privileged() {
         return;
     }
-    let testbed = Testbed::replica_with_real_server("handed", &[]);
+    let testbed = Testbed::replica_with_real_server("handed", &[], None);
     let real_server = RealServer::start(&testbed, object());
     request(&testbed, SERVICE, 20, || false);
     assert_eq!(
@@ -163,6 +165,24 @@ fn requests_in_tunnel_are_not_delegated() {
         real_server.grants() > 0
     });
     assert!(real_server.grants() > 0);
+}
+
+#[test]
+fn requests_in_tunnel_of_the_vip_are_delegated() {
+    if !privileged() {
+        return;
+    }
+    let testbed = Testbed::replica_with_real_server("handed-in-tunnel", &[], Some(SERVICE));
+    let real_server = RealServer::start(&testbed, object());
+    request(&testbed, SERVICE, 1, || false);
+    let unavailable = testbed.metric("handoff_local_total{reason=\"unavailable\"}");
+    assert_eq!((real_server.grants(), unavailable), (1, 0));
+    let vip = frontage_quic::socket::join_address(SERVER_PREFIX, 0);
+    assert_eq!(
+        real_server.addresses(),
+        [vip],
+        "packets answer the VIP, so the switch shows the service address"
+    );
 }
 
 /// A minimal dispatcher that records the requests of replicas as `METHOD path` and body.

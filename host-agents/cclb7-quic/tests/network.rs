@@ -353,6 +353,18 @@ fn files_follow_http_semantics() {
         (200, &"text/html".into(), &"100000".into())
     );
     assert!(body == object);
+    // From memory.
+    let (status, body, again) = get("page.html", &[]);
+    assert!(status == 200 && body == object && again["date"].is_string());
+    for name in [
+        "accept-ranges",
+        "content-length",
+        "content-type",
+        "etag",
+        "last-modified",
+    ] {
+        assert_eq!(again[name], full[name], "{name}");
+    }
     let tag = full["etag"].as_str().unwrap();
     let (status, body, part) = get(
         "page.html",
@@ -396,6 +408,8 @@ fn files_follow_http_semantics() {
         assert!(matches!(status, 400 | 404), "{name}: {status}");
         assert!(body.is_empty());
     }
+    std::fs::write(testbed.folder.join("files/page.html"), "new").unwrap();
+    assert_eq!(get("page.html", &[]).1, b"new");
     // The origin does not listen.
     assert_eq!(get("origin", &[]).0, 502);
 }

@@ -13,13 +13,14 @@
 //!
 //! No nonce is used twice (RFC 9001, section 5.3). One host at a time owns the numbers of a path from a first one on. The
 //! number on the wire is that first number plus noq's own, which only increases. On path 0, which all senders share, each
-//! number is requested from the balancer, and noq's packets wait for theirs (`number_pool`, `deferred_sender`).
+//! number comes from the balancer, and noq's packets wait for theirs (`number_pool`, `deferred_sender`).
 
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use frontage_quic::layer::{Layered, SharedSocket};
+use frontage_quic::min_rtt::KeepMinRtt;
 use frontage_quic::session::Observer;
 use noq::congestion::ControllerFactory;
 use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
@@ -29,10 +30,12 @@ use crate::grant::Grant;
 pub use ack_monitor::NoAckReport;
 pub(crate) use ack_monitor::UNREACHABLE_TIMEOUT;
 pub use connection::DelegatedConnection;
+pub use detour::DetourCompensation;
 pub use error::Error;
 #[cfg(feature = "fuzzing")]
 pub use fuzz::FeedbackReader;
 use number_pool::NumberPool;
+pub use number_pool::NumberRequest;
 use sealer::Sealer;
 use socket::{Route, Routes, StandInLayer};
 use synthetic_client::{Datagram, SyntheticClient};
@@ -41,6 +44,7 @@ mod ack_monitor;
 mod acknowledged;
 mod connection;
 mod deferred_sender;
+mod detour;
 mod error;
 mod feedback;
 mod frame_filter;
@@ -83,7 +87,7 @@ impl Transport {
             .max_idle_timeout(None)
             .initial_rtt(grant.rtt)
             .initial_mtu(self.mtu)
-            .congestion_controller_factory(self.congestion.clone())
+            .congestion_controller_factory(Arc::new(KeepMinRtt::new(self.congestion.clone())))
             .datagram_receive_buffer_size(None);
         config
     }

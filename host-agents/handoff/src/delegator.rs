@@ -11,7 +11,7 @@
 //! While a path is delegated, the balancer's own stack must not send on it. The delegator marks all other paths as
 //! backup, so that noq uses path 0 only.
 //!
-//! A client without multipath has a single path. Its packet numbers are allocated to real servers one by one
+//! A client without multipath has a single path. Its packet numbers are allocated to real servers as they need them
 //! (`shared_numbers`).
 //!
 //! # Limits
@@ -25,7 +25,8 @@
 //!   update, possibly a whole queue of them, and they are retransmitted. The balancer therefore updates the keys once
 //!   before the first delegation ([`Delegator::update_keys`]).
 //! - noq initially gets a quarter of the client's MAX_DATA, so a delegator is only for balancers that have real servers.
-//! - 0-RTT packets are not inspected. They cannot concern a delegation, because none exists yet.
+//! - 0-RTT packets are not inspected. A client that cancels a delegated request before its handshake is complete
+//!   (STOP_SENDING in a 0-RTT packet) receives the response nevertheless.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -34,9 +35,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use noq::{PathId, PathStatus, VarInt};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::watch;
+use tokio::sync::{SetOnce, watch};
 
-use crate::delegate::NoAckReport;
+use crate::delegate::{NoAckReport, NumberRequest};
 use crate::grant::{Grant, Keys};
 use connection::Connection;
 #[cfg(feature = "fuzzing")]
@@ -47,6 +48,7 @@ pub use feedback::Event;
 pub use resumed::MAX_FRAME_GROWTH;
 pub use streams::StreamEnd;
 
+mod ahead;
 mod connection;
 mod connection_ids;
 mod delegation;
@@ -62,6 +64,7 @@ mod prober;
 mod reachability;
 mod resumed;
 mod shared_numbers;
+mod sole_sender;
 mod streams;
 
 /// Error code with which the owner has noq reset a stream that was reclaimed with [`StreamEnd::Reset`].
@@ -79,6 +82,8 @@ pub struct Delegator<O> {
     has_parameters: AtomicBool,
     /// Key generation (upper 32 bits) and the number of packets that real servers sealed with it (lower 32 bits).
     sealed_remotely: AtomicU64,
+    /// Set once noq has sent a 1-RTT packet.
+    started: SetOnce<()>,
     connection: Mutex<Connection>,
 }
 
@@ -89,6 +94,7 @@ impl<O> Delegator<O> {
             inner,
             has_parameters: AtomicBool::new(false),
             sealed_remotely: AtomicU64::new(0),
+            started: SetOnce::new(),
             connection: Mutex::default(),
         }
     }
@@ -104,6 +110,17 @@ impl<O> Delegator<O> {
     /// this lock must therefore not call noq.
     fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock()
+    }
+
+    /// Return whether the client supports multipath. False before its transport parameters are known.
+    pub fn is_multipath(&self) -> bool {
+        self.connection().is_multipath()
+    }
+
+    /// Wait until the client's single path can be delegated: noq has sent a 1-RTT packet, which contains the client's
+    /// connection id.
+    pub async fn started(&self) {
+        self.started.wait().await;
     }
 
     /// Update the connection's keys as soon as permitted: once the client has acknowledged that the handshake is
@@ -170,16 +187,26 @@ impl<O> Delegator<O> {
         Some((id, grant, events))
     }
 
-    /// Allocate up to `wanted` packet numbers to the real server of delegation `id`, for packets that it sends at once.
+    /// Allocate packet numbers to the real server of delegation `id`: for the packets that wait, and for those that it expects to
+    /// send if no other real server has streams of the client. Returns ascending ranges, which may have fewer numbers.
     ///
     /// Also returns the keys that the real server must install first, unless an event has already delivered them. No
     /// packet may be sealed with older keys than a packet with a lower number (RFC 9001, section 6.4).
     pub fn allocate_numbers(
         &self,
         id: u32,
-        wanted: u64,
-    ) -> Result<(Option<Keys>, Range<u64>), Error> {
-        self.connection().allocate_numbers(id, wanted)
+        request: NumberRequest,
+    ) -> Result<(Option<Keys>, Vec<Range<u64>>), Error> {
+        self.connection().allocate_numbers(id, request)
+    }
+
+    /// Allocate packet numbers to the real server of delegation `id` ahead, for the first packets of a response. They replace
+    /// those that it has not used. Returns the key generation with which it may use them, and the numbers; `None` if it
+    /// still has some, if many packets are in flight, or if the delegation is not by packet numbers.
+    ///
+    /// [`Event::NumbersExpired`] follows if others have used much higher numbers.
+    pub fn allocate_numbers_ahead(&self, id: u32) -> Option<(u32, Range<u64>)> {
+        self.connection().allocate_numbers_ahead(id)
     }
 
     /// Delegate `stream` to the real server of `path`. The client must have opened the stream, and noq must not have sent

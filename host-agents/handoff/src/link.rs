@@ -2,8 +2,12 @@
 //! The link over which a balancer and a real server exchange [messages](crate::message): a QUIC connection with mutual
 //! authentication, dialled by the balancer, with one bidirectional stream for each client connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use frontage_quic::min_rtt::KeepMinRtt;
+use frontage_quic::pacing::InitialBurst;
+use noq::congestion::CubicConfig;
 use noq::{AckFrequencyConfig, TransportConfig, VarInt};
 
 mod accept;
@@ -32,6 +36,7 @@ const INITIAL_RTT: Duration = Duration::from_millis(50);
 
 fn transport() -> TransportConfig {
     let mut config = TransportConfig::default();
+    let controllers = InitialBurst::new(CubicConfig::default());
     let mut acknowledgements = AckFrequencyConfig::default();
     acknowledgements.ack_eliciting_threshold(ACK_ELICITING_THRESHOLD.into());
     let idle_timeout = IDLE_TIMEOUT.try_into().expect("less than 2^62 ms");
@@ -39,6 +44,7 @@ fn transport() -> TransportConfig {
         .max_idle_timeout(Some(idle_timeout))
         .keep_alive_interval(Some(HEARTBEAT_INTERVAL))
         .initial_rtt(INITIAL_RTT)
+        .congestion_controller_factory(Arc::new(KeepMinRtt::new(Arc::new(controllers))))
         .ack_frequency_config(Some(acknowledgements))
         .max_concurrent_bidi_streams(MAX_STREAMS.into())
         .max_concurrent_uni_streams(VarInt::from_u32(0))

@@ -20,7 +20,7 @@ pub use to_server::ToServer;
 /// Protocol version, the first field of [`ToServer::Open`].
 pub const VERSION: u64 = 1;
 /// ALPN of the link.
-pub const ALPN: &[u8] = b"frontage-handoff/2";
+pub const ALPN: &[u8] = b"frontage-handoff/4";
 
 /// Maximum length in bytes of a body without QUIC frames or a request.
 const MAX_SHORT_BODY: usize = 8 << 10;

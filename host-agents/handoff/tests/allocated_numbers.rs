@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Delegator and delegate together, for a client with a single path: real servers request packet numbers as needed.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frontage_handoff::delegate::{Delegate, DelegatedConnection, Error, Transport};
+use frontage_handoff::delegate::{Delegate, DelegatedConnection, Error, NumberRequest, Transport};
 use frontage_handoff::delegator::{Event, Events, StreamEnd};
 use frontage_quic::session::{Nonce, Observer, Packet};
 use frontage_testkit::lossy;
@@ -13,6 +14,7 @@ use noq::congestion::CubicConfig;
 use noq::{Runtime as _, TokioRuntime};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use testbed::{NonceRecorder, Testbed, bytes, wait_for};
@@ -46,6 +48,8 @@ struct RealServer {
     id: u32,
     delegated: Arc<DelegatedConnection>,
     events: Option<Events>,
+    /// Held from the allocation of numbers until the real server has them, so that it gets them in ascending order.
+    order: Arc<Mutex<()>>,
     _delegate: Delegate,
 }
 
@@ -83,6 +87,7 @@ impl RealServer {
             id,
             delegated: Arc::new(opened.unwrap()),
             events: Some(events),
+            order: Arc::default(),
             _delegate: delegate,
         }
     }
@@ -97,7 +102,7 @@ impl RealServer {
     ) {
         let (testbed, id, delegated) = (testbed.clone(), self.id, self.delegated.clone());
         let mut random = SmallRng::seed_from_u64(id.into());
-        let mut events = self.events.take().unwrap();
+        let (mut events, order) = (self.events.take().unwrap(), self.order.clone());
         let (mut window, mut unanswered) = (window, Vec::new());
         relaying.spawn(async move {
             loop {
@@ -107,6 +112,7 @@ impl RealServer {
                         Some(Event::Keys(keys)) => delegated.set_keys(&keys).unwrap(),
                         Some(Event::Moved { client, server }) => delegated.on_client_moved(client, server).unwrap(),
                         Some(Event::ConnectionId(id)) => delegated.set_connection_id(id).unwrap(),
+                        Some(Event::NumbersExpired(below)) => delegated.on_numbers_expired(below),
                         Some(Event::Closed | Event::Unreachable) | None => {
                             delegated.revoke();
                             return;
@@ -114,11 +120,12 @@ impl RealServer {
                     },
                     wanted = delegated.numbers_needed() => {
                         unanswered.push(wanted);
-                        if unanswered.iter().sum::<u64>() < window {
+                        if unanswered.iter().map(|wanted| wanted.count).sum::<u64>() < window {
                             continue;
                         }
                         window = 0;
                         for wanted in unanswered.drain(..) {
+                            let _order = order.lock().await;
                             // Fails if the delegation has ended.
                             let Ok((keys, numbers)) = testbed.delegator().allocate_numbers(id, wanted) else {
                                 continue;
@@ -130,7 +137,7 @@ impl RealServer {
                                 let late = Duration::from_millis(random.random_range(0..=late));
                                 tokio::time::sleep(late).await;
                             }
-                            delegated.on_numbers(numbers).unwrap();
+                            delegated.on_numbers(&numbers).unwrap();
                         }
                     }
                 }
@@ -138,15 +145,32 @@ impl RealServer {
         });
     }
 
-    /// Respond to a request with `LENGTH` bytes.
+    /// Get numbers ahead of a response, if there are any.
+    async fn take_numbers_ahead(&self, testbed: &Testbed) -> Option<Range<u64>> {
+        let _order = self.order.lock().await;
+        let (generation, numbers) = testbed.delegator().allocate_numbers_ahead(self.id)?;
+        let taken = self.delegated.on_numbers_ahead(generation, numbers.clone());
+        taken.unwrap();
+        Some(numbers)
+    }
+
+    /// Get numbers ahead, and respond to a request with `LENGTH` bytes.
     async fn respond(&self, testbed: &Testbed, stream: RequestStream, seed: usize) {
+        self.take_numbers_ahead(testbed).await;
+        self.respond_with(testbed, stream, bytes(LENGTH, seed))
+            .await;
+    }
+
+    /// Respond to a request with `content`.
+    async fn respond_with(&self, testbed: &Testbed, stream: RequestStream, content: Vec<u8>) {
+        let length = content.len();
         let (mut response, mut server_half, id) = stream;
         let limit = testbed.delegator().delegate_stream(self.id, id).unwrap();
         self.delegated.request(id, limit, b"please").unwrap();
         let left = self.delegated.credit() - self.delegated.used();
-        let wanted = (LENGTH as u64).saturating_sub(left);
+        let wanted = (length as u64).saturating_sub(left);
         testbed.more_credit(self.id, wanted);
-        let content = Bytes::from(bytes(LENGTH, seed));
+        let content = Bytes::from(content);
         let sending = async {
             let (stream, (mut send, mut recv)) = self.delegated.accept().await.unwrap();
             assert_eq!(stream, id);
@@ -155,10 +179,10 @@ impl RealServer {
             send.finish().unwrap();
             assert_eq!(send.stopped().await, Ok(None));
         };
-        let ((), received) = tokio::join!(sending, response.read_to_end(LENGTH));
+        let ((), received) = tokio::join!(sending, response.read_to_end(length));
         assert!(received.unwrap() == content);
         let final_size = self.delegated.sent(id).unwrap();
-        assert_eq!(final_size, LENGTH as u64);
+        assert_eq!(final_size, length as u64);
         self.delegated.release(id);
         let end = StreamEnd::Complete { final_size };
         testbed.delegator().reclaim_stream(id, end).unwrap();
@@ -242,12 +266,65 @@ async fn a_window_of_packets_waits_for_numbers() {
     }
 }
 
+/// Return whether a packet was sealed with one of `numbers`.
+fn has_used(testbed: &Testbed, numbers: &Range<u64>) -> bool {
+    let nonces = testbed.observer.nonces.lock().unwrap();
+    nonces
+        .iter()
+        .any(|(_, nonce)| numbers.contains(&nonce.number))
+}
+
+/// Respond with a few packets. The balancer answers requests for numbers if `answers`; `before` gets the numbers ahead.
+async fn short_response(answers: bool, before: impl FnOnce(&RealServer, Range<u64>)) -> bool {
+    let testbed = Arc::new(Testbed::new(0).await);
+    let mut real = RealServer::new(&testbed, 0, 7).await;
+    let mut relaying = JoinSet::new();
+    let window = if answers { 0 } else { u64::MAX };
+    real.relay(&testbed, (window, 0), &mut relaying);
+    let numbers = real.take_numbers_ahead(&testbed).await.unwrap();
+    before(&real, numbers.clone());
+    let stream = testbed.request().await;
+    real.respond_with(&testbed, stream, bytes(3_000, 1)).await;
+    has_used(&testbed, &numbers)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn short_response_uses_numbers_ahead_and_requests_none() {
+    assert!(short_response(false, |_, _| {}).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expired_numbers_are_not_used() {
+    let expire = |real: &RealServer, numbers: Range<u64>| {
+        real.delegated.on_numbers_expired(numbers.end);
+    };
+    assert!(!short_response(true, expire).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_ahead_for_other_keys_are_ignored() {
+    let testbed = Arc::new(Testbed::new(0).await);
+    let mut real = RealServer::new(&testbed, 0, 7).await;
+    let mut relaying = JoinSet::new();
+    real.relay(&testbed, (0, 0), &mut relaying);
+    let (generation, numbers) = testbed.delegator().allocate_numbers_ahead(real.id).unwrap();
+    let ignored = real
+        .delegated
+        .on_numbers_ahead(generation + 1, numbers.clone());
+    ignored.unwrap();
+    let stream = testbed.request().await;
+    real.respond_with(&testbed, stream, bytes(3_000, 1)).await;
+    assert!(!has_used(&testbed, &numbers));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_numbers_are_rejected() {
     let testbed = Testbed::new(0).await;
     let real = RealServer::new(&testbed, 0, 7).await;
-    let (_, numbers) = testbed.delegator().allocate_numbers(real.id, 3).unwrap();
-    real.delegated.on_numbers(numbers.clone()).unwrap();
-    let again = real.delegated.on_numbers(numbers.clone());
-    assert_eq!(again, Err(Error::Number(numbers.start)));
+    let request = NumberRequest { count: 3, ahead: 0 };
+    let allocated = testbed.delegator().allocate_numbers(real.id, request);
+    let (_, numbers) = allocated.unwrap();
+    real.delegated.on_numbers(&numbers).unwrap();
+    let again = real.delegated.on_numbers(&numbers);
+    assert_eq!(again, Err(Error::Number(numbers[0].start)));
 }

@@ -42,6 +42,7 @@ async fn relay(mut events: Events, delegated: Arc<DelegatedConnection>) {
             Event::Keys(keys) => delegated.set_keys(&keys).unwrap(),
             Event::Moved { client, server } => delegated.on_client_moved(client, server).unwrap(),
             Event::ConnectionId(id) => delegated.set_connection_id(id).unwrap(),
+            Event::NumbersExpired(below) => delegated.on_numbers_expired(below),
             Event::Closed | Event::Unreachable => drop(delegated.revoke()),
         }
     }

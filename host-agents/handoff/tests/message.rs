@@ -145,8 +145,17 @@ fn to_server() -> impl Strategy<Value = ToServer> {
         }),
         connection_id().prop_map(ToServer::ConnectionId),
         Just(ToServer::Stop),
-        (0..1u64 << 61, 0..1u64 << 61)
-            .prop_map(|(first, count)| ToServer::Numbers(first..first + count)),
+        prop::collection::vec((0..1u64 << 61, 0..1u64 << 61), 0..5).prop_map(|ranges| {
+            let ranges = ranges.into_iter();
+            ToServer::Numbers(ranges.map(|(first, count)| first..first + count).collect())
+        }),
+        (any::<u32>(), 0..1u64 << 61, 0..1u64 << 61).prop_map(|(generation, first, count)| {
+            ToServer::NumbersAhead {
+                generation,
+                numbers: first..first + count,
+            }
+        }),
+        integer().prop_map(ToServer::NumbersExpired),
     ]
 }
 
@@ -174,7 +183,10 @@ fn to_balancer() -> impl Strategy<Value = ToBalancer> {
         integer().prop_map(|credit| ToBalancer::Blocked { credit }),
         integer().prop_map(|code| ToBalancer::Failed { code }),
         integer().prop_map(|next| ToBalancer::Returned { next }),
-        integer().prop_map(|count| ToBalancer::NumbersNeeded { count }),
+        (integer(), integer())
+            .prop_map(|(count, ahead)| ToBalancer::NumbersNeeded { count, ahead }),
+        (integer(), integer())
+            .prop_map(|(shortest, limiting)| ToBalancer::RoundTrips { shortest, limiting }),
         (integer(), integer(), any::<bool>()).prop_map(|(elapsed, next, has_probed)| {
             ToBalancer::NoAckReport {
                 elapsed,

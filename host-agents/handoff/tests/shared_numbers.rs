@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client with a single path receives streams from its balancer and two real servers, which share the packet numbers.
 
+use frontage_handoff::delegate::NumberRequest;
 use frontage_handoff::delegator::{Error, StreamEnd};
 
 use testbed::real_server::RealServer;
@@ -11,6 +12,11 @@ mod testbed;
 
 /// Length of each stream in bytes.
 const LENGTH: usize = 300_000;
+
+/// Return a request for `count` numbers, for packets that wait.
+fn request(count: u64) -> NumberRequest {
+    NumberRequest { count, ahead: 0 }
+}
 
 /// Start a delegation to a real server. Returns the delegation's id, too.
 async fn delegate(testbed: &Testbed) -> (u32, RealServer) {
@@ -80,7 +86,7 @@ async fn three_senders(loss_percent: u32) {
     for id in [one, two] {
         testbed.delegator().return_path(id, 0).unwrap();
         assert_eq!(
-            testbed.delegator().allocate_numbers(id, 1),
+            testbed.delegator().allocate_numbers(id, request(1)),
             Err(Error::Path(id))
         );
     }
@@ -111,12 +117,16 @@ async fn unused_numbers_do_not_disturb_other_senders() {
     let testbed = Testbed::new(0).await;
     let (id, mut real) = delegate(&testbed).await;
     for _ in 0..500 {
-        testbed.delegator().allocate_numbers(id, 16).unwrap();
+        testbed
+            .delegator()
+            .allocate_numbers(id, request(16))
+            .unwrap();
     }
     testbed.carry(1 << 20).await;
     transfer(&testbed, id, &mut real, testbed.request().await, 1).await;
-    let (_, numbers) = testbed.delegator().allocate_numbers(id, 1000).unwrap();
-    assert_eq!(numbers.count(), 64);
+    let many = testbed.delegator().allocate_numbers(id, request(1000));
+    let (_, numbers) = many.unwrap();
+    assert_eq!(numbers.into_iter().flatten().count(), 64);
 }
 
 /// A client with several paths gets delegated paths only.
@@ -136,7 +146,7 @@ async fn multipath_client_gets_no_delegation_by_numbers() {
             .is_none()
     );
     assert_eq!(
-        testbed.delegator().allocate_numbers(1, 1),
+        testbed.delegator().allocate_numbers(1, request(1)),
         Err(Error::Path(1))
     );
     assert!(testbed.client.close_reason().is_none());

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use crate::Reader;
+use crate::server_addresses::{Announcement, ServerAddresses};
 pub use ack::Ack;
 
 mod ack;
@@ -81,8 +82,29 @@ pub enum Frame<'a> {
     HandshakeDone,
     /// PING or IMMEDIATE_ACK.
     Ping,
-    /// NEW_CONNECTION_ID, or a run of PADDING. Like PATH_CHALLENGE and PATH_RESPONSE, these are probing frames (RFC
-    /// 9000, section 9.1).
+    /// NEW_CONNECTION_ID.
+    NewConnectionId {
+        /// Sequence number of the connection id.
+        sequence: u64,
+        /// Connection ids with smaller sequence numbers are retired.
+        retire_prior_to: u64,
+        /// The connection id.
+        id: &'a [u8],
+    },
+    /// DATAGRAM (RFC 9221).
+    Datagram {
+        /// The data.
+        data: &'a [u8],
+    },
+    /// ALTERNATIVE_ADDRESS or NEXT_SERVER, well-formed.
+    ServerAddresses {
+        /// The type of the frame.
+        announcement: Announcement,
+        /// The frame without its type; see [`ServerAddresses::read`].
+        body: &'a [u8],
+    },
+    /// A run of PADDING. Like PATH_CHALLENGE, PATH_RESPONSE and NEW_CONNECTION_ID, it is a probing frame (RFC 9000,
+    /// section 9.1).
     Probing,
     /// Any other known frame.
     Other,
@@ -172,13 +194,23 @@ fn other<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
             id: reader.varint()?,
             limit: reader.varint()?,
         },
-        // NEW_CONNECTION_ID: sequence number, retire prior to, connection id, reset token
         0x18 => {
-            reader.skip_varints(2)?;
-            let length = reader.byte()?;
-            reader.skip(u64::from(length) + RESET_TOKEN)?;
-            Frame::Probing
+            let (sequence, retire_prior_to) = (reader.varint()?, reader.varint()?);
+            let length = usize::from(reader.byte()?);
+            let id = reader.bytes(length)?;
+            reader.skip(RESET_TOKEN)?;
+            Frame::NewConnectionId {
+                sequence,
+                retire_prior_to,
+                id,
+            }
         }
+        0x30 => Frame::Datagram {
+            data: std::mem::take(&mut reader.0),
+        },
+        0x31 => Frame::Datagram {
+            data: reader.length_prefixed()?,
+        },
         0x3e78 => path_new_connection_id(reader)?,
         0x1a => Frame::PathChallenge {
             data: reader.array()?,
@@ -197,10 +229,20 @@ fn other<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
             reader.varint()?;
             Frame::PathAbandon { path }
         }
-        kind => {
-            skip(reader, kind)?;
-            Frame::Other
-        }
+        kind => match Announcement::from_frame_type(kind) {
+            Some(announcement) => {
+                let body = reader.0;
+                ServerAddresses::read(reader)?;
+                Frame::ServerAddresses {
+                    announcement,
+                    body: &body[..body.len() - reader.0.len()],
+                }
+            }
+            None => {
+                skip(reader, kind)?;
+                Frame::Other
+            }
+        },
     })
 }
 
@@ -216,13 +258,8 @@ fn skip(reader: &mut Reader<'_>, kind: u64) -> Option<()> {
             reader.varint()?;
             reader.length_prefixed().map(drop)
         }
-        // NEW_TOKEN, DATAGRAM with a length
-        0x07 | 0x31 => reader.length_prefixed().map(drop),
-        // DATAGRAM to the end
-        0x30 => {
-            reader.0 = &[];
-            Some(())
-        }
+        // NEW_TOKEN
+        0x07 => reader.length_prefixed().map(drop),
         // ACK_FREQUENCY
         0xaf => reader.skip_varints(4),
         // MAX_PATH_ID, PATHS_BLOCKED
@@ -332,10 +369,38 @@ mod tests {
             Frame::PathChallenge { data },
             Frame::PathResponse { data },
             Frame::HandshakeDone,
+            Frame::NewConnectionId {
+                sequence: 1,
+                retire_prior_to: 0,
+                id: &[9, 9],
+            },
             Frame::Probing,
         ] {
             assert!(seen.contains(&frame), "{frame:?}");
         }
+    }
+
+    #[test]
+    fn datagrams_and_announced_addresses_are_read() {
+        let addresses = ServerAddresses {
+            sequence: 1,
+            preferred: vec![(0, "192.0.2.1:443".parse().unwrap())],
+            backup: vec![],
+        };
+        let frame = addresses.to_frame(Announcement::HandOver);
+        let payload = [&[0x31, 2, 7, 8][..], &frame, &[0x01, 0x30, 9, 9]].concat();
+        let expected = [
+            Frame::Datagram { data: &[7, 8] },
+            Frame::ServerAddresses {
+                announcement: Announcement::HandOver,
+                body: &frame[4..],
+            },
+            Frame::Ping,
+            Frame::Datagram { data: &[9, 9] },
+        ];
+        assert_eq!(frames(&payload), expected);
+        // Without its last octet, the frame is malformed.
+        assert_eq!(frames(&frame[..frame.len() - 1]), []);
     }
 
     #[test]

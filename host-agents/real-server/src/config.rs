@@ -3,13 +3,11 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use frontage_daemon::config::{parse, read};
 use frontage_handoff::link::tls::Files;
-use frontage_http::config::{Bandwidth, Route, check_routes, resolve, resolve_log};
-use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
+use frontage_http::config::{Bandwidth, Congestion, Route, check_routes, resolve, resolve_log};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -59,27 +57,6 @@ pub struct Cookie {
     /// Assumed bandwidth of a connection (RPT = remaining bytes / bandwidth).
     #[serde(default)]
     pub bandwidth: Bandwidth,
-}
-
-/// Congestion control algorithm.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Congestion {
-    /// CUBIC (RFC 9438).
-    #[default]
-    Cubic,
-    /// BBRv3 (draft-ietf-ccwg-bbr).
-    Bbr,
-}
-
-impl Congestion {
-    /// Return the factory of controllers.
-    pub fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
-        match self {
-            Self::Cubic => Arc::new(CubicConfig::default()),
-            Self::Bbr => Arc::new(Bbr3Config::default()),
-        }
-    }
 }
 
 impl Config {

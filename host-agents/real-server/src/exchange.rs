@@ -44,7 +44,7 @@ pub async fn run(shared: &Shared, delegation: &Delegation, delegated: Request) {
     let Ok(request) = http3::read_request(delegated.http3.clone()) else {
         return reject(shared, outbox, stream, RejectReason::Request);
     };
-    let mut line = Line::new(&delegation.client, &request);
+    let mut line = Line::new(&shared.log, &delegation.client, &request);
     let method = request.method().clone();
     let target = shared.routes.target(&request);
     let requested = Priority::requested(request.headers());
@@ -73,7 +73,7 @@ pub async fn run(shared: &Shared, delegation: &Delegation, delegated: Request) {
     // Fails if the connection is lost.
     if let Ok((send, _receive)) = delegated.opened.await {
         // Fails if the client has stopped the stream.
-        let _ = send.set_priority(priority.send_order(stream));
+        let _ = send.set_priority(priority.send_order(stream, size));
         let mut writer = Writer::new(send, need, (stream, outbox), resumable);
         let on_sent = |length| {
             line.bytes += length;

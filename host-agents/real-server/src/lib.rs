@@ -14,6 +14,7 @@ mod metrics;
 mod origin;
 mod replay_guard;
 mod resumable;
+mod round_trips;
 pub mod server;
 mod session;
 mod shared;

@@ -25,6 +25,8 @@ pub struct Metrics {
     pub lost_clients: AtomicU64,
     /// Feedback that no client can have sent.
     pub invalid_feedback: AtomicU64,
+    /// Requests for packet numbers of clients with a single path, each of which costs a round trip to the balancer.
+    pub number_requests: AtomicU64,
     /// Responses that were aborted.
     pub aborted: AtomicU64,
     /// Response body bytes that QUIC accepted for sending.
@@ -44,6 +46,7 @@ impl Metrics {
             failed_grants: AtomicU64::new(0),
             lost_clients: AtomicU64::new(0),
             invalid_feedback: AtomicU64::new(0),
+            number_requests: AtomicU64::new(0),
             aborted: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
             responses: Mutex::default(),
@@ -98,6 +101,11 @@ impl Metrics {
                 "invalid_feedback",
                 "Feedback that no client can have sent.",
                 &self.invalid_feedback,
+            ),
+            (
+                "number_requests",
+                "Requests for packet numbers of clients with a single path.",
+                &self.number_requests,
             ),
             ("aborted", "Responses that were aborted.", &self.aborted),
             (

@@ -50,7 +50,7 @@ impl Server {
             delegates: Delegates::default(),
             cookies: config.cookie.as_ref().map(Cookies::load).transpose()?,
             replay_guard: ReplayGuard::default(),
-            congestion: config.congestion.factory(),
+            congestion: config.congestion,
             ending: end,
         });
         if let Some(address) = config.metrics {

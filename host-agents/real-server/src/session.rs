@@ -5,26 +5,33 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use bytes::{Bytes, BytesMut};
 use frontage_handoff::client_address;
-use frontage_handoff::delegate::{self, DelegatedConnection, NoAckReport, Transport};
+use frontage_handoff::delegate::{
+    self, DelegatedConnection, DetourCompensation, NoAckReport, NumberRequest, Transport,
+};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Inbox, LinkError, Outbox};
 use frontage_handoff::message::{Cookie, MAX_WHOLE_REQUEST, RejectReason, ToBalancer, ToServer};
+use frontage_http::config::Congestion;
 use frontage_quic::h3::StreamPair;
 use frontage_quic::meter::Meter;
 use frontage_quic::migration::LocalAddress;
+use frontage_quic::pacing::InitialBurst;
 use frontage_quic::socket::CookiePrefix;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use noq::ConnectionError;
+use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig};
 use tokio::sync::oneshot;
 
 use crate::credit::Credit;
 use crate::delegation::Delegation;
 use crate::exchange::{self, Request, reject};
+use crate::round_trips::RoundTrips;
 use crate::shared::Shared;
 
 /// QUIC's PROTOCOL_VIOLATION.
@@ -95,11 +102,25 @@ async fn open(
     };
     let delegate = shared.delegates.get(grant.server, cookie_prefix.clone())?;
     let transport = Transport {
-        congestion: shared.congestion.clone(),
+        congestion: controllers(shared.congestion, grant.rtt),
         mtu: MIN_UDP_PAYLOAD,
     };
     let connection = delegate.open(grant, &transport, meter.clone()).await?;
     Ok((connection, cookie_prefix))
+}
+
+/// Return the factory of controllers for a client at the round-trip time `proxied` from the balancer.
+fn controllers(
+    congestion: Congestion,
+    proxied: Duration,
+) -> Arc<dyn ControllerFactory + Send + Sync> {
+    match congestion {
+        Congestion::Cubic => {
+            let cubic = InitialBurst::new(CubicConfig::default());
+            Arc::new(DetourCompensation::new(cubic, proxied))
+        }
+        Congestion::Bbr => Arc::new(Bbr3Config::default()),
+    }
 }
 
 /// Return the next message. A malformed one is counted and ends the stream.
@@ -140,6 +161,7 @@ async fn reject_all(
 async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServer>) {
     let (connection, outbox) = (&delegation.connection, &delegation.outbox);
     let mut parts = Parts::default();
+    let mut round_trips = RoundTrips::default();
     let mut pending: HashMap<u64, oneshot::Sender<StreamPair>> = HashMap::new();
     // All exchanges run in this task, so that what they write in one turn leaves in one batch.
     let mut exchanges = FuturesUnordered::new();
@@ -181,12 +203,15 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
                     tracing::warn!("client {}: second grant on one stream", delegation.client);
                     return shared.metrics.on_malformed("second_open");
                 }
-                Some(message) => if let Err(error) = on_message(connection, outbox, message) {
-                    shared.metrics.invalid_feedback.fetch_add(1, Relaxed);
-                    tracing::warn!("client {}: {error}", delegation.client);
-                    outbox.send(&ToBalancer::Failed { code: PROTOCOL_VIOLATION });
-                    return;
-                },
+                Some(message) => {
+                    if let Err(error) = on_message(connection, outbox, message) {
+                        shared.metrics.invalid_feedback.fetch_add(1, Relaxed);
+                        tracing::warn!("client {}: {error}", delegation.client);
+                        outbox.send(&ToBalancer::Failed { code: PROTOCOL_VIOLATION });
+                        return;
+                    }
+                    report_round_trips(connection, outbox, &mut round_trips);
+                }
                 None => return,
             },
             opened = connection.accept() => match opened {
@@ -201,8 +226,9 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
                     return;
                 }
             },
-            count = connection.numbers_needed() => {
-                outbox.send(&ToBalancer::NumbersNeeded { count });
+            NumberRequest { count, ahead } = connection.numbers_needed() => {
+                shared.metrics.number_requests.fetch_add(1, Relaxed);
+                outbox.send(&ToBalancer::NumbersNeeded { count, ahead });
             }
             report = connection.no_ack() => {
                 let NoAckReport { elapsed, next, has_probed } = report;
@@ -214,8 +240,21 @@ async fn run(shared: &Shared, delegation: &Delegation, inbox: &mut Inbox<ToServe
                 return;
             }
             // The access log has the outcome.
-            Some(()) = exchanges.next() => {}
+            Some(()) = exchanges.next() => report_round_trips(connection, outbox, &mut round_trips),
         }
+    }
+}
+
+/// Send the balancer what is new about the round trips of a client with a single path.
+fn report_round_trips(
+    connection: &DelegatedConnection,
+    outbox: &Outbox<ToBalancer>,
+    round_trips: &mut RoundTrips,
+) {
+    if connection.shares_numbers()
+        && let Some(report) = round_trips.sample(&connection.connection, Instant::now())
+    {
+        outbox.send(&report);
     }
 }
 
@@ -261,7 +300,15 @@ fn on_message(
         }
         ToServer::Keys(keys) => connection.set_keys(&keys),
         ToServer::ConnectionId(id) => connection.set_connection_id(id),
-        ToServer::Numbers(numbers) => connection.on_numbers(numbers),
+        ToServer::Numbers(numbers) => connection.on_numbers(&numbers),
+        ToServer::NumbersAhead {
+            generation,
+            numbers,
+        } => connection.on_numbers_ahead(generation, numbers),
+        ToServer::NumbersExpired(below) => {
+            connection.on_numbers_expired(below);
+            Ok(())
+        }
         ToServer::Open { .. }
         | ToServer::Request { .. }
         | ToServer::RequestPart { .. }

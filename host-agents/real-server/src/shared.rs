@@ -2,11 +2,10 @@
 //! State that all exchanges of the server share.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use frontage_http::access_log::AccessLog;
+use frontage_http::config::Congestion;
 use frontage_http::routes::Routes;
-use noq::congestion::ControllerFactory;
 use tokio::sync::watch;
 
 use crate::cookies::Cookies;
@@ -29,7 +28,7 @@ pub struct Shared {
     /// Packet numbers that must not be granted again.
     pub replay_guard: ReplayGuard,
     /// Congestion control.
-    pub congestion: Arc<dyn ControllerFactory + Send + Sync>,
+    pub congestion: Congestion,
     /// Becomes true when the server shuts down.
     pub ending: watch::Receiver<bool>,
 }

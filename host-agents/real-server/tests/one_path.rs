@@ -102,6 +102,41 @@ fn curl_downloads_from_real_servers() {
     });
 }
 
+/// The balancer sends the packet numbers of short responses together with the requests.
+#[test]
+fn short_responses_rarely_request_packet_numbers() {
+    const SHORT_RESPONSES: u64 = 20;
+    if !privileged() {
+        return;
+    }
+    let files = [
+        ("short".to_owned(), content(1, 3_000)),
+        ("long".to_owned(), content(2, 300_000)),
+    ];
+    let testbed = Testbed::new("short", 1, "round-robin", "", &files);
+    let requested = || testbed.server_metric(0, "number_requests_total");
+    run(&testbed, async || {
+        let client = Client::connect(&testbed, 1).await;
+        let get = async |file: &(String, Vec<u8>)| {
+            let got = client.get(&file.0).await.unwrap();
+            assert!(got == Ok((200, file.1.clone())), "{}", file.0);
+        };
+        // noq probes the path MTU, and the balancer updates the keys.
+        get(&files[1]).await;
+        let before = requested();
+        for _ in 0..SHORT_RESPONSES {
+            get(&files[0]).await;
+        }
+        let after = requested();
+        assert!(
+            before > 0 && after - before < SHORT_RESPONSES / 2,
+            "{before} {after}"
+        );
+        client.close().await;
+    });
+    assert_eq!(testbed.balancer_metric("handoff_local_total"), 0);
+}
+
 /// Download objects while `loss_percent` of all packets to the client are lost.
 fn download_with_loss(name: &str, loss_percent: u32) {
     if !privileged() {

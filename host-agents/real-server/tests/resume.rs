@@ -169,16 +169,17 @@ fn responses_of_dying_servers_are_resumed() {
         }
         tally
     });
-    let [resumed, aborted, skipped, direct] = [
+    let [resumed, aborted, unaccepted, skipped, direct] = [
         "resumed_total",
         "aborted_total",
+        "unaccepted_total",
         "skipped_bytes_total",
         "answers_total",
     ]
     .map(|metric| sum(&testbed, metric));
     println!(
         "seed {seed}: {} objects, {} complete, {} reset; {} deaths; {direct} direct responses, {resumed} resumed \
-         ({skipped} bytes skipped), {aborted} aborted, {} local; {:.1} s",
+         ({skipped} bytes skipped), {aborted} aborted ({unaccepted} before they were accepted), {} local; {:.1} s",
         tally.started.get(),
         tally.complete.get(),
         tally.reset.get(),

@@ -63,6 +63,30 @@ fn real_servers_get_requests_in_ratio_of_their_weights() {
     });
 }
 
+#[test]
+fn connection_keeps_its_real_server() {
+    if !privileged() {
+        return;
+    }
+    let files = files(12);
+    let testbed = Testbed::new("per-connection", 2, "per-connection", "", &files);
+    run(&testbed, async || {
+        let clients = [
+            Client::connect(&testbed, 3).await,
+            Client::connect(&testbed, 1).await,
+        ];
+        let mut before = Vec::new();
+        for client in &clients {
+            let first = shares(&testbed, client, &files, &mut before).await;
+            assert!(first == [12, 0] || first == [0, 12], "{first:?}");
+            assert_eq!(shares(&testbed, client, &files, &mut before).await, first);
+        }
+        for client in clients {
+            client.close().await;
+        }
+    });
+}
+
 /// The origin of one real server does not respond, while its link is up.
 #[test]
 fn unhealthy_server_gets_no_requests_until_it_recovers() {

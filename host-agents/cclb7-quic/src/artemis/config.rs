@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The section `[artemis]` of the configuration.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU8, NonZeroU32};
 
 use http::Uri;
@@ -19,6 +19,10 @@ pub struct Artemis {
     pub site: NonZeroU8,
     /// Tunnel through which handshakes on the Service Address arrive.
     pub tunnel: Tunnel,
+    /// Service Address that the switch shows to clients as the source of packets with dynamic cookies of this server: its VIP.
+    /// Real servers then also respond to clients in the tunnel of this address.
+    #[serde(default)]
+    pub vip: Option<Ipv6Addr>,
     /// Base URLs of the site's dispatchers.
     #[serde(default, deserialize_with = "origins")]
     pub dispatchers: Vec<Uri>,

@@ -22,6 +22,10 @@ fn parse_errors_name_line_and_reason() {
         ("listen = 3\n", "agent.toml:4: "),
         ("lisen = 3\n", "agent.toml:4: unknown field `lisen`"),
         (
+            "congestion = 'reno'\n",
+            "agent.toml:4: unknown variant `reno`, expected `cubic` or `bbr`",
+        ),
+        (
             "[[route]]\npath = '/'\norigin = 'https://x/'\n",
             "agent.toml:6: invalid origin \"https://x/\"",
         ),
@@ -62,6 +66,13 @@ fn missing_files_and_invalid_routes_are_rejected() {
     );
     std::fs::write(folder.join("c.pem"), "").unwrap();
     std::fs::write(folder.join("k.pem"), "").unwrap();
+    let handoff = "certificate = 'c.pem'\nprivate_key = 'k.pem'\nca = 'c.pem'\nservers = []\n";
+    assert_eq!(
+        error(&format!(
+            "{HEAD}route = []\n[handoff]\n{handoff}[moves]\norder = 'order.toml'\n"
+        )),
+        "agent.toml:10: moves: missing [cookie]: without it, real servers respond from one address only"
+    );
     assert!(error(&format!("{HEAD}route = []\n")).starts_with("agent.toml: route: missing"));
     for (route, expected) in [
         (
@@ -114,6 +125,12 @@ fn invalid_handoffs_are_rejected() {
             "weight = 1",
             "max_request_body = '5MB'",
             Some("max_request_body: too large: must be at most 4 MiB"),
+        ),
+        ("weight = 1", "single_path = 'proxy'", None),
+        (
+            "weight = 1",
+            "single_path = 'auto'",
+            Some("unknown variant `auto`, expected one of `fastest`, `delegate`, `proxy`"),
         ),
         (
             "weight = 1",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client connection of which paths and streams are delegated.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use frontage_handoff::client_address;
@@ -25,6 +25,8 @@ pub struct Client {
     pub listen: SocketAddr,
     /// Contents of the packets' source addresses, if they are cookies.
     pub cookie_prefix: Option<CookiePrefix>,
+    /// Service Address that is also the VIP of the balancer's cookies.
+    pub vip: Option<Ipv6Addr>,
 }
 
 impl Client {
@@ -34,20 +36,33 @@ impl Client {
         let (ip, cookie) = match &self.cookie_prefix {
             None => (self.plain_address()?, None),
             Some(cookie_prefix) => {
-                let place = self.delegator.inner().local_address(self.address);
+                let source = self.address_in_cookie();
                 let cookie = Cookie {
                     sid: cookie_prefix.keys.sid(),
                     prefix: cookie_prefix.prefix,
-                    epoch: match place {
+                    epoch: match source {
                         LocalAddress::Cookie(epoch) => Some(epoch),
                         _ => None,
                     },
                 };
-                let address = client_address::encode(cookie_prefix, place)?;
+                let address = client_address::encode(cookie_prefix, source)?;
                 (address.into(), Some(cookie))
             }
         };
         Some((SocketAddr::new(ip, self.listen.port()), cookie))
+    }
+
+    /// Return where the client's responses must come from, if their source addresses are cookies.
+    ///
+    /// Responses to a client in a tunnel come from its Service Address, and leave by the balancer's own site. If this
+    /// address is the VIP, the switch shows it as the source of packets that answer the VIP, so they need no tunnel.
+    fn address_in_cookie(&self) -> LocalAddress {
+        match self.delegator.inner().local_address(self.address) {
+            LocalAddress::Tunnel(route) if Some(route.service.ip()) == self.vip.map(IpAddr::V6) => {
+                LocalAddress::Vip
+            }
+            address => address,
+        }
     }
 
     /// Return the balancer's address if its packets need no cookie.

@@ -29,6 +29,9 @@ pub struct Handoff {
     /// True if the balancer completes the responses of real servers that died. Otherwise it resets them.
     #[serde(default = "default_resume")]
     pub resume: bool,
+    /// How the balancer responds to clients with a single path.
+    #[serde(default)]
+    pub single_path: SinglePath,
     /// The balancer proxies shorter responses itself. If absent, real servers respond whatever the size.
     pub min_size: Option<Bytes>,
     /// The balancer proxies requests with longer bodies as they arrive.
@@ -38,6 +41,19 @@ pub struct Handoff {
     #[serde(default, deserialize_with = "renamed_below")]
     #[allow(dead_code)]
     below: (),
+}
+
+/// How the balancer responds to clients with a single path.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum SinglePath {
+    /// It delegates requests unless measurements show that proxying is faster.
+    #[default]
+    Fastest,
+    /// It always delegates.
+    Delegate,
+    /// It always proxies.
+    Proxy,
 }
 
 /// A real server.

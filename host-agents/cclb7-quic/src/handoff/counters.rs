@@ -16,11 +16,21 @@ pub enum LocalReason {
     Unavailable,
     /// The real server rejected the request.
     Rejected,
+    /// Delegated responses to this client, which has a single path, have been slower than proxied ones would have been.
+    Slower,
+    /// The client has a single path, and the configuration does not permit delegation to such clients.
+    SinglePath,
 }
 
 impl LocalReason {
     /// All reasons, in order.
-    pub const ALL: [Self; 3] = [Self::Large, Self::Unavailable, Self::Rejected];
+    pub const ALL: [Self; 5] = [
+        Self::Large,
+        Self::Unavailable,
+        Self::Rejected,
+        Self::Slower,
+        Self::SinglePath,
+    ];
 
     /// Return the reason's label in metrics.
     pub fn name(self) -> &'static str {
@@ -28,6 +38,8 @@ impl LocalReason {
             Self::Large => "large",
             Self::Unavailable => "unavailable",
             Self::Rejected => "rejected",
+            Self::Slower => "slower",
+            Self::SinglePath => "single_path",
         }
     }
 }
@@ -39,6 +51,8 @@ pub struct Counters {
     pub completed: AtomicU64,
     /// Responses that the client or the real server aborted, or that were lost with the real server.
     pub aborted: AtomicU64,
+    /// Requests whose real server was lost before it had accepted them.
+    pub unaccepted: AtomicU64,
     /// Rejected requests, in the order of [`RejectReason::ALL`].
     pub rejected: [AtomicU64; RejectReason::ALL.len()],
     /// Bytes of response bodies.

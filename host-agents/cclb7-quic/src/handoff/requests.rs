@@ -10,14 +10,17 @@ use frontage_handoff::http3;
 use frontage_handoff::message::{
     MAX_REQUEST, MAX_WHOLE_REQUEST, RejectReason, Resumable, ToServer,
 };
+use frontage_quic::min_rtt::min_rtt;
 use h3::error::Code;
 use http::Request;
-use noq::VarInt;
+use noq::{PathId, VarInt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::client::Client;
+use super::config::SinglePath;
 use super::counters::LocalReason;
 use super::servers::{Pool, RealServer, RealServers, request_key};
+use super::session::Session;
 use super::sessions::Sessions;
 use super::streams::StreamUpdate;
 use crate::body::{Error, RequestBody};
@@ -137,9 +140,15 @@ impl RequestDelegator {
         key: u64,
         mut http3: Bytes,
     ) -> Result<Outcome, LocalReason> {
+        let delegator = &self.client.delegator;
+        if self.servers.single_path == SinglePath::Proxy && !delegator.is_multipath() {
+            return Err(LocalReason::SinglePath);
+        }
         let session = self.sessions.choose(pool, key).await;
         let session = session.ok_or(LocalReason::Unavailable)?;
-        let delegator = &self.client.delegator;
+        if self.is_slower(&session) {
+            return Err(LocalReason::Slower);
+        }
         let max_stream_data = delegator
             .delegate_stream(session.delegation, stream)
             .map_err(|_| LocalReason::Unavailable)?;
@@ -153,6 +162,7 @@ impl RequestDelegator {
             max_stream_data,
             http3,
         });
+        session.send_numbers_ahead(&self.client);
         let server = &self.servers.list()[session.server];
         let Some(updates) = session.request(stream, &messages) else {
             return self.reject(server, stream, LocalReason::Unavailable);
@@ -162,6 +172,16 @@ impl RequestDelegator {
         session.forget(stream);
         drop(load);
         response
+    }
+
+    /// Return whether a proxied response would be faster than one of `session`.
+    fn is_slower(&self, session: &Session) -> bool {
+        let client = min_rtt(&self.client.connection, PathId::ZERO);
+        let link = self.servers.list()[session.server].link.min_rtt();
+        self.servers.single_path == SinglePath::Fastest
+            && client
+                .zip(link)
+                .is_some_and(|(client, link)| session.is_slower(client, link))
     }
 
     /// Return a stream to the balancer, on which nothing was or will be sent.
@@ -191,12 +211,14 @@ impl RequestDelegator {
         let counters = &server.counters;
         let mut response = DelegatedResponse::new(server);
         let (mut size, mut resumable, mut acknowledged) = (0, None, 0);
+        let mut is_accepted = false;
         let end = loop {
             match updates.recv().await {
                 Some(StreamUpdate::Rejected(reason)) => {
                     count_rejection(server, reason);
                     return self.reject(server, stream, LocalReason::Rejected);
                 }
+                Some(StreamUpdate::Accepted) => is_accepted = true,
                 Some(StreamUpdate::Resumable(response)) => resumable = Some(response),
                 Some(StreamUpdate::Progress(bytes)) => acknowledged = acknowledged.max(bytes),
                 Some(StreamUpdate::Sent {
@@ -228,6 +250,9 @@ impl RequestDelegator {
                             resumable,
                             acknowledged,
                         }));
+                    }
+                    if !is_accepted {
+                        counters.unaccepted.fetch_add(1, Relaxed);
                     }
                     counters.aborted.fetch_add(1, Relaxed);
                     break StreamEnd::Reset {

@@ -15,7 +15,7 @@ use frontage_quic::session::MAX_HEADER_GROWTH;
 use http::Uri;
 use noq::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
-use super::config::Handoff;
+use super::config::{Handoff, SinglePath};
 use super::counters::{Counters, LocalReason};
 use super::health::Health;
 
@@ -82,6 +82,8 @@ pub struct RealServers {
     pub min_size: u64,
     /// The balancer proxies requests with longer bodies itself, in bytes.
     pub max_request_body: usize,
+    /// How the balancer responds to clients with a single path.
+    pub single_path: SinglePath,
     /// True if the balancer completes interrupted responses.
     pub resume: bool,
     /// Connections to origins, for the rest of interrupted responses.
@@ -114,6 +116,7 @@ impl RealServers {
         Ok(Self {
             list: list.collect(),
             max_request_body: config.max_request_body.0 as usize,
+            single_path: config.single_path,
             resume: config.resume,
             proxy,
             min_size: config.min_size.map_or(0, |size| size.0),
@@ -179,6 +182,15 @@ impl Pool {
             members = healthy;
         }
         self.choose_among(&members, key)
+    }
+
+    /// Return whether a connection that uses this server should keep it.
+    pub fn keeps(&self, server: usize) -> bool {
+        let is_usable = || {
+            let server = &self.servers.list[server];
+            server.link.is_up() && server.is_healthy()
+        };
+        self.policy == Policy::PerConnection && self.members.contains(&server) && is_usable()
     }
 
     /// Choose a server as an origin: one whose link is up, or else any.

@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use frontage_handoff::delegate::NoAckReport;
+use frontage_handoff::delegate::{NoAckReport, NumberRequest};
 use frontage_handoff::delegator::{Error, Event, Events};
 use frontage_handoff::grant::Grant;
 use frontage_handoff::link::{Inbox, LinkError, Outbox};
 use frontage_handoff::message::{ToBalancer, ToServer};
 use noq::{PathId, VarInt};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 use super::client::Client;
+use super::comparison::Comparison;
 use super::servers::RealServers;
 use super::streams::{StreamUpdate, Streams};
 
@@ -41,8 +43,11 @@ pub struct Session {
     pub delegation: u32,
     outbox: Outbox<ToServer>,
     streams: Streams,
+    /// Held from the allocation of packet numbers until they are in `outbox`, so that they leave in ascending order.
+    number_order: Mutex<()>,
     /// When the real server turned out to be unreachable for the client.
     unreachable_since: OnceLock<Instant>,
+    comparison: Mutex<Comparison>,
     stage: watch::Sender<Stage>,
     /// Number of [`SessionGuard`]s.
     guards: AtomicUsize,
@@ -93,7 +98,9 @@ impl Session {
             delegation,
             outbox,
             streams: Streams::default(),
+            number_order: Mutex::default(),
             unreachable_since: OnceLock::new(),
+            comparison: Mutex::default(),
             stage: watch::Sender::new(Stage::Live),
             guards: AtomicUsize::new(0),
         });
@@ -153,7 +160,28 @@ impl Session {
             self.streams.forget(stream);
             return None;
         }
+        self.comparison.lock().on_request();
         Some(updates)
+    }
+
+    /// Return whether responses to this client have been slower than proxied ones would have been, given the balancer's
+    /// minimum round-trip times to the client and to the real server.
+    pub fn is_slower(&self, client: Duration, link: Duration) -> bool {
+        let mut comparison = self.comparison.lock();
+        comparison.is_slower(client, link, Instant::now())
+    }
+
+    /// Send packet numbers ahead of a request, if the client has a single path, so that the response need not wait for
+    /// them.
+    pub fn send_numbers_ahead(&self, client: &Client) {
+        let _order = self.number_order.lock();
+        let numbers = client.delegator.allocate_numbers_ahead(self.delegation);
+        if let Some((generation, numbers)) = numbers {
+            self.outbox.send(&ToServer::NumbersAhead {
+                generation,
+                numbers,
+            });
+        }
     }
 
     /// Forget `stream`.
@@ -259,6 +287,9 @@ impl Session {
                 self.outbox.send(&ToServer::Moved { client, server })
             }
             Some(Event::ConnectionId(id)) => self.outbox.send(&ToServer::ConnectionId(id)),
+            Some(Event::NumbersExpired(below)) => {
+                self.outbox.send(&ToServer::NumbersExpired(below))
+            }
             Some(Event::Unreachable) => {
                 let _ = self.unreachable_since.set(Instant::now());
                 self.streams.lose_accepted();
@@ -280,13 +311,20 @@ impl Session {
             Some(ToBalancer::Blocked { credit }) => {
                 let _ = delegator.request_credit(self.delegation, credit);
             }
-            Some(ToBalancer::NumbersNeeded { count }) => {
-                if let Ok((keys, numbers)) = delegator.allocate_numbers(self.delegation, count) {
+            Some(ToBalancer::NumbersNeeded { count, ahead }) => {
+                let _order = self.number_order.lock();
+                let request = NumberRequest { count, ahead };
+                if let Ok((keys, numbers)) = delegator.allocate_numbers(self.delegation, request) {
                     if let Some(keys) = keys {
                         self.outbox.send(&ToServer::Keys(keys));
                     }
                     self.outbox.send(&ToServer::Numbers(numbers));
                 }
+            }
+            Some(ToBalancer::RoundTrips { shortest, limiting }) => {
+                let shortest = Duration::from_micros(shortest);
+                let mut comparison = self.comparison.lock();
+                comparison.on_report(shortest, limiting, Instant::now());
             }
             Some(ToBalancer::NoAckReport {
                 elapsed,

@@ -48,6 +48,17 @@ impl List {
         self.sessions.iter().position(is_live)
     }
 
+    /// Return the server that the connection used last, if `pool` keeps it.
+    fn kept(&self, pool: &Pool) -> Option<usize> {
+        let mut live = self
+            .sessions
+            .iter()
+            .rev()
+            .filter(|session| !session.has_ended());
+        live.find(|session| pool.keeps(session.server))
+            .map(|session| session.server)
+    }
+
     /// Use the session at `at`, which becomes the most recently used.
     fn acquire(&mut self, at: usize) -> SessionGuard {
         let session = self.sessions[at].clone();
@@ -74,7 +85,9 @@ impl Sessions {
         let (chosen, idle) = {
             let list = &mut *self.list.lock().await;
             list.sweep();
-            let chosen = pool.choose(key, |server| !list.unreachable.contains_key(&server))?;
+            let is_reachable = |server| !list.unreachable.contains_key(&server);
+            let kept = list.kept(pool);
+            let chosen = kept.or_else(|| pool.choose(key, is_reachable))?;
             let idle = match self.live_or_new(list, chosen).await {
                 Ok(session) => return Some(session),
                 Err(NoSession::Link) => None,
@@ -120,6 +133,10 @@ impl Sessions {
         let both = link.open().await.ok_or(NoSession::Link)?;
         let delegator = &self.client.delegator;
         let connection = &self.client.connection;
+        tokio::select! {
+            () = delegator.started() => {}
+            _ = connection.closed() => return Err(NoSession::Link),
+        }
         let (delegation, grant, events) = match delegator.delegate_path(connection, address) {
             Some((grant, events)) => (grant.path, grant, events),
             // The client may have a single path.

@@ -10,6 +10,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A real server's message about a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamUpdate {
+    /// The real server may respond from now on.
+    Accepted,
     /// Another server can continue the response.
     Resumable(Resumable),
     /// The client has acknowledged this many bytes at the beginning of the stream.
@@ -70,7 +72,7 @@ impl Streams {
                 if let Some(stream) = self.0.lock().get_mut(&stream) {
                     stream.is_accepted = true;
                 }
-                return None;
+                (stream, StreamUpdate::Accepted)
             }
             ToBalancer::Rejected { stream, reason } => (stream, StreamUpdate::Rejected(reason)),
             ToBalancer::Sent {
@@ -142,17 +144,19 @@ mod tests {
         }
         let acknowledged = ToBalancer::Acknowledged { stream: 0 };
         assert_eq!(streams.on_message(acknowledged), None);
-        let other = ToBalancer::NumbersNeeded { count: 1 };
+        let other = ToBalancer::NumbersNeeded { count: 1, ahead: 0 };
         assert_eq!(streams.on_message(other.clone()), Some(other));
         streams.lose_accepted();
         streams.reject_pending();
-        let received = updates.each_mut().map(|updates| updates.try_recv().ok());
+        let received = updates
+            .each_mut()
+            .map(|updates| std::iter::from_fn(|| updates.try_recv().ok()).collect::<Vec<_>>());
         assert_eq!(
             received,
             [
-                Some(StreamUpdate::Acknowledged),
-                None,
-                Some(StreamUpdate::Rejected(RejectReason::Path))
+                vec![StreamUpdate::Accepted, StreamUpdate::Acknowledged],
+                vec![StreamUpdate::Accepted],
+                vec![StreamUpdate::Rejected(RejectReason::Path)]
             ]
         );
         assert!(updates.iter_mut().all(|updates| updates.is_closed()));

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use frontage_quic::cid::Form;
+use frontage_quic::gather::GatheringRuntime;
 use frontage_quic::keys::Keys;
 use frontage_quic::meter::Loads;
 use frontage_quic::migration::PathTable;
 use frontage_quic::socket::{Addressing, CookiePrefix, Counts, Socket, Tunnel};
-use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime};
+use noq::{AsyncUdpSocket, Endpoint, EndpointConfig};
 
 use crate::artemis::Artemis;
 use crate::artemis::socket::add_tunnel;
@@ -26,7 +27,8 @@ pub(super) fn open(
 ) -> Result<(Vec<Endpoint>, Vec<Arc<Counts>>)> {
     let cookie = config.cookie.as_ref().zip(keys);
     let sockets = config.listen.iter().map(|listen| {
-        let addresses = addresses(*listen, cookie, artemis, loads, path_table);
+        let addresses = addresses(*listen, cookie, artemis, loads, path_table)
+            .or_else(|| config.moves.as_ref().map(|_| plain(path_table)));
         Socket::bind(*listen, addresses).with_context(|| format!("cannot listen at UDP {listen}"))
     });
     let sockets = sockets.collect::<Result<Vec<_>>>()?;
@@ -67,6 +69,16 @@ fn addresses(
     })
 }
 
+/// Return the addresses of a server without cookies whose clients move. noq rejects packets at another address of the server
+/// than the one at which the connection began.
+fn plain(path_table: &Arc<PathTable>) -> Addressing {
+    Addressing {
+        path_table: path_table.clone(),
+        cookie_prefix: None,
+        tunnel: None,
+    }
+}
+
 /// Return the contents of source addresses of packets from `listen`: cookies over IPv6.
 pub(super) fn cookie_prefix(
     listen: SocketAddr,
@@ -92,5 +104,5 @@ fn endpoint(
         let sid_v4 = cookie.sid_v4.filter(|_| listen.is_ipv4());
         Form::sealed(keys.clone(), sid_v4.unwrap_or(cookie.sid)).endpoint_config()
     });
-    Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(TokioRuntime))
+    Endpoint::new_with_abstract_socket(config, None, socket, Arc::new(GatheringRuntime))
 }

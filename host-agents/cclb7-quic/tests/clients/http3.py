@@ -3,6 +3,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -65,17 +66,42 @@ class Client(QuicConnectionProtocol):
                 self._done[part.stream_id].set_result(None)
 
 
-def connect(url: str, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
-    """Connect to the server of `url`, whose certificate is not verified.
-
-    With `wait_connected=False`, the first requests are sent in the last datagram of the handshake.
+class Visitor:
+    """Connects to the server of `url`, whose certificate is not verified, with the newest session ticket and token if there
+    are any.
     """
-    parts = urlsplit(url)
-    configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)
-    return connect_quic(
-        parts.hostname,
-        parts.port or 443,
-        configuration=configuration,
-        create_protocol=Client,
-        wait_connected=wait_connected,
-    )
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._address = (parts.hostname, parts.port or 443)
+        self._configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, verify_mode=ssl.CERT_NONE)
+        self.is_known = asyncio.Event()
+        """Set when there are a session ticket and a token."""
+
+    def connect(self, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
+        """Connect to the server.
+
+        With `wait_connected=False`, the first requests are early data if there is a session ticket. Otherwise, they are sent in
+        the last datagram of the handshake.
+        """
+        return connect_quic(
+            *self._address,
+            configuration=self._configuration,
+            create_protocol=Client,
+            session_ticket_handler=self._set("session_ticket"),
+            token_handler=self._set("token"),
+            wait_connected=wait_connected,
+        )
+
+    def _set(self, name: str) -> Callable[[object], None]:
+        def on_received(value: object) -> None:
+            setattr(self._configuration, name, value)
+            if self._configuration.session_ticket and self._configuration.token:
+                self.is_known.set()
+
+        return on_received
+
+
+def connect(url: str, wait_connected: bool = True) -> AbstractAsyncContextManager[Client]:
+    """Connect to the server of `url` for the first time; see `Visitor.connect`."""
+    return Visitor(url).connect(wait_connected)

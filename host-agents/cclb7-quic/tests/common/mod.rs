@@ -11,7 +11,7 @@ mod tun;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -60,18 +60,23 @@ impl Testbed {
 
     /// Add an Artemis replica, which sends heartbeats to its own port 8081.
     pub fn replica(name: &str, files: &[(&str, &[u8])]) -> Self {
-        Self::with_sections(name, files, &Self::artemis())
+        Self::with_sections(name, files, &Self::artemis(None))
     }
 
-    /// Add an Artemis replica and a real server.
-    pub fn replica_with_real_server(name: &str, files: &[(&str, &[u8])]) -> Self {
-        let sections = format!("{}{}", real_server::HANDOFF, Self::artemis());
+    /// Add an Artemis replica and a real server, which also responds in the tunnel of the Service Address `vip`.
+    pub fn replica_with_real_server(
+        name: &str,
+        files: &[(&str, &[u8])],
+        vip: Option<Ipv6Addr>,
+    ) -> Self {
+        let sections = format!("{}{}", real_server::HANDOFF, Self::artemis(vip));
         Self::with_sections(name, files, &sections)
     }
 
-    fn artemis() -> String {
+    fn artemis(vip: Option<Ipv6Addr>) -> String {
+        let vip = vip.map_or_else(String::new, |vip| format!("vip = '{vip}'\n"));
         format!(
-            "[artemis]\nservices = ['frontage.test']\nservice_ttl = 60\nsite = {SITE}\ncapacity = 1\noverload = 1.0\n\
+            "[artemis]\n{vip}services = ['frontage.test']\nservice_ttl = 60\nsite = {SITE}\ncapacity = 1\noverload = 1.0\n\
              dispatchers = ['http://127.0.0.1:{HEARTBEATS}']\n\
              tunnel = {{ listen = '[{0}]:4789', gateway = '{1}', peers = ['{1}'] }}\n",
             gateway::REPLICA,

@@ -2,10 +2,9 @@
 //! A real server that rejects and records all requests, and its origin.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use frontage_handoff::link::{serve, tls::Files};
@@ -44,21 +43,22 @@ pub fn issue(folder: &Path) {
     sh(&script);
 }
 
-/// A real server that rejects all requests and counts grants. It ends with the test process.
+/// A real server that rejects all requests and records grants. It ends with the test process.
 pub struct RealServer {
-    grants: Arc<AtomicUsize>,
+    /// The balancer's address in each grant.
+    grants: Arc<Mutex<Vec<IpAddr>>>,
 }
 
 impl RealServer {
     /// Start it in the namespace of the testbed's server. Its origin responds to all requests with `body`.
     pub fn start(testbed: &Testbed, body: Vec<u8>) -> Self {
-        let grants = Arc::<AtomicUsize>::default();
+        let grants = Arc::<Mutex<Vec<IpAddr>>>::default();
         let files = Files {
             certificate: testbed.folder.join("rs.test.pem"),
             private_key: testbed.folder.join("rs.test.key"),
             ca: testbed.folder.join("ca.pem"),
         };
-        let counter = grants.clone();
+        let recorder = grants.clone();
         testbed.server.run(|| {
             let origin = TcpListener::bind(ORIGIN).unwrap();
             thread::spawn(move || {
@@ -66,7 +66,7 @@ impl RealServer {
                     .incoming()
                     .for_each(|stream| respond(stream.unwrap(), &body))
             });
-            thread::spawn(move || listen(&files, &counter));
+            thread::spawn(move || listen(&files, &recorder));
         });
         wait_for("the link", || {
             testbed.metric("real_server_up{server=\"rs.test\"}") == 1
@@ -76,11 +76,16 @@ impl RealServer {
 
     /// Return the number of grants.
     pub fn grants(&self) -> usize {
-        self.grants.load(Relaxed)
+        self.addresses().len()
+    }
+
+    /// Return the balancer's address in each grant.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.grants.lock().unwrap().clone()
     }
 }
 
-fn listen(files: &Files, grants: &Arc<AtomicUsize>) {
+fn listen(files: &Files, grants: &Arc<Mutex<Vec<IpAddr>>>) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let endpoint = Endpoint::server(files.server().unwrap(), LINK.parse().unwrap()).unwrap();
@@ -92,7 +97,9 @@ fn listen(files: &Files, grants: &Arc<AtomicUsize>) {
                 async move {
                     while let Ok(Some(message)) = inbox.next().await {
                         match message {
-                            ToServer::Open { .. } => _ = grants.fetch_add(1, Relaxed),
+                            ToServer::Open { grant, .. } => {
+                                grants.lock().unwrap().push(grant.server.ip());
+                            }
                             ToServer::Request { stream, .. } => {
                                 let reason = RejectReason::Busy;
                                 outbox.send(&ToBalancer::Rejected { stream, reason });

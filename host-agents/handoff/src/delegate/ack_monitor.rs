@@ -53,6 +53,14 @@ impl AckMonitor {
         now.saturating_duration_since(since) >= MIN_NO_ACK
     }
 
+    /// Return whether the client should have acknowledged something by now, so that what noq sends is a probe (RFC 9002,
+    /// section 6.2.4).
+    pub fn is_overdue(&self, rtt: Duration, now: Instant) -> bool {
+        let timeout = probe_timeout(rtt).max(MIN_NO_ACK);
+        self.since
+            .is_some_and(|since| now.saturating_duration_since(since) >= timeout)
+    }
+
     /// The client has acknowledged `largest`; all packets below `next` have been sent.
     pub fn on_ack(&mut self, largest: u64, next: u64, now: Instant) {
         if self.largest_acked.is_none_or(|acked| largest > acked) {
@@ -109,6 +117,7 @@ mod tests {
             assert!(!monitor.on_sent(at(ms)));
         }
         // The first report is due 115 ms after the first packet, the next 115 ms later.
+        assert!(!monitor.is_overdue(RTT, at(114)) && monitor.is_overdue(RTT, at(115)));
         assert!(monitor.on_sent(at(110)));
         assert_eq!(monitor.report(RTT, at(110)), None);
         let report = |ms, next, has_probed| {
@@ -142,6 +151,7 @@ mod tests {
         assert_eq!(monitor.deadline(RTT), None);
         // Nothing is in flight any more.
         monitor.on_ack(60, 61, at(1310));
+        assert!(!monitor.is_overdue(RTT, at(1900)));
         assert!(!monitor.on_sent(at(1900)));
         assert_eq!(monitor.report(RTT, at(1900)), None);
     }

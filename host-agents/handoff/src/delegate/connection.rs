@@ -11,6 +11,7 @@ use frontage_quic_wire::frames::{self, Frame};
 use noq::{ConnectionError, ConnectionId, PathId, VarInt};
 
 use super::ack_monitor::NoAckReport;
+use super::number_pool::NumberRequest;
 use super::sealer::Sealer;
 use super::socket::Route;
 use super::stream_ids::StreamIds;
@@ -115,19 +116,35 @@ impl DelegatedConnection {
         self.credit.load(Relaxed)
     }
 
-    /// Wait until packets need numbers of path 0. Returns how many, which the owner must request from the balancer.
-    pub async fn numbers_needed(&self) -> u64 {
+    /// Return whether the client has a single path, whose numbers other senders use, too.
+    pub fn shares_numbers(&self) -> bool {
+        self.sealer.pool().is_some()
+    }
+
+    /// Wait until packets need numbers of path 0, now or soon. Returns how many, which the owner must request from the balancer.
+    pub async fn numbers_needed(&self) -> NumberRequest {
         match self.sealer.pool() {
             Some(pool) => pool.needed().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Handle the balancer's response to the oldest open request for numbers. If it has fewer than requested, or none,
+    /// Handle the balancer's response to the oldest open request for numbers. If it has too few for the packets that wait,
     /// [`Self::numbers_needed`] returns the rest again.
-    pub fn on_numbers(&self, numbers: Range<u64>) -> Result<(), Error> {
+    pub fn on_numbers(&self, numbers: &[Range<u64>]) -> Result<(), Error> {
+        let first = numbers.first().map_or(0, |range| range.start);
         let pool = self.sealer.pool();
-        pool.ok_or(Error::Number(numbers.start))?.add(numbers)
+        pool.ok_or(Error::Number(first))?.add(numbers)
+    }
+
+    /// Handle numbers that the balancer allocated ahead, for packets sealed with the keys of `generation`.
+    pub fn on_numbers_ahead(&self, generation: u32, numbers: Range<u64>) -> Result<(), Error> {
+        self.sealer.add_numbers_ahead(generation, numbers)
+    }
+
+    /// Discard unused numbers below `below`, which the client may treat as duplicates.
+    pub fn on_numbers_expired(&self, below: u64) {
+        self.sealer.discard_numbers_below(below);
     }
 
     /// Forget `stream`. Nothing more is sent on it, and feedback about it is ignored.

@@ -41,16 +41,16 @@ impl FeedbackReader {
         }
     }
 
-    /// Send a packet with each of `numbers`.
+    /// Send a packet with each of `numbers`, which are ascending ranges.
     ///
     /// # Errors
     /// If a number is not above all earlier ones, or if the reader has a path.
-    pub fn send(&mut self, numbers: Range<u64>) -> Result<(), Error> {
+    pub fn send(&mut self, numbers: &[Range<u64>]) -> Result<(), Error> {
         let OwnNumbers::Pool { pool, next } = &mut self.numbers else {
-            return Err(Error::Number(numbers.start));
+            return Err(Error::Number(0));
         };
-        pool.add(numbers.clone())?;
-        for number in numbers {
+        pool.add(numbers)?;
+        for number in numbers.iter().cloned().flatten() {
             if pool.take(*next) != Some(number) {
                 return Err(Error::Number(number));
             }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet numbers that several senders share (QDSR, appendix A). A number is requested when noq's packet is ready, and used as
-//! soon as it arrives. If it were kept for later, the client could treat it as a duplicate.
+//! Packet numbers that several senders share (QDSR, appendix A). The balancer allocates some ahead, for the first packets of
+//! a response. The others are requested.
 //!
-//! The request takes a round trip to the balancer. Packets wait for it here while noq produces the next ones, as many as
-//! congestion control permits. The round trip to the client grows, but as much data can be in flight.
+//! A request takes a round trip to the balancer. It therefore includes numbers for the packets that noq will produce in the
+//! meantime, as many as during the previous request. The balancer allocates those only if no other sender is active.
+//! Otherwise they could become so low that the client treats them as duplicates.
+//! Packets without a number wait here while noq produces the next ones, as many as congestion control permits.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,6 +18,28 @@ use tokio::sync::Notify;
 
 use super::Error;
 use crate::number_ledger::NumberMap;
+
+/// Minimum number of numbers to request ahead: twice the packets of an initial congestion window (RFC 9002, section 7.2).
+const MIN_AHEAD: u64 = 20;
+/// Maximum number of numbers to request ahead.
+const MAX_AHEAD: u64 = 1 << 13;
+
+/// Numbers to request from the balancer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumberRequest {
+    /// Numbers for packets that wait.
+    pub count: u64,
+    /// Numbers for later packets.
+    pub ahead: u64,
+}
+
+/// A request that the balancer has not answered.
+#[derive(Clone, Copy, Debug)]
+struct OpenRequest {
+    numbers: NumberRequest,
+    /// Number of packets that noq had produced before those that led to the request.
+    produced: u64,
+}
 
 /// Packet numbers of one delegated connection, and the packets that wait for them.
 pub struct NumberPool {
@@ -43,12 +67,71 @@ struct State {
     count: u64,
     /// One past the largest number so far.
     next: u64,
-    /// Number of numbers to request.
-    needed: u64,
-    /// Size of each open request.
-    requested: VecDeque<u64>,
+    /// Numbers to request.
+    needed: Option<OpenRequest>,
+    /// Open requests, the oldest first.
+    requested: VecDeque<OpenRequest>,
+    /// Number of packets that noq has produced so far.
+    produced: u64,
+    /// Number of packets that noq produces while a request is open.
+    demand: u64,
     is_closed: bool,
     map: NumberMap,
+}
+
+impl State {
+    /// Check that all of `numbers` are above earlier ones.
+    fn advance(&mut self, numbers: &Range<u64>) -> Result<(), Error> {
+        if numbers.start < self.next || numbers.end < numbers.start {
+            return Err(Error::Number(numbers.start));
+        }
+        self.next = numbers.end;
+        Ok(())
+    }
+
+    /// Return how many numbers are requested, including those that are about to be.
+    fn requested(&self) -> NumberRequest {
+        let open = self.requested.iter().chain(&self.needed);
+        open.fold(NumberRequest::default(), |sum, open| NumberRequest {
+            count: sum.count + open.numbers.count,
+            ahead: sum.ahead + open.numbers.ahead,
+        })
+    }
+
+    /// Return how many numbers to request for later packets if `spare` of those that were allocated or requested are for
+    /// such packets.
+    fn missing_ahead(&self, spare: u64) -> u64 {
+        if spare > 2 * self.demand {
+            return 0;
+        }
+        let enough = (3 * self.demand).clamp(MIN_AHEAD, MAX_AHEAD);
+        enough.saturating_sub(spare)
+    }
+
+    /// Measure the demand when the balancer has answered `request`.
+    fn on_answer(&mut self, request: OpenRequest) {
+        let produced = self.produced - request.produced;
+        self.demand = produced.max(3 * self.demand / 4);
+    }
+
+    fn append(&mut self, numbers: Range<u64>) {
+        if !numbers.is_empty() {
+            self.count += numbers.end - numbers.start;
+            self.numbers.push_back(numbers);
+        }
+    }
+
+    fn discard_below(&mut self, below: u64) {
+        self.numbers.retain_mut(|range| {
+            range.start = range.start.max(below);
+            !range.is_empty()
+        });
+        self.count = self
+            .numbers
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum();
+    }
 }
 
 impl NumberPool {
@@ -70,9 +153,22 @@ impl NumberPool {
         self.state.lock()
     }
 
-    fn need(&self, state: &mut State, count: u64) {
-        if count > 0 {
-            state.needed += count;
+    /// Request numbers for the packets that neither have one nor wait for an answer. If noq has just produced packets, after
+    /// `produced` earlier ones, also request numbers for those that will follow.
+    fn request_missing(&self, state: &mut State, produced: Option<u64>) {
+        let requested = state.requested();
+        let waiting = state.packets.len() as u64;
+        let covered = state.count + requested.count;
+        let count = waiting.saturating_sub(covered);
+        let spare = covered + count + requested.ahead - waiting;
+        let ahead = produced.map_or(0, |_| state.missing_ahead(spare));
+        if count + ahead > 0 {
+            let needed = state.needed.get_or_insert(OpenRequest {
+                numbers: NumberRequest::default(),
+                produced: produced.unwrap_or(state.produced),
+            });
+            needed.numbers.count += count;
+            needed.numbers.ahead += ahead;
             self.needed.notify_one();
         }
     }
@@ -81,10 +177,11 @@ impl NumberPool {
     pub fn push(&self, packets: impl Iterator<Item = UnnumberedPacket>) {
         let state = &mut *self.state();
         if !state.is_closed {
-            let before = state.packets.len();
+            let (produced, waiting) = (state.produced, state.packets.len());
             state.packets.extend(packets);
-            let count = (state.packets.len() - before) as u64;
-            self.need(state, count);
+            state.produced += (state.packets.len() - waiting) as u64;
+            self.request_missing(state, Some(produced));
+            self.ready.notify_one();
         }
     }
 
@@ -126,42 +223,49 @@ impl NumberPool {
     }
 
     /// Wait until numbers are needed. Returns how many, which the caller must request from the balancer.
-    pub async fn needed(&self) -> u64 {
+    pub async fn needed(&self) -> NumberRequest {
         loop {
             self.needed.notified().await;
             let state = &mut *self.state();
-            let needed = std::mem::take(&mut state.needed);
-            if needed > 0 {
+            if let Some(needed) = state.needed.take() {
                 state.requested.push_back(needed);
-                return needed;
+                return needed.numbers;
             }
         }
     }
 
-    /// Add the numbers that answer the oldest open request. Numbers that are missing are needed again.
-    pub fn add(&self, numbers: Range<u64>) -> Result<(), Error> {
+    /// Add the numbers that answer the oldest open request, in ascending ranges. Numbers that are missing for packets that
+    /// wait are needed again.
+    pub fn add(&self, numbers: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.state();
-        if numbers.start < state.next {
-            return Err(Error::Number(numbers.start));
+        if let Some(request) = state.requested.pop_front() {
+            state.on_answer(request);
         }
-        state.next = numbers.end.max(state.next);
-        let count = numbers.end.saturating_sub(numbers.start);
-        let requested = state.requested.pop_front().unwrap_or(0);
-        self.need(state, requested.saturating_sub(count));
-        if count > 0 {
-            state.count += count;
-            state.numbers.push_back(numbers);
+        for range in numbers {
+            state.advance(range)?;
+            state.append(range.clone());
         }
+        self.request_missing(state, None);
         self.ready.notify_one();
         Ok(())
     }
 
-    /// Discard unused numbers. The packets need others.
-    pub fn discard_numbers(&self) {
+    /// Add numbers ahead of the packets that will use them. They replace unused ones.
+    pub fn add_ahead(&self, numbers: Range<u64>) -> Result<(), Error> {
         let state = &mut *self.state();
-        state.numbers.clear();
-        let count = std::mem::take(&mut state.count);
-        self.need(state, count);
+        state.advance(&numbers)?;
+        state.discard_below(numbers.start);
+        state.append(numbers);
+        self.request_missing(state, None);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Discard unused numbers below `below`. The packets need others.
+    pub fn discard_numbers_below(&self, below: u64) {
+        let state = &mut *self.state();
+        state.discard_below(below);
+        self.request_missing(state, None);
     }
 
     /// End the grant, and discard all packets.
@@ -179,45 +283,4 @@ impl NumberPool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packets(count: usize) -> impl Iterator<Item = UnnumberedPacket> {
-        (0..count).map(|n| UnnumberedPacket {
-            octets: [n as u8].into(),
-            ecn: None,
-        })
-    }
-
-    #[tokio::test]
-    async fn missing_numbers_are_requested_once() {
-        let pool = NumberPool::new(10, Arc::new(()));
-        pool.push(packets(3));
-        assert_eq!(pool.needed().await, 3);
-        pool.push(packets(2));
-        assert_eq!(pool.needed().await, 2);
-        assert_eq!(pool.add(9..12), Err(Error::Number(9)));
-        assert_eq!(pool.pop(|_| true), None);
-        // The answers to the requests for three and for two numbers.
-        pool.add(20..22).unwrap();
-        pool.add(30..32).unwrap();
-        assert!(pool.ready().await);
-        assert_eq!(pool.needed().await, 1);
-        assert_eq!(pool.pop(|_| false), None);
-        for (own, (octet, number)) in [(0, 20), (1, 21), (2, 30), (0, 31)].into_iter().enumerate() {
-            let popped = pool.pop(|_| true).expect("it has a number");
-            assert_eq!((*popped.octets)[0], octet);
-            assert_eq!(pool.take(own as u64), Some(number));
-        }
-        assert_eq!((pool.pop(|_| true), pool.take(4)), (None, None));
-        assert_eq!(pool.own(&[31..40, 20..21]), [3..4, 0..1]);
-        pool.add(40..41).unwrap();
-        assert_eq!(pool.add(40..42), Err(Error::Number(40)));
-        pool.discard_numbers();
-        assert_eq!((pool.pop(|_| true), pool.needed().await), (None, 1));
-        pool.close();
-        pool.push(packets(1));
-        pool.add(50..52).unwrap();
-        assert!(!pool.ready().await && pool.pop(|_| true).is_none());
-    }
-}
+mod tests;

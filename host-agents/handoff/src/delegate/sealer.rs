@@ -2,6 +2,7 @@
 //! Conversion of noq's packets to packets of the client's connection: frame filter, packet number, connection id,
 //! protection.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ pub struct Sealer {
     counters: Arc<Counters>,
     /// noq's own key phase, which is not that on the wire.
     phase: AtomicBool,
+    /// The client's RTT at the beginning.
+    rtt: Duration,
     /// Source of packet numbers, if the path is shared with other senders.
     pool: Option<NumberPool>,
     /// Notified when a packet is withheld because the key has reached its confidentiality limit.
@@ -71,6 +74,7 @@ impl Sealer {
             id_len: grant.connection_id.len(),
             counters,
             phase: AtomicBool::default(),
+            rtt: grant.rtt,
             pool: None,
             exhausted: Notify::new(),
             probed: Notify::new(),
@@ -160,6 +164,10 @@ impl Sealer {
             header::write(packet, header_len, &state.connection_id, number, generation);
         let (header, rest) = packet.split_at_mut(at + length);
         let (payload, tag) = rest.split_at_mut(end - at - length);
+        let now = Instant::now();
+        if state.acks.is_overdue(self.rtt, now) {
+            observer.on_probe();
+        }
         observer.on_sent(&Packet {
             path: self.path,
             number,
@@ -172,7 +180,7 @@ impl Sealer {
         self.header.protect(packet, at, length);
         state.next = number + 1;
         state.sealed += 1;
-        if state.acks.on_sent(Instant::now()) {
+        if state.acks.on_sent(now) {
             self.probed.notify_one();
         }
         true
@@ -188,10 +196,31 @@ impl Sealer {
         if keys.generation > state.generation {
             (state.key, state.generation, state.sealed) = (key, keys.generation, 0);
             if let Some(pool) = &self.pool {
-                pool.discard_numbers();
+                pool.discard_numbers_below(u64::MAX);
             }
         }
         Ok(())
+    }
+
+    /// Use `numbers` for the next packets instead of unused ones, if they are for the current keys.
+    ///
+    /// With other keys, the client may already have higher numbers with older keys, or lower ones with newer keys (RFC 9001,
+    /// section 6.4).
+    pub fn add_numbers_ahead(&self, generation: u32, numbers: Range<u64>) -> Result<(), Error> {
+        let pool = self.pool().ok_or(Error::Number(numbers.start))?;
+        let state = self.state();
+        match state.generation == generation {
+            true => pool.add_ahead(numbers),
+            false => Ok(()),
+        }
+    }
+
+    /// Discard unused numbers below `below`. A packet that is being sealed keeps its number.
+    pub fn discard_numbers_below(&self, below: u64) {
+        let _state = self.state();
+        if let Some(pool) = &self.pool {
+            pool.discard_numbers_below(below);
+        }
     }
 
     /// Send to this connection id from now on.

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use frontage_quic::session::Nonce;
@@ -19,7 +19,7 @@ use super::prober::Prober;
 use super::shared_numbers::SharedNumbers;
 use super::streams::Streams;
 use super::{Error, StreamEnd};
-use crate::delegate::NoAckReport;
+use crate::delegate::{NoAckReport, NumberRequest};
 use crate::grant::{Grant, Keys};
 use incoming::Scratch;
 
@@ -66,8 +66,13 @@ impl Connection {
         self.flow.start(max_data)
     }
 
+    /// Return whether the client supports multipath.
+    pub(super) fn is_multipath(&self) -> bool {
+        self.client.is_multipath
+    }
+
     /// Install the server's first traffic secret.
-    pub(super) fn on_handshake_complete(&mut self, suite: u16, secret: Vec<u8>) {
+    pub(super) fn on_one_rtt_keys(&mut self, suite: u16, secret: Vec<u8>) {
         self.keys.install(suite, secret);
     }
 
@@ -117,7 +122,7 @@ impl Connection {
         rtt: Duration,
     ) -> Option<(u32, Grant, Arc<Feedback>)> {
         let grant = self.grant(0, addresses, rtt)?;
-        let (id, credit, first, feedback) = self.start_numbers()?;
+        let (id, credit, first, feedback) = self.start_numbers(rtt)?;
         let grant = Grant {
             first,
             credit,
@@ -127,12 +132,14 @@ impl Connection {
     }
 
     /// Return a delegation's id, its initial credit, a lower bound of its packet numbers, and its feedback queue.
-    fn start_numbers(&mut self) -> Option<(u32, u64, u64, Arc<Feedback>)> {
+    fn start_numbers(&mut self, rtt: Duration) -> Option<(u32, u64, u64, Arc<Feedback>)> {
         if self.client.is_multipath || !self.can_delegate() || self.paths.is_full() {
             return None;
         }
         let next = self.paths.get(0)?.numbers().next();
-        let shared = self.shared.get_or_insert_with(|| SharedNumbers::new(next));
+        let shared = self
+            .shared
+            .get_or_insert_with(|| SharedNumbers::new(next, rtt));
         let (id, first) = shared.start_delegation()?;
         let credit = self.flow.reserve_initial();
         let (_, feedback) = self.paths.get_or_new(id)?.delegate(credit)?;
@@ -143,16 +150,46 @@ impl Connection {
     pub(super) fn allocate_numbers(
         &mut self,
         id: u32,
-        wanted: u64,
-    ) -> Result<(Option<Keys>, Range<u64>), Error> {
+        request: NumberRequest,
+    ) -> Result<(Option<Keys>, Vec<Range<u64>>), Error> {
         let feedback = self.paths.get(id).and_then(|path| path.feedback());
         let (Some(feedback), Some(shared)) = (feedback, &mut self.shared) else {
             return Err(Error::Path(id));
         };
         let keys = feedback.take_keys();
-        let numbers = shared.allocate(id, wanted);
-        self.keys.on_sealed_remotely(numbers.end - numbers.start);
+        let wanted = (request.count, request.ahead);
+        let is_sole = self.streams.is_sole(id);
+        let numbers = shared.allocate(id, wanted, is_sole, Instant::now());
+        let count = numbers.iter().map(|range| range.end - range.start).sum();
+        self.keys.on_sealed_remotely(count);
+        self.expire_numbers();
         Ok((keys, numbers))
+    }
+
+    /// See [`super::Delegator::allocate_numbers_ahead`].
+    pub(super) fn allocate_numbers_ahead(&mut self, id: u32) -> Option<(u32, Range<u64>)> {
+        self.paths.get(id)?.feedback()?;
+        let generation = self.keys.ratchet()?.keys().generation;
+        let numbers =
+            self.shared
+                .as_mut()?
+                .allocate_ahead(id, self.streams.is_sole(id), Instant::now())?;
+        self.keys.on_sealed_remotely(numbers.end - numbers.start);
+        self.expire_numbers();
+        Some((generation, numbers))
+    }
+
+    /// Tell real servers which numbers they must not use any more.
+    fn expire_numbers(&mut self) {
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        while let Some((id, below)) = shared.take_expired() {
+            let path = self.paths.get(id);
+            if let Some(feedback) = path.and_then(|path| path.feedback()) {
+                feedback.set_expired(below);
+            }
+        }
     }
 
     /// See [`super::Delegator::delegate_stream`].
@@ -164,8 +201,13 @@ impl Connection {
         if stream & 0x03 != 0 || self.flow.has_begun(stream) || self.streams.get(stream).is_some() {
             return Err(Error::Stream(stream));
         }
-        self.streams
-            .delegate(stream, path, self.client.max_stream_data)
+        let limit = self.client.max_stream_data;
+        let raised = self.streams.delegate(stream, path, limit)?;
+        if let Some(shared) = &mut self.shared {
+            shared.on_stream(path);
+            self.expire_numbers();
+        }
+        Ok(raised)
     }
 
     /// See [`super::Delegator::request_credit`].
@@ -183,7 +225,7 @@ impl Connection {
     /// See [`super::Delegator::reject_stream`].
     pub(super) fn reject_stream(&mut self, stream: u64) -> Result<(), Error> {
         let path = self.streams.reject(stream)?;
-        self.release_unused_credit(path);
+        self.on_stream_end(path);
         Ok(())
     }
 
@@ -199,8 +241,19 @@ impl Connection {
             .flow
             .charge(account, id, end.final_size(), stream.limit())?;
         stream.set_end(end.with_final_size(size));
-        self.release_unused_credit(path);
+        self.on_stream_end(path);
         Ok(())
+    }
+
+    /// A stream of `path` has ended.
+    fn on_stream_end(&mut self, path: u32) {
+        self.release_unused_credit(path);
+        if let Some(shared) = &mut self.shared
+            && !self.streams.has_open(path)
+        {
+            shared.on_idle(path);
+            self.expire_numbers();
+        }
     }
 
     /// See [`super::Delegator::return_path`].
@@ -275,6 +328,9 @@ impl Connection {
     /// Handle a packet sealed or opened with key generation `generation`.
     fn on_key_generation(&mut self, generation: u32) {
         if let Some(keys) = self.keys.advance(generation) {
+            if let Some(shared) = &mut self.shared {
+                shared.on_new_keys();
+            }
             for delegation in self.paths.delegations() {
                 delegation.feedback().set_keys(keys.clone());
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The owner's end of a delegation's feedback queue.
 //!
-//! Feedback that can wait is delayed by a small part of a round trip, so that the feedback of all clients goes to a real
-//! server in one packet (delayed relaying; QDSR, section 8).
+//! Feedback that closely follows other feedback is delayed by a small part of a round trip. The feedback of all clients then goes
+//! to a real server in one packet (delayed relaying; QDSR, section 8).
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,12 +21,17 @@ const MAX_DELAY_MS: u128 = 8;
 /// Origin of the relay times, which all connections share.
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Return the next relay time, a few milliseconds ahead, for a client with this round-trip time; `None` if the round trip
-/// is too short to wait.
-fn next_relay(rtt: Duration, now: Instant) -> Option<Instant> {
+/// Return the next relay time, a few milliseconds ahead, for a client with this round-trip time, if feedback was last taken at
+/// `last`. `None` if the feedback need not wait, because the round trip is short, or because the last feedback is long ago. A
+/// client with few packets in flight has little feedback, and its real server needs each part of it to send more.
+fn next_relay(rtt: Duration, last: Option<Instant>, now: Instant) -> Option<Instant> {
     let max_delay = (rtt / RTT_PARTS).as_millis().min(MAX_DELAY_MS);
     // Intervals are powers of two, so that the relay times of different connections coincide.
     let interval = 1 << max_delay.checked_ilog2()?;
+    let since = last.map(|last| now.saturating_duration_since(last));
+    if since.is_none_or(|since| since >= Duration::from_millis(interval)) {
+        return None;
+    }
     let elapsed = now.saturating_duration_since(*EPOCH).as_millis() as u64;
     Some(*EPOCH + Duration::from_millis((elapsed / interval + 1) * interval))
 }
@@ -42,6 +47,8 @@ pub struct Events {
     client: ClientAddress,
     /// When the pending feedback is taken, if there is any.
     due: Option<Instant>,
+    /// When feedback was last taken.
+    taken: Option<Instant>,
     is_closed: bool,
 }
 
@@ -85,6 +92,7 @@ impl Events {
             server,
             client: ClientAddress::new(client, zero),
             due: None,
+            taken: None,
             is_closed: false,
         }
     }
@@ -112,7 +120,7 @@ impl Events {
             ready().await;
             let connection = self.connection.upgrade();
             let rtt = connection.and_then(|connection| connection.rtt(PathId::ZERO));
-            self.due = next_relay(rtt.unwrap_or_default(), Instant::now());
+            self.due = next_relay(rtt.unwrap_or_default(), self.taken, Instant::now());
         }
         while let Some(due) = self.due
             && !self.feedback.pending().is_urgent()
@@ -123,6 +131,7 @@ impl Events {
             }
         }
         self.due = None;
+        self.taken = Some(Instant::now());
     }
 
     fn address_on(&self, path: PathId) -> Option<SocketAddr> {
@@ -158,15 +167,26 @@ impl Events {
 mod tests {
     use super::*;
 
+    fn at(ms: u64) -> Instant {
+        *EPOCH + Duration::from_millis(ms)
+    }
+
     #[test]
     fn relay_times_of_different_connections_coincide() {
-        let at = |ms| *EPOCH + Duration::from_millis(ms);
-        let next = |rtt, now| next_relay(Duration::from_millis(rtt), at(now));
+        let next = |rtt, now| next_relay(Duration::from_millis(rtt), Some(at(now)), at(now));
         assert_eq!(next(15, 100), None);
         assert_eq!(next(16, 100), Some(at(101)));
         assert_eq!(next(60, 100), Some(at(102)));
         assert_eq!(next(100, 101), Some(at(104)));
         assert_eq!(next(1000, 103), Some(at(104)));
         assert_eq!(next(1000, 104), Some(at(112)));
+    }
+
+    #[test]
+    fn rare_feedback_is_relayed_at_once() {
+        let next = |last, now| next_relay(Duration::from_millis(100), last, at(now));
+        assert_eq!(next(None, 101), None);
+        assert_eq!(next(Some(at(101)), 104), Some(at(108)));
+        assert_eq!(next(Some(at(101)), 105), None);
     }
 }

@@ -35,6 +35,8 @@ pub enum Event {
     },
     /// The client's connection id for the path changed.
     ConnectionId(ConnectionId),
+    /// The real server must not use numbers below this one.
+    NumbersExpired(u64),
     /// The client receives the balancer's packets, but has not acknowledged the real server's for long. The owner should
     /// abandon the delegation.
     Unreachable,
@@ -59,6 +61,8 @@ pub(super) struct Pending {
     path_responses: Vec<[u8; 8]>,
     keys: Option<Keys>,
     connection_id: Option<ConnectionId>,
+    /// Numbers below this one have expired.
+    expired: Option<u64>,
     is_unreachable: bool,
     is_closed: bool,
     /// True if the owner has been notified and has not reacted yet.
@@ -163,6 +167,11 @@ impl Feedback {
         self.add(|pending| pending.connection_id = Some(id));
     }
 
+    /// Set the number below which all have expired.
+    pub(super) fn set_expired(&self, below: u64) {
+        self.add(|pending| pending.expired = pending.expired.max(Some(below)));
+    }
+
     /// Report that the real server's packets do not reach the client.
     pub(super) fn set_unreachable(&self) {
         self.add(|pending| pending.is_unreachable = true);
@@ -196,7 +205,7 @@ impl Pending {
     /// Return whether a delay would make the real server send packets that it must not send.
     pub(super) fn is_urgent(&self) -> bool {
         let has_changed = self.keys.is_some() || self.connection_id.is_some();
-        self.is_closed || has_changed || !self.stopped.is_empty()
+        self.is_closed || has_changed || self.expired.is_some() || !self.stopped.is_empty()
     }
 
     fn take_frames(&mut self) -> Bytes {
@@ -225,6 +234,7 @@ impl Pending {
     pub(super) fn take(&mut self, events: &mut VecDeque<Event>) {
         events.extend(self.keys.take().map(Event::Keys));
         events.extend(self.connection_id.take().map(Event::ConnectionId));
+        events.extend(self.expired.take().map(Event::NumbersExpired));
         let frames = self.take_frames();
         if !frames.is_empty() {
             events.push_back(Event::Feedback(frames));

@@ -17,7 +17,7 @@ const MAX_IN_FLIGHT: u64 = 1 << 16;
 /// Keys of one connection.
 #[derive(Default)]
 pub(super) struct KeyState {
-    /// Set when the handshake is complete.
+    /// Set when the 1-RTT keys exist.
     ratchet: Option<Ratchet>,
     confirmation: HandshakeConfirmation,
     /// Packets of real servers, under the newest keys, that the client acknowledged or that were given a number.
@@ -30,7 +30,7 @@ impl KeyState {
         self.ratchet = Ratchet::new(suite, secret);
     }
 
-    /// Return whether the handshake is complete.
+    /// Return whether the 1-RTT keys exist.
     pub(super) fn is_ready(&self) -> bool {
         self.ratchet.is_some()
     }

@@ -25,11 +25,14 @@ impl<O: Observer> Observer for Delegator<O> {
         self.inner.on_received(packet);
     }
 
+    fn on_one_rtt_keys(&self, negotiated: &Negotiated<'_>) {
+        self.inner.on_one_rtt_keys(negotiated);
+        let secret = negotiated.secrets.server.clone();
+        self.connection().on_one_rtt_keys(negotiated.suite, secret);
+    }
+
     fn on_handshake_complete(&self, negotiated: &Negotiated<'_>) {
         self.inner.on_handshake_complete(negotiated);
-        let secret = negotiated.secrets.server.clone();
-        self.connection()
-            .on_handshake_complete(negotiated.suite, secret);
     }
 
     /// Keep the client's parameters, and give noq a part of the client's flow-control credit.
@@ -73,6 +76,10 @@ impl<O: Observer> Observer for Delegator<O> {
         }
         let nonce = self.connection().seal(outgoing);
         self.inner.on_sent(&outgoing.packet());
+        if !self.started.initialized() {
+            // Fails if a packet has been sealed at the same time.
+            let _ = self.started.set(());
+        }
         nonce
     }
 

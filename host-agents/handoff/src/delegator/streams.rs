@@ -197,6 +197,13 @@ impl Streams {
         streams.any(|stream| stream.path == path && stream.is_remote())
     }
 
+    /// Return whether `path` has streams that have not ended, and no other path has.
+    pub(super) fn is_sole(&self, path: u32) -> bool {
+        let mut streams = self.delegated.values().filter(|stream| stream.is_remote());
+        streams.next().is_some_and(|first| first.path == path)
+            && streams.all(|stream| stream.path == path)
+    }
+
     /// noq ends its half of a delegated stream in the packet that is being sealed.
     pub(super) fn on_end(&mut self, stream: u64) {
         self.ending.push(stream);

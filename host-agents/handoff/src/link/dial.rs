@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use noq::{ClientConfig, Connection, Endpoint};
+use frontage_quic::min_rtt::min_rtt;
+use noq::{ClientConfig, Connection, Endpoint, PathId};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -88,6 +89,12 @@ impl Link {
         let established = self.established.borrow();
         let connection = established.as_ref().map(|link| &link.connection);
         connection.map_or(0, |connection| connection.stats().udp_rx.datagrams)
+    }
+
+    /// Return the minimum round-trip time; `None` while the link is down.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        let established = self.established.borrow();
+        min_rtt(&established.as_ref()?.connection, PathId::ZERO)
     }
 
     /// Return the counters.

@@ -86,11 +86,15 @@ pub(super) fn put_keys(w: &mut Writer, keys: &Keys) {
 }
 
 pub(super) fn keys(r: &mut Reader) -> Result<Keys, Error> {
-    let generation = r.varint()?;
     Ok(Keys {
-        generation: u32::try_from(generation).map_err(|_| Error::Generation(generation))?,
+        generation: generation(r)?,
         secret: secret(r)?,
     })
+}
+
+pub(super) fn generation(r: &mut Reader) -> Result<u32, Error> {
+    let generation = r.varint()?;
+    u32::try_from(generation).map_err(|_| Error::Generation(generation))
 }
 
 pub(super) fn connection_id(id: &[u8]) -> Result<ConnectionId, Error> {
@@ -129,6 +133,15 @@ pub(super) fn numbers(r: &mut Reader) -> Result<Range<u64>, Error> {
         return Err(Error::PacketNumber(end - 1));
     }
     Ok(first..end)
+}
+
+/// Read ranges of packet numbers up to the end of the body.
+pub(super) fn number_ranges(r: &mut Reader) -> Result<Vec<Range<u64>>, Error> {
+    let mut ranges = Vec::new();
+    while !r.is_empty() {
+        ranges.push(numbers(r)?);
+    }
+    Ok(ranges)
 }
 
 pub(super) fn reason(code: u64) -> Result<RejectReason, Error> {

@@ -61,10 +61,12 @@ pub enum ToBalancer {
         /// The lowest unused packet number.
         next: u64,
     },
-    /// Packets wait for numbers of path 0; [`ToServer::Numbers`](super::ToServer::Numbers) responds.
+    /// Packets need numbers of path 0; [`ToServer::Numbers`](super::ToServer::Numbers) responds.
     NumbersNeeded {
-        /// How many.
+        /// Numbers for packets that wait.
         count: u64,
+        /// Numbers for packets that the real server expects to send before a later response could arrive.
+        ahead: u64,
     },
     /// The client has not acknowledged anything for long.
     NoAckReport {
@@ -88,6 +90,13 @@ pub enum ToBalancer {
         stream: u64,
         /// The response.
         response: Resumable,
+    },
+    /// How long round trips to a client with a single path take, and how many of them have limited the responses.
+    RoundTrips {
+        /// Shortest round-trip time to the client and back through the balancer, in microseconds.
+        shortest: u64,
+        /// Number of round trips since the grant in which the congestion window was full and no queue had formed.
+        limiting: u64,
     },
 }
 
@@ -120,7 +129,7 @@ impl Message for ToBalancer {
             Self::Blocked { credit } => (0x25, &[credit]),
             Self::Failed { code } => (0x26, &[code]),
             Self::Returned { next } => (0x27, &[next]),
-            Self::NumbersNeeded { count } => (0x28, &[count]),
+            Self::NumbersNeeded { count, ahead } => (0x28, &[count, ahead]),
             Self::NoAckReport {
                 elapsed,
                 next,
@@ -130,6 +139,7 @@ impl Message for ToBalancer {
                 stream,
                 acknowledged,
             } => (0x2a, &[stream, acknowledged]),
+            Self::RoundTrips { shortest, limiting } => (0x2c, &[shortest, limiting]),
             Self::Resumable { .. } => unreachable!("encoded above"),
         };
         wire::message(out, kind, |w| {
@@ -138,7 +148,7 @@ impl Message for ToBalancer {
     }
 
     fn decode(wire: &mut BytesMut) -> Result<Option<Self>, Error> {
-        let limit = |kind| (0x20..=0x2b).contains(&kind).then_some(MAX_SHORT_BODY);
+        let limit = |kind| (0x20..=0x2c).contains(&kind).then_some(MAX_SHORT_BODY);
         let Some((kind, body)) = wire::take(wire, limit)? else {
             return Ok(None);
         };
@@ -170,7 +180,10 @@ impl Message for ToBalancer {
             },
             0x26 => Self::Failed { code: r.varint()? },
             0x27 => Self::Returned { next: r.varint()? },
-            0x28 => Self::NumbersNeeded { count: r.varint()? },
+            0x28 => Self::NumbersNeeded {
+                count: r.varint()?,
+                ahead: r.varint()?,
+            },
             0x29 => Self::NoAckReport {
                 elapsed: r.varint()?,
                 next: r.varint()?,
@@ -179,6 +192,10 @@ impl Message for ToBalancer {
             0x2a => Self::Progress {
                 stream: r.stream()?,
                 acknowledged: r.varint()?,
+            },
+            0x2c => Self::RoundTrips {
+                shortest: r.varint()?,
+                limiting: r.varint()?,
             },
             _ => Self::Resumable {
                 stream: r.stream()?,

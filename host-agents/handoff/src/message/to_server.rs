@@ -54,9 +54,18 @@ pub enum ToServer {
     },
     /// The client's connection id for the path has changed.
     ConnectionId(ConnectionId),
-    /// Packet numbers of path 0, in response to [`ToBalancer::NumbersNeeded`](super::ToBalancer::NumbersNeeded); possibly
-    /// fewer than requested.
-    Numbers(Range<u64>),
+    /// Packet numbers of path 0, in response to [`ToBalancer::NumbersNeeded`](super::ToBalancer::NumbersNeeded): ascending
+    /// ranges, possibly with fewer numbers than requested.
+    Numbers(Vec<Range<u64>>),
+    /// Packet numbers of path 0 for the next packets, which need not be requested. They replace unused ones.
+    NumbersAhead {
+        /// Generation of the keys with which they may be used; with other keys they are ignored.
+        generation: u32,
+        /// The numbers.
+        numbers: Range<u64>,
+    },
+    /// Unused packet numbers below this one must not be used any more.
+    NumbersExpired(u64),
     /// Ends the delegation; [`ToBalancer::Returned`](super::ToBalancer::Returned) responds.
     Stop,
 }
@@ -91,10 +100,21 @@ impl Message for ToServer {
             }),
             Self::ConnectionId(id) => wire::message(out, 0x05, |w| w.bytes(id)),
             Self::Stop => wire::message(out, 0x06, |_| {}),
-            Self::Numbers(numbers) => wire::message(out, 0x07, |w| {
+            Self::Numbers(ranges) => wire::message(out, 0x07, |w| {
+                for numbers in ranges {
+                    w.varint(numbers.start);
+                    w.varint(numbers.end - numbers.start);
+                }
+            }),
+            Self::NumbersAhead {
+                generation,
+                numbers,
+            } => wire::message(out, 0x09, |w| {
+                w.varint((*generation).into());
                 w.varint(numbers.start);
                 w.varint(numbers.end - numbers.start);
             }),
+            Self::NumbersExpired(below) => wire::message(out, 0x0a, |w| w.varint(*below)),
             Self::RequestPart { stream, http3 } => wire::message(out, 0x08, |w| {
                 w.varint(*stream);
                 w.bytes(http3);
@@ -106,7 +126,7 @@ impl Message for ToServer {
         let limit = |kind| match kind {
             0x01 | 0x08 => Some(MAX_REQUEST + 32),
             0x02 => Some(MAX_FEEDBACK),
-            0x00..=0x07 => Some(MAX_SHORT_BODY),
+            0x00..=0x07 | 0x09 | 0x0a => Some(MAX_SHORT_BODY),
             _ => None,
         };
         let Some((kind, body)) = wire::take(wire, limit)? else {
@@ -138,7 +158,12 @@ impl Message for ToServer {
             },
             0x05 => Self::ConnectionId(fields::connection_id(&r.rest())?),
             0x06 => Self::Stop,
-            0x07 => Self::Numbers(fields::numbers(&mut r)?),
+            0x07 => Self::Numbers(fields::number_ranges(&mut r)?),
+            0x09 => Self::NumbersAhead {
+                generation: fields::generation(&mut r)?,
+                numbers: fields::numbers(&mut r)?,
+            },
+            0x0a => Self::NumbersExpired(r.varint()?),
             _ => Self::RequestPart {
                 stream: r.stream()?,
                 http3: r.rest(),

@@ -180,6 +180,10 @@ impl Reader {
         self.0.split_to(self.0.len())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn end(&self) -> Result<(), Error> {
         if self.0.is_empty() {
             Ok(())

@@ -37,9 +37,23 @@ pub fn to_server(message: &ToServer) -> Value {
         }
         ToServer::ConnectionId(id) => json!({"type": "connection_id", "id": hex(id)}),
         ToServer::Stop => json!({"type": "stop"}),
-        ToServer::Numbers(numbers) => {
-            json!({"type": "numbers", "first": numbers.start, "count": numbers.end - numbers.start})
+        ToServer::Numbers(ranges) => {
+            let ranges = ranges.iter();
+            let ranges = ranges.map(
+                |numbers| json!({"first": numbers.start, "count": numbers.end - numbers.start}),
+            );
+            json!({"type": "numbers", "ranges": ranges.collect::<Vec<_>>()})
         }
+        ToServer::NumbersAhead {
+            generation,
+            numbers,
+        } => json!({
+            "type": "numbers_ahead",
+            "generation": generation,
+            "first": numbers.start,
+            "count": numbers.end - numbers.start,
+        }),
+        ToServer::NumbersExpired(below) => json!({"type": "numbers_expired", "below": below}),
         ToServer::RequestPart { stream, http3 } => {
             json!({"type": "request_part", "stream": stream, "http3": hex(http3)})
         }
@@ -76,7 +90,12 @@ pub fn to_balancer(message: &ToBalancer) -> Value {
         ToBalancer::Blocked { credit } => json!({"type": "blocked", "credit": credit}),
         ToBalancer::Failed { code } => json!({"type": "failed", "code": code}),
         ToBalancer::Returned { next } => json!({"type": "returned", "next": next}),
-        ToBalancer::NumbersNeeded { count } => json!({"type": "numbers_needed", "count": count}),
+        ToBalancer::NumbersNeeded { count, ahead } => {
+            json!({"type": "numbers_needed", "count": count, "ahead": ahead})
+        }
+        ToBalancer::RoundTrips { shortest, limiting } => {
+            json!({"type": "round_trips", "shortest": shortest, "limiting": limiting})
+        }
         ToBalancer::NoAckReport {
             elapsed,
             next,

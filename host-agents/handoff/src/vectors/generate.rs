@@ -125,8 +125,14 @@ pub(super) fn messages_to_server() -> impl Iterator<Item = ToServer> {
         },
         ToServer::ConnectionId(ConnectionId::new(&[0xa5; 20])),
         ToServer::Stop,
-        ToServer::Numbers(77..93),
-        ToServer::Numbers(1 << 40..1 << 40),
+        ToServer::Numbers(vec![77..93, 94..100]),
+        ToServer::Numbers(std::iter::once(1 << 40..1 << 40).collect()),
+        ToServer::Numbers(vec![]),
+        ToServer::NumbersAhead {
+            generation: 3,
+            numbers: 93..103,
+        },
+        ToServer::NumbersExpired(103),
         ToServer::RequestPart {
             stream: 8,
             http3: Bytes::from_static(&[0x01, 0x03, 0x00]),
@@ -157,7 +163,14 @@ pub(super) fn messages_to_balancer() -> impl Iterator<Item = ToBalancer> {
         ToBalancer::Returned {
             next: (1 << 40) + 9,
         },
-        ToBalancer::NumbersNeeded { count: 26 },
+        ToBalancer::NumbersNeeded {
+            count: 26,
+            ahead: 300,
+        },
+        ToBalancer::RoundTrips {
+            shortest: 61_250,
+            limiting: 17,
+        },
         ToBalancer::NoAckReport {
             elapsed: 435_000,
             next: 26,
@@ -231,9 +244,10 @@ fn invalid() -> Vec<Invalid> {
         "2204040140c7",
         "23020404",
         "2801c0",
+        "28011a",
         "290105",
         "290305091a02",
-        "2c00",
+        "2d00",
         "2b1204c000000000000000ffffffffffffffff00",
     ];
     let cases = to_server.iter().map(|wire| ("to_server", wire.as_str()));

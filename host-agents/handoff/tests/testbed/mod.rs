@@ -45,6 +45,10 @@ impl Observer for NonceRecorder {
         self.delegator.on_received(packet);
     }
 
+    fn on_one_rtt_keys(&self, negotiated: &Negotiated<'_>) {
+        self.delegator.on_one_rtt_keys(negotiated);
+    }
+
     fn on_handshake_complete(&self, negotiated: &Negotiated<'_>) {
         self.delegator.on_handshake_complete(negotiated);
     }

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::UdpSocket;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use frontage_handoff::delegate::NumberRequest;
 use frontage_handoff::delegator::{Event, Events};
 use frontage_handoff::grant::{Grant, Keys};
 use frontage_quic::session::Nonce;
@@ -49,7 +49,7 @@ pub struct RealServer {
     /// Id of the delegation, if the client has a single path.
     pub delegation: Option<u32>,
     /// Allocated numbers that are unused.
-    numbers: Range<u64>,
+    numbers: VecDeque<u64>,
     /// Frames by packet number.
     unacked: BTreeMap<u64, Vec<u8>>,
     /// Frames to be sent.
@@ -75,7 +75,7 @@ impl RealServer {
         Self {
             next: grant.first,
             delegation: None,
-            numbers: 0..0,
+            numbers: VecDeque::new(),
             credit: grant.credit,
             used: 0,
             grant,
@@ -167,6 +167,7 @@ impl RealServer {
                 }
             }
             Event::Keys(keys) => self.set_keys(keys),
+            Event::NumbersExpired(below) => self.numbers.retain(|number| *number >= below),
             Event::ConnectionId(id) => self.grant.connection_id = id,
             event => panic!("{event:?}: {:?}", self.server.close_reason()),
         }
@@ -175,21 +176,25 @@ impl RealServer {
     /// Install new keys. Unused numbers must not be used with newer keys (RFC 9001, section 6.4).
     fn set_keys(&mut self, keys: Keys) {
         self.grant.keys = keys;
-        self.numbers = 0..0;
+        self.numbers.clear();
     }
 
     /// Return the number of the next packet.
     fn number(&mut self) -> u64 {
         let number = match self.delegation {
             None => self.next,
-            Some(id) => self.numbers.next().unwrap_or_else(|| {
-                let more = self.observer.delegator.allocate_numbers(id, 10);
+            Some(id) => self.numbers.pop_front().unwrap_or_else(|| {
+                let request = NumberRequest {
+                    count: 10,
+                    ahead: 0,
+                };
+                let more = self.observer.delegator.allocate_numbers(id, request);
                 let (keys, numbers) = more.unwrap();
                 if let Some(keys) = keys {
                     self.set_keys(keys);
                 }
-                self.numbers = numbers;
-                self.numbers.next().unwrap()
+                self.numbers = numbers.into_iter().flatten().collect();
+                self.numbers.pop_front().unwrap()
             }),
         };
         self.next = number + 1;

@@ -36,7 +36,7 @@ pub struct Testbed {
 
 impl Testbed {
     /// Start a balancer and `servers` real servers, which serve `files` by name. `handoff` is added to the balancer's
-    /// section `[handoff]`.
+    /// section `[handoff]`. Requests are delegated even where proxying would be faster.
     pub fn new(
         name: &str,
         servers: usize,
@@ -122,7 +122,7 @@ impl Testbed {
         let text = format!(
             "listen = ['0.0.0.0:{PORT}']\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nmetrics = '127.0.0.1:{METRICS}'\n\
              access_log = 'lb.log'\ndrain_seconds = 60\n[handoff]\ncertificate = 'lb.test.pem'\nprivate_key = 'lb.test.key'\nca = 'ca.pem'\n\
-             servers = [{}]\n{handoff}\n[[route]]\npath = '/'\nreal_servers = {{ policy = '{policy}' }}\n",
+             servers = [{}]\nsingle_path = 'delegate'\n{handoff}\n[[route]]\npath = '/'\nreal_servers = {{ policy = '{policy}' }}\n",
             list.join(", ")
         );
         let path = folder.join("lb.toml");

@@ -121,7 +121,7 @@ mod tests {
             let (mut wire, mut acked, mut expected) = (0, Vec::new(), Vec::new());
             for (own, (gap, is_acked)) in (0..).zip(&gaps) {
                 wire += gap;
-                pool.add(wire..wire + 1).unwrap();
+                pool.add_ahead(wire..wire + 1).unwrap();
                 prop_assert_eq!(pool.take(own), Some(wire));
                 if *is_acked {
                     acked.insert(0, wire..wire + 1);

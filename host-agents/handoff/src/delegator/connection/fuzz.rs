@@ -61,7 +61,10 @@ impl Scene {
     pub fn with_numbers(streams: &[u64]) -> (Self, u64) {
         let mut scene = Self::new();
         for stream in streams {
-            let (id, _, _, feedback) = scene.connection.start_numbers().expect("single path");
+            let (id, _, _, feedback) = scene
+                .connection
+                .start_numbers(Duration::ZERO)
+                .expect("single path");
             scene.delegate_streams(id, feedback, &[*stream]);
         }
         (scene, PACKETS_BEFORE)
@@ -96,9 +99,10 @@ impl Scene {
     }
 
     /// Allocate packet numbers to a delegation, counted from 0.
-    pub fn allocate_numbers(&mut self, delegation: usize, wanted: u64) -> Range<u64> {
+    pub fn allocate_numbers(&mut self, delegation: usize, count: u64) -> Vec<Range<u64>> {
         let id = self.delegations[delegation].id;
-        let numbers = self.connection.allocate_numbers(id, wanted);
+        let request = NumberRequest { count, ahead: 0 };
+        let numbers = self.connection.allocate_numbers(id, request);
         numbers.expect("delegated by numbers").1
     }
 

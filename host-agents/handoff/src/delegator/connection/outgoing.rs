@@ -31,6 +31,7 @@ impl Connection {
             }
         };
         let nonce = nonce.unwrap_or_else(|| self.pathless.next());
+        self.expire_numbers();
         self.on_sealed(nonce);
         nonce
     }
@@ -45,9 +46,11 @@ impl Connection {
         let mut closing = None;
         for (span, frame) in frames::read_with_spans(outgoing.payload) {
             match frame {
-                Frame::Ack(_) | Frame::Ping | Frame::Probing | Frame::PathResponse { .. } => {
-                    continue;
-                }
+                Frame::Ack(_)
+                | Frame::Ping
+                | Frame::Probing
+                | Frame::NewConnectionId { .. }
+                | Frame::PathResponse { .. } => continue,
                 Frame::PathChallenge { data } => {
                     if let Some(path) = self.paths.get_or_new(outgoing.path) {
                         path.on_path_challenge(data);

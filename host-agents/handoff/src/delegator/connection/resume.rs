@@ -46,7 +46,7 @@ impl Connection {
         let resumed = ResumedStream::new(from, overlap, limit);
         let limits = resumed.limits();
         self.streams.resume(id, resumed);
-        self.release_unused_credit(path);
+        self.on_stream_end(path);
         Ok(limits)
     }
 
