@@ -9,21 +9,29 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytes::{Buf as _, Bytes};
 use frontage_quic::h3::{BidiStream, Connection, Opener};
+use frontage_quic::relocate::{self, Relocator};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::{Code, StreamError};
 use http::{Request, Uri};
 use noq::crypto::rustls::QuicClientConfig;
-use noq::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
+use noq::{
+    ClientConfig, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt, ZeroRttAccepted,
+};
 use tokio::time::timeout;
 
+use crate::moves::{self, MoveCounts};
+use crate::observer::{ClientObserver, peer_parameters};
+use crate::preferred_address::find_preferred;
 use crate::socket::Socket;
 use crate::tls::Trust;
 use crate::{Error, preferred_address};
 
 mod multipath;
 mod proxied;
+mod roaming;
 
 pub use proxied::Migration;
+pub use roaming::Roaming;
 
 /// Time without a byte after which a request has failed: far longer than a few retransmission timeouts.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -136,6 +144,14 @@ pub struct Options {
     /// Migrate with the packet that completes the handshake (Artemis, section 3.5), rather than after confirmation
     #[arg(skip)]
     pub migrate_early: bool,
+    /// Open a new connection for each URL, and send its request with the first packet if an earlier connection got a session
+    /// ticket (RFC 9001, section 4.6). If the server rejects it, the request is repeated
+    #[arg(long, conflicts_with_all = ["follow", "paths"])]
+    pub early_data: bool,
+    /// Follow the server when it announces another address during a connection, or the server of the next connection
+    /// (docs/moves.md)
+    #[arg(long, conflicts_with = "paths")]
+    pub moves: bool,
     /// Number of paths to open before the first request (draft-ietf-quic-multipath), all between the same addresses
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub paths: u32,
@@ -146,9 +162,14 @@ pub struct Options {
 pub struct Client {
     config: ClientConfig,
     transport: Arc<TransportConfig>,
-    /// TLS configuration of connections that migrate early.
-    early_migration_tls: Option<rustls::ClientConfig>,
+    /// TLS configuration of connections whose observer has their socket or a relocator.
+    observed_tls: Option<rustls::ClientConfig>,
+    migrate_early: bool,
+    follows: bool,
+    follow_moves: bool,
     paths: u32,
+    /// Effects of the servers' announcements.
+    moves: Arc<MoveCounts>,
 }
 
 impl Client {
@@ -157,10 +178,12 @@ impl Client {
     /// # Errors
     /// Returns an error if the CA certificates cannot be read.
     pub fn new(options: &Options, keep_alive: Option<Duration>) -> Result<Self> {
-        let tls = options.trust.config()?;
-        let early_migration_tls = options.migrate_early.then(|| tls.clone());
+        let mut tls = options.trust.config()?;
+        tls.enable_early_data = options.early_data;
+        let observed_tls = (options.migrate_early || options.moves).then(|| tls.clone());
         let mut config = if options.follow {
-            ClientConfig::new(Arc::new(preferred_address::tls_session(tls, None)?))
+            let observer = ClientObserver::default();
+            ClientConfig::new(Arc::new(observer.tls_session(tls)?))
         } else {
             ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?))
         };
@@ -169,21 +192,43 @@ impl Client {
         if options.paths > 1 {
             transport.max_concurrent_multipath_paths(options.paths);
         }
+        if options.moves {
+            // The packets of a path validation go to one address, those before and after them to another.
+            transport.enable_segmentation_offload(false);
+            transport.initial_mtu(relocate::MIN_MTU);
+        }
         let transport = Arc::new(transport);
         config.transport_config(transport.clone());
         Ok(Self {
             config,
             transport,
-            early_migration_tls,
+            observed_tls,
+            migrate_early: options.migrate_early,
+            follows: options.follow,
+            follow_moves: options.moves,
             paths: options.paths,
+            moves: Arc::default(),
         })
     }
 
-    fn config_for(&self, socket: &Socket) -> Result<ClientConfig, Error> {
-        let Some(tls) = &self.early_migration_tls else {
+    /// Returns the effects of the servers' announcements, if the client follows them.
+    pub fn moves(&self) -> Option<&MoveCounts> {
+        self.follow_moves.then_some(&*self.moves)
+    }
+
+    fn config_for(
+        &self,
+        socket: &Socket,
+        relocator: Option<&Relocator>,
+    ) -> Result<ClientConfig, Error> {
+        let Some(tls) = &self.observed_tls else {
             return Ok(self.config.clone());
         };
-        let session = preferred_address::tls_session(tls.clone(), Some(socket.clone()))?;
+        let observer = ClientObserver {
+            early: self.migrate_early.then(|| socket.clone()),
+            relocator: relocator.cloned(),
+        };
+        let session = observer.tls_session(tls.clone())?;
         let mut config = ClientConfig::new(Arc::new(session));
         config.transport_config(self.transport.clone());
         Ok(config)
@@ -194,6 +239,18 @@ impl Client {
     /// # Errors
     /// Returns why the handshake failed.
     pub async fn connect(&self, target: &Target) -> Result<Session, Error> {
+        self.open(target, false).await
+    }
+
+    /// Opens a connection and returns at once if the client has a session ticket, or else when the handshake is complete.
+    ///
+    /// # Errors
+    /// Returns why the handshake failed.
+    pub async fn connect_early(&self, target: &Target) -> Result<Session, Error> {
+        self.open(target, true).await
+    }
+
+    async fn open(&self, target: &Target, early_data: bool) -> Result<Session, Error> {
         let socket = Socket::new(target.address)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
@@ -201,10 +258,21 @@ impl Client {
             Box::new(socket.clone()),
             Arc::new(TokioRuntime),
         )?;
-        let config = self.config_for(&socket)?;
+        let relocator = self.follow_moves.then(Relocator::default);
+        let config = self.config_for(&socket, relocator.as_ref())?;
         let connecting = endpoint.connect_with(config, target.address, &target.host)?;
-        let quic = connecting.await?;
-        let preferred = preferred_address::preferred_address(&quic, target.address);
+        let connecting = match early_data {
+            true => connecting.into_0rtt(),
+            false => Err(connecting),
+        };
+        let (quic, early_data) = match connecting {
+            Ok((quic, accepted)) => (quic, Some(accepted)),
+            Err(connecting) => (connecting.await?, None),
+        };
+        let parameters = peer_parameters(&quic).filter(|_| self.follows);
+        let preferred = parameters
+            .as_ref()
+            .and_then(|parameters| find_preferred(parameters, target.address));
         if let Some(address) = preferred.filter(|address| *address != target.address) {
             let (endpoint, socket) = (endpoint.clone(), socket.clone());
             tokio::task::spawn_local(preferred_address::migrate(
@@ -214,10 +282,23 @@ impl Client {
                 address,
             ));
         }
+        if let Some(relocator) = relocator.clone() {
+            let (endpoint, socket) = (endpoint.clone(), socket.clone());
+            let counts = self.moves.clone();
+            tokio::task::spawn_local(moves::follow(
+                endpoint,
+                quic.clone(),
+                socket,
+                relocator,
+                counts,
+            ));
+        }
         multipath::open_paths(&quic, target.address, self.paths).await?;
         let session = Session::new(endpoint, quic, socket).await?;
         Ok(Session {
             preferred,
+            early_data,
+            relocator,
             ..session
         })
     }
@@ -230,10 +311,14 @@ pub struct Session<T = Socket> {
     transport: T,
     requests: SendRequest<Opener, Bytes>,
     preferred: Option<SocketAddr>,
+    /// Resolves when the handshake is complete; none if it was complete before the first request.
+    early_data: Option<ZeroRttAccepted>,
+    /// Set if the client follows the server's announcements.
+    relocator: Option<Relocator>,
 }
 
 impl<T> Session<T> {
-    /// Starts HTTP/3 on a connection whose handshake is complete.
+    /// Starts HTTP/3 on a connection.
     async fn new(endpoint: Endpoint, quic: noq::Connection, transport: T) -> Result<Self, Error> {
         let mut builder = h3::client::builder();
         // nginx as a proxy (1.26) treats a stream that ends with a grease frame as aborted.
@@ -247,7 +332,15 @@ impl<T> Session<T> {
             transport,
             requests,
             preferred: None,
+            early_data: None,
+            relocator: None,
         })
+    }
+
+    /// Waits until the handshake is complete. Returns whether the server accepted early data; `None` if the client sent none, or
+    /// an earlier call returned the result.
+    pub async fn accepted_early_data(&mut self) -> Option<bool> {
+        Some(self.early_data.take()?.await)
     }
 
     /// Sends a GET request and returns when the response header has arrived.
@@ -299,9 +392,18 @@ impl Session {
         self.preferred
     }
 
+    /// Returns the address of the server at which to open the next connection, if this server has announced it.
+    pub fn successor(&self) -> Option<SocketAddr> {
+        let announced = self.relocator.as_ref()?.hand_overs();
+        let set = announced.borrow();
+        let known = self.transport.nominal_server();
+        set.as_ref()
+            .and_then(|set| moves::usable(set, known).next())
+    }
+
     /// Returns for how many seconds new connections may use the preferred address.
     pub fn service_ttl(&self) -> Option<u64> {
-        preferred_address::service_ttl(&self.quic)
+        preferred_address::service_ttl(&peer_parameters(&self.quic)?)
     }
 }
 

@@ -26,6 +26,9 @@ pub struct DownloadReport {
     status: Option<u16>,
     bytes: u64,
     sha256: Option<String>,
+    /// True if the server accepted the request as early data; absent if the client had no session ticket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_data: Option<bool>,
     /// Time of each step.
     pub seconds: Seconds,
     /// Client addresses at the start and the end.
@@ -37,7 +40,7 @@ pub struct DownloadReport {
 /// Seconds from the start of the download to each step.
 #[derive(Debug, Default, Serialize)]
 pub struct Seconds {
-    /// Handshake complete; absent on an existing connection.
+    /// Handshake complete, or request sent as early data; absent on an existing connection.
     pub handshake: Option<f64>,
     /// Request sent.
     asked: Option<f64>,

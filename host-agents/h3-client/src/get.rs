@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::Error;
 use crate::body::BodyMeter;
 use crate::client::{Client, Files, Options, Session, Target};
 use crate::download::DownloadReport;
@@ -31,43 +32,85 @@ pub async fn run(args: &Args) -> Result<bool> {
     let mut all_succeeded = true;
     for url in &args.files.urls {
         let target = Target::new(url).await?;
-        let started = Instant::now();
-        let mut report = DownloadReport::new(url);
-        let mut meter = BodyMeter::new(true);
         let reusable = open.take_if(|(current, session)| {
-            target.can_share_connection(current) && !session.is_closed()
+            !args.options.early_data && target.can_share_connection(current) && !session.is_closed()
         });
-        if let Some((_, session)) = open.take() {
-            session.close().await;
-        }
+        close(open.take()).await;
         open = reusable;
-        let result = async {
-            if open.is_none() {
-                open = Some((target.clone(), client.connect(&target).await?));
-                report.seconds.handshake = Some(started.elapsed().as_secs_f64());
-            }
-            let (_, session) = open.as_ref().expect("a connection was opened");
-            report.record_addresses(session);
-            let (output, rebind_after) = (args.files.output.as_deref(), args.rebind_after);
-            report
-                .download(
-                    session,
-                    &target,
-                    output,
-                    rebind_after,
-                    (&mut meter, started),
-                )
-                .await
+        // The time until the previous connection is closed does not belong to this download.
+        let mut download = Download {
+            args,
+            client: &client,
+            target: &target,
+            started: Instant::now(),
+            report: DownloadReport::new(url),
+            meter: BodyMeter::new(true),
+        };
+        let mut result = download.run(&mut open, args.options.early_data).await;
+        if let Some((_, session)) = &mut open {
+            download.report.early_data = session.accepted_early_data().await;
         }
-        .await;
+        if download.report.early_data == Some(false) {
+            close(open.take()).await;
+            download.meter = BodyMeter::new(true);
+            result = download.run(&mut open, false).await;
+        }
         if let Some((_, session)) = &open {
-            report.record_addresses(session);
+            download.report.record_addresses(session);
         }
-        report.seconds.total = started.elapsed().as_secs_f64();
-        all_succeeded &= report.print(&meter, result.as_ref().err())?;
+        all_succeeded &= download.finish(result.as_ref().err())?;
     }
+    close(open).await;
+    Ok(all_succeeded)
+}
+
+async fn close(open: Option<(Target, Session)>) {
     if let Some((_, session)) = open {
         session.close().await;
     }
-    Ok(all_succeeded)
+}
+
+/// One download, on an open connection or on a new one.
+struct Download<'a> {
+    args: &'a Args,
+    client: &'a Client,
+    target: &'a Target,
+    started: Instant,
+    report: DownloadReport,
+    meter: BodyMeter,
+}
+
+impl Download<'_> {
+    async fn run(
+        &mut self,
+        open: &mut Option<(Target, Session)>,
+        early: bool,
+    ) -> Result<(), Error> {
+        if open.is_none() {
+            let session = match early {
+                true => self.client.connect_early(self.target).await?,
+                false => self.client.connect(self.target).await?,
+            };
+            *open = Some((self.target.clone(), session));
+            self.report.seconds.handshake = Some(self.started.elapsed().as_secs_f64());
+        }
+        let (_, session) = open.as_ref().expect("a connection was opened");
+        self.report.record_addresses(session);
+        let (output, rebind_after) = (self.args.files.output.as_deref(), self.args.rebind_after);
+        self.report
+            .download(
+                session,
+                self.target,
+                output,
+                rebind_after,
+                (&mut self.meter, self.started),
+            )
+            .await
+    }
+
+    /// Prints the report; returns true if the download is complete and its status is a success.
+    fn finish(mut self, error: Option<&Error>) -> Result<bool> {
+        self.report.seconds.total = self.started.elapsed().as_secs_f64();
+        self.report.print(&self.meter, error)
+    }
 }

@@ -11,6 +11,8 @@ mod download;
 mod error;
 pub mod get;
 pub mod load;
+mod moves;
+mod observer;
 pub mod page;
 pub mod plan;
 mod preferred_address;

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -13,7 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::body::{BodyMeter, Expected};
-use crate::client::{Client, Options, Session, Target};
+use crate::client::{Client, Options, Roaming, Session, Target};
+use crate::moves::MoveCounts;
 
 /// Delay after a failed connection attempt, so that an unavailable server is not flooded.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
@@ -55,11 +57,35 @@ struct Summary {
     failures: BTreeMap<String, u64>,
     /// Connections whose handshake was completed.
     connections: u64,
+    /// Effects of the servers' announcements; absent without `--moves`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moves: Option<Moves>,
     /// Bytes of response bodies.
     bytes: u64,
     /// Seconds from the first handshake to the last response.
     seconds: f64,
     latency: Latency,
+}
+
+/// Effects of the servers' announcements.
+#[derive(Debug, Serialize)]
+struct Moves {
+    /// Migrations to an announced address.
+    completed: u64,
+    /// Announced addresses at which the server did not respond.
+    failed: u64,
+    /// Connections opened at an announced server.
+    handed_over: u64,
+}
+
+impl Moves {
+    fn of(counts: &MoveCounts) -> Self {
+        Self {
+            completed: counts.completed.load(Relaxed),
+            failed: counts.failed.load(Relaxed),
+            handed_over: counts.handed_over.load(Relaxed),
+        }
+    }
 }
 
 /// Seconds from the start of a request, including its handshake if it needed one, to the last byte of the response.
@@ -113,6 +139,9 @@ pub async fn run(args: Args) -> Result<bool> {
     let mut summary = load.summary.take();
     summary.seconds = load.started.elapsed().as_secs_f64();
     summary.latency = Latency::from_samples(load.latencies.take());
+    summary.moves = load.client.moves().map(Moves::of);
+    let handed_over = summary.moves.as_ref().map_or(0, |moves| moves.handed_over);
+    summary.connections += handed_over;
     println!("{}", serde_json::to_string(&summary)?);
     let mut closing: JoinSet<()> = JoinSet::new();
     for session in sessions.into_iter().flatten() {
@@ -135,11 +164,11 @@ impl Load {
     }
 
     /// Makes requests until there are no more; returns the connection that is still open.
-    async fn run_connection(self: Rc<Self>) -> Option<Session> {
+    async fn run_connection(self: Rc<Self>) -> Option<Roaming> {
         let mut open = None;
         while let Some(started) = self.start_request() {
-            let session = match self.client.connect(&self.target).await {
-                Ok(session) => session,
+            let connection = match Roaming::connect(&self.client, &self.target).await {
+                Ok(connection) => connection,
                 Err(error) => {
                     self.count(started, Err(error));
                     tokio::time::sleep(RECONNECT_DELAY).await;
@@ -148,21 +177,23 @@ impl Load {
             };
             self.summary.borrow_mut().connections += 1;
             let starts = (0..self.args.parallel).map(|i| (i == 0).then_some(started));
-            join_all(starts.map(|started| self.run_requests(&session, started))).await;
-            if self.args.reconnect || session.is_closed() {
-                tokio::task::spawn_local(session.close());
+            join_all(starts.map(|started| self.run_requests(&connection, started))).await;
+            if self.args.reconnect || connection.is_closed() {
+                tokio::task::spawn_local(connection.close());
             } else {
-                open = Some(session);
+                open = Some(connection);
             }
         }
         open
     }
 
-    /// Makes sequential requests on `session` as long as it may be used. The first one has started already if `started` is set.
-    async fn run_requests(&self, session: &Session, mut started: Option<Instant>) {
+    /// Makes sequential requests on `connection` as long as it may be used. The first one has started already if `started` is
+    /// set.
+    async fn run_requests(&self, connection: &Roaming, mut started: Option<Instant>) {
         while let Some(started) = started.take().or_else(|| self.start_request()) {
-            self.count(started, self.request(session).await);
-            if self.args.reconnect || session.is_closed() {
+            let session = connection.session().await;
+            self.count(started, self.request(&session).await);
+            if self.args.reconnect || connection.is_closed() {
                 return;
             }
         }

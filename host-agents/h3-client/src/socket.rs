@@ -3,7 +3,8 @@
 //!
 //! [`Socket::rebind`] changes the local port without telling QUIC, as a NAT rebinding does (RFC 9000, section 9.3.3). The operation
 //! of that name in noq is a migration by the client: it switches to the next connection id and sends a PING.
-//! [`Socket::redirect`] changes the server's address, while noq keeps the one with which it connected.
+//! [`Socket::redirect`] changes the server's address, while noq keeps the one with which it connected. Before that,
+//! [`Socket::begin_probe`] sends the packets of a path validation to the new address.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
+use frontage_quic::relocate::Relocator;
 use noq::udp::{RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
 use parking_lot::{Mutex, MutexGuard};
@@ -60,6 +62,29 @@ struct State {
     nominal_server: SocketAddr,
     /// Server address that packets are sent to.
     actual_server: SocketAddr,
+    /// Server address that packets were sent to before. Some of the server's packets from there may still be under way.
+    previous_server: Option<SocketAddr>,
+    /// Server address that is being validated, and what recognizes the packets to it.
+    probe: Option<(SocketAddr, Relocator)>,
+}
+
+impl State {
+    /// Returns true if noq must take a datagram from `address` for one of the server. While an address is validated, these
+    /// are all datagrams, because the response may come from another address (RFC 9000, section 8.2.3); noq authenticates
+    /// them.
+    fn is_server(&self, address: SocketAddr) -> bool {
+        self.probe.is_some()
+            || address == self.actual_server
+            || self.previous_server == Some(address)
+    }
+
+    /// Returns the address to which to send `datagram`.
+    fn destination(&self, datagram: &[u8]) -> SocketAddr {
+        match &self.probe {
+            Some((address, relocator)) if relocator.is_probe(datagram) => *address,
+            _ => self.actual_server,
+        }
+    }
 }
 
 impl Socket {
@@ -74,6 +99,8 @@ impl Socket {
             reader: None,
             nominal_server: server,
             actual_server: server,
+            previous_server: None,
+            probe: None,
         };
         Ok(Self {
             state: Arc::new(Mutex::new(state)),
@@ -104,7 +131,25 @@ impl Socket {
 
     /// Sends all further packets to `server`.
     pub fn redirect(&self, server: SocketAddr) {
-        self.state().actual_server = server;
+        let mut state = self.state();
+        state.previous_server = Some(state.actual_server);
+        state.actual_server = server;
+    }
+
+    /// Sends the packets that `relocator` recognizes as probes to `server`, until [`Socket::end_probe`]. noq must send
+    /// one datagram at a time.
+    pub fn begin_probe(&self, server: SocketAddr, relocator: Relocator) {
+        self.state().probe = Some((server, relocator));
+    }
+
+    /// Ends the validation of another address.
+    pub fn end_probe(&self) {
+        self.state().probe = None;
+    }
+
+    /// Returns the server address that packets are sent to.
+    pub fn server(&self) -> SocketAddr {
+        self.state().actual_server
     }
 
     /// Returns the server address that noq uses.
@@ -147,12 +192,14 @@ impl AsyncUdpSocket for Socket {
         let n = ready!(state.inner.poll_recv(cx, bufs, meta))?;
         for meta in &mut meta[..n] {
             if meta.addr == state.actual_server && meta.addr != state.nominal_server {
-                meta.addr = state.nominal_server;
                 self.migrated.send_if_modified(|migrated| {
                     let is_first = migrated.is_none();
                     migrated.get_or_insert_with(Instant::now);
                     is_first
                 });
+            }
+            if state.is_server(meta.addr) {
+                meta.addr = state.nominal_server;
             }
         }
         Poll::Ready(Ok(n))
@@ -185,7 +232,7 @@ impl UdpSender for Sender {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let state = self.socket.state();
-        let (destination, generation) = (state.actual_server, state.generation);
+        let (destination, generation) = (state.destination(transmit.contents), state.generation);
         let replaced = (generation != self.generation).then(|| state.inner.create_sender());
         drop(state);
         if let Some(inner) = replaced {

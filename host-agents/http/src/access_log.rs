@@ -20,7 +20,7 @@ use crate::config::STANDARD_OUTPUT;
 const MAX_QUEUED: usize = 4096;
 
 /// One request and its response.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Line {
     /// Time of the request in seconds since 1970.
     pub time: f64,
@@ -46,8 +46,11 @@ pub struct Line {
 }
 
 impl Line {
-    /// Create the line of a `request` that has just arrived from `client`.
-    pub fn new<B>(client: &SocketAddr, request: &Request<B>) -> Self {
+    /// Create the line of a `request` that has just arrived from `client`. If `log` writes nothing, it stays empty.
+    pub fn new<B>(log: &AccessLog, client: &SocketAddr, request: &Request<B>) -> Self {
+        if log.0.is_none() {
+            return Self::default();
+        }
         let uri = request.uri();
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let text = |part: Option<&str>| part.unwrap_or_default().to_owned();

@@ -18,6 +18,18 @@ pub enum Outcome {
     },
 }
 
+/// Return whether `headers` have conditions.
+pub fn has_any(headers: &HeaderMap) -> bool {
+    let conditions = [
+        header::IF_MATCH,
+        header::IF_UNMODIFIED_SINCE,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_RANGE,
+    ];
+    conditions.iter().any(|name| headers.contains_key(name))
+}
+
 /// Evaluate the conditions in `headers` for a file, in the order of section 13.2.2. A condition on the entity tag overrides the
 /// one on the date. `modified` must be in whole seconds.
 pub fn decide(headers: &HeaderMap, tag: &HeaderValue, modified: SystemTime) -> Outcome {

@@ -7,10 +7,12 @@ use anyhow::{Result, bail};
 use frontage_daemon::config::locate;
 use toml::Spanned;
 
+mod congestion;
 mod keys;
 mod route;
 mod units;
 
+pub use congestion::Congestion;
 pub use keys::load as load_keys;
 pub use route::{HeaderMatch, RealServerChoice, Route};
 pub use units::{Bandwidth, Bytes, Prefix, origin};

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, IoSliceMut, Result};
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -13,21 +12,20 @@ use http_body::{Body, Frame, SizeHint};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokio::task::JoinHandle;
 
-/// Maximum number of bytes per read.
-const MAX_CHUNK: u64 = 1 << 16;
+use crate::file_cache::{CHUNK, OpenFile};
 
-/// Bytes of a file. Data in the page cache is read at once; other data is read by a blocking thread.
+/// Bytes of a file. Data in memory or in the page cache is read at once; other data is read by a blocking thread.
 pub struct FileBody {
-    file: Arc<File>,
+    file: OpenFile,
     left: Range<u64>,
     waiting: Option<JoinHandle<Result<Bytes>>>,
 }
 
 impl FileBody {
     /// Create a body of the bytes `range` of `file`.
-    pub fn new(file: File, range: Range<u64>) -> Self {
+    pub fn new(file: OpenFile, range: Range<u64>) -> Self {
         Self {
-            file: Arc::new(file),
+            file,
             left: range,
             waiting: None,
         }
@@ -49,14 +47,10 @@ impl Body for FileBody {
         } else if self.left.is_empty() {
             return Poll::Ready(None);
         } else {
-            let (at, length) = (
-                self.left.start,
-                MAX_CHUNK.min(self.left.end - self.left.start),
-            );
-            match read(&self.file, at, length, ReadWriteFlags::NOWAIT) {
+            match next(&self.file, &self.left, ReadWriteFlags::NOWAIT) {
                 Err(Errno::AGAIN | Errno::OPNOTSUPP) => {
-                    let file = self.file.clone();
-                    let wait = move || Ok(read(&file, at, length, ReadWriteFlags::empty())?);
+                    let (file, left) = (self.file.clone(), self.left.clone());
+                    let wait = move || Ok(next(&file, &left, ReadWriteFlags::empty())?);
                     self.waiting = Some(tokio::task::spawn_blocking(wait));
                     return self.poll_frame(cx);
                 }
@@ -87,6 +81,36 @@ impl Body for FileBody {
     }
 }
 
+/// Return the next bytes of the range `left`: the rest of their chunk if chunks of the file are kept.
+fn next(
+    open: &OpenFile,
+    left: &Range<u64>,
+    flags: ReadWriteFlags,
+) -> std::result::Result<Bytes, Errno> {
+    let length = left.end - left.start;
+    let contents = &open.contents;
+    let mut chunk = match (contents.chunk(left.start), &open.file) {
+        (Some(chunk), _) => chunk,
+        // Only a file whose chunks are all in memory is not open.
+        (None, None) => return Err(Errno::BADF),
+        (None, Some(file)) if contents.is_kept() => {
+            let skipped = left.start % CHUNK;
+            let at = left.start - skipped;
+            let chunk = read(
+                file,
+                at,
+                CHUNK.min(contents.length().saturating_sub(at)),
+                flags,
+            )?;
+            contents.keep(at, &chunk, file);
+            chunk.slice(chunk.len().min(skipped as usize)..)
+        }
+        (None, Some(file)) => read(file, left.start, CHUNK.min(length), flags)?,
+    };
+    chunk.truncate(length.try_into().unwrap_or(usize::MAX));
+    Ok(chunk)
+}
+
 fn read(
     file: &File,
     at: u64,
@@ -101,35 +125,52 @@ fn read(
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::fs;
+    use std::time::{Duration, SystemTime};
 
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::file_cache::FileCache;
 
-    async fn body(content: &[u8], range: Range<u64>) -> std::result::Result<Bytes, ErrorKind> {
-        let path = std::env::temp_dir().join(format!("body-{}-{range:?}", std::process::id()));
-        File::create(&path).unwrap().write_all(content).unwrap();
-        let file = File::open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
-        let collected = FileBody::new(file, range).collect().await;
+    async fn body(file: &OpenFile, range: Range<u64>) -> std::result::Result<Bytes, ErrorKind> {
+        let collected = FileBody::new(file.clone(), range).collect().await;
         collected
             .map(|whole| whole.to_bytes())
             .map_err(|error| error.kind())
     }
 
+    async fn check(file: &OpenFile, content: &[u8]) {
+        for range in [0..200_000, 70_000..70_001, 5..5, 65_535..131_073] {
+            let expected = &content[range.start as usize..range.end as usize];
+            assert_eq!(body(file, range).await.unwrap(), expected);
+        }
+    }
+
     #[tokio::test]
     async fn body_yields_exactly_the_range() {
         let content: Vec<u8> = (0..200_000).map(|i| (i % 251) as u8).collect();
-        assert_eq!(body(&content, 0..200_000).await.unwrap(), content);
+        let path = std::env::temp_dir().join(format!("body-{}", std::process::id()));
+        fs::write(&path, &content).unwrap();
+        let changed = SystemTime::now();
+        let cache = FileCache::new(1 << 20);
+        let recent = cache.open(&path).unwrap();
+        check(&recent, &content).await;
         assert_eq!(
-            body(&content, 70_000..70_001).await.unwrap(),
-            content[70_000..70_001]
-        );
-        assert_eq!(body(&content, 5..5).await.unwrap(), content[..0]);
-        assert_eq!(
-            body(&content, 0..200_001).await,
+            body(&recent, 0..200_001).await,
             Err(ErrorKind::UnexpectedEof)
         );
+        // A file is kept once its last change is old enough.
+        while !cache.open(&path).unwrap().contents.is_kept() {
+            assert!(changed.elapsed().unwrap() < Duration::from_secs(60));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let read = cache.open(&path).unwrap();
+        assert!(read.file.is_some());
+        check(&read, &content).await;
+        let kept = cache.open(&path).unwrap();
+        assert!(kept.file.is_none());
+        check(&kept, &content).await;
+        fs::remove_file(path).unwrap();
     }
 }

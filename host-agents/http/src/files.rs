@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of a directory, with media types, a single range, HEAD, dates and entity tags. Requests cannot leave the directory.
 
-use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Result};
 use std::ops::RangeInclusive;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
@@ -17,7 +15,9 @@ use percent_encoding::percent_decode_str;
 use crate::body::ResponseBody;
 use crate::conditions::{self, Outcome};
 use crate::file_body::FileBody;
-use crate::response::status;
+use crate::file_cache::{FileCache, OpenFile};
+use crate::prepared::PreparedResponse;
+use crate::response::{header_value, status};
 
 /// Serves one directory.
 #[derive(Clone, Debug)]
@@ -25,17 +25,16 @@ pub struct Files {
     directory: PathBuf,
     /// Prefix of request paths that is not part of file names, without the last `/`.
     prefix: String,
+    cache: Arc<FileCache>,
 }
 
-/// An open file and its path.
-type OpenFile = (File, Metadata, PathBuf);
-
 impl Files {
-    /// Serve `directory` at the paths that begin with `prefix`.
-    pub fn new(directory: &Path, prefix: &str) -> Self {
+    /// Serve `directory` at the paths that begin with `prefix`, with the contents of recently served files in `cache`.
+    pub fn new(directory: &Path, prefix: &str, cache: Arc<FileCache>) -> Self {
         Self {
             directory: directory.to_owned(),
             prefix: prefix.to_owned(),
+            cache,
         }
     }
 
@@ -54,8 +53,8 @@ impl Files {
         let file = self
             .file_path(path)
             .ok_or_else(|| ErrorKind::NotFound.into());
-        match file.and_then(|file| open(file, path.ends_with('/'))) {
-            Ok(Some((file, metadata, path))) => respond(request, file, &metadata, &path),
+        match file.and_then(|file| self.open(file, path.ends_with('/'))) {
+            Ok(Some(file)) => respond(request, file),
             Ok(None) => redirect(request.uri()),
             Err(error) => status(match error.kind() {
                 ErrorKind::NotFound
@@ -66,6 +65,19 @@ impl Files {
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             }),
         }
+    }
+
+    /// Return the response to `request` if it is a whole file in memory.
+    pub fn prepared<B>(&self, request: &Request<B>) -> Option<PreparedResponse> {
+        let headers = request.headers();
+        let is_plain = request.method() == Method::GET
+            && !headers.contains_key(header::RANGE)
+            && !conditions::has_any(headers);
+        if !is_plain {
+            return None;
+        }
+        let contents = self.cache.find(&self.file_path(request.uri().path())?)?;
+        (contents.length() > 0).then(|| PreparedResponse::new(contents))
     }
 
     /// Return the file of a request path; `None` if it is outside the directory or invalid.
@@ -82,58 +94,37 @@ impl Files {
         }
         Some(file)
     }
-}
 
-/// Open a file, or the index of a directory. Returns `None` for a directory whose request path does not end with `/`.
-fn open(mut path: PathBuf, is_directory_path: bool) -> Result<Option<OpenFile>> {
-    let mut opened = open_one(&path)?;
-    if opened.1.is_dir() {
-        if !is_directory_path {
-            return Ok(None);
+    /// Open a file, or the index of a directory. Returns `None` for a directory whose request path does not end with `/`.
+    fn open(&self, mut path: PathBuf, is_directory_path: bool) -> Result<Option<OpenFile>> {
+        let mut opened = self.cache.open(&path)?;
+        if opened.contents.is_dir() {
+            if !is_directory_path {
+                return Ok(None);
+            }
+            path.push("index.html");
+            opened = self.cache.open(&path)?;
         }
-        path.push("index.html");
-        opened = open_one(&path)?;
+        if opened.contents.is_file() {
+            Ok(Some(opened))
+        } else {
+            Err(ErrorKind::NotFound.into())
+        }
     }
-    let (file, metadata) = opened;
-    if metadata.is_file() {
-        Ok(Some((file, metadata, path)))
-    } else {
-        Err(ErrorKind::NotFound.into())
-    }
-}
-
-fn open_one(path: &Path) -> Result<(File, Metadata)> {
-    // Does not block on a pipe without a writer, and has no effect on files.
-    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nonblock)
-        .open(path)?;
-    let metadata = file.metadata()?;
-    Ok((file, metadata))
 }
 
 /// Respond with the file, as the request's conditions require.
-fn respond<B>(
-    request: &Request<B>,
-    file: File,
-    metadata: &Metadata,
-    path: &Path,
-) -> Response<ResponseBody> {
-    let length = metadata.len();
-    let Ok(modified) = metadata.modified().map(to_seconds) else {
-        return status(StatusCode::INTERNAL_SERVER_ERROR);
-    };
-    // The tag consists of date and length, because there are no digests.
-    let age = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let tag = text(format!("\"{:x}-{length:x}\"", age.as_secs()));
-    let last_modified = text(httpdate::fmt_http_date(modified));
-    let outcome = conditions::decide(request.headers(), &tag, modified);
+fn respond<B>(request: &Request<B>, file: OpenFile) -> Response<ResponseBody> {
+    let contents = &file.contents;
+    let length = contents.length();
+    let outcome = conditions::decide(request.headers(), &contents.tag, contents.modified);
     let mut response = Response::new(ResponseBody::default());
-    response.headers_mut().insert(header::ETAG, tag);
     response
         .headers_mut()
-        .insert(header::LAST_MODIFIED, last_modified);
+        .insert(header::ETAG, contents.tag.clone());
+    response
+        .headers_mut()
+        .insert(header::LAST_MODIFIED, contents.last_modified.clone());
     let range = match outcome {
         Outcome::Status(status) => {
             *response.status_mut() = status;
@@ -145,12 +136,9 @@ fn respond<B>(
             .get(header::RANGE)
             .filter(|_| ranges && request.method() == Method::GET),
     };
-    let kind = mime_guess::from_path(path)
-        .first_raw()
-        .unwrap_or("application/octet-stream");
     response
         .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        .insert(header::CONTENT_TYPE, contents.media_type.clone());
     response
         .headers_mut()
         .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -160,13 +148,13 @@ fn respond<B>(
         return with(
             response,
             header::CONTENT_RANGE,
-            text(format!("bytes */{length}")),
+            header_value(format!("bytes */{length}")),
         );
     };
     if let Some(part) = part {
         (from, to) = (*part.start(), part.end() + 1);
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        let content_range = text(format!("bytes {from}-{}/{length}", part.end()));
+        let content_range = header_value(format!("bytes {from}-{}/{length}", part.end()));
         response
             .headers_mut()
             .insert(header::CONTENT_RANGE, content_range);
@@ -205,24 +193,12 @@ fn redirect(uri: &Uri) -> Response<ResponseBody> {
     let query = uri
         .query()
         .map_or_else(String::new, |query| format!("?{query}"));
-    let location = text(format!("/{path}/{query}"));
+    let location = header_value(format!("/{path}/{query}"));
     with(
         status(StatusCode::TEMPORARY_REDIRECT),
         header::LOCATION,
         location,
     )
-}
-
-/// Truncate to whole seconds, the resolution of HTTP dates.
-fn to_seconds(time: SystemTime) -> SystemTime {
-    let whole = time
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |age| age.as_secs());
-    UNIX_EPOCH + Duration::from_secs(whole)
-}
-
-fn text(value: String) -> HeaderValue {
-    HeaderValue::try_from(value).expect("valid header value")
 }
 
 fn with<B>(mut response: Response<B>, name: HeaderName, value: HeaderValue) -> Response<B> {
@@ -234,9 +210,13 @@ fn with<B>(mut response: Response<B>, name: HeaderName, value: HeaderValue) -> R
 mod tests {
     use super::*;
 
+    fn files(directory: &Path) -> Files {
+        Files::new(directory, "/a", Arc::new(FileCache::new(1 << 20)))
+    }
+
     #[test]
     fn request_paths_cannot_leave_the_directory() {
-        let files = Files::new(Path::new("/srv"), "/a");
+        let files = files(Path::new("/srv"));
         let file_path = |path| files.file_path(path);
         assert_eq!(file_path("/a/b/%63.html"), Some("/srv/b/c.html".into()));
         assert_eq!(file_path("/a"), Some("/srv".into()));
@@ -260,7 +240,7 @@ mod tests {
         std::fs::write(root.join("folder/index.html"), "here").unwrap();
         let _ = std::fs::remove_file(root.join("pipe"));
         rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        let files = Files::new(&root, "/a");
+        let files = files(&root);
         let get = |path: &str| files.serve(&Request::get(path).body(()).unwrap());
         let index = get("/a/folder/");
         assert_eq!(index.status(), StatusCode::OK);

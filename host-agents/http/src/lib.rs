@@ -9,12 +9,16 @@ pub mod body;
 mod conditions;
 pub mod config;
 mod file_body;
+mod file_cache;
 mod files;
 mod policy;
+mod prepared;
 pub mod priority;
 mod proxy;
+mod qpack;
 pub mod response;
 pub mod routes;
 
 pub use policy::{Candidate, Draw, Policy, hash};
+pub use prepared::PreparedResponse;
 pub use proxy::Proxy;

@@ -13,6 +13,9 @@ pub enum Policy {
     Random,
     /// The one with the fewest active requests of this balancer, divided by its weight.
     LeastLoad,
+    /// The one with the least load at a connection's first request, and the same one for all its later requests. The
+    /// responses of a connection then share one congestion control, as if the balancer sent them.
+    PerConnection,
     /// By host and path, so that each real server caches its share. If one leaves, the others keep their requests
     /// (rendezvous hashing). The shares have the ratio of the weights.
     ConsistentHash,
@@ -62,7 +65,7 @@ impl Policy {
                     is_chosen
                 })
             }
-            Self::LeastLoad => {
+            Self::LeastLoad | Self::PerConnection => {
                 let from_next = indices.map(|i| (next + i) % candidates.len());
                 from_next.min_by_key(|i| candidates[*i].relative_load())
             }
@@ -131,10 +134,11 @@ const fn mix(mut n: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const ALL: [Policy; 4] = [
+    const ALL: [Policy; 5] = [
         Policy::RoundRobin,
         Policy::Random,
         Policy::LeastLoad,
+        Policy::PerConnection,
         Policy::ConsistentHash,
     ];
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending of a response on any transport.
 
+use std::cell::RefCell;
 use std::pin::pin;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use frontage_quic::h3::SendStream;
+use frontage_quic::h3::{SendStream, send_data};
 use h3::error::{Code, StreamError};
 use h3::server::RequestStream;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -40,7 +41,7 @@ impl Sink for RequestStream<SendStream<Bytes>, Bytes> {
     }
 
     async fn data(&mut self, data: Bytes) -> Result<(), StreamError> {
-        self.send_data(data).await
+        send_data(self, data).await
     }
 
     async fn trailers(&mut self, trailers: HeaderMap) -> Result<(), StreamError> {
@@ -81,6 +82,32 @@ pub fn body_size(method: &Method, response: &Response<ResponseBody>) -> Option<u
         .or_else(|| response.body().size_hint().exact())
 }
 
+/// Return the current time as the value of `Date`. Each thread formats it once a second.
+pub(crate) fn date() -> HeaderValue {
+    thread_local! {
+        static LATEST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+    }
+    let now = SystemTime::now();
+    let second = now
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| age.as_secs());
+    LATEST.with_borrow_mut(|latest| match latest {
+        Some((at, value)) if *at == second => value.clone(),
+        _ => {
+            let value = header_value(httpdate::fmt_http_date(now));
+            latest.insert((second, value)).1.clone()
+        }
+    })
+}
+
+/// Return the value of a field.
+///
+/// # Panics
+/// If `text` is not a valid value.
+pub(crate) fn header_value(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("valid header value")
+}
+
 /// Send `response` to `sink`, and call `on_sent` with the length of each part of the body that was sent.
 pub async fn send<S: Sink>(
     sink: &mut S,
@@ -89,9 +116,7 @@ pub async fn send<S: Sink>(
 ) -> Result<Outcome, S::Error> {
     let (mut head, body) = response.into_parts();
     // A server with a clock must send Date (RFC 9110, section 6.6.1).
-    let now = httpdate::fmt_http_date(SystemTime::now());
-    let now = HeaderValue::from_str(&now).expect("valid header value");
-    head.headers.entry(header::DATE).or_insert(now);
+    head.headers.entry(header::DATE).or_insert_with(date);
     sink.head(Response::from_parts(head, ())).await?;
     let mut body = pin!(body);
     while let Some(frame) = body.frame().await {

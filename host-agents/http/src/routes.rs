@@ -4,11 +4,13 @@
 use std::cmp::Reverse;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, Uri};
 
 use crate::body::{RequestBody, ResponseBody};
 use crate::config::{HeaderMatch, RealServerChoice, Route};
+use crate::file_cache::{DEFAULT_CAPACITY, FileCache};
 use crate::files::Files;
 use crate::proxy::Proxy;
 use crate::response::status;
@@ -56,7 +58,9 @@ impl<P: OriginPool> Routes<P> {
         routes: impl IntoIterator<Item = &'a Route>,
         mut pool: impl FnMut(&RealServerChoice) -> P,
     ) -> Self {
-        let rules = routes.into_iter().map(|route| Rule::new(route, &mut pool));
+        let cache = Arc::new(FileCache::new(DEFAULT_CAPACITY));
+        let rules = routes.into_iter();
+        let rules = rules.map(|route| Rule::new(route, &cache, &mut pool));
         let mut rules: Vec<_> = rules.collect();
         let strictness = |rule: &Rule<P>| (rule.host.is_some(), rule.header.is_some());
         rules.sort_by_key(|rule| Reverse((rule.prefix.len(), strictness(rule))));
@@ -82,13 +86,12 @@ impl<P: OriginPool> Routes<P> {
         client: SocketAddr,
         request: Request<RequestBody>,
     ) -> Response<ResponseBody> {
+        // Proxying has its own memory, so that responses from files need little.
+        let forward = |origin, request| Box::pin(self.proxy.forward(origin, client, request));
         match target {
             Some(Target::Files(files)) => files.serve(&request),
-            Some(Target::Origin(origin)) => self.proxy.forward(origin, client, request).await,
-            Some(Target::RealServers(pool)) => {
-                let origin = pool.origin(request.uri());
-                self.proxy.forward(origin, client, request).await
-            }
+            Some(Target::Origin(origin)) => forward(origin, request).await,
+            Some(Target::RealServers(pool)) => forward(pool.origin(request.uri()), request).await,
             None if request.method() == Method::CONNECT => status(StatusCode::NOT_IMPLEMENTED),
             None => status(StatusCode::NOT_FOUND),
         }
@@ -96,10 +99,14 @@ impl<P: OriginPool> Routes<P> {
 }
 
 impl<P> Rule<P> {
-    fn new(route: &Route, pool: impl FnOnce(&RealServerChoice) -> P) -> Self {
+    fn new(
+        route: &Route,
+        cache: &Arc<FileCache>,
+        pool: impl FnOnce(&RealServerChoice) -> P,
+    ) -> Self {
         let prefix = route.path.trim_end_matches('/').to_owned();
         let target = match (&route.directory, &route.origin, &route.real_servers) {
-            (Some(directory), ..) => Target::Files(Files::new(directory, &prefix)),
+            (Some(directory), ..) => Target::Files(Files::new(directory, &prefix, cache.clone())),
             (None, Some(origin), _) => Target::Origin(origin.clone()),
             (None, None, Some(choice)) => Target::RealServers(pool(choice)),
             (None, None, None) => unreachable!("check_routes rejects such a route"),

@@ -13,9 +13,11 @@ use noq::{ConnectionError, VarInt};
 
 mod raw;
 mod streams;
+mod unused;
 
 pub use raw::RawStreams;
-pub use streams::{BidiStream, RecvStream, SendStream};
+pub use streams::{BidiStream, RecvStream, SendStream, send_data};
+pub use unused::UnusedStreams;
 
 type Pending<T> = Option<Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>>;
 /// The two directions of a bidirectional stream.
@@ -31,6 +33,7 @@ pub struct Connection {
     accept_bi: Pending<(u64, StreamPair)>,
     accept_uni: Pending<noq::RecvStream>,
     raw: RawStreams,
+    unused: UnusedStreams,
 }
 
 impl Connection {
@@ -67,12 +70,18 @@ impl Connection {
             accept_bi: None,
             accept_uni: None,
             raw: RawStreams::default(),
+            unused: UnusedStreams::default(),
         }
     }
 
     /// Return the streams that the peer opened and on which h3's data is written without frames.
     pub fn raw_streams(&self) -> RawStreams {
         self.raw.clone()
+    }
+
+    /// Return the streams that the peer opened and on which h3 has sent nothing.
+    pub fn unused_streams(&self) -> UnusedStreams {
+        self.unused.clone()
     }
 }
 
@@ -119,8 +128,9 @@ impl<B: Buf> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream<B>, ConnectionErrorIncoming>> {
         let accepted = drive(&mut self.accept_bi, cx, &self.accept);
-        let accepted =
-            accepted.map_ok(|(id, both)| BidiStream::new(both, id, Some(self.raw.clone())));
+        let accepted = accepted.map_ok(|(id, both)| {
+            BidiStream::accepted(both, id, self.unused.clone(), self.raw.clone())
+        });
         accepted.map_err(connection_error)
     }
 
@@ -192,7 +202,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         });
         let opened = opened.map_ok(|both| {
             let id = both.0.id().into();
-            BidiStream::new(both, id, None)
+            BidiStream::new(both, id)
         });
         opened.map_err(lost)
     }
@@ -210,7 +220,7 @@ impl<B: Buf> quic::OpenStreams<B> for Opener {
         });
         let opened = opened.map_ok(|stream| {
             let id = stream.id().into();
-            SendStream::new(stream, id, None)
+            SendStream::new(stream, id)
         });
         opened.map_err(lost)
     }

@@ -16,15 +16,23 @@
 
 #![forbid(unsafe_code)]
 
+pub mod adjusted;
+pub mod announce;
+mod carrier;
 pub mod cid;
+pub mod gather;
 pub mod h3;
 pub mod layer;
 pub mod meter;
 pub mod migration;
+pub mod min_rtt;
+pub mod pacing;
 pub mod quic_lb;
 pub mod recent;
+pub mod relocate;
 pub mod session;
 pub mod socket;
 mod tracker;
+mod udp;
 
 pub use frontage_quic_signals::keys;

@@ -141,6 +141,10 @@ impl StreamBytes {
 }
 
 impl Observer for Meter {
+    fn on_probe(&self) {
+        batch::extend(&self.0, batch::Batch::set_probe);
+    }
+
     #[inline]
     fn on_sent(&self, packet: &Packet<'_>) {
         batch::extend(&self.0, |batch| {
@@ -287,6 +291,18 @@ mod tests {
         // Another connection from that port.
         path_table.on_datagrams(client, LocalAddress::Vip, &[0xc0; 40], 40);
         assert_eq!(meter.local_address(client), LocalAddress::Cookie(3));
+    }
+
+    #[test]
+    fn probe_leaves_as_if_nothing_remained() {
+        let meter = meter(&Arc::new(Loads::new(1500)));
+        meter.begin(0, Some(9000));
+        assert_eq!(send(&meter, &stream(0, 0, 1000, false)), 9000);
+        meter.on_probe();
+        assert_eq!(send(&meter, &stream(0, 1000, 1000, false)), 0);
+        meter.on_probe();
+        assert_eq!(send(&meter, &[0x01]), 0);
+        assert_eq!(send(&meter, &stream(0, 2000, 1000, false)), 7000);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use noq_proto::transport_parameters::TransportParameters;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, ServerConnection, Suite, Version};
 
+mod ack_policy;
 mod connection;
 mod keys;
 pub(crate) mod long_numbers;
@@ -126,7 +127,7 @@ pub struct Nonce {
     pub number: u64,
 }
 
-/// The results of a completed handshake.
+/// The results of a handshake.
 #[derive(Debug)]
 pub struct Negotiated<'a> {
     /// The peer's transport parameters.
@@ -141,8 +142,14 @@ pub struct Negotiated<'a> {
 pub trait Observer: Send + Sync + 'static {
     /// Called before a packet is sent.
     fn on_sent(&self, packet: &Packet<'_>);
+    /// Called before [`Self::on_sent`] for a probe of a delegation, whose client has acknowledged nothing for long.
+    fn on_probe(&self) {}
     /// Called for each authentic packet received. It may be a duplicate.
     fn on_received(&self, packet: &Packet<'_>);
+    /// Called when the 1-RTT keys exist, before anything is sent with them. A server has them as soon as it has answered the
+    /// ClientHello: until the handshake is complete, the peer's transport parameters may be those of an attacker.
+    fn on_one_rtt_keys(&self, _agreed: &Negotiated<'_>) {}
+
     /// Called when the handshake is complete (RFC 9001, section 4.1.1), which authenticates the peer's transport
     /// parameters, and before anything is sent after it.
     fn on_handshake_complete(&self, _agreed: &Negotiated<'_>) {}
@@ -234,6 +241,7 @@ pub struct Config<T, O> {
     initial: Suite,
     parameters: Parameters,
     observe: Box<dyn Fn() -> Arc<O> + Send + Sync>,
+    has_rare_acks: bool,
 }
 
 impl<O: Observer> Config<rustls::ServerConfig, O> {
@@ -278,7 +286,15 @@ impl<T, O: Observer> Config<T, O> {
             initial,
             parameters,
             observe: Box::new(observe),
+            has_rare_acks: false,
         }
+    }
+
+    /// Acknowledge a peer's short packets rarely while it does not upload. Downloads then need fewer packets.
+    #[must_use]
+    pub fn with_rare_acks(mut self) -> Self {
+        self.has_rare_acks = true;
+        self
     }
 
     fn session(
@@ -287,7 +303,8 @@ impl<T, O: Observer> Config<T, O> {
         captured: Arc<CapturedSecrets>,
     ) -> Box<dyn crypto::Session> {
         let observer = (self.observe)();
-        Box::new(Session::new(inner, self.initial, captured, observer))
+        let session = Session::new(inner, self.initial, captured, observer, self.has_rare_acks);
+        Box::new(session)
     }
 
     fn to_wire(&self, params: &TransportParameters) -> Vec<u8> {

@@ -15,20 +15,22 @@
 //! through it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use noq::udp::{RecvMeta, Transmit};
-use noq::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpSender};
+use noq::{AsyncUdpSocket, UdpSender};
 
+use crate::gather::{self, GatheringSocket};
 use crate::keys::SealedCookies;
 use crate::layer::{Layer, Layered, SendLayer};
 use crate::meter::batch;
 use crate::migration::{LocalAddress, PathTable, TunnelRoute, has_long_header};
 use crate::session::long_numbers::LongHeaderBatch;
+use crate::udp::UdpSocket;
 pub use frontage_quic_signals::prefix::{CookiePrefix, join_address};
 
 mod cookie_prefix;
@@ -162,11 +164,9 @@ impl Socket {
         }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&address.into())?;
-        let socket: UdpSocket = socket.into();
-        Ok(Self::over(
-            TokioRuntime.wrap_udp_socket(socket)?,
-            addressing,
-        ))
+        let socket = Box::new(UdpSocket::new(socket.into())?);
+        let socket = GatheringSocket::new(socket);
+        Ok(Self::over(Box::new(socket), addressing))
     }
 
     /// Put the layer over another socket.
@@ -196,6 +196,7 @@ impl Layer for SignalLayer {
             shared: self.shared.clone(),
             remaining: 0,
             address: None,
+            source_of: None,
             is_retry: false,
             long_headers: LongHeaderBatch::default(),
             sealed: SealedCookies::default(),
@@ -215,6 +216,8 @@ pub struct Sender {
     remaining: u64,
     /// Address from which that batch left, if it was known.
     address: Option<LocalAddress>,
+    /// Address from which the client got the packets that were sent last.
+    source_of: Option<LocalAddress>,
     /// True if the socket below was busy, so that the same batch comes again.
     is_retry: bool,
     /// The batch with longer headers than noq's, if it needs them.
@@ -231,7 +234,12 @@ impl SendLayer for Sender {
     ) -> Poll<io::Result<()>> {
         let summary = batch::finish();
         if let Some(summary) = summary {
-            self.remaining = summary.remaining.unwrap_or(self.remaining);
+            let remaining = summary.remaining.unwrap_or(self.remaining);
+            self.remaining = if gather::is_gathering() {
+                remaining.min(self.remaining)
+            } else {
+                remaining
+            };
             self.address = summary.address;
         }
         let is_of_connection = summary.is_some() || self.is_retry;
@@ -315,6 +323,11 @@ impl Sender {
             src_ip: source.or(transmit.src_ip),
             ..transmit.clone()
         };
+        // The newest signals of a batch count.
+        if self.source_of == Some(address) && gather::is_gathering() {
+            gather::set_source(transmit.src_ip);
+        }
+        self.source_of = Some(address);
         below.poll_send(&transmit, cx)
     }
 }

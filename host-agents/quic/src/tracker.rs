@@ -131,7 +131,7 @@ impl PathState {
                     }
                     self.challenges.push((data, arrival.address));
                 }
-                Frame::PathResponse { .. } | Frame::Probing => {}
+                Frame::PathResponse { .. } | Frame::NewConnectionId { .. } | Frame::Probing => {}
                 _ => is_probe = false,
             }
         }

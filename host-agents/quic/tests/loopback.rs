@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server and a client of this crate over the loopback interface: results of the handshake, HTTP/3, the meter, and
-//! the meter's assumption about batches.
+//! A server and a client of this crate over the loopback interface: results of the handshake, HTTP/3, the meter,
+//! the meter's assumption about batches, and how often the server acknowledges packets.
 
 use std::cell::Cell;
 use std::io;
@@ -19,14 +19,22 @@ use frontage_quic::layer::{Layer, Layered, SendLayer};
 use frontage_quic::meter::{Loads, Meter};
 use frontage_quic::session::{Config, Handshake, Observer, Packet};
 use frontage_quic::socket::Socket;
-use frontage_quic_wire::parameters::Parameters;
+use frontage_quic_wire::parameters::{self, Parameters};
 use noq::udp::Transmit;
-use noq::{AsyncUdpSocket, Endpoint, EndpointConfig, TokioRuntime, UdpSender};
+use noq::{
+    AsyncUdpSocket, ConnectError, Endpoint, EndpointConfig, Side, TokioRuntime, TransportConfig,
+    UdpSender, crypto,
+};
+use noq_proto::transport_parameters::TransportParameters;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::sync::oneshot;
 
 const SID: u16 = 0x1234;
 const LENGTH: usize = 3_000_000;
+/// Id of the transport parameter `min_ack_delay` (draft-ietf-quic-ack-frequency).
+const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+/// Packets that a client sends one at a time.
+const PACKETS: u64 = 100;
 
 /// Records the number of key updates before the newest received packet.
 #[derive(Default)]
@@ -64,6 +72,7 @@ fn server<O: Observer>(
         .unwrap();
     tls.alpn_protocols = vec![b"h3".into()];
     let session = Config::server(tls, own.clone(), observe).unwrap();
+    let session = session.with_rare_acks();
     let keys = Arc::new(Keys::new(SID, vec![key()]).unwrap());
     let endpoint = Endpoint::new_with_abstract_socket(
         Form::sealed(keys, SID).endpoint_config(),
@@ -74,7 +83,10 @@ fn server<O: Observer>(
     (endpoint.unwrap(), roots)
 }
 
-fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
+fn client_session(
+    roots: rustls::RootCertStore,
+    own: &Parameters,
+) -> Config<rustls::ClientConfig, Updates> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -82,7 +94,11 @@ fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h3".into()];
-    let session = Config::client(tls, own.clone(), Arc::<Updates>::default).unwrap();
+    Config::client(tls, own.clone(), Arc::<Updates>::default).unwrap()
+}
+
+fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
+    let session = client_session(roots, own);
     let endpoint = Endpoint::new_with_abstract_socket(
         EndpointConfig::default(),
         None,
@@ -92,6 +108,26 @@ fn client(roots: rustls::RootCertStore, own: &Parameters) -> Endpoint {
     .unwrap();
     endpoint.set_default_client_config(noq::ClientConfig::new(Arc::new(session)));
     endpoint
+}
+
+/// A TLS client that does not announce that it supports ACK_FREQUENCY.
+struct WithoutAckFrequency(Arc<dyn crypto::ClientConfig>);
+
+impl crypto::ClientConfig for WithoutAckFrequency {
+    fn start_session(
+        &self,
+        version: u32,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Result<Box<dyn crypto::Session>, ConnectError> {
+        let (mut wire, mut fewer) = (Vec::new(), Vec::new());
+        params.write(&mut wire);
+        let mut all = parameters::read(&wire);
+        all.retain(|(id, _)| *id != MIN_ACK_DELAY);
+        parameters::write(&all, &mut fewer);
+        let params = TransportParameters::read(Side::Server, &mut &fewer[..]).unwrap();
+        self.0.start_session(version, server_name, &params)
+    }
 }
 
 fn handshake<O: Observer>(connection: &noq::Connection) -> Handshake<O> {
@@ -260,4 +296,53 @@ async fn batch_is_what_its_thread_made_since_the_previous_batch() {
     assert!(received == pattern(LENGTH));
     let [all, several] = [0, 1].map(|i| batches[i].load(Relaxed));
     assert!(several > 0 && all >= several, "{several} of {all}");
+}
+
+/// Send [`PACKETS`] of about `length` bytes. Return the number of packets with which the server acknowledged them.
+async fn count_acks(length: usize, supports_ack_frequency: bool) -> u64 {
+    let (server, roots) = server(&Vec::new(), Arc::<()>::default, |socket| Box::new(socket));
+    let client = client(roots.clone(), &Vec::new());
+    let session: Arc<dyn crypto::ClientConfig> = Arc::new(client_session(roots, &Vec::new()));
+    let session = match supports_ack_frequency {
+        true => session,
+        false => Arc::new(WithoutAckFrequency(session)),
+    };
+    let mut config = noq::ClientConfig::new(session);
+    let mut transport = TransportConfig::default();
+    // Packets that measure the MTU are long.
+    transport.mtu_discovery_config(None);
+    config.transport_config(Arc::new(transport));
+    let address = server.local_addr().unwrap();
+    let connecting = client
+        .connect_with(config, address, "frontage.test")
+        .unwrap();
+    let accepting = async { server.accept().await.expect("a client").await };
+    let (there, here) = tokio::join!(connecting, accepting);
+    let (there, here) = (there.unwrap(), here.unwrap());
+    let acks = || here.stats().frame_tx.acks;
+    let before = acks();
+    for _ in 0..PACKETS {
+        there.send_datagram(vec![0; length].into()).unwrap();
+        here.read_datagram().await.unwrap();
+    }
+    acks() - before
+}
+
+#[tokio::test]
+async fn short_packets_are_acknowledged_rarely() {
+    let acks = count_acks(50, false).await;
+    // One of two packets at first, and one of ten later. A pause of the machine adds one.
+    assert!(acks < PACKETS / 3, "{acks}");
+}
+
+#[tokio::test]
+async fn packets_that_could_fill_smallest_window_are_acknowledged_as_usual() {
+    let acks = count_acks(300, false).await;
+    assert!(acks >= PACKETS * 2 / 5, "{acks}");
+}
+
+#[tokio::test]
+async fn client_with_ack_frequency_is_acknowledged_as_usual() {
+    let acks = count_acks(50, true).await;
+    assert!(acks >= PACKETS * 2 / 5, "{acks}");
 }

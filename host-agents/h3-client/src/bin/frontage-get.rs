@@ -111,6 +111,8 @@ async fn run(args: Args) -> Result<bool> {
             trust: args.trust,
             follow: true,
             migrate_early: args.artemis.is_some(),
+            early_data: false,
+            moves: false,
             paths: 1,
         },
     };

@@ -8,7 +8,8 @@ use frontage_quicsocks_client::{self as quicsocks, Association, Migrated, Migrat
 use tokio::task::JoinHandle;
 
 use super::{Client, Session, Url};
-use crate::{Error, preferred_address};
+use crate::Error;
+use crate::observer::peer_parameters;
 
 /// The migration of a proxied connection: the direct path and when the server answered there, or why the connection stays
 /// at the proxy.
@@ -29,7 +30,7 @@ impl Client {
         let config = self.config.clone();
         let connection = quicsocks::connect(association, config, &url.host, url.port).await?;
         let (endpoint, quic) = (connection.endpoint.clone(), connection.quic.clone());
-        let parameters = preferred_address::peer_parameters(&quic);
+        let parameters = peer_parameters(&quic);
         let migration = tokio::spawn(async move {
             let migrated = connection.migrate(parameters.as_ref()).await?;
             Ok((migrated, Instant::now()))

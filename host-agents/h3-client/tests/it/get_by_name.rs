@@ -210,7 +210,8 @@ fn refusing_cached_address_is_invalidated() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let pem = |name: &str| folder.join(name);
-            let tls = frontage_cclb7_quic::tls::load(&pem("cert.pem"), &pem("key.pem")).unwrap();
+            let tls =
+                frontage_cclb7_quic::tls::load(&pem("cert.pem"), &pem("key.pem"), None).unwrap();
             let crypto = noq::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
             let config = noq::ServerConfig::with_crypto(std::sync::Arc::new(crypto));
             let endpoint = noq::Endpoint::server(config, "[::1]:0".parse().unwrap()).unwrap();

@@ -4,6 +4,8 @@
 mod get_by_name;
 mod get_through_proxy;
 mod h3_client;
+mod losses;
+mod moves;
 #[allow(dead_code, reason = "these tests use only part of it")]
 #[path = "../../../quicsocks/tests/it/testbed.rs"]
 mod quicsocks_testbed;

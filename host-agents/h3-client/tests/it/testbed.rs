@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frontage_cclb7_quic::{config, server::Server};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::quicsocks_testbed;
 
@@ -20,12 +21,18 @@ static SERVERS: AtomicU32 = AtomicU32::new(0);
 pub struct HttpServer {
     pub folder: PathBuf,
     pub port: u16,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
+    /// Makes the server reload its files, or end once it is closed.
+    reloads: Option<mpsc::UnboundedSender<oneshot::Sender<()>>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl HttpServer {
     pub fn new() -> Self {
+        Self::listening("[::1]:0", "drain_seconds = 0")
+    }
+
+    /// Start a server at `address` with a free port, and with `more` in its configuration.
+    pub fn listening(address: &str, more: &str) -> Self {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("h3-client-{}-{number}", std::process::id()));
@@ -44,36 +51,49 @@ impl HttpServer {
             certificate.signing_key.serialize_pem(),
         )
         .unwrap();
-        let free_port = UdpSocket::bind("[::1]:0").unwrap();
-        let port = free_port.local_addr().unwrap().port();
+        let free_port = UdpSocket::bind(address).unwrap();
+        let listen = free_port.local_addr().unwrap();
         drop(free_port);
         let text = format!(
-            "listen = ['[::1]:{port}']\ncertificate = 'cert.pem'\nprivate_key = 'key.pem'\naccess_log = 'log'\ndrain_seconds = 0\n\
-             [[route]]\npath = '/'\ndirectory = 'files'\n"
+            "listen = ['{listen}']\ncertificate = 'cert.pem'\nprivate_key = 'key.pem'\naccess_log = 'log'\n\
+             {more}\n[[route]]\npath = '/'\ndirectory = 'files'\n"
         );
         fs::write(folder.join("agent.toml"), text).unwrap();
         let config = config::load(&folder.join("agent.toml")).unwrap();
-        let (end, ended) = tokio::sync::oneshot::channel();
+        let (reloads, mut reloading) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
                 let server = Server::start(config).await.unwrap();
                 ready.send(()).unwrap();
-                server.run(async { drop(ended.await) }).await;
+                let end = async {
+                    while let Some(done) = reloading.recv().await {
+                        server.reload().unwrap();
+                        done.send(()).unwrap();
+                    }
+                };
+                server.run(end).await;
             });
         });
         started.recv().unwrap();
         Self {
             folder,
-            port,
-            end: Some(end),
+            port: listen.port(),
+            reloads: Some(reloads),
             thread: Some(thread),
         }
     }
 
     pub fn url(&self, name: impl std::fmt::Display) -> String {
         format!("https://[::1]:{}/{name}", self.port)
+    }
+
+    /// Make the server reload its files, and wait until it has.
+    pub async fn reload(&self) {
+        let (done, reloaded) = oneshot::channel();
+        self.reloads.as_ref().unwrap().send(done).unwrap();
+        reloaded.await.unwrap();
     }
 
     pub fn run_client(&self, arguments: &[&str]) -> Output {
@@ -94,7 +114,7 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        drop(self.end.take());
+        drop(self.reloads.take());
         let _ = self.thread.take().map(std::thread::JoinHandle::join);
         let _ = fs::remove_dir_all(&self.folder);
     }

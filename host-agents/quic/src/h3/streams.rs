@@ -1,22 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Streams for crate `h3`.
 
+use std::cell::RefCell;
 use std::future::Future as _;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
-use h3::error::Code;
+use h3::error::{Code, StreamError};
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
+use h3::server::RequestStream;
 use noq::{ReadError, WriteError};
 
 use super::raw::{RawStreams, skip_data_head};
+use super::unused::UnusedStreams;
 use super::{StreamPair, lost, varint};
 
 /// Most bytes read from a stream at once.
 const MAX_CHUNK: usize = 1 << 16;
 /// Most unread chunks of a dropped stream that are searched for the stream's end.
 const MAX_UNREAD_CHUNKS: usize = 4;
+
+thread_local! {
+    /// The data of the DATA frame that this thread is about to pass to h3.
+    static PASSED: RefCell<Option<Bytes>> = const { RefCell::new(None) };
+}
+
+/// Send `data` in a DATA frame without copying them. h3 shows a stream only slices of what it writes, which noq would have to
+/// copy, so the data take a second way to the stream.
+///
+/// # Errors
+/// If the client stopped the stream or the connection is lost.
+pub async fn send_data(
+    stream: &mut RequestStream<SendStream<Bytes>, Bytes>,
+    data: Bytes,
+) -> Result<(), StreamError> {
+    PASSED.set(Some(data.clone()));
+    // h3 calls `SendStream::send_data` at once, on this thread.
+    stream.send_data(data).await
+}
+
+/// Return the `part` of `whole` that is the memory of `slice`, if it is.
+fn part_of(whole: &Bytes, slice: &[u8]) -> Option<Bytes> {
+    let (whole_range, range) = (whole.as_ptr_range(), slice.as_ptr_range());
+    let contains = whole_range.start <= range.start && range.end <= whole_range.end;
+    (contains && !slice.is_empty()).then(|| whole.slice_ref(slice))
+}
 
 /// A bidirectional stream.
 pub struct BidiStream<B> {
@@ -25,10 +54,26 @@ pub struct BidiStream<B> {
 }
 
 impl<B> BidiStream<B> {
-    /// Wrap a stream that the peer knows as `id`, and opened if there are `raw` streams.
-    pub(super) fn new((send, recv): StreamPair, id: u64, raw: Option<RawStreams>) -> Self {
+    /// Wrap a stream that this host opened and the peer knows as `id`.
+    pub(super) fn new((send, recv): StreamPair, id: u64) -> Self {
         Self {
-            send: SendStream::new(send, id, raw),
+            send: SendStream::new(send, id),
+            recv: RecvStream { inner: recv, id },
+        }
+    }
+
+    /// Wrap a stream that the peer opened as `id`. Its sending direction is `unused` at first, and data may be `raw`.
+    pub(super) fn accepted(
+        (send, recv): StreamPair,
+        id: u64,
+        unused: UnusedStreams,
+        raw: RawStreams,
+    ) -> Self {
+        unused.insert(id, send);
+        let mut send = SendStream::over(Inner::Unused(unused), id);
+        send.raw = Some(raw);
+        Self {
+            send,
             recv: RecvStream { inner: recv, id },
         }
     }
@@ -87,50 +132,88 @@ impl<B> quic::RecvStream for BidiStream<B> {
 /// The sending direction of a stream. If the peer opened the stream, `poll_finish` completes once the peer has
 /// acknowledged everything, so that a server knows when a response no longer needs it.
 pub struct SendStream<B> {
-    /// `None` if everything written is discarded.
-    inner: Option<noq::SendStream>,
+    inner: Inner,
     id: u64,
     /// Data that noq has not accepted yet.
     data: Option<WriteBuf<B>>,
+    /// The bytes that `data` refers to, if they came through [`send_data`].
+    passed: Option<Bytes>,
     /// Streams that the peer opened and on which data is written without frames, if the peer opened this one.
     raw: Option<RawStreams>,
     /// Set once the end is written; ready once everything is acknowledged.
     acknowledged: Option<Pin<Box<noq::Stopped>>>,
 }
 
-impl<B> SendStream<B> {
-    pub(super) fn new(inner: noq::SendStream, id: u64, raw: Option<RawStreams>) -> Self {
-        Self {
-            inner: Some(inner),
-            id,
-            data: None,
-            raw,
-            acknowledged: None,
+/// noq's half of a sending direction.
+enum Inner {
+    Used(noq::SendStream),
+    /// h3 has not used it yet, so others may take it.
+    Unused(UnusedStreams),
+    /// Everything written is discarded.
+    Discarding,
+}
+
+impl Inner {
+    /// Return noq's half of the stream `id`, which is used from now on.
+    fn get(&mut self, id: u64) -> Option<&mut noq::SendStream> {
+        if let Self::Unused(unused) = self {
+            *self = unused.take(id).map_or(Self::Discarding, Self::Used);
         }
+        match self {
+            Self::Used(stream) => Some(stream),
+            _ => None,
+        }
+    }
+}
+
+impl<B> SendStream<B> {
+    pub(super) fn new(inner: noq::SendStream, id: u64) -> Self {
+        Self::over(Inner::Used(inner), id)
     }
 
     /// Create a stream that discards what is written, in place of a server's first unidirectional stream.
     pub(super) fn discarding() -> Self {
+        Self::over(Inner::Discarding, 0b11)
+    }
+
+    fn over(inner: Inner, id: u64) -> Self {
         Self {
-            inner: None,
-            id: 0b11,
+            inner,
+            id,
             data: None,
+            passed: None,
             raw: None,
             acknowledged: None,
         }
     }
 }
 
+impl<B> Drop for SendStream<B> {
+    /// Drop noq's half, which finishes it, unless it was taken.
+    fn drop(&mut self) {
+        if let Inner::Unused(unused) = &self.inner {
+            unused.take(self.id);
+        }
+    }
+}
+
 impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
-        if let Some(inner) = &mut self.inner {
+        if let Some(inner) = self.inner.get(self.id) {
             while let Some(data) = self.data.as_mut().filter(|data| data.has_remaining()) {
-                let written = ready!(Pin::new(&mut *inner).poll_write(cx, data.chunk()))
-                    .map_err(write_error)?;
-                data.advance(written);
+                let chunk = data.chunk();
+                let passed = self.passed.as_ref();
+                let written = match passed.and_then(|passed| part_of(passed, chunk)) {
+                    Some(part) => {
+                        // Dropping the future loses nothing: it writes only when it becomes ready.
+                        pin!(inner.write_many_chunks(&mut &mut [part][..])).poll(cx)
+                    }
+                    None => Pin::new(&mut *inner).poll_write(cx, chunk),
+                };
+                data.advance(ready!(written).map_err(write_error)?);
             }
         }
-        self.data = None;
+        (self.data, self.passed) = (None, None);
         Poll::Ready(Ok(()))
     }
 
@@ -144,13 +227,13 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
         if self.raw.as_ref().is_some_and(|raw| raw.contains(self.id)) {
             skip_data_head(&mut data);
         }
-        self.data = Some(data);
+        (self.data, self.passed) = (Some(data), PASSED.take());
         Ok(())
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(cx))?;
-        let Some(inner) = &mut self.inner else {
+        let Some(inner) = self.inner.get(self.id) else {
             return Poll::Ready(Ok(()));
         };
         let acknowledged = match &mut self.acknowledged {
@@ -174,7 +257,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn reset(&mut self, reset_code: u64) {
         // A closed stream needs no reset.
-        if let Some(inner) = &mut self.inner {
+        if let Some(inner) = self.inner.get(self.id) {
             let _ = inner.reset(varint(reset_code));
         }
     }
@@ -256,5 +339,20 @@ fn read_error(error: ReadError) -> StreamErrorIncoming {
         },
         ReadError::ConnectionLost(error) => lost(error),
         error => StreamErrorIncoming::Unknown(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slice_becomes_a_part_of_the_same_memory() {
+        let whole = Bytes::from(vec![1, 2, 3, 4]);
+        let part = part_of(&whole, &whole[1..3]).expect("a part");
+        assert_eq!((part.as_ptr(), part.len()), (whole[1..].as_ptr(), 2));
+        assert_eq!(part_of(&whole.slice(..2), &whole[1..3]), None);
+        assert_eq!(part_of(&whole, &[2, 3]), None);
+        assert_eq!(part_of(&whole, &[]), None);
     }
 }

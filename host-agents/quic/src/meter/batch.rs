@@ -14,7 +14,12 @@ thread_local! {
     /// Without a destructor, so that no access has to check whether it has run. When a batch ends, it holds nothing
     /// to free.
     static BATCH: RefCell<ManuallyDrop<Batch>> = const {
-        RefCell::new(ManuallyDrop::new(Batch { meter: None, sent: Vec::new(), response_address: None }))
+        RefCell::new(ManuallyDrop::new(Batch {
+            meter: None,
+            sent: Vec::new(),
+            response_address: None,
+            is_probe: false,
+        }))
     };
 }
 
@@ -24,13 +29,15 @@ pub(super) struct Batch {
     sent: Vec<StreamBytes>,
     /// Address at which a PATH_CHALLENGE arrived to which the batch responds.
     response_address: Option<LocalAddress>,
+    /// A packet of the batch is a probe.
+    is_probe: bool,
 }
 
 /// The facts about a batch that the socket needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSummary {
-    /// Bytes that remained, before the batch, of the response in it. 0 if the connection has no responses; `None` if
-    /// it has, but the batch carries none of them.
+    /// Bytes that remained, before the batch, of the response in it. 0 if the connection has no responses or the batch
+    /// contains a probe; `None` if it has responses, but the batch carries none of them.
     pub remaining: Option<u64>,
     /// Address from which the batch leaves, once it is known.
     pub address: Option<LocalAddress>,
@@ -86,9 +93,18 @@ impl Batch {
         self.response_address = Some(address);
     }
 
+    /// Send the batch with the lowest rank, so that schedulers on the path do not drop the probe in favor of shorter
+    /// responses.
+    pub(super) fn set_probe(&mut self) {
+        self.is_probe = true;
+    }
+
     fn finish(&mut self) -> Option<BatchSummary> {
         let mut summary = self.meter.take()?.on_batch(&self.sent);
         self.sent.clear();
+        if std::mem::take(&mut self.is_probe) {
+            summary.remaining = Some(0);
+        }
         summary.address = self.response_address.take().or(summary.address);
         Some(summary)
     }

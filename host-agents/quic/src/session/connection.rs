@@ -12,6 +12,7 @@ use noq_proto::transport_parameters::TransportParameters;
 use rustls::pki_types::CertificateDer;
 use rustls::quic::{Connection, KeyChange, Secrets, Suite};
 
+use super::ack_policy::AckPolicy;
 use super::keys::{CapturedSecrets, ObservedKey, initial_keys};
 use super::long_numbers::HeaderProtector;
 use super::{Handshake, Negotiated, Observer};
@@ -28,6 +29,9 @@ pub(super) struct Session<O> {
     generation: u32,
     captured: Arc<CapturedSecrets>,
     observer: Arc<O>,
+    /// True if the client's short packets may be acknowledged rarely.
+    has_rare_acks: bool,
+    ack_policy: Option<Arc<AckPolicy>>,
 }
 
 impl<O: Observer> Session<O> {
@@ -36,6 +40,7 @@ impl<O: Observer> Session<O> {
         initial: Suite,
         captured: Arc<CapturedSecrets>,
         observer: Arc<O>,
+        has_rare_acks: bool,
     ) -> Self {
         Self {
             inner,
@@ -45,6 +50,8 @@ impl<O: Observer> Session<O> {
             generation: 0,
             captured,
             observer,
+            has_rare_acks,
+            ack_policy: None,
         }
     }
 
@@ -67,15 +74,16 @@ impl<O: Observer> Session<O> {
         wire.map(parameters::read).unwrap_or_default()
     }
 
-    /// Report the completed handshake to the observer.
-    fn on_complete(&self) {
+    /// Pass the results of the handshake to `report`.
+    fn report(&self, report: impl FnOnce(&O, &Negotiated<'_>)) {
         let suite = self.inner.negotiated_cipher_suite();
         if let (Some(suite), Some(secrets)) = (suite, self.captured.secrets()) {
-            self.observer.on_handshake_complete(&Negotiated {
+            let negotiated = Negotiated {
                 peer: &self.peer(),
                 suite: suite.suite().into(),
                 secrets,
-            });
+            };
+            report(&self.observer, &negotiated);
         }
     }
 
@@ -84,6 +92,7 @@ impl<O: Observer> Session<O> {
             key,
             self.generation,
             self.observer.clone(),
+            self.ack_policy.clone(),
         ))
     }
 }
@@ -149,7 +158,7 @@ impl<O: Observer> crypto::Session for Session<O> {
                 ),
             })?;
         if was_handshaking && !self.is_handshaking() {
-            self.on_complete();
+            self.report(O::on_handshake_complete);
         }
         // rustls does not report that it has read a ClientHello or the server's choices, but their contents show it.
         let available = self.inner.alpn_protocol().is_some()
@@ -179,6 +188,10 @@ impl<O: Observer> crypto::Session for Session<O> {
             KeyChange::Handshake { keys } => (keys, false),
             KeyChange::OneRtt { keys, next } => {
                 self.next_secrets = Some(next);
+                if self.has_rare_acks {
+                    self.ack_policy = AckPolicy::new(&self.peer()).map(Arc::new);
+                }
+                self.report(O::on_one_rtt_keys);
                 (keys, true)
             }
         };

@@ -11,6 +11,7 @@ use noq::{ConnectionId, PathId, Side};
 use parking_lot::Mutex;
 use rustls::quic::{Suite, Version};
 
+use super::ack_policy::AckPolicy;
 use super::{Incoming, MissingInitialSuite, Observer, Outgoing, TrafficSecrets};
 use crate::session::long_numbers::Longer;
 
@@ -21,6 +22,7 @@ pub(super) struct ObservedKey<O> {
     tag_len: usize,
     generation: u32,
     observer: Arc<O>,
+    ack_policy: Option<Arc<AckPolicy>>,
 }
 
 impl<O> ObservedKey<O> {
@@ -28,12 +30,14 @@ impl<O> ObservedKey<O> {
         key: Box<dyn rustls::quic::PacketKey>,
         generation: u32,
         observer: Arc<O>,
+        ack_policy: Option<Arc<AckPolicy>>,
     ) -> Self {
         Self {
             tag_len: PacketKey::tag_len(&key),
             key,
             generation,
             observer,
+            ack_policy,
         }
     }
 }
@@ -80,6 +84,9 @@ impl<O: Observer> PacketKey for ObservedKey<O> {
             payload,
             tag: tag.as_ref(),
         });
+        if let Some(policy) = &self.ack_policy {
+            policy.apply(payload);
+        }
         Ok(())
     }
 
