@@ -30,10 +30,16 @@ const RECEIVE_QUEUE: usize = 256;
 const CID_LEN: usize = 8;
 /// Placeholder for the address of an IPv6 server: in the discard-only prefix (RFC 6666).
 ///
-/// noq needs a server address that does not change, and the real one is not known at first.
+/// QUIC stacks need a server address that does not change, and the real one is not known at first.
 const PLACEHOLDER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1));
 /// Placeholder for the address of an IPv4 server: the IPv4 dummy address (RFC 7600).
 const PLACEHOLDER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
+
+/// Returns the placeholder for the address of a server.
+#[must_use]
+pub const fn placeholder(ipv4: bool) -> IpAddr {
+    if ipv4 { PLACEHOLDER_V4 } else { PLACEHOLDER_V6 }
+}
 
 /// A UDP association with a proxy (RFC 1928, section 7). It ends when it and all its sockets are dropped.
 #[derive(Debug)]
@@ -95,7 +101,7 @@ impl Association {
         proxy: &str,
         credentials: Option<&Credentials>,
     ) -> Result<Arc<Self>, Error> {
-        let (control, bound) = handshake::associate(proxy, credentials).await?;
+        let (control, bound) = handshake::associate(proxy, credentials, None).await?;
         let socket = udp::connect(bound)?;
         let association = Arc::new(Self {
             socket,
@@ -149,11 +155,7 @@ impl Association {
             .by_destination
             .insert(destination.clone(), Route { queue, address });
         drop(routes);
-        let placeholder = match self.socket.local_addr()? {
-            SocketAddr::V4(_) => PLACEHOLDER_V4,
-            SocketAddr::V6(_) => PLACEHOLDER_V6,
-        };
-        let placeholder = (placeholder, port).into();
+        let placeholder = (placeholder(self.socket.local_addr()?.is_ipv4()), port).into();
         let socket = Socket::new(self.clone(), destination, receiver, placeholder);
         Ok((socket, PendingAddress(report)))
     }

@@ -4,15 +4,17 @@
 //!
 //! ```text
 //!   Association::connect ......... opens the control connection and the UDP association, once for many connections
-//!   connect ...................... runs the handshake through the proxy, over association::Socket
+//!   connect, connect_early ....... run the handshake through the proxy, over association::Socket; the latter with 0-RTT data
 //!      '-- direct::probe ......... tests the direct path as soon as the proxy reports the server's address
 //!   ProxiedConnection::migrate ... moves the connection to direct::Socket once the handshake is confirmed
 //! ```
 //!
-//! [`socks`] and [`udp`], the wire format and the socket options, are shared with the proxy.
+//! [`socks`] and [`udp`], the wire format and the socket options, are shared with the proxy. [`flow`] serves programs with
+//! their own QUIC stack.
 
 mod association;
 mod direct;
+pub mod flow;
 pub mod probe;
 pub mod socks;
 pub mod udp;
@@ -24,12 +26,14 @@ use std::time::Duration;
 
 use frontage_quic_wire::parameters::Parameters;
 use noq::{
-    ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime,
+    ClientConfig, ConnectError, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
+    TokioRuntime, ZeroRttAccepted,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use association::{Association, Credentials, associate_blocking};
+use association::PendingAddress;
+pub use association::{Association, Credentials, associate_blocking, placeholder};
 use socks::Reply;
 
 /// The transport parameter disable_active_migration (RFC 9000, section 18.2).
@@ -104,37 +108,118 @@ pub async fn connect(
     name: &str,
     port: u16,
 ) -> Result<ProxiedConnection, Error> {
-    let (socket, mut address) = association.open(name, port)?;
-    let placeholder = socket.placeholder();
-    let endpoint = Endpoint::new_with_abstract_socket(
-        EndpointConfig::default(),
-        None,
-        Box::new(socket),
-        Arc::new(TokioRuntime),
-    )?;
-    let connecting = endpoint.connect_with(config, placeholder, name);
-    let connecting = connecting.map_err(Error::Connect)?;
-    let probe = {
-        let mut address = address.clone();
-        tokio::spawn(async move {
-            let server = address.resolved().await;
-            direct::probe(server.map_err(|_| MigrationError::AddressUnknown)?).await
-        })
-    };
-    let quic = tokio::select! {
-        quic = connecting => quic.map_err(Error::Handshake),
-        error = address.failed() => Err(error),
-    };
-    match quic {
-        Ok(quic) => Ok(ProxiedConnection {
+    let (handshake, connecting) = Handshake::start(association, config, name, port)?;
+    handshake.complete(connecting).await
+}
+
+/// Connects like [`connect`], but returns at once if `config` has a ticket of the server that permits 0-RTT data.
+///
+/// Data that the caller sends before [`EarlyData::accepted`] returns is 0-RTT data, which an attacker can replay
+/// (RFC 9001, section 9.2). Without such a ticket, this function returns when the handshake is complete, with `None`.
+///
+/// # Errors
+/// Those of [`connect`].
+pub async fn connect_early(
+    association: &Arc<Association>,
+    config: ClientConfig,
+    name: &str,
+    port: u16,
+) -> Result<(ProxiedConnection, Option<EarlyData>), Error> {
+    let (handshake, connecting) = Handshake::start(association, config, name, port)?;
+    match connecting.into_0rtt() {
+        Ok((quic, accepted)) => {
+            let address = handshake.address.clone();
+            Ok((
+                handshake.into_connection(quic),
+                Some(EarlyData { accepted, address }),
+            ))
+        }
+        Err(connecting) => Ok((handshake.complete(connecting).await?, None)),
+    }
+}
+
+/// The 0-RTT data of a connection whose handshake is in progress.
+pub struct EarlyData {
+    accepted: ZeroRttAccepted,
+    address: PendingAddress,
+}
+
+impl EarlyData {
+    /// Waits for the end of the handshake. Returns true if the server accepted the 0-RTT data.
+    ///
+    /// If it returns false, noq has discarded the streams that sent 0-RTT data, or the handshake failed.
+    ///
+    /// # Errors
+    /// Returns the proxy's reply if it cannot reach the server.
+    pub async fn accepted(mut self) -> Result<bool, Error> {
+        tokio::select! {
+            accepted = self.accepted => Ok(accepted),
+            error = self.address.failed() => Err(error),
+        }
+    }
+}
+
+/// A handshake through a proxy, and the probe of the direct path that runs beside it.
+struct Handshake {
+    endpoint: Endpoint,
+    placeholder: SocketAddr,
+    address: PendingAddress,
+    probe: JoinHandle<Result<direct::DirectPath, MigrationError>>,
+}
+
+impl Handshake {
+    fn start(
+        association: &Arc<Association>,
+        config: ClientConfig,
+        name: &str,
+        port: u16,
+    ) -> Result<(Self, Connecting), Error> {
+        let (socket, address) = association.open(name, port)?;
+        let placeholder = socket.placeholder();
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            Box::new(socket),
+            Arc::new(TokioRuntime),
+        )?;
+        let connecting = endpoint.connect_with(config, placeholder, name);
+        let connecting = connecting.map_err(Error::Connect)?;
+        let probe = {
+            let mut address = address.clone();
+            tokio::spawn(async move {
+                let server = address.resolved().await;
+                direct::probe(server.map_err(|_| MigrationError::AddressUnknown)?).await
+            })
+        };
+        let handshake = Self {
             endpoint,
-            quic,
             placeholder,
+            address,
             probe,
-        }),
-        Err(error) => {
-            probe.abort();
-            Err(error)
+        };
+        Ok((handshake, connecting))
+    }
+
+    async fn complete(mut self, connecting: Connecting) -> Result<ProxiedConnection, Error> {
+        let quic = tokio::select! {
+            quic = connecting => quic.map_err(Error::Handshake),
+            error = self.address.failed() => Err(error),
+        };
+        match quic {
+            Ok(quic) => Ok(self.into_connection(quic)),
+            Err(error) => {
+                self.probe.abort();
+                Err(error)
+            }
+        }
+    }
+
+    fn into_connection(self, quic: Connection) -> ProxiedConnection {
+        ProxiedConnection {
+            endpoint: self.endpoint,
+            quic,
+            placeholder: self.placeholder,
+            probe: self.probe,
         }
     }
 }

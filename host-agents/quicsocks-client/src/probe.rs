@@ -31,3 +31,14 @@ pub fn is_answer(packet: &[u8], ids: &Ids) -> bool {
         .split_first()
         .is_some_and(|(first, rest)| first & 0x80 != 0 && rest.starts_with(&expected))
 }
+
+/// Encodes the Version Negotiation packet with which a server answers the probe.
+#[cfg(test)]
+pub(crate) fn answer(ids: &Ids) -> Vec<u8> {
+    let mut packet = vec![0x80, 0, 0, 0, 0, 8];
+    packet.extend(&ids[8..]);
+    packet.push(8);
+    packet.extend(&ids[..8]);
+    packet.extend(1_u32.to_be_bytes());
+    packet
+}

@@ -50,6 +50,11 @@ pub fn bind(local: SocketAddr) -> io::Result<UdpSocket> {
 
 /// Opens a socket that is connected to `remote`.
 pub fn connect(remote: SocketAddr) -> io::Result<UdpSocket> {
+    UdpSocket::from_std(connect_std(remote)?)
+}
+
+/// Opens the same socket for programs without Tokio. It does not block.
+pub fn connect_std(remote: SocketAddr) -> io::Result<std::net::UdpSocket> {
     let any: SocketAddr = if remote.is_ipv6() {
         (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
     } else {
@@ -59,7 +64,7 @@ pub fn connect(remote: SocketAddr) -> io::Result<UdpSocket> {
     socket.connect(remote)?;
     socket.set_nonblocking(true)?;
     configure(&socket, remote.is_ipv6())?;
-    UdpSocket::from_std(socket)
+    Ok(socket)
 }
 
 /// Returns true if opening a socket failed because the system is out of sockets or ports, which affects every destination.

@@ -19,6 +19,7 @@ use frontage_first_flight::Fault;
 use frontage_quicsocks_client::socks::{self, Destination, Reply};
 use frontage_quicsocks_client::udp;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -27,8 +28,9 @@ use crate::metrics::GaugeGuard;
 use crate::outcome::{ClientDatagram, FlowEnd, Lookup, ServerDatagram};
 use crate::retry::{Action, RetryResponder};
 
-/// Maximum number of datagrams that wait for name resolution: a first flight and its first retransmissions.
-const MAX_QUEUED: usize = 8;
+/// Maximum number of datagrams that wait for name resolution: a first flight and its first retransmissions. With 0-RTT data,
+/// a first flight has up to 10 datagrams, the initial congestion window (RFC 9002, section 7.2).
+const MAX_QUEUED: usize = 16;
 
 /// A flow.
 #[derive(Debug)]
@@ -226,24 +228,29 @@ impl Flow {
             let Some(until_idle) = idle_at.checked_sub(now) else {
                 return FlowEnd::Idle;
             };
-            match timeout(until_expired.min(until_idle), server.readable()).await {
+            // An ICMP error alone does not make a socket readable.
+            let ready = server.ready(Interest::READABLE | Interest::ERROR);
+            match timeout(until_expired.min(until_idle), ready).await {
                 Err(_) => {}
-                Ok(Err(_)) => return FlowEnd::Refused,
-                Ok(Ok(())) => loop {
+                Ok(Ok(ready)) if !ready.is_error() => loop {
                     wire.clone_from(&header);
                     match udp::with_buffer(|buffer| {
                         server.try_recv(buffer).map(|n| wire.extend(&buffer[..n]))
                     }) {
                         Ok(()) => self.on_server_datagram(server, &wire, header.len()),
                         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                        Err(_) => {
-                            self.report(Reply::Refused, address);
-                            return FlowEnd::Refused;
-                        }
+                        Err(_) => return self.refuse(address),
                     }
                 },
+                Ok(_) => return self.refuse(address),
             }
         }
+    }
+
+    /// Reports to the client that no server listens at `address`.
+    fn refuse(&self, address: SocketAddr) -> FlowEnd {
+        self.report(Reply::Refused, address);
+        FlowEnd::Refused
     }
 
     /// Forwards a datagram of the server to the client. `wire` is the SOCKS header of `header_len` bytes and the datagram.

@@ -5,15 +5,15 @@
 //! ```text
 //!   getaddrinfo ... for datagrams, returns a placeholder without a lookup
 //!   connect ....... and the first datagram to a placeholder open an association with the proxy
-//!   send .......... adds the SOCKS header, until datagrams go directly (flow.rs)
+//!   send .......... adds the SOCKS header, until datagrams go directly (path.rs)
 //!   recv .......... removes it, and hides the proxy's report and the answer to the probe from the program
 //! ```
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod address;
-mod flow;
 mod names;
 mod next;
+mod path;
 mod settings;
 mod sockets;
 

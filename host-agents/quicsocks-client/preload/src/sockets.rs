@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use std::{mem, ptr};
 
+use frontage_quicsocks_client::flow::Flow;
 use frontage_quicsocks_client::socks::Destination;
 use frontage_quicsocks_client::{Error, associate_blocking};
 use libc::{c_int, c_void, msghdr, sockaddr, sockaddr_storage, socklen_t, ssize_t};
 
-use crate::flow::{Flow, Received, Way};
 use crate::next::next;
+use crate::path::{Path, Way};
 use crate::{address, names, settings};
 
 static SOCKETS: Mutex<Option<HashMap<c_int, Arc<Socket>>>> = Mutex::new(None);
@@ -30,7 +31,7 @@ pub struct Socket {
     /// True for a socket of IPv6.
     pub v6: bool,
     fd: c_int,
-    flow: Mutex<Flow>,
+    path: Mutex<Path>,
     /// The association lives as long as this connection.
     _control: TcpStream,
 }
@@ -81,21 +82,23 @@ pub fn open(fd: c_int, placeholder: SocketAddr) -> io::Result<Arc<Socket>> {
     let settings = settings::settings().ok_or_else(unreachable)?;
     let destination =
         Destination::name(name.as_bytes(), placeholder.port()).map_err(|_| unreachable())?;
-    let associated = associate_blocking(&settings.proxy, settings.credentials.as_ref());
+    let local = prepare(fd)?;
+    let v6 = local.is_ipv6();
+    let bound = Some(local.ip().to_canonical()).filter(|ip| !ip.is_unspecified());
+    let associated = associate_blocking(&settings.proxy, settings.credentials.as_ref(), bound);
     let (control, relay) = associated.map_err(|error| match error {
         Error::Io(error) => error,
         _ => io::Error::from_raw_os_error(libc::ECONNREFUSED),
     })?;
-    let v6 = prepare(fd)?;
     let socket = Arc::new(Socket {
         placeholder,
         v6,
         fd,
-        flow: Mutex::new(Flow::new(
-            &destination,
+        path: Mutex::new(Path::new(Flow::new(
+            destination,
             address::canonical(relay),
             rand::random(),
-        )),
+        ))),
         _control: control,
     });
     table()
@@ -105,8 +108,9 @@ pub fn open(fd: c_int, placeholder: SocketAddr) -> io::Result<Arc<Socket>> {
     Ok(socket)
 }
 
-/// Bind a socket to a port, as `connect` would, and disable GRO. Return whether it is an IPv6 socket.
-fn prepare(fd: c_int) -> io::Result<bool> {
+/// Bind a socket to a port, as `connect` would, and disable GRO. Return the address of the socket, unspecified unless the
+/// program has bound it. Its port may be 0.
+fn prepare(fd: c_int) -> io::Result<SocketAddr> {
     // SAFETY: the storage has this length, and all zeros is a valid value.
     unsafe {
         let mut storage: sockaddr_storage = mem::zeroed();
@@ -132,13 +136,13 @@ fn prepare(fd: c_int) -> io::Result<bool> {
             ptr::from_ref(&off).cast(),
             mem::size_of::<c_int>() as socklen_t,
         );
-        Ok(local.is_ipv6())
+        Ok(local)
     }
 }
 
 impl Socket {
-    fn flow(&self) -> MutexGuard<'_, Flow> {
-        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
+    fn path(&self) -> MutexGuard<'_, Path> {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Send a datagram of the program. Returns its length.
@@ -146,48 +150,45 @@ impl Socket {
     /// # Errors
     /// The error is that of the system, or says that the proxy cannot reach the server.
     pub fn send(&self, packet: &[u8], flags: c_int) -> io::Result<usize> {
-        let mut flow = self.flow();
-        if flow.rejected.is_some() {
+        let mut path = self.path();
+        if path.flow.rejected().is_some() {
             return Err(io::Error::from_raw_os_error(libc::ECONNREFUSED));
         }
         let now = Instant::now();
-        match flow.send(packet, now) {
+        match path.send(packet, now) {
             Way::Proxy => {
-                let wire = [flow.header(), packet].concat();
-                self.send_to(&wire, flow.relay(), flags)?;
+                let wire = [path.flow.header(), packet].concat();
+                self.send_to(&wire, path.flow.relay(), flags)?;
             }
             Way::Server(server) => self.send_to(packet, server, flags)?,
         }
-        self.follow_up(&mut flow, now);
+        self.follow_up(&mut path, now);
         Ok(packet.len())
     }
 
     /// Receive a datagram from the network. Returns the part for the program.
     pub fn receive<'a>(&self, from: SocketAddr, datagram: &'a [u8]) -> Option<&'a [u8]> {
-        let mut flow = self.flow();
-        let received = flow.receive(address::canonical(from), datagram);
-        self.follow_up(&mut flow, Instant::now());
-        match received {
-            Received::Payload(payload) => Some(payload),
-            Received::Nothing => None,
-        }
+        let mut path = self.path();
+        let payload = path.receive(address::canonical(from), datagram);
+        self.follow_up(&mut path, Instant::now());
+        payload
     }
 
     /// Send datagrams that are due, besides those of the program. Errors count as losses.
-    fn follow_up(&self, flow: &mut Flow, now: Instant) {
-        if let Some((server, probe)) = flow.probe(now) {
+    fn follow_up(&self, path: &mut Path, now: Instant) {
+        if let Some((server, probe)) = path.flow.probe(now) {
             let _ = self.send_to(&probe, server, 0);
         }
-        if flow.releases() {
-            let _ = self.send_to(flow.header(), flow.relay(), 0);
+        if path.releases() {
+            let _ = self.send_to(path.flow.header(), path.flow.relay(), 0);
         }
     }
 
     /// Release the proxy's flow, unless that has happened already.
     fn release(&self) {
-        let flow = self.flow();
-        if !flow.is_direct() {
-            let _ = self.send_to(flow.header(), flow.relay(), 0);
+        let path = self.path();
+        if !path.is_direct() {
+            let _ = self.send_to(path.flow.header(), path.flow.relay(), 0);
         }
     }
 

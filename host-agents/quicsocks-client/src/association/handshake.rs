@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::Error;
@@ -31,33 +31,61 @@ pub struct Credentials {
 pub(super) async fn associate(
     proxy: &str,
     credentials: Option<&Credentials>,
+    local: Option<IpAddr>,
 ) -> Result<(TcpStream, SocketAddr), Error> {
-    let opened = timeout(ASSOCIATE_TIMEOUT, negotiate(proxy, credentials)).await;
+    let opened = timeout(ASSOCIATE_TIMEOUT, negotiate(proxy, credentials, local)).await;
     opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 /// Does the same for programs without Tokio. The control connection does not block.
+///
+/// The proxy accepts datagrams from the address of the control connection only. `local` is that address if the program has
+/// bound its UDP socket to one.
 ///
 /// # Errors
 /// Returns the proxy's reply if it rejects the request, and the socket error if it is unreachable.
 pub fn associate_blocking(
     proxy: &str,
     credentials: Option<&Credentials>,
+    local: Option<IpAddr>,
 ) -> Result<(std::net::TcpStream, SocketAddr), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let (control, bound) = associate(proxy, credentials).await?;
+        let (control, bound) = associate(proxy, credentials, local).await?;
         Ok((control.into_std()?, bound))
     })
+}
+
+/// Connects from `local` to the first address of `proxy` that answers.
+async fn connect_from(local: IpAddr, proxy: &str) -> io::Result<TcpStream> {
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let has_family = |address: &SocketAddr| address.is_ipv4() == local.is_ipv4();
+    for address in lookup_host(proxy).await?.filter(has_family) {
+        let socket = if local.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        }?;
+        socket.bind((local, 0).into())?;
+        match socket.connect(address).await {
+            Ok(control) => return Ok(control),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }
 
 async fn negotiate(
     proxy: &str,
     credentials: Option<&Credentials>,
+    local: Option<IpAddr>,
 ) -> Result<(TcpStream, SocketAddr), Error> {
-    let mut control = TcpStream::connect(proxy).await?;
+    let mut control = match local {
+        None => TcpStream::connect(proxy).await?,
+        Some(local) => connect_from(local, proxy).await?,
+    };
     control.set_nodelay(true)?;
     let method = if credentials.is_some() {
         USERNAME_PASSWORD

@@ -87,15 +87,18 @@ async fn flows_and_bandwidth_beyond_the_limit_are_dropped() {
     let proxy = start_proxy(resolver.address, options).await;
     let client = RawClient::new(proxy.addresses()[0]).await;
     let first = capture_initial().await;
+    // A server that does not answer. If no socket were bound to the port, the flow would end.
+    let server = tokio::net::UdpSocket::bind("[::1]:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
     for (port, outcome) in [
-        (443, ClientDatagram::Forwarded),
-        (444, ClientDatagram::FlowLimit),
+        (port, ClientDatagram::Forwarded),
+        (port ^ 1, ClientDatagram::FlowLimit),
     ] {
         let head = encode_header(&Destination::Name(NAME.into(), port));
         client.send(&head, &first).await;
         wait_for_count(&proxy, outcome, 1).await;
     }
-    let head = encode_header(&Destination::Name(NAME.into(), 443));
+    let head = encode_header(&Destination::Name(NAME.into(), port));
     for _ in 0..8 {
         client.send(&head, &first).await;
     }

@@ -9,15 +9,8 @@ use frontage_quicsocks_client::{self as client, Association, Credentials, Error}
 use tokio::time::timeout;
 
 use crate::testbed::{
-    NAME, Options, Resolver, TEST_TIMEOUT, start_proxy, start_server, wait_until,
+    NAME, Options, Resolver, TEST_TIMEOUT, exchange, start_proxy, start_server, wait_until,
 };
-
-async fn echo(quic: &noq::Connection, text: &[u8]) {
-    let (mut send, mut receive) = quic.open_bi().await.unwrap();
-    send.write_all(text).await.unwrap();
-    send.finish().unwrap();
-    assert_eq!(receive.read_to_end(1 << 20).await.unwrap(), text);
-}
 
 #[tokio::test]
 async fn connection_through_proxy_migrates_to_direct_path() {
@@ -34,7 +27,7 @@ async fn connection_through_proxy_migrates_to_direct_path() {
         let connecting = client::connect(&association, server.config.clone(), NAME, server.port);
         let connected = timeout(TEST_TIMEOUT, connecting).await.unwrap().unwrap();
         let (quic, _endpoint) = (connected.quic.clone(), connected.endpoint.clone());
-        echo(&quic, b"through the proxy").await;
+        exchange(&quic, b"through the proxy").await;
         let metrics = proxy.metrics();
         assert_eq!(
             metrics.server_datagrams.get(ServerDatagram::RetryAnswered),
@@ -60,7 +53,7 @@ async fn connection_through_proxy_migrates_to_direct_path() {
             metrics.bytes_up.load(Relaxed),
             metrics.bytes_down.load(Relaxed),
         );
-        echo(&quic, &[7; 100_000]).await;
+        exchange(&quic, &[7; 100_000]).await;
         let now = (
             metrics.bytes_up.load(Relaxed),
             metrics.bytes_down.load(Relaxed),
@@ -72,7 +65,7 @@ async fn connection_through_proxy_migrates_to_direct_path() {
         // The association serves further connections.
         let connecting = client::connect(&association, server.config.clone(), NAME, server.port);
         let again = timeout(TEST_TIMEOUT, connecting).await.unwrap().unwrap();
-        echo(&again.quic, b"again").await;
+        exchange(&again.quic, b"again").await;
     }
 }
 

@@ -15,10 +15,10 @@ async fn queue_is_bounded_and_client_receives_the_timeout() {
     let client = RawClient::new(proxy.addresses()[0]).await;
     let head = encode_header(&Destination::name(NAME.as_bytes(), 443).unwrap());
     let first = capture_initial().await;
-    for _ in 0..10 {
+    for _ in 0..18 {
         client.send(&head, &first).await;
     }
-    wait_for_count(&proxy, ClientDatagram::Queued, 8).await;
+    wait_for_count(&proxy, ClientDatagram::Queued, 16).await;
     wait_for_count(&proxy, ClientDatagram::QueueFull, 2).await;
     let metrics = proxy.metrics();
     wait_until(|| metrics.lookups.get(Lookup::Timeout) == 1, "the timeout").await;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A resolver, a proxy and servers for the tests.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use frontage_quicsocks::config::{Config, Limits, User};
@@ -13,7 +15,7 @@ use frontage_quicsocks::outcome::ClientDatagram;
 use frontage_quicsocks::proxy::Proxy;
 use frontage_quicsocks::resolve::RecursiveResolver;
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use noq::{ClientConfig, Endpoint, ServerConfig};
+use noq::{ClientConfig, Endpoint, Incoming, ServerConfig, ValidationTokenConfig};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use test_requirements::require;
@@ -162,10 +164,12 @@ pub async fn wait_until(condition: impl Fn() -> bool, what: &str) {
     held.unwrap_or_else(|_| panic!("timed out after {TEST_TIMEOUT:?} waiting for {what}"));
 }
 
-/// An echo server, and the configuration with which clients trust it.
+/// An echo server, and the configuration with which clients trust it. Both permit 0-RTT data.
 pub struct Server {
     pub port: u16,
     pub config: ClientConfig,
+    /// Bytes that the server received in streams that clients opened with 0-RTT data.
+    pub early_bytes: Arc<AtomicU64>,
     _endpoint: Endpoint,
 }
 
@@ -182,6 +186,7 @@ pub fn start_server(retry: bool) -> Server {
         .with_single_cert(vec![cert.der().clone()], key)
         .unwrap();
     tls.alpn_protocols = vec![b"h3".into()];
+    tls.max_early_data_size = u32::MAX;
     let mut roots = rustls::RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
     let mut trust = rustls::ClientConfig::builder_with_provider(provider)
@@ -190,32 +195,102 @@ pub fn start_server(retry: bool) -> Server {
         .with_root_certificates(roots)
         .with_no_client_auth();
     trust.alpn_protocols = vec![b"h3".into()];
+    trust.enable_early_data = true;
     let tls = QuicServerConfig::try_from(tls).unwrap();
-    let config = ServerConfig::with_crypto(Arc::new(tls));
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
+    let mut tokens = ValidationTokenConfig::default();
+    tokens.sent(0); // a client with a token gets no Retry
+    config.validation_token_config(tokens);
     let endpoint = Endpoint::server(config, "[::1]:0".parse().unwrap()).unwrap();
     let port = endpoint.local_addr().unwrap().port();
-    let accepting = endpoint.clone();
+    let early_bytes = Arc::new(AtomicU64::new(0));
+    let (accepting, counter) = (endpoint.clone(), early_bytes.clone());
     tokio::spawn(async move {
         while let Some(incoming) = accepting.accept().await {
             if retry && !incoming.remote_address_validated() {
                 incoming.retry().unwrap();
                 continue;
             }
-            tokio::spawn(async move {
-                let connection = incoming.await.ok()?;
-                while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-                    let request = receive.read_to_end(1 << 20).await.ok()?;
-                    send.write_all(&request).await.ok()?;
-                    send.finish().ok()?;
-                }
-                Some(())
-            });
+            tokio::spawn(echo(incoming, counter.clone()));
         }
     });
     let trust = QuicClientConfig::try_from(trust).unwrap();
     Server {
         port,
         config: ClientConfig::new(Arc::new(trust)),
+        early_bytes,
         _endpoint: endpoint,
     }
+}
+
+/// Echoes all streams of a connection, and counts the bytes of those that began during the handshake.
+async fn echo(incoming: Incoming, early_bytes: Arc<AtomicU64>) -> Option<()> {
+    let (connection, _) = incoming.accept().ok()?.into_0rtt().ok()?;
+    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+        let is_early = receive.is_0rtt();
+        let request = receive.read_to_end(1 << 20).await.ok()?;
+        if is_early {
+            early_bytes.fetch_add(request.len() as u64, Ordering::Relaxed);
+        }
+        send.write_all(&request).await.ok()?;
+        send.finish().ok()?;
+    }
+    Some(())
+}
+
+/// Forwards datagrams to the server at `port`, and its answers, each after `delay`. Returns the port to send to.
+///
+/// Servers on the loopback interface answer so fast that the order of events would depend on the scheduler.
+pub async fn start_slow_path(port: u16, delay: Duration) -> u16 {
+    let front = Arc::new(tokio::net::UdpSocket::bind("[::1]:0").await.unwrap());
+    let slow_port = front.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut clients = HashMap::new();
+        let mut datagram = [0; 2048];
+        loop {
+            // An ICMP error concerns an earlier datagram.
+            let Ok((length, from)) = front.recv_from(&mut datagram).await else {
+                continue;
+            };
+            if let Entry::Vacant(entry) = clients.entry(from) {
+                let back = tokio::net::UdpSocket::bind("[::1]:0").await.unwrap();
+                back.connect(("::1", port)).await.unwrap();
+                let back = entry.insert(Arc::new(back)).clone();
+                tokio::spawn(return_answers(back, front.clone(), from, delay));
+            }
+            let (back, copy) = (clients[&from].clone(), datagram[..length].to_vec());
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                let _ = back.send(&copy).await;
+            });
+        }
+    });
+    slow_port
+}
+
+async fn return_answers(
+    back: Arc<tokio::net::UdpSocket>,
+    front: Arc<tokio::net::UdpSocket>,
+    to: SocketAddr,
+    delay: Duration,
+) {
+    let mut datagram = [0; 2048];
+    loop {
+        let Ok(length) = back.recv(&mut datagram).await else {
+            continue;
+        };
+        let (front, copy) = (front.clone(), datagram[..length].to_vec());
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            let _ = front.send_to(&copy, to).await;
+        });
+    }
+}
+
+/// Opens a stream, sends `text` and waits for its echo.
+pub async fn exchange(quic: &noq::Connection, text: &[u8]) {
+    let (mut send, mut receive) = quic.open_bi().await.unwrap();
+    send.write_all(text).await.unwrap();
+    send.finish().unwrap();
+    assert_eq!(receive.read_to_end(1 << 20).await.unwrap(), text);
 }
