@@ -42,8 +42,8 @@ pub fn run(mut data: &[u8]) {
             kind => {
                 let i = usize::from(kind - 2);
                 let numbers = balancer.allocate_numbers(i, data.get_u8().into());
-                sent[1 + i] += numbers.end - numbers.start;
-                let taken = servers[i].send(numbers);
+                sent[1 + i] += numbers.iter().cloned().flatten().count() as u64;
+                let taken = servers[i].send(&numbers);
                 taken.expect("the numbers are above all earlier ones");
             }
         }
