@@ -1,115 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """AIFO and SP-PIFO in the P4 program against plain models of their papers, packet by packet and register by register, with the
 entries that the controller makes.
-
-Queues are as deep as the test says: the program is made to read depths from the clock, so that the time that is given with a packet
-is a depth, in microseconds.
 """
 
 import random
-import socket
-import struct
 from fractions import Fraction
-from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from finsy.proto import p4i
 
 import softswitch
-from conftest import EXAMPLE, ROOT
-from frontage.config import Config, loads
-from frontage.cookie import CookieKey, Ip6Cookie
+from conftest import ROOT
 from frontage.p4.entries import Action, Key
-from frontage.p4.p4info import Schema
-from frontage.p4.replication import replicas_of
 from frontage.state.allocation import Installed, allocate
 from frontage.state.blocks import scheduler
 from frontage.state.desired import desired
 from frontage.state.worker import return_ports, session
 from frontage_ptf.aifo import Aifo
 from frontage_ptf.sppifo import SpPifo
+from scheduled_ports import CLOCK_FOR_DEPTH, configuration, frames, plain, quic, schema, switch, tcp, wide
 
 MILLION = 1_000_000
-CLOCK_FOR_DEPTH = """
-#include <v1model.p4>
-#define deq_qdepth egress_global_timestamp[18:0]
-#define enq_qdepth ingress_global_timestamp[18:0]
-#include "frontage.p4"
-"""
-KEY = CookieKey(4, bytes(range(16)))
-SWITCH_MAC, HOST_MAC = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 AIFO = "FrontageIngress.scheduler.aifo"
-
-
-def configuration(ports: dict[int, dict[str, Any]]) -> Config:
-    """Return a configuration with servers on port 1 and a network 2001:db8:N::/48 on each port N with a scheduler."""
-    text = {
-        "device": {"address": "unix:x", "cpu_port": 510, "pipeline": {"p4info": "x", "json": "x"}},
-        "ports": [{"id": 1, "name": "servers", "role": "server", "mac": SWITCH_MAC.hex(":")}]
-        + [{"id": n, "name": f"p{n}", "role": "client", "mac": "02:00:00:00:00:03", **port} for n, port in ports.items()],
-        "routes": [{"prefix": f"2001:db8:{n}::/48", "port": f"p{n}", "mac": "02:00:00:00:00:04"} for n in ports],
-        "keys": [{"id": KEY.id, "secret": KEY.secret.hex()}],
-    }
-    return loads(str(text), EXAMPLE)
 
 
 @pytest.fixture(scope="module")
 def program() -> softswitch.Program:
     return softswitch.compile_text(CLOCK_FOR_DEPTH, include_dirs=[ROOT / "p4src" / "v1model"])
-
-
-def switch(program: softswitch.Program, config: Config, folder: Path) -> softswitch.Pipeline:
-    """Return a pipeline with all entries of the configuration."""
-    assert program.p4info is not None
-    file = folder / "p4info.txtpb"
-    file.write_text(program.p4info)
-    tables = Schema.load(file).tables
-    pipeline = softswitch.Pipeline(program)
-    for key, action in desired(config, allocate(config, Installed({}))).items():
-        name = tables[key.table].full_name
-        known = program.tables[name]
-        action_name = next(full for full in known["actions"] if full.rpartition(".")[2] == action.name)
-        params = dict(zip(program.actions[action_name], action.params, strict=True))
-        if key.match:
-            pipeline.insert(name, dict(zip(known["key"], key.match, strict=True)), action_name, params)
-        else:
-            pipeline.set_default(name, action_name, params)
-    for key, action in session(schema("v1model"), config).items():
-        assert isinstance(key.match[0], int)
-        pipeline.set_clone_session(key.match[0], [port for port, _ in replicas_of(action)])
-    return pipeline
-
-
-def quic(rank: int, port: int) -> bytes:
-    """Return a frame in transit from a server, with a dynamic cookie."""
-    prefix = socket.inet_pton(socket.AF_INET6, "2001:db8:5::")[:8]
-    source = prefix + KEY.seal_ip6(Ip6Cookie(7, rpt=rank, dynamic=True)).to_bytes(8, "big")
-    return _ipv6(source, port, 17, struct.pack(">HHHH", 443, 50000, 20, 0xBEEF) + b"\x40" + bytes(11))
-
-
-def tcp(code: int, port: int) -> bytes:
-    """Return a frame with a cookie in the TCP timestamp, with CK."""
-    source = socket.inet_pton(socket.AF_INET6, "2001:db8:5::7")
-    options = struct.pack(">BBBBII", 1, 1, 8, 10, code << 10, 5)
-    return _ipv6(source, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x88, 0x10, 99, 0xBEEF, 0) + options)
-
-
-def plain(port: int) -> bytes:
-    return _ipv6(
-        IPv6Address("2001:db8:5::7").packed, port, 6, struct.pack(">HHIIBBHHH", 80, 50000, 1, 2, 0x50, 0x10, 99, 0xBEEF, 0)
-    )
-
-
-def _ipv6(source: bytes, port: int, protocol: int, payload: bytes) -> bytes:
-    head = struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64) + source + IPv6Address(f"2001:db8:{port}::9").packed
-    return SWITCH_MAC + HOST_MAC + b"\x86\xdd" + head + payload
-
-
-def wide(code: int) -> int:
-    """Return the IPv6 code of a TCP code."""
-    return code if code < 8 else 2 * code - 8
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -126,12 +44,12 @@ def test_a_million_packets_agree_with_the_paper(program: softswitch.Program, tmp
     config = configuration({port: {"scheduler": {"kind": "aifo", **vars(shape)}} for port, shape in shapes.items()})
     pipeline = switch(program, config, tmp_path)
     models = {port: Aifo(s.capacity, s.window, s.sample, Fraction(str(s.k)), s.report_every) for port, s in shapes.items()}
-    frames = {port: _frames(port, scheduler.rank(shape.default_rank)) for port, shape in shapes.items()}
+    packets = {port: frames(port, scheduler.rank(shape.default_rank)) for port, shape in shapes.items()}
     refused = [0] * 32
     workers = 0
     for n in range(MILLION):
         port = rng.choice((2, 3, 4, 5, 6, 7))
-        rank, frame = rng.choice(frames[port])
+        rank, frame = rng.choice(packets[port])
         model = models[port]
         # Queue depths are often near the limits, and sometimes beyond the capacity.
         depth = min(rng.randrange(model.capacity + 2), rng.randrange(model.capacity + 2)) if n % 5 else rng.randrange(4)
@@ -161,13 +79,6 @@ class Shape:
         self.report_every, self.default_rank = report_every, default_rank
 
 
-def _frames(port: int, default: int) -> list[tuple[int, bytes]]:
-    """Return packets to a port with their ranks: from QUIC cookies, from TCP cookies and without a cookie."""
-    every = [(rank, quic(rank, port)) for rank in range(256)]
-    short = [(wide(code), tcp(code, port)) for code in range(64)]
-    return every + 3 * short + 20 * [(default, plain(port))]
-
-
 def window(pipeline: softswitch.Pipeline, port: int, size: int) -> list[int]:
     """Return the ranks in a window, sorted. Missing ranks count as the largest."""
     return sorted(255 - pipeline.register(f"{AIFO}.window.slot{i}.inverted_ranks", port) for i in range(size))
@@ -179,11 +90,11 @@ def test_priorities_agree_with_the_paper(program: softswitch.Program, tmp_path: 
     config = configuration({port: {"scheduler": {"kind": "sp-pifo", "default_rank": 100 * port}} for port in (2, 3)})
     pipeline = switch(program, config, tmp_path)
     models = {port: SpPifo() for port in (2, 3)}
-    frames = {port: _frames(port, scheduler.rank(100 * port)) for port in models}
+    packets = {port: frames(port, scheduler.rank(100 * port)) for port in models}
     pushed_down = 0
     for n in range(200_000):
         port = rng.choice((2, 3))
-        rank, frame = rng.choice(frames[port])
+        rank, frame = rng.choice(packets[port])
         # Ranks are small for a while now and then, so that bounds must decrease.
         if n // 1000 % 2 and rank > 40:
             continue
@@ -243,14 +154,6 @@ def test_limits_equal_the_formula_of_the_paper() -> None:
             assert passing == list(range(len(passing)))
 
 
-def schema(architecture: str, *counters: str) -> Schema:
-    """Return the schema of a program that has only counters."""
-    p4info = p4i.P4Info(pkg_info=p4i.PkgInfo(arch=architecture))
-    for number, name in enumerate(counters, start=1):
-        p4info.counters.add(preamble=p4i.Preamble(id=number, name=name))
-    return Schema(p4info)
-
-
 def test_ports_with_ranks_need_a_worker_session() -> None:
     assert session(schema("v1model"), configuration({2: {}, 3: {"scheduler": {"kind": "fifo"}, "ecn_threshold": 5}})) == {}
     wanted = session(schema("v1model"), configuration({2: {"scheduler": {"kind": "sp-pifo"}}}))
@@ -269,6 +172,9 @@ def test_workers_return_through_every_pipe(architecture: str, pipes: int, ports:
     assert return_ports(schema(architecture), device) == ports
 
 
-def test_workers_of_folded_programs_return_through_odd_pipes() -> None:
-    device = configuration({}).device.model_copy(update={"pipes": 4})
-    assert return_ports(schema("t2na", "edge.EdgeIngress.edge_drops"), device) == [134, 390]
+def test_workers_of_folded_programs_return_through_inner_pipes() -> None:
+    gate, edge = "gate.GateIngress.gate_drops", "edge.EdgeIngress.edge_drops"
+    scheduling = "scheduling.SchedulingIngress.scheduling_drops"
+    device = configuration({}).device
+    assert return_ports(schema("t2na", edge), device.model_copy(update={"pipes": 4})) == [134, 390]
+    assert return_ports(schema("t2na", gate, edge, scheduling), device.model_copy(update={"pipes": 4})) == [262, 390]

@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -18,6 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 
+import dns.exception
+import dns.message
+import dns.query
+import dns.resolver
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +39,7 @@ from frontage.service.daemon import Service
 from frontage.state.allocation import Installed, allocate
 from frontage.state.desired import desired
 from live import LIMIT, installed, only, serving, until
+from test_tracing import free_port
 
 THREADS = ThreadPoolExecutor(4)
 
@@ -335,22 +339,32 @@ three A 10.0.0.13
 
 @contextmanager
 def name_server(folder: Path) -> Iterator[int]:
-    """Run NSD, an authoritative server, with the zone."""
+    """Run NSD, an authoritative server, with the zone. Yield its port, where it answers."""
     program = shutil.which("nsd") or "/usr/sbin/nsd"
     if not Path(program).exists():
         pytest.skip("needs nsd: install the package nsd")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     (folder / "zone").write_text(ZONE)
-    config = folder / "nsd.conf"
-    config.write_text(
-        f'server:\n  ip-address: 127.0.0.1@{port}\n  username: ""\n  chroot: ""\n  zonesdir: "{folder}"\n  database: ""\n'
-        f'  pidfile: "{folder}/pid"\n  xfrdfile: "{folder}/xfrd"\n  zonelistfile: "{folder}/list"\n  xfrdir: "{folder}"\n'
-        f'remote-control:\n  control-enable: no\nzone:\n  name: example\n  zonefile: "zone"\n'
-    )
-    with (folder / "nsd.log").open("wb") as log:
-        process = subprocess.Popen([program, "-d", "-c", config], stdout=log, stderr=log)
+    config, log = folder / "nsd.conf", folder / "nsd.log"
+
+    def starts(port: int) -> subprocess.Popen[bytes] | None:
+        """Start NSD on a port. Return None if it exits, for example because another program uses the port."""
+        config.write_text(
+            f'server:\n  ip-address: 127.0.0.1@{port}\n  username: ""\n  chroot: ""\n  zonesdir: "{folder}"\n  database: ""\n'
+            f'  pidfile: "{folder}/pid"\n  xfrdfile: "{folder}/xfrd"\n  zonelistfile: "{folder}/list"\n  xfrdir: "{folder}"\n'
+            f'remote-control:\n  control-enable: no\nzone:\n  name: example\n  zonefile: "zone"\n'
+        )
+        with log.open("ab") as output:
+            process = subprocess.Popen([program, "-d", "-c", config], stdout=output, stderr=output)
+        while process.poll() is None:
+            if answers(port):
+                return process
+        return None
+
+    for port in [free_port() for _ in range(5)]:
+        if process := starts(port):
+            break
+    else:
+        raise AssertionError(f"NSD does not start: {log.read_text()}")
     try:
         yield port
     finally:
@@ -358,28 +372,25 @@ def name_server(folder: Path) -> Iterator[int]:
         process.wait()
 
 
-async def test_dns_records_are_resolved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dns.resolver
+def answers(port: int) -> bool:
+    """Return whether a name server on the port knows the zone."""
+    query = dns.message.make_query("ns.example", "A")
+    try:
+        return bool(dns.query.udp(query, "127.0.0.1", port=port, timeout=1).answer)
+    except dns.exception.Timeout:
+        return False
 
+
+async def test_dns_records_are_resolved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with name_server(folder) as port:
         monkeypatch.setattr(dns.resolver.Resolver, "port", property(lambda _: port, lambda *_: None), raising=False)
 
         def source(name: str, record: Record, number: int | None = None) -> DnsSource:
             return DnsSource(kind="dns", name=name, record=record, port=number, resolver=ip_address("127.0.0.1"), sids=(100, 109))
 
-        async def found(one: DnsSource, version: int) -> frozenset[Target]:
-            deadline = time.monotonic() + LIMIT
-            while True:
-                try:
-                    return await query(one, version, THREADS)
-                except SourceError:
-                    if time.monotonic() > deadline:
-                        raise
-                    await asyncio.sleep(0.1)  # NSD starts
-
-        assert await found(source("web.example", Record.A, 80), 4) == targets("10.0.0.1:80", "10.0.0.2:80")
-        assert await found(source("web.example", Record.AAAA, 80), 6) == {Target(ip_address("2001:db8::1"), 80)}
-        assert await found(source("_web._tcp.example", Record.SRV), 4) == targets("10.0.0.11:8081", "10.0.0.12:8082")
+        assert await query(source("web.example", Record.A, 80), 4, THREADS) == targets("10.0.0.1:80", "10.0.0.2:80")
+        assert await query(source("web.example", Record.AAAA, 80), 6, THREADS) == {Target(ip_address("2001:db8::1"), 80)}
+        assert await query(source("_web._tcp.example", Record.SRV), 4, THREADS) == targets("10.0.0.11:8081", "10.0.0.12:8082")
         assert "does not exist" in await problem_of(source("none.example", Record.A, 80))
 
 

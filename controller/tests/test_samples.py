@@ -96,13 +96,15 @@ class Collector:
         self.port = free_port()
         self._file = folder / "flows.json"
         metrics = f"127.0.0.1:{free_port()}"
-        words = [BINARY, f"-listen=sflow://127.0.0.1:{self.port}", "-format=json", f"-produce={produce}"]
+        # Two workers would write into each other's lines.
+        words = [BINARY, f"-listen=sflow://127.0.0.1:{self.port}?workers=1", "-format=json", f"-produce={produce}"]
         words += [f"-transport.file={self._file}", f"-addr={metrics}"]
         self._process = subprocess.Popen(words)
         until(lambda: f":{self.port:04X} " in Path("/proc/net/udp").read_text())
 
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._file.read_text().splitlines()] if self._file.exists() else []
+        whole, _, _ = (self._file.read_text() if self._file.exists() else "").rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def stop(self) -> None:
         self._process.terminate()

@@ -300,6 +300,12 @@ async def test_failures_of_the_store(folder: Path) -> None:
         # The store may be without a leader for longer than the lease.
         assert (await follower.repeat("PATCH", "/servers/web2", {"weight": 2}))["installed"]
 
+        async def have_weight_2() -> bool:
+            # A controller that does not lead learns of the change from the store, which is about to stop.
+            return all([await weight(controller) == 2 for controller in found.controllers])
+
+        await eventually(have_weight_2, "the weight at every controller")
+
         for node in found.nats.nodes[1:]:
             found.nats.kill(node)
         await eventually(lambda: no_one_leads(found), "the end of the lease")
@@ -308,7 +314,7 @@ async def test_failures_of_the_store(folder: Path) -> None:
             with pytest.raises(RequestError, match="the switches keep their state") as refused:
                 await controller.send("PATCH", "/servers/web2", {"weight": 3})
             assert refused.value.status == 503
-            assert (await controller.send("GET", "/servers/web2"))["weight"] == 2
+            assert await weight(controller) == 2
             assert (await controller.store())["error"]
         assert sum(switch.writes.total() for switch in found.switches) == written
 
@@ -323,6 +329,10 @@ async def test_failures_of_the_store(folder: Path) -> None:
 def status(controller: Controller) -> str:
     words = [sys.executable, "-m", "frontage", "status", "-c", str(controller.file)]
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
+
+
+async def weight(controller: Controller) -> object:
+    return (await controller.send("GET", "/servers/web2"))["weight"]
 
 
 async def no_one_leads(found: Site) -> bool:

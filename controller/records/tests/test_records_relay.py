@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
 
 from frontage_records.errors import ConsistencyError, NotFoundError, OutcomeUnknownError, SiteError, VersionError
-from frontage_records.jetstream import relay
+from frontage_records.jetstream import relay, repetition
 from frontage_records.jetstream.engine import JetStream
+from frontage_records.jetstream.placement_groups import PlacementGroup
 from frontage_records.jetstream.relay import SUBJECT
+from frontage_records.jetstream.write_cache import Location
 from frontage_records.record import Consistency, Write, Written
 from nats_cluster import Cluster
 from records_engines import BOUNDS, NOW, Clock, cluster
@@ -40,13 +43,14 @@ async def testbed(cluster: Cluster) -> AsyncIterator[dict[int, JetStream]]:
 
 
 def done_by(monkeypatch: pytest.MonkeyPatch) -> list[JetStream]:
-    """Return the server that has run each write."""
+    """Return the server that has done each write."""
     found: list[JetStream] = []
     write = JetStream._write_here
 
-    async def instead(self: JetStream, one: Write) -> Written:
+    async def instead(self: JetStream, one: Write, **how: Any) -> Written:
+        written = await write(self, one, **how)
         found.append(self)
-        return await write(self, one)
+        return written
 
     monkeypatch.setattr(JetStream, "_write_here", instead)
     return found
@@ -93,7 +97,51 @@ async def test_server_learns_new_group_from_relay_answer(testbed: dict[int, JetS
     by = done_by(monkeypatch)
     for version in (2, 3, 4):
         assert (await testbed[3].put("guid", {})).record.version == version
-    assert by[1:] == [testbed[2]] * 2
+    assert by == [testbed[2]] * 3, "the former first site redirects the first write"
+
+
+async def test_former_first_site_redirects_reads(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    await testbed[2].place("guid", [2])
+    ordered: list[JetStream] = []
+    confirm = JetStream._confirm
+
+    async def instead(self: JetStream, location: Location, guid: str) -> None:
+        ordered.append(self)
+        await confirm(self, location, guid)
+
+    monkeypatch.setattr(JetStream, "_confirm", instead)
+    assert (await testbed[3].get("guid")).version == 1
+    assert ordered == [testbed[2]]
+
+
+async def test_new_group_does_not_delay_writes(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move waits for its new placement group; writes continue."""
+    reached, release = asyncio.Event(), asyncio.Event()
+    at = testbed[1].groups.at
+
+    async def slow(sites: Sequence[int]) -> PlacementGroup:
+        reached.set()
+        await release.wait()
+        return await at(sites)
+
+    monkeypatch.setattr(testbed[1].groups, "at", slow)
+    move = asyncio.create_task(testbed[2].place("guid", [3, 2]))
+    await reached.wait()
+    assert (await testbed[3].put("guid", {"n": 2})).record.version == 2
+    release.set()
+    await move
+    assert await testbed[1].sites("guid") == (3, 2)
+    assert (await testbed[1].get("guid")).value == {"n": 2}
+
+
+async def test_sites_are_known_while_the_log_does_not_answer(
+    testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(testbed[3].locator, "find", silent)
+    assert await testbed[3].sites("guid") == (1, 2)
 
 
 async def test_moves_run_at_ordering_site(testbed: dict[int, JetStream], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +194,8 @@ async def test_missing_answer_leaves_outcome_unknown(testbed: dict[int, JetStrea
         # Wait until the nats-server of site 3 knows the listener.
         while await testbed[3].connection.request(f"{SUBJECT}.1", b"", 0.1) is None:
             pass
-    monkeypatch.setattr(relay, "OPERATION_TIMEOUT", 0.1)
+    monkeypatch.setattr(relay, "ANSWER_TIMEOUT", 0.1)
+    monkeypatch.setattr(repetition, "OPERATION_TIMEOUT", 0.5)
     with pytest.raises(OutcomeUnknownError, match="site 1 does not answer"):
         await testbed[3].put("guid", {"n": 2})
     assert (await testbed[3].get("guid")).value == {"n": 1}

@@ -128,10 +128,9 @@ async def ensure_at(testbed: RecordTestbed, name: str, sites: tuple[int, ...]) -
     store = testbed.stores[2]
     async with asyncio.timeout(TEST_TIMEOUT):
         while True:
-            store.groups.forget(name)
             try:
                 group = await store.groups.get(name)
-                if group is not None and group.sites == sites:
+                if group is not None and (await store.groups.current(group)).sites == sites:
                     return
                 await moves.move(store.connection, store.groups, name, sites, limit=60)
             except EngineError:

@@ -85,6 +85,20 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """The identity of a write that may be repeated: ``origin`` and ``number``, which are the same in all attempts."""
+
+    origin: str
+    """The server that repeats the write."""
+    number: int
+    """Increases with each write of the origin."""
+    oldest: int
+    """Number of the origin's oldest write to this record that was in progress when this one began. It repeats no older ones."""
+    after: int
+    """A version that the record had before the first attempt; 0 if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """A put or a deletion, checked as far as possible without the record."""
 
@@ -101,6 +115,8 @@ class Write:
     update has no ``document``."""
     is_forwarded: bool = False
     """True if another site has accepted the write before, and has checked it."""
+    operation: Operation | None = None
+    """None for a write that is idempotent by itself, or that is never repeated."""
 
     @property
     def deletes(self) -> bool:

@@ -26,13 +26,15 @@ class Routing:
     """Replica-controllers per record (F)."""
     ttl: float = 60.0
     """Seconds for which cached active replicas are used: about a placement epoch."""
+    deadline: float = 10.0
+    """Seconds after which a request has failed (2.2.1). Until then, requests that no site has answered are repeated."""
     entries: int = 65_536
     """Records whose active replicas are cached; the least recently used are evicted first."""
     estimation: Estimation = DEFAULT_ESTIMATION
 
     def __post_init__(self) -> None:
-        if self.controllers < 1 or self.entries < 1 or not 0 <= self.ttl < math.inf:
-            raise ValueError("controllers and entries must be at least 1, and ttl at least 0 seconds")
+        if self.controllers < 1 or self.entries < 1 or not (0 <= self.ttl < math.inf and 0 <= self.deadline < math.inf):
+            raise ValueError("controllers and entries must be at least 1, ttl and deadline at least 0 seconds")
 
 
 class Question(Enum):

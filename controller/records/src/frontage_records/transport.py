@@ -30,6 +30,12 @@ _PING_INTERVAL = 60.0
 """Seconds between pings of the sites."""
 _PING_TIMEOUT = 1.0
 """Seconds to wait for a TCP connection."""
+_FIRST_PAUSE = 0.1
+"""Seconds until a request that all sites have failed to answer is repeated. Each pause doubles."""
+_SITE_SHARE = 0.5
+"""Largest share of the time until the deadline that one site gets. The timeout of a dead site grows, and would leave no time for others."""
+_MIN_ATTEMPT = 1.0
+"""Seconds that a site gets at least: shorter attempts would only add load to busy servers."""
 
 T = TypeVar("T")
 
@@ -102,30 +108,51 @@ class ServerPool:
     async def _send_along_route(
         self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]], *, missing: bool
     ) -> T:
-        """Try site after site until one answers. A write is retried only if it is known not to have been done.
+        """Try site after site until one answers, again and again until the deadline. A write is retried only if it is known not to
+        have been done.
 
         ``missing``: also send requests for a record that does not exist, to the sites where it would be created.
         """
-        route = self.router.route(check_guid(guid), monotonic())
-        failure: RecordError = EngineError("no site left to try")
+        check_guid(guid)
+        end, pause = monotonic() + self.router.routing.deadline, _FIRST_PAUSE
+        while True:
+            try:
+                return await self._try_each_site(method, guid, send, end, missing=missing)
+            except EngineError:
+                # With a single server there is nothing to fail over to, so the caller learns at once that it is down.
+                if len(self._urls) == 1 or monotonic() + pause + _MIN_ATTEMPT > end:
+                    raise
+            await asyncio.sleep(pause)
+            pause *= 2
+            self.router.forget(guid)
+
+    async def _try_each_site(
+        self, method: str, guid: str, send: Callable[[Step], Awaitable[tuple[T, bool]]], end: float, *, missing: bool
+    ) -> T:
+        """Try each site once. Raises EngineError if none answers; nothing has been done then."""
+        route = self.router.route(guid, monotonic())
+        failure = EngineError("no site left to try")
         while (step := route.step()) is not None:
             began = monotonic()
             reading = method == "GET" or step.question is Question.ACTIVES
             try:
                 # With a single server there is nothing to fail over to, so the request has no timeout.
-                async with asyncio.timeout(step.timeout if reading and len(self._urls) > 1 else None):
+                limit = (
+                    min(step.timeout, max(_MIN_ATTEMPT, (end - began) * _SITE_SHARE)) if reading and len(self._urls) > 1 else None
+                )
+                async with asyncio.timeout(limit):
                     if step.question is Question.ACTIVES:
                         route.on_replicas(step, await self._actives(step, guid), monotonic())
                         continue
                     answer, timed = await send(step)
             except TimeoutError:
-                failure = EngineError(f"{self._urls[step.site]}: no answer for {step.timeout:.1f} s")
+                failure = EngineError(f"{self._urls[step.site]}: no answer for {monotonic() - began:.1f} s")
                 route.on_failure(step)
             except (EngineError, OutcomeUnknownError) as error:
-                failure = error
                 route.on_failure(step)
                 if isinstance(error, OutcomeUnknownError) and not reading:
                     raise
+                failure = EngineError(str(error))
             except NotFoundError:
                 if step.question is Question.REQUEST and not route.is_fresh:
                     route.on_missing(step)
@@ -194,7 +221,7 @@ class _Answer:
 
     def _lost(self, error: Exception) -> RecordError:
         why = f"{self._url}: {error or type(error).__name__}"
-        if self._method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
+        if self._method == "GET" or isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             return EngineError(f"{why}: check that the server is running")
         return OutcomeUnknownError(f"{why}: the server may have done it: read the record to find out")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
+from frontage import limits
 from frontage.p4 import cells
 from frontage.p4.entries import Action, Key, Match, exact
 
@@ -121,8 +122,8 @@ class Schema:
             parts = counter.preamble.name.split(".")
             self.counters[".".join(parts[-3:-1]) if parts[-1:] == parts[-2:-1] else parts[-1]] = counter.preamble.id
         levels = (re.search(r"\.level(\d+)\.", register.preamble.name) for register in p4info.registers)
-        self.tree_levels = max((int(level[1]) for level in levels if level), default=0)
-        """Levels of the tournament trees above the leaves."""
+        self.tree_levels = max((int(level[1]) for level in levels if level), default=limits.MAX_TREE_DEPTH)
+        """Levels of the tournament trees above the leaves. A program that has only leaves, as in an experiment, takes trees of any size."""
         self.digests_by_id = {digest.preamble.id: _tail(digest.preamble.name, 1) for digest in p4info.digests}
         self.packet_out: tuple[tuple[int, str, int], ...] = ()
         self.packet_in: tuple[tuple[int, str, int], ...] = ()
@@ -144,9 +145,14 @@ class Schema:
             raise PipelineError(f"{file}: invalid P4Info: {error}: use the file that the P4 compiler wrote") from None
 
     @property
-    def is_folded(self) -> bool:
-        """True if packets pass through two pipes of a Tofino chip, an even and an odd one, each with a drop counter."""
-        return "edge_drops" in self.counters
+    def pipes_per_packet(self) -> int:
+        """How many pipes of a Tofino chip a packet passes in sequence, each with a drop counter. The first one has the ports."""
+        return 1 + sum(counter in self.counters for counter in ("gate_drops", "edge_drops", "scheduling_drops"))
+
+    @property
+    def drop_counters(self) -> list[str]:
+        """The counters of dropped packets by reason. Each gress of a pipe that drops packets has one."""
+        return [name for name in self.counters if name == "drops" or name.endswith("_drops")]
 
     def table(self, name: str) -> TableInfo:
         try:

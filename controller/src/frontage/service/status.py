@@ -37,12 +37,9 @@ _CLAIMS = "fallback.claims"
 _HANDSHAKES = "handshake.claims"
 _REFUSALS = "aifo.refusals"
 _SEGMENTS = "mss.segments"
-_DROPS = "drops"
-_EGRESS_DROPS = "egress_drops"
-_EDGE_DROPS = "edge_drops"
 _OUTCOMES = "outcomes"
-_OPTIONAL = (_CLAIMS, _HANDSHAKES, _REFUSALS, _SEGMENTS, _EDGE_DROPS)
-"""Counters that profiles without QUIC, schedulers, remote servers or a second pipe do not have."""
+_OPTIONAL = (_CLAIMS, _HANDSHAKES, _REFUSALS, _SEGMENTS)
+"""Counters that profiles without QUIC, schedulers or remote servers do not have."""
 _COUNTS = ("drops", "outcomes", "claims", "handshakes", "segments", "refusals")
 """Parts of a status, and fields of :class:`Counters`, that are sums over all VIPs."""
 
@@ -81,7 +78,7 @@ async def read_counters(session: Session, schema: Schema, config: Config, vip_id
     """
     tables = schema.present((*server_block.TABLES, *vip_block.DIPS, real_servers.SENDER))
     direct = await session.read_direct_counters(schema, [t for t in tables if t.direct_counter])
-    counter_ids = {name: schema.counter(name) for name in (_DROPS, _EGRESS_DROPS, _OUTCOMES)}
+    counter_ids = {name: schema.counter(name) for name in (_OUTCOMES, *schema.drop_counters)}
     counter_ids |= {name: schema.counter(name) for name in _OPTIONAL if name in schema.counters}
     indexed = await session.read_counters(list(counter_ids.values()))
     vips = {vip.name: vip for vip in config.vips}
@@ -97,9 +94,7 @@ async def read_counters(session: Session, schema: Schema, config: Config, vip_id
     def up(server: Server) -> Count:
         return direct.get(server_block.key(server), Count())
 
-    dropped_copies = by_reason(_EGRESS_DROPS, reasons.drops())
-    dropped_at_edge = by_reason(_EDGE_DROPS, reasons.drops())
-    drops = by_reason(_DROPS, reasons.drops())
+    drops = [by_reason(counter, reasons.drops()) for counter in schema.drop_counters]
     return Counters(
         limited=await _read_limited(session, schema, config, vip_ids),
         syns=await read_syns(session, schema, config, vip_ids),
@@ -109,7 +104,7 @@ async def read_counters(session: Session, schema: Schema, config: Config, vip_id
             (port, sid): direct.get(Key(real_servers.SENDER, (ports[port], sid)), Count())
             for port, sid in senders(config.real_servers, config.servers)
         },
-        drops={name: count + dropped_copies[name] + dropped_at_edge[name] for name, count in drops.items()},
+        drops={reason.name: sum((part[reason.name] for part in drops), Count()) for reason in reasons.drops().values()},
         outcomes=by_reason(_OUTCOMES, reasons.outcomes()),
         claims=by_reason(_CLAIMS, reasons.claims()),
         handshakes=by_reason(_HANDSHAKES, reasons.claims()),

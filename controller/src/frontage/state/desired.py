@@ -25,6 +25,7 @@ from frontage.state.blocks import (
     fallback,
     forwarding,
     fragments,
+    gate,
     groups,
     handshake,
     insight,
@@ -64,6 +65,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
         *aifo.TABLES,
         *encapsulation.TABLES,
         *copies.TABLES,
+        gate.ROUTE,
         *remote_servers.TABLES,
         *tunnel.PEERS,
     ),
@@ -73,7 +75,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
     (*maglev.TABLES, *assign.TABLES),
     (*steering.TABLES, *demand.TABLES, *checker.TABLES, *limits.TABLES, *samples.TABLES, syn_defence.VIP, vip.POLICY),
     (masking.ACTIVE_KEY, vip.VIP4, vip.VIP6, vip.COOKIE_ADDRESS, vip.ADDRESS4, vip.ADDRESS6, vip.COOKIE_PREFIX),
-    (*tunnel.SOURCES, tunnel.ORIGIN, *tunnel.ENDPOINTS, *scheduler.TABLES),
+    (*tunnel.SOURCES, tunnel.ORIGIN, *tunnel.ENDPOINTS, *gate.COPIES, *scheduler.TABLES),
     ports.TABLES,
 )
 """The order of writing: an entry follows those that it leads to, so that no packet meets half of a change.
@@ -111,6 +113,7 @@ BLOCKS = (
     choice,
     server,
     tunnel,
+    gate,
     encapsulation,
     copies,
     demand,
@@ -121,8 +124,8 @@ BLOCKS = (
 """The modules of all controls that have tables."""
 
 
-NETWORK = (forwarding.NEXT_HOP, *groups.TABLES, forwarding.IPV4_LPM, forwarding.IPV6_LPM, *copies.TABLES)
-"""The tables of `network`, in the order of writing."""
+NETWORK = (forwarding.NEXT_HOP, *groups.TABLES, forwarding.IPV4_LPM, forwarding.IPV6_LPM, *copies.TABLES, gate.ROUTE)
+"""The tables of `network`, and those that depend on them, in the order of writing."""
 
 
 def network(config: Config, allocation: Allocation, learned: Learned, installed: Mapping[Key, Action]) -> State:

@@ -19,6 +19,7 @@ from frontage.p4.p4info import Schema
 from frontage.p4.replication import replicas_of, truncation_of
 from frontage.state import worker
 from frontage.state.allocation import Installed, allocate
+from frontage.state.blocks import gate
 from frontage.state.desired import TABLES, desired, supported
 from frontage.state.fit import check_tables, check_trees
 from frontage.state.resolved import resolve
@@ -34,7 +35,8 @@ def contents(config: Config, schema: Schema) -> tuple[State, list[p4r.PacketOut]
     nothing = Installed({})
     allocation = allocate(config, nothing)
     check_trees(schema, allocation)
-    wanted = supported(desired(config, allocation), schema, config)
+    wanted = desired(config, allocation)
+    wanted = supported(wanted | gate.entries(schema, config.ports, wanted), schema, config)
     check_tables(schema, config, Counter(key.table for key in wanted))
     order = {table: position for position, table in enumerate(TABLES)}
     ops = leaf_ops(resolve(config, allocation), nothing, resync=True)

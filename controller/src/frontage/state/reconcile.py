@@ -28,7 +28,7 @@ from frontage.p4.session import Session
 from frontage.state import worker
 from frontage.state.activation import activation
 from frontage.state.allocation import Allocation, Installed, allocate, allocate_next_hops, host_ids
-from frontage.state.blocks import groups, masking, samples, steering
+from frontage.state.blocks import gate, groups, masking, samples, steering
 from frontage.state.desired import NETWORK, STAGES, TABLES, TREE_STAGE, desired, network, supported
 from frontage.state.errors import ReconcileError
 from frontage.state.fit import check_tables, check_trees
@@ -129,6 +129,7 @@ async def plan(
         except MappingError as error:
             raise ReconcileError(str(error)) from None
         wanted |= mapped.state
+    wanted |= gate.entries(schema, config.ports, wanted)
     wanted = supported(wanted, schema, config)
     check_tables(schema, config, Counter(key.table for key in wanted))
     _check_key(config.cookie_keys[-1].id, installed)
@@ -281,6 +282,7 @@ def _network_changes(schema: Schema, config: Config, allocation: Allocation, kno
         raise ReconcileError(str(error)) from None
     allocation.groups = _groups(schema, config, allocation, known, old)
     new = network(config, allocation, known.learned, old)
+    new |= gate.routes(schema, installed, new)
     state = {key: action for key, action in installed.items() if key.table not in NETWORK} | new
     return _NetworkChanges(allocation, difference(new, old), state)
 

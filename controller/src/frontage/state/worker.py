@@ -22,14 +22,15 @@ bandwidth of the recirculation ports."""
 def return_ports(schema: Schema, device: Device) -> list[int]:
     """Return the ports that lead workers back to ingress.
 
-    On Tofino, they are the recirculation ports of the pipes with trees: of a folded program, every second pipe. Elsewhere, it is the
-    CPU port, which does not queue.
+    On Tofino, they are the recirculation ports of the pipes with trees or schedulers: of a folded program, those behind the edge
+    in each sequence. Elsewhere, it is the CPU port, which does not queue.
     """
     first = RECIRCULATION_PORTS.get(schema.architecture)
     if first is None:
         return [device.cpu_port]
-    pipes = range(1, device.pipes, 2) if schema.is_folded else range(device.pipes)
-    return [first + PIPE_PORTS * pipe for pipe in pipes]
+    sequence = schema.pipes_per_packet
+    edge = int("gate_drops" in schema.counters)
+    return [first + PIPE_PORTS * pipe for pipe in range(device.pipes) if sequence == 1 or pipe % sequence > edge]
 
 
 def session(schema: Schema, config: Config) -> State:

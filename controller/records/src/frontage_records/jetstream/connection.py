@@ -31,8 +31,9 @@ OPERATION_TIMEOUT = 15.0
 timeout), unless candidates split the votes."""
 REPEATS_WINDOW = 2 * OPERATION_TIMEOUT
 """Seconds for which servers remember the ids of stored messages. A message is repeated for at most `OPERATION_TIMEOUT`."""
-LOCAL_READ_TIMEOUT = 1.0
-"""Seconds to wait for a mirror at this site before the origin is read."""
+LOCAL_READ_TIMEOUT = 0.5
+"""Seconds to wait for a mirror at this site before the origin is read, and for the origin before the last known state is used. It is
+less than a client's shortest timeout, so that the client gets this answer."""
 _WRONG_SEQUENCE, _IN_FLIGHT = 10071, 10164
 """JetStream's error codes for a message whose expected predecessor is not the last one: another message is stored (the error has its
 sequence number), or is in flight."""

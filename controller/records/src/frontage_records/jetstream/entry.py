@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frontage_records.errors import EngineError
+from frontage_records.jetstream.memory import EMPTY, Memory, memory_of
 from frontage_records.jetstream.wire import header_of, pack, record_of, unpack
 from frontage_records.record import Record
 
@@ -27,13 +28,16 @@ class Entry:
     last: int | None = None
     """Sequence number of the last message that the writer had seen when the leader accepted this one; None if unknown."""
     write: str = ""
-    """Unique id of this write, by which its writer can tell whether it was stored."""
+    """Unique id of this message, by which its writer can tell whether it was stored."""
+    memory: Memory = EMPTY
+    """The last writes to the record."""
 
     def encode(self) -> bytes:
         """Return the entry as the data of a message."""
         head: dict[str, object] = {"epoch": self.epoch, "after": self.after, "last": self.last, "write": self.write}
         if self.to is not None:
             head["to"] = self.to
+        head |= self.memory.header()
         if self.record is None:
             return pack(head)
         return pack(head | header_of(self.record), self.record.document)
@@ -44,7 +48,15 @@ def decode(guid: str, data: bytes) -> Entry:
     try:
         head, document = unpack(data)
         record = record_of(guid, head, document)
-        return Entry(int(head["epoch"]), record, head.get("to"), int(head["after"]), head.get("last"), head.get("write", ""))
+        return Entry(
+            int(head["epoch"]),
+            record,
+            head.get("to"),
+            int(head["after"]),
+            head.get("last"),
+            head.get("write", ""),
+            memory_of(head),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise EngineError(
             f"{guid}: invalid message: {error!r}: check whether another program writes to the streams records-*"

@@ -52,14 +52,14 @@ class RecordLocator:
 
     async def known(self, guid: str) -> PlacementGroup | None:
         """Return the record's group as cached, or that of its partition; None if the partition has none yet. Raises EngineError."""
-        return await self._cached_group(guid) or await self._groups.partition(guid, make=False)
+        return await self.cached_group(guid) or await self._groups.partition(guid, make=False)
 
     async def find(self, guid: str, *, nearby: bool = False, make: bool = False) -> Location | None:
         """Return the record's location as known by the leaders, or with ``nearby`` by a mirror at this site, if it has the record.
 
         None if the record's partition has no group; ``make`` creates it. Raises EngineError.
         """
-        group = await self._cached_group(guid)
+        group = await self.cached_group(guid)
         direct = group is None
         if group is None:
             group = await self._groups.partition(guid, make=make)
@@ -155,17 +155,20 @@ class RecordLocator:
 
         Raises NotFoundError, SiteError, ContentionError, OutcomeUnknownError, EngineError.
         """
+        if (await self._existing(guid)).group.sites == tuple(sites):
+            return
+        # Without the lock: a new group takes seconds, for which the record's operations must not wait.
+        target = await self._groups.at(sites)
+        async with self.locks.hold(guid):
+            await self._move_to(guid, target)
+
+    async def _move_to(self, guid: str, target: PlacementGroup) -> None:
         for _ in range(ATTEMPTS):
-            location = await self.find(guid)
-            if location is None or location.record is None or location.record.document is None:
-                raise NotFoundError(f"no such record: {guid}")
-            if location.group.sites == tuple(sites):
+            location = await self._existing(guid)
+            if location.group.name == target.name:
+                # Another server has moved the record, or the whole group, there.
                 return
-            target = await self._groups.at(sites)
-            if target.name == location.group.name:
-                # Another server has moved the whole group there.
-                return
-            stop = Entry(location.tail.entry.epoch + 1, location.record, target.name)
+            stop = replace(location.tail.entry, epoch=location.tail.entry.epoch + 1, to=target.name)
             try:
                 await self.append(location, guid, stop)
             except OvertakenError:
@@ -176,6 +179,13 @@ class RecordLocator:
             return
         raise ContentionError(f"{guid}: other writers came first {ATTEMPTS} times: try again")
 
+    async def _existing(self, guid: str) -> Location:
+        """Return the record's location as known by the leaders. Raises NotFoundError."""
+        location = await self.find(guid)
+        if location is None or location.record is None or location.record.document is None:
+            raise NotFoundError(f"no such record: {guid}")
+        return location
+
     async def _last(self, group: PlacementGroup, guid: str, epoch: int, *, nearby: bool) -> Location:
         """Return the record's tail in a group. A mirror that has not reached ``epoch`` is not used."""
         if nearby and self._own in group.sites[1:]:
@@ -185,7 +195,7 @@ class RecordLocator:
                 )
             except TimeoutError:
                 # The mirror does not exist: the group may have moved.
-                self._groups.forget(group.name)
+                self._groups.refresh(group)
             else:
                 if found.sequence and found.entry.epoch >= epoch:
                     return Location(group, found)
@@ -197,7 +207,7 @@ class RecordLocator:
             raise EngineError(f"{guid}: the record has moved to {location.group.name}, but is missing there: restore that stream")
         with contextlib.suppress(OvertakenError):
             # If overtaken, another server has started it.
-            await self.append(location, guid, Entry(stop.epoch, stop.record))
+            await self.append(location, guid, replace(stop, to=None))
 
     async def _update_pointer(self, guid: str, epoch: int, target: PlacementGroup) -> None:
         """Let the group of the record's partition name its present group, which shortens later searches."""
@@ -209,7 +219,8 @@ class RecordLocator:
             with contextlib.suppress(OvertakenError):
                 await self.append(location, guid, Entry(epoch, None, target.name))
 
-    async def _cached_group(self, guid: str) -> PlacementGroup | None:
+    async def cached_group(self, guid: str) -> PlacementGroup | None:
+        """Return the record's group as cached. Raises EngineError."""
         name = self._cached.get(guid)
         return None if name is None else await self._groups.get(name)
 

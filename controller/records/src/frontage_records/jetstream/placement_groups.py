@@ -9,6 +9,7 @@ stream contains the replica set, so a group can move as a whole and keep its nam
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -72,7 +73,7 @@ class PlacementGroup:
 
 
 class PlacementGroups:
-    """The placement groups as this server knows them. Cached groups may be stale: call `forget` if one is found to be."""
+    """The placement groups as this server knows them. Cached groups may be stale: call `refresh` if one is found to be."""
 
     def __init__(self, connection: Connection, ring: Ring, own: int, sites: frozenset[int], replicas: int):
         self._connection = connection
@@ -83,35 +84,43 @@ class PlacementGroups:
         self._known: dict[str, PlacementGroup] = {}
         self._seen: dict[str, PlacementGroup] = {}
         self._mirrors: dict[str, asyncio.Task[None]] = {}
+        self._refreshes: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """Stop creating mirrors."""
-        tasks = list(self._mirrors.values())
+        tasks = [*self._mirrors.values(), *self._refreshes.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def forget(self, name: str) -> None:
-        """Remove a group from the cache."""
-        self._known.pop(name, None)
+    def refresh(self, group: PlacementGroup) -> None:
+        """Read a group again in the background. Until its servers answer, the cached one stays in use."""
+        if group.name not in self._refreshes:
+            task = self._refreshes[group.name] = asyncio.create_task(self._refresh(group))
+            task.add_done_callback(lambda _: self._refreshes.pop(group.name, None))
+
+    async def _refresh(self, group: PlacementGroup) -> None:
+        with contextlib.suppress(EngineError):
+            await self.current(group)
 
     async def current(self, group: PlacementGroup) -> PlacementGroup:
-        """Return the group as it is now, because another server may have moved it. Raises EngineError."""
-        self.forget(group.name)
-        return await self.get(group.name) or group
+        """Return the group as it is now, because another server may have moved it. Raises EngineError, and then keeps the cached one."""
+        return await self._read(group.name) or group
 
     async def get(self, name: str) -> PlacementGroup | None:
         """Return a group; None if it does not exist. Raises EngineError."""
-        found = self._known.get(name)
-        if found is None:
-            try:
-                info = await self._connection.retry(lambda: self._connection.context.stream_info(_PREFIX + name))
-            except NotFoundError:
-                return None
-            found = _parse(info)
-            if found is not None:
-                self._mirror_here(found)
-                self._known[name] = found
+        return self._known.get(name) or await self._read(name)
+
+    async def _read(self, name: str) -> PlacementGroup | None:
+        try:
+            info = await self._connection.retry(lambda: self._connection.context.stream_info(_PREFIX + name))
+        except NotFoundError:
+            self._known.pop(name, None)
+            return None
+        found = _parse(info)
+        if found is not None:
+            self._mirror_here(found)
+            self._known[name] = found
         return found
 
     async def partition(self, guid: str, *, make: bool) -> PlacementGroup | None:

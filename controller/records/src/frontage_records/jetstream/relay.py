@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import nats.errors
@@ -21,17 +21,19 @@ from nats.aio.subscription import Subscription
 
 from frontage_records.errors import OutcomeUnknownError, RecordError, from_problem
 from frontage_records.jetstream.connection import OPERATION_TIMEOUT, Connection
+from frontage_records.jetstream.memory import ForgottenError
 from frontage_records.jetstream.wire import delta_of, header_of, header_of_delta, pack, record_of, unpack
 from frontage_records.merges import Delta
-from frontage_records.record import Consistency, Write, Written
+from frontage_records.record import Consistency, Operation, Write, Written
 from frontage_records.tasks import finish
 
 log = logging.getLogger(__name__)
 
 SUBJECT = "records-at"
 """Prefix of the subject of a site, before a dot and the site id. One of the site's record servers gets each message."""
-FORWARD_TIMEOUT = 4.0
-"""Timeout in seconds of a forwarded write, which is repeated until it is answered, but takes effect once."""
+ANSWER_TIMEOUT = 4.0
+"""Seconds to wait for the answer to a read or write, which may then be repeated."""
+_READ_ATTEMPTS = 3
 _PING_TIMEOUT = 2.0
 _CLOSE_TIMEOUT = 2.0
 """Seconds for operations in progress when a server closes."""
@@ -45,6 +47,8 @@ class Answer:
     """None if there is no record, or for a move. For a read, `applied` is true."""
     at: str
     """The name of the record's placement group; empty if unknown."""
+    has_moved: bool = False
+    """True if another site orders the record's writes, and nothing has been done."""
 
 
 class Relay:
@@ -64,6 +68,8 @@ class Relay:
         self._write, self._read, self._place = write, read, place
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[str, list[Msg]] = {}
+        """The messages to answer when an operation is done: its first attempt and the repetitions, by origin and number."""
 
     async def start(self) -> None:
         """Start serving. Raises EngineError."""
@@ -79,7 +85,7 @@ class Relay:
     async def write(self, site: int, write: Write) -> Answer | None:
         """Write at another site. Returns None, with nothing done, if no server listens there.
 
-        Raises the errors of the write, and OutcomeUnknownError.
+        Raises the errors of the write, ForgottenError, and OutcomeUnknownError after `ANSWER_TIMEOUT`.
         """
         head: dict[str, Any] = {
             "guid": write.guid,
@@ -91,16 +97,21 @@ class Relay:
         }
         if write.update is not None:
             head["update"] = header_of_delta(write.update) if isinstance(write.update, Delta) else {"changes": write.update}
-        limit = FORWARD_TIMEOUT if write.is_forwarded else OPERATION_TIMEOUT
-        return await self._ask(site, write.guid, pack(head, write.document), limit)
+        if write.operation is not None:
+            head["operation"] = list(astuple(write.operation))
+        return await self._ask(site, write.guid, pack(head, write.document), ANSWER_TIMEOUT)
 
     async def read(self, site: int, guid: str) -> Answer | None:
-        """Run an ordered read at another site, like `write`."""
-        return await self._ask(site, guid, pack({"guid": guid, "read": True}))
+        """Run an ordered read at another site, like `write`, but repeat it if there is no answer."""
+        question = pack({"guid": guid, "read": True})
+        for _ in range(_READ_ATTEMPTS - 1):
+            with contextlib.suppress(OutcomeUnknownError):
+                return await self._ask(site, guid, question, ANSWER_TIMEOUT)
+        return await self._ask(site, guid, question, ANSWER_TIMEOUT)
 
     async def place(self, site: int, guid: str, sites: Collection[int]) -> Answer | None:
         """Move a record to ``sites`` from another site, like `write`."""
-        return await self._ask(site, guid, pack({"guid": guid, "sites": list(sites)}))
+        return await self._ask(site, guid, pack({"guid": guid, "sites": list(sites)}), OPERATION_TIMEOUT)
 
     async def ping(self, site: int) -> float | None:
         """Return the RTT to a server of another site in seconds; None without an answer."""
@@ -111,7 +122,7 @@ class Relay:
             return None
         return None if data is None else asyncio.get_running_loop().time() - began
 
-    async def _ask(self, site: int, guid: str, question: bytes, limit: float = OPERATION_TIMEOUT) -> Answer | None:
+    async def _ask(self, site: int, guid: str, question: bytes, limit: float) -> Answer | None:
         try:
             data = await self._connection.request(f"{SUBJECT}.{site}", question, limit)
         except TimeoutError:
@@ -121,6 +132,10 @@ class Relay:
         head, document = unpack(data)
         if "error" in head:
             raise from_problem(head)
+        if "forgotten" in head:
+            raise ForgottenError(head["forgotten"])
+        if head.get("moved"):
+            return Answer(None, head["at"], has_moved=True)
         record = record_of(guid, head, document)
         return Answer(None if record is None else Written(record, head["applied"]), head["at"])
 
@@ -130,19 +145,31 @@ class Relay:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, message: Msg) -> None:
+        operation, waiting = "", [message]
         try:
-            answer = _answer(await self._do(message.data))
+            head, document = unpack(message.data)
+            operation = " ".join(map(str, head.get("operation", ())[:2]))
+            if operation in self._waiting:
+                # Repetitions must not add load to a busy server: the attempt in progress answers this one, too.
+                self._waiting[operation].append(message)
+                return
+            if operation:
+                self._waiting[operation] = waiting
+            answer = _answer(await self._do(head, document))
         except RecordError as error:
             answer = pack({"error": error.code, "message": str(error)})
+        except ForgottenError as error:
+            answer = pack({"forgotten": error.version})
         except Exception as error:
             log.exception("%s", message.subject)
             answer = pack(
                 {"error": OutcomeUnknownError.code, "message": f"internal error at site {self._own}: {error!r}: see its log"}
             )
-        await message.respond(answer)
+        self._waiting.pop(operation, None)
+        for one in waiting:
+            await one.respond(answer)
 
-    async def _do(self, data: bytes) -> Answer:
-        head, document = unpack(data)
+    async def _do(self, head: dict[str, Any], document: bytes) -> Answer:
         if head.get("ping"):
             return Answer(None, "")
         if head.get("read"):
@@ -155,12 +182,15 @@ class Relay:
         update = None
         if (found := head.get("update")) is not None:
             update = found["changes"] if "changes" in found else delta_of(found)
-        write = Write(head["guid"], kept, consistency, head["stamp"], head["if_version"], update, bool(head.get("forwarded")))
-        return await self._write(write)
+        operation = Operation(*head["operation"]) if "operation" in head else None
+        forwarded = bool(head.get("forwarded"))
+        return await self._write(
+            Write(head["guid"], kept, consistency, head["stamp"], head["if_version"], update, forwarded, operation)
+        )
 
 
 def _answer(answer: Answer) -> bytes:
     if answer.written is None:
-        return pack({"at": answer.at})
+        return pack({"at": answer.at} | ({"moved": True} if answer.has_moved else {}))
     record = answer.written.record
     return pack({"at": answer.at, "applied": answer.written.applied} | header_of(record), record.document)

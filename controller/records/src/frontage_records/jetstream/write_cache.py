@@ -17,8 +17,8 @@ from frontage_records.record import Record
 
 MAX_BYTES = 1 << 26
 """Size of the cache; the least recently written records are evicted first."""
-_OVERHEAD = 1024
-"""Approximate bytes of a cached tail without its document."""
+_OVERHEAD, _OVERHEAD_OF_DONE = 1024, 256
+"""Approximate bytes of a cached tail without its document, and of a remembered result in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +66,5 @@ class WriteCache:
 
 
 def _size(location: Location) -> int:
-    return _OVERHEAD + len((location.record and location.record.document) or b"")
+    document = (location.record and location.record.document) or b""
+    return _OVERHEAD + _OVERHEAD_OF_DONE * len(location.tail.entry.memory.done) + len(document)

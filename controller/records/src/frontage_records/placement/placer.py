@@ -88,7 +88,7 @@ class Placer:
 
     async def _decide(self) -> None:
         try:
-            await self._look_up(list(self.planner.demand(self._clock())))
+            await self._look_up(list(self.planner.demand(self._clock()).counts))
             self.progress.epoch = self.planner.plan(self._clock(), self._sites)
         except (PlacementError, RecordError) as error:
             if str(error) != self.progress.error:

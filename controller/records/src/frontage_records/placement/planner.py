@@ -8,22 +8,25 @@ and has its number. This is a state machine without sockets and without a clock.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from frontage.mapping.demand.estimate import Gain, SiteDemand, move_gain
 from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.policy import Policy, Reconfigurer
-from frontage.mapping.placement.values import Demand, Flags, Keys, Load, Parameters, PlacementError, Sites, record_key
+from frontage.mapping.placement.values import Demand as EngineDemand
+from frontage.mapping.placement.values import Flags, Keys, Load, Parameters, PlacementError, Sites, record_key
 from frontage.mapping.placement.why import Why, explain
 from frontage_records.grouping import Grouping, WantedPlacements, group
-from frontage_records.placement.counting import Rates
-from frontage_records.placement.reports import HALF_LIVES_PER_EPOCH, Report
+from frontage_records.placement.changes import DemandChanges
+from frontage_records.placement.counting import Counts, Requests
+from frontage_records.placement.reports import Report
 
 SILENT_REPORTS = 4
-"""Number of missing reports after which a server is silent. Its site gets no new replicas, and its demand no longer counts."""
+"""Number of missing reports after which a server is silent. Its site gets no new replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Decision:
     """The sites of the record's placement group."""
     gain: Gain
     is_held: bool
-    """True if the gain is within statistical error."""
+    """True if the gain is within statistical error, and demand has not changed since the last choice of sites."""
     moves: bool
 
 
@@ -71,7 +74,20 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class Demand:
+    """The requests of the last epoch by record and region."""
+
+    counts: Counts
+    seconds: float
+    """The time in which they were counted."""
+
+    def rate(self, requests: int) -> float:
+        """Return a number of requests per second."""
+        return requests / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
     report: Report
     at: float
 
@@ -85,15 +101,15 @@ class Planner:
         self.parameters = parameters
         self.reconfigurer = Reconfigurer(policy)
         self._epoch = epoch
-        self._window = 2 * epoch / HALF_LIVES_PER_EPOCH / math.log(2)
-        """Seconds of steady requests that give the same sample size as the decaying counts."""
         self._silence = SILENT_REPORTS * interval
         self._groups = groups
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[str, deque[_Received]] = {}
+        """The reports of each server within the last epoch, the oldest first."""
         self._parts: dict[str, dict[int, Report]] = {}
         self._number = 0
         self._keys: Keys = np.empty(0, np.uint64)
         """The records of the last epoch: those without demand are forgotten."""
+        self._changes = DemandChanges(self.sites, policy.moved)
 
     def on_report(self, report: Report, part: int, parts: int, now: float) -> None:
         """Receive a message of a report, which counts once all its parts have arrived."""
@@ -104,37 +120,40 @@ class Planner:
             found.clear()
         found[part] = report
         if len(found) == parts:
-            demand = {guid: rates for one in found.values() for guid, rates in one.demand.items()}
-            whole = Report(report.site, report.server, report.capacity, report.rtts, demand)
-            self._servers[report.server] = _Server(whole, now)
+            counts = {guid: regions for one in found.values() for guid, regions in one.counts.items()}
+            self._servers.setdefault(report.server, deque()).append(_Received(replace(report, counts=counts), now))
             del self._parts[report.server]
 
-    def demand(self, now: float) -> dict[str, dict[int, Rates]]:
-        """Return the rates by record and region, over all servers that report."""
-        found: dict[str, dict[int, Rates]] = {}
-        for report in self._present(now):
-            for guid, regions in report.demand.items():
-                into = found.setdefault(guid, {})
-                for region, rates in regions.items():
-                    if region in self.sites:
-                        old = into.get(region, Rates(0.0, 0.0))
-                        into[region] = Rates(old.reads + rates.reads, old.writes + rates.writes)
-        return {guid: regions for guid, regions in found.items() if regions}
+    def demand(self, now: float) -> Demand:
+        """Return the requests of the last epoch. Reports that begin before it are left out, because demand may have been different."""
+        found: dict[str, dict[int, Requests]] = {}
+        seconds = 0.0
+        for reports in self._recent(now):
+            within = [one.report for one in reports if one.at - one.report.seconds >= now - self._epoch]
+            seconds = max(seconds, sum(report.seconds for report in within))
+            for report in within:
+                for guid, regions in report.counts.items():
+                    into = found.setdefault(guid, {})
+                    for region, requests in regions.items():
+                        if region in self.sites and requests.total:
+                            into[region] = into.get(region, Requests(0, 0)) + requests
+        return Demand({guid: regions for guid, regions in found.items() if regions}, seconds)
 
     def plan(self, now: float, active: Mapping[str, Sequence[int]]) -> Epoch:
         """Decide on the moves of an epoch. ``active``: the current sites of records, first the one that orders the writes.
 
         Records that are missing in ``active`` are left out. Raises PlacementError.
         """
-        demand = {guid: regions for guid, regions in self.demand(now).items() if guid in active}
-        if not demand:
+        demand = self.demand(now)
+        demand = replace(demand, counts={guid: regions for guid, regions in demand.counts.items() if guid in active})
+        if not demand.counts:
             raise PlacementError("no record server has reported demand for an existing record")
         sites = self._measured_sites(now)
         column = {site: number for number, site in enumerate(self.sites)}
         engine = Engine(sites, self.parameters)
         engine.observe(_observed(demand, column))
         plan = engine.plan()
-        guids = list(demand)
+        guids = list(demand.counts)
         keys = np.array([record_key(guid) for guid in guids], np.uint64)
         grouping = self._grouping(demand, engine.masks(keys), sites, column)
         lists = grouping.lists(self.sites)
@@ -144,18 +163,21 @@ class Planner:
         self._count_requests(demand, keys)
         self._number += 1
         gains = [
-            move_gain(_site_demand(demand[guid], column, self._window), sites, before, after)
+            move_gain(_site_demand(demand, guid, column), sites, before, after)
             for guid, before, after in zip(guids, now_active, masks, strict=True)
         ]
-        held = np.array([_is_held(*one) for one in zip(now_active, masks, gains, strict=True)])
+        held = np.array([_is_within_error(*one) for one in zip(now_active, masks, gains, strict=True)])
+        changed = self._changes.changed(demand.counts)
+        held &= ~changed
         due = self.reconfigurer.decide(keys, now_active, np.where(held[:, None], now_active, masks))
+        self._changes.remember(demand.counts, changed & (due | (now_active == masks).all(axis=1)))
         decisions, moves = {}, []
         for number, guid in enumerate(guids):
             why = explain(engine, int(keys[number]), now_active[number], self.reconfigurer)
             before, after = tuple(active[guid]), wanted[number]
             decisions[guid] = Decision(why, before, after, gains[number], bool(held[number]), bool(due[number]))
             if due[number]:
-                rate = sum(_totals(demand[guid]))
+                rate = demand.rate(sum(_totals(demand.counts[guid])))
                 gain = gains[number].mean * rate if math.isfinite(gains[number].mean) else math.inf
                 moves.append(Move(guid, before, after, gain))
         moves.sort(key=lambda move: (-move.gain, move.guid))
@@ -163,24 +185,32 @@ class Planner:
         rtts = {site: dict(zip(self.sites, row, strict=True)) for site, row in zip(self.sites, sites.rtts.tolist(), strict=True)}
         return Epoch(self._number, plan.load, plan.beta, len(lists), capacity, rtts, moves, decisions)
 
-    def _grouping(
-        self, demand: Mapping[str, Mapping[int, Rates]], chosen: Flags, sites: Sites, column: Mapping[int, int]
-    ) -> Grouping:
+    def _grouping(self, demand: Demand, chosen: Flags, sites: Sites, column: Mapping[int, int]) -> Grouping:
         """Return the placement groups for records with these chosen sites, a row for each record."""
-        homes = [self._home(regions, sites, mask, column) for regions, mask in zip(demand.values(), chosen, strict=True)]
-        reads, writes = (np.array(values, np.float32) for values in zip(*map(_totals, demand.values()), strict=True))
+        homes = [self._home(regions, sites, mask, column) for regions, mask in zip(demand.counts.values(), chosen, strict=True)]
+        reads, writes = (np.array(values, np.float32) for values in zip(*map(_totals, demand.counts.values()), strict=True))
         return group(WantedPlacements(chosen, np.array(homes), reads, writes), self._groups, self.parameters.min_replicas)
 
-    def _count_requests(self, demand: Mapping[str, Mapping[int, Rates]], keys: Keys) -> None:
+    def _count_requests(self, demand: Demand, keys: Keys) -> None:
         """Pass the requests of this epoch to the limits on moves, and forget records without demand."""
-        requests = np.array([round(self._epoch * sum(_totals(regions))) for regions in demand.values()])
+        requests = np.array([round(self._epoch * demand.rate(sum(_totals(regions)))) for regions in demand.counts.values()])
         self.reconfigurer.forget(np.setdiff1d(self._keys, keys))
         self._keys = keys
         self.reconfigurer.count(keys, requests, np.zeros(len(keys), np.int64))
 
+    def _recent(self, now: float) -> Iterator[deque[_Received]]:
+        """Yield the reports of each server in the last epoch, and forget the others."""
+        for server, reports in list(self._servers.items()):
+            while reports and reports[0].at < now - max(self._epoch, self._silence):
+                reports.popleft()
+            if reports:
+                yield reports
+            else:
+                del self._servers[server]
+
     def _present(self, now: float) -> list[Report]:
-        self._servers = {name: server for name, server in self._servers.items() if now - server.at <= self._silence}
-        return [server.report for server in self._servers.values()]
+        """Return the last report of each server that is not silent."""
+        return [reports[-1].report for reports in self._recent(now) if now - reports[-1].at <= self._silence]
 
     def _measured_sites(self, now: float) -> Sites:
         """Return the sites with their measured capacities and RTTs.
@@ -204,10 +234,10 @@ class Planner:
                     rtts[a, b] = rtts[b, a] = min(rtts[a, b], rtts[b, a], rtt)
         return Sites.of([capacity[site] for site in self.sites], rtts, ids=self.sites)
 
-    def _home(self, regions: Mapping[int, Rates], sites: Sites, mask: Flags, column: Mapping[int, int]) -> int:
+    def _home(self, regions: Mapping[int, Requests], sites: Sites, mask: Flags, column: Mapping[int, int]) -> int:
         """Return the column of the chosen site that is closest to the record's writers or, without writers, to its readers."""
-        weights = {column[region]: rates.writes for region, rates in regions.items() if rates.writes > 0}
-        weights = weights or {column[region]: rates.reads for region, rates in regions.items()}
+        weights = {column[region]: requests.writes for region, requests in regions.items() if requests.writes > 0}
+        weights = weights or {column[region]: requests.reads for region, requests in regions.items()}
         costs = {
             site: sum(weight * float(sites.rtts[region, site]) for region, weight in weights.items())
             for site in np.flatnonzero(mask).tolist()
@@ -215,31 +245,29 @@ class Planner:
         return min(costs, key=lambda site: (costs[site], site))
 
 
-def _observed(demand: Mapping[str, Mapping[int, Rates]], column: Mapping[int, int]) -> Demand:
+def _observed(demand: Demand, column: Mapping[int, int]) -> EngineDemand:
     """Return the demand for the engine, whose regions are the columns of sites."""
-    return Demand.of(
+    return EngineDemand.of(
         {
-            guid: {column[region]: (rates.reads, rates.writes) for region, rates in regions.items()}
-            for guid, regions in demand.items()
+            guid: {column[region]: (demand.rate(one.reads), demand.rate(one.writes)) for region, one in regions.items()}
+            for guid, regions in demand.counts.items()
         }
     )
 
 
-def _totals(regions: Mapping[int, Rates]) -> tuple[float, float]:
-    return sum(rates.reads for rates in regions.values()), sum(rates.writes for rates in regions.values())
+def _totals(regions: Mapping[int, Requests]) -> tuple[int, int]:
+    return sum(one.reads for one in regions.values()), sum(one.writes for one in regions.values())
 
 
-def _site_demand(regions: Mapping[int, Rates], column: Mapping[int, int], seconds: float) -> list[SiteDemand]:
+def _site_demand(demand: Demand, guid: str, column: Mapping[int, int]) -> list[SiteDemand]:
     """Return a record's demand with the number of requests from which it was computed."""
-    found = []
-    for region, rates in regions.items():
-        rate = rates.reads + rates.writes
-        counted = max(1, round(rate * seconds))
-        found.append(SiteDemand(rate, counted, {column[region]: float(counted)}))
-    return found
+    return [
+        SiteDemand(demand.rate(one.total), one.total, {column[region]: float(one.total)})
+        for region, one in demand.counts[guid].items()
+    ]
 
 
-def _is_held(active: Flags, wanted: Flags, gain: Gain) -> bool:
+def _is_within_error(active: Flags, wanted: Flags, gain: Gain) -> bool:
     """Return true if the improvement is within statistical error. A change in the number of replicas is never within it."""
     same_number = active.sum() == wanted.sum()
     return bool((active != wanted).any() and same_number and not gain.is_significant)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load reports (Auspice, section 1.2), which record servers send to the leading controller.
 
-A report consists of a few messages without acknowledgment. Each report contains all rates, so a lost one only delays a decision.
+A report contains the requests since the last one, in a few messages without acknowledgment. A lost one makes the sample of an epoch
+smaller.
 """
 
 from __future__ import annotations
@@ -17,25 +18,20 @@ from secrets import token_hex
 
 from frontage_records.errors import RecordError
 from frontage_records.jetstream.engine import JetStream
-from frontage_records.placement.counting import DemandCounter, Rates
+from frontage_records.placement.counting import Counts, DemandCounter, Requests
 
 log = logging.getLogger(__name__)
 
 SUBJECT = "records-demand"
 _RECORDS_PER_MESSAGE = 500
 """Records in one message, which keeps it far below the servers' `max_payload`."""
-_LEAST_RATE = 0.01
-"""Requests per second below which a region is omitted."""
 REPORTS_PER_EPOCH = 8
-HALF_LIVES_PER_EPOCH = 8
-"""Small enough that a demand that has ended no longer counts after one epoch."""
+"""A decision uses the reports that lie within its epoch: seven eighths of the epoch's requests, because the epochs of the servers and
+of the controller are not aligned."""
 _LEAST_REQUESTS = 100
 """Requests from which a server computes its capacity."""
 _ROUND_TRIPS = 8
 """Number of measurements whose minimum counts as the RTT to a site, because others include waiting times at busy servers."""
-
-Demand = Mapping[str, Mapping[int, Rates]]
-"""Rates by GUID and region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +41,35 @@ class Report:
     site: int
     server: str
     """A random name."""
+    seconds: float
+    """The time in which the requests were counted."""
     capacity: float | None
     """Requests per second that the server can serve, as measured; None if it has not had enough requests."""
     rtts: Mapping[int, float]
     """RTT to the servers of other sites in microseconds; sites that do not answer are missing."""
-    demand: Demand
+    counts: Counts
 
     def messages(self) -> Iterator[bytes]:
         """Yield the data of the report's messages."""
-        rows = [[guid, [[region, r.reads, r.writes] for region, r in by.items()]] for guid, by in self.demand.items()]
+        rows = [[guid, [[region, r.reads, r.writes] for region, r in by.items()]] for guid, by in self.counts.items()]
         parts = [rows[at : at + _RECORDS_PER_MESSAGE] for at in range(0, len(rows), _RECORDS_PER_MESSAGE)] or [[]]
         for number, part in enumerate(parts):
-            head = {"site": self.site, "server": self.server, "capacity": self.capacity, "rtts": self.rtts}
-            yield json.dumps(head | {"part": number, "parts": len(parts), "demand": part}, separators=(",", ":")).encode()
+            head = {"site": self.site, "server": self.server, "seconds": self.seconds, "capacity": self.capacity, "rtts": self.rtts}
+            yield json.dumps(head | {"part": number, "parts": len(parts), "counts": part}, separators=(",", ":")).encode()
 
 
 def read(data: bytes) -> tuple[Report, int, int]:
-    """Return a message as a report with a part of the demand, the number of the part, and how many there are. Raises ValueError."""
+    """Return a message as a report with a part of the counts, the number of the part, and how many there are. Raises ValueError."""
     try:
         found = json.loads(data)
-        demand = {
-            str(guid): {int(region): Rates(float(reads), float(writes)) for region, reads, writes in by}
-            for guid, by in found["demand"]
+        counts = {
+            str(guid): {int(region): Requests(int(reads), int(writes)) for region, reads, writes in by}
+            for guid, by in found["counts"]
         }
         capacity = found["capacity"]
         rtts = {int(site): float(rtt) for site, rtt in found["rtts"].items()}
-        report = Report(int(found["site"]), str(found["server"]), None if capacity is None else float(capacity), rtts, demand)
+        measured = None if capacity is None else float(capacity)
+        report = Report(int(found["site"]), str(found["server"]), float(found["seconds"]), measured, rtts, counts)
         return report, int(found["part"]), int(found["parts"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"invalid load report: {error!r}") from None
@@ -121,30 +120,34 @@ class Reporter:
 
     def __init__(self, store: JetStream, sites: list[int], epoch: float, clock: Callable[[], float] = time.monotonic):
         self.interval = epoch / REPORTS_PER_EPOCH
-        self.counter = DemandCounter(epoch / HALF_LIVES_PER_EPOCH, clock())
+        self.counter = DemandCounter()
         self.meter = CapacityMeter()
         self.round_trips = RoundTrips()
         self._store = store
         self._others = [site for site in sites if site != store.own]
         self._clock = clock
+        self._since = clock()
+        """The time of the last report."""
         self._server = token_hex(4)
         self._requests = 0
 
     def count(self, guid: str, region: int, *, writes: bool) -> None:
         """Count a request of a client in a region."""
         self._requests += 1
-        self.counter.count(guid, region, self._clock(), writes=writes)
+        self.counter.count(guid, region, writes=writes)
 
     def report(self) -> Report:
-        """Return the current report."""
-        demand = self.counter.rates(self._clock(), _LEAST_RATE)
-        return Report(self._store.own, self._server, self.meter.capacity, self.round_trips.microseconds(), demand)
+        """Return the report of the time since the last one."""
+        before, self._since = self._since, self._clock()
+        rtts, counts = self.round_trips.microseconds(), self.counter.take()
+        return Report(self._store.own, self._server, self._since - before, self.meter.capacity, rtts, counts)
 
     async def run(self) -> None:
         """Measure and report until cancelled."""
         busy = time.process_time()
         while True:
-            await asyncio.gather(*(self._measure(site) for site in self._others))
+            # The interval includes the measurements, so that all reports cover equal times.
+            await asyncio.gather(asyncio.sleep(self.interval), *(self._measure(site) for site in self._others))
             before, busy = busy, time.process_time()
             self.meter.add(self._requests, busy - before)
             self._requests = 0
@@ -153,7 +156,6 @@ class Reporter:
                     await self._store.connection.announce(SUBJECT, message)
             except RecordError as error:
                 log.debug("no load report: %s", error)
-            await asyncio.sleep(self.interval)
 
     async def _measure(self, site: int) -> None:
         self.round_trips.add(site, await self._store.ping(site))
