@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Auspice's experiments: their parts against calculated values, and small runs."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 
 from frontage.config import ConfigError
 from frontage_records.routing import Routing
+from frontage_sim import sweep
 from frontage_sim.auspice import run
 from frontage_sim.auspice.dht import Dht, level_shares
 from frontage_sim.auspice.latency_model import FITTED, NODES, distances
 from frontage_sim.auspice.lookups import Clients, Lookup, Network, simulate_lookups
 from frontage_sim.auspice.queues import ServerQueues
-from frontage_sim.auspice.scenario import Costs, Load, Mobility, Names, TopologySize, is_auspice_scenario, load, split
+from frontage_sim.auspice.scenario import Costs, Load, Mobility, Names, TopologySize, is_auspice_scenario, load
 from frontage_sim.auspice.topology import Topology, draw_planetlab, draw_topology
 from frontage_sim.auspice.updates import update_latency
 from frontage_sim.auspice.workload import draw_workload
@@ -166,22 +168,28 @@ def test_stale_replica_set_costs_two_more_round_trips() -> None:
 )
 def test_equal_scenarios_give_equal_rows(scheme: str) -> None:
     scenario = Load.model_validate({"experiment": "load", "title": "small", "schemes": [scheme], "loads": [0.3], **SMALL})
-    first, second = run(scenario, 1), run(scenario, 1)
+    first, second = run(scenario), run(scenario)
     assert first.equals(second)
     assert first.height == 20
     assert (first["replicas"] >= 3).all()
     assert first["lookup_failed"].sum() == 0
 
 
-def test_parallel_parts_give_equal_rows() -> None:
-    scenario = Load.model_validate({"experiment": "load", "title": "small", "schemes": ["random-3"], "loads": [0.3, 1], **SMALL})
-    assert len(split(scenario)) == 2
-    assert run(scenario, 2).equals(run(scenario, 1))
+def test_parallel_parts_give_equal_rows(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(json.dumps({"experiment": "load", "title": "small", "schemes": ["random-3"], "loads": [0.3, 1], **SMALL}))
+    results = sweep(file, tmp_path / "out", workers=2)
+    assert list(results.plan.labels) == ["scheme=random-3,load=0.3,seed=1", "scheme=random-3,load=1.0,seed=1"]
+    assert results.table().equals(run(load(file)))
+    assert all(seconds > 0 for seconds in results.core_seconds().values())
+    before = (tmp_path / "out" / "scheme=random-3,load=1.0,seed=1" / "rows.parquet").stat().st_mtime_ns
+    sweep(file, tmp_path / "out")
+    assert (tmp_path / "out" / "scheme=random-3,load=1.0,seed=1" / "rows.parquet").stat().st_mtime_ns == before
 
 
 def test_mobility_matches_model_at_low_and_high_rates() -> None:
     scenario = Mobility(experiment="mobility", title="still", rates=(1e-6, 1.0), samples=10_000)
-    rows = run(scenario, 1)
+    rows = run(scenario)
     assert rows["mean"][0] == pytest.approx(0.23, abs=1e-4)
     assert rows["stale"][1] == pytest.approx(rows["expected_stale"][1], abs=0.02)
     assert rows["mean"][1] == pytest.approx(rows["expected"][1], rel=0.06)

@@ -6,9 +6,9 @@ import pytest
 
 from frontage_sim.auspice import run
 from frontage_sim.auspice.experiments.static import demand_by_country, draw_anycast, zipf
-from frontage_sim.auspice.scenario import Load, Static, TopologySize, split
+from frontage_sim.auspice.scenario import Load, Names, Perturbation, Static, TopologySize, split
 from frontage_sim.auspice.topology import draw_topology
-from frontage_sim.runner import SimulationError
+from frontage_sim.jobs import SimulationError
 
 
 def test_first_tenth_of_zipf_ranks_has_the_locality() -> None:
@@ -43,7 +43,7 @@ def test_anycast_reaches_closest_site_with_given_probability() -> None:
 def test_country_without_client_is_rejected() -> None:
     scenario = Static(experiment="static", title="x", names=2, homes=("AQ",), topology=TopologySize(servers=20, clients=5))
     with pytest.raises(SimulationError, match="AQ"):
-        run(scenario, 1)
+        run(scenario)
 
 
 def test_topologies_use_different_seeds() -> None:
@@ -63,6 +63,23 @@ def test_topologies_use_different_seeds() -> None:
         topology=TopologySize(servers=20, clients=20),
         lookups=10,
     )
-    rows = run(small, 1)
+    rows = run(small)
     assert rows["seed"].unique(maintain_order=True).to_list() == [1, 2]
     assert set(rows["scheme"]) >= {"static, best sites", "static, best sites, anycast 37%", "frontage", "auspice"}
+
+
+def test_replicas_by_locality_shorten_paths_and_random_ones_spread_load() -> None:
+    scenario = Perturbation(
+        experiment="perturbation",
+        title="x",
+        topology=TopologySize(servers=20, clients=20),
+        names=Names(number=60),
+        loads=(6,),
+        nu=(0, 1),
+    )
+    rows = run(scenario)
+    assert rows.equals(run(scenario)), "the same scenario gives the same rows"
+    for choice in ("paper", "frontage"):
+        found = {row["nu"]: row for row in rows.filter(choice=choice, plan="first").iter_rows(named=True)}
+        assert found[1.0]["mean"] < found[0.0]["mean"]
+        assert found[1.0]["fullest"] > found[0.0]["fullest"]

@@ -5,9 +5,10 @@ from collections import Counter
 
 import pytest
 
-from frontage_sim import scenario, shipped_program
+from frontage_sim import scenario
 from frontage_sim.addresses import QUIC, TCP
 from frontage_sim.graph import Graph, Host, Link, Switch
+from frontage_sim.packets import shipped_program
 from frontage_sim.switches import contents_of
 from frontage_sim.topologies import graph
 

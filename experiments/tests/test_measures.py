@@ -3,9 +3,11 @@
 
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
-from frontage_sim.comparison import compare
-from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99, active, shares, summary, variance
+from frontage_sim.comparison import compare, with_short_flows
+from frontage_sim.figures import Result
+from frontage_sim.measures import LONG_MEAN, SHORT_MEAN, SHORT_P99, active, shares, short_percentile, summary, variance
 from frontage_sim.results import against, over_seeds, per_seed
 
 FLOWS = pl.DataFrame(
@@ -75,3 +77,23 @@ def test_common_variation_of_seeds_does_not_widen_comparison() -> None:
     table = compare({"value (ms)": each}, "policy", "load", {"policy": "x"}).table
     assert table.columns == ["load", "policy", "value (ms)", "value, ratio to x"]
     assert table.rows()[1] == ("0.5", "y", 9.0, "1.5 ± 0.0")
+
+
+def test_percentile_needs_a_hundred_flows_beyond_it() -> None:
+    """Two seeds with 5,000 short flows each have 100 flows beyond the 99th percentile; long flows do not count."""
+    ends = [1_000_000 * n for n in range(1, 5001)]
+    flows = pl.concat(
+        pl.DataFrame({"size": size, "start": 0, "end": ends[:count], "load": load, "seed": seed})
+        for load, count in (("enough", 5000), ("few", 4999))
+        for seed in (1, 2)
+        for size in (100_000, 100_001)
+    )
+    rows = short_percentile(flows, ["load"], 99).rows()
+    assert [(load, seed) for load, seed, _ in rows] == [("enough", 1), ("enough", 2)]
+    assert all(value == pytest.approx(4950, abs=1) for *_, value in rows)
+    assert {load for load, *_ in short_percentile(flows, ["load"], 50).rows()} == {"enough", "few"}
+
+
+def test_table_shows_number_of_short_flows() -> None:
+    result = with_short_flows(Result(pl.DataFrame({"server": ["b", "a"]}), Figure()), FLOWS, ["server"])
+    assert result.table.rows() == [("b", 0), ("a", 1)]

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 from frontage.config import ConfigError
-from frontage_sim import REPOSITORY, program, shipped_program, simulate
+from frontage_sim import sweep
 from frontage_sim.grid import runs
+from frontage_sim.packets import program, shipped_program
+from frontage_sim.paths import REPOSITORY
+from frontage_sim.resolve import resolve
 from frontage_sim.scenario import load
 from frontage_sim.switches import Program
 
 TREE = "control/tree.p4"
-STUDY_OVERLAYS = sorted((REPOSITORY / "experiments" / "studies" / "p4").iterdir())
+OVERLAYS = sorted((REPOSITORY / "experiments").glob("*/p4/*"))
 
 
 @pytest.fixture
@@ -36,13 +39,20 @@ def test_scenario_without_overlay_uses_project_program(file: Path) -> None:
     assert build_program(file, "{}") == shipped_program()
 
 
-@pytest.mark.parametrize("folder", STUDY_OVERLAYS, ids=lambda folder: folder.name)
-def test_overlays_of_studies_compile_to_other_programs(file: Path, folder: Path) -> None:
+@pytest.mark.parametrize("folder", OVERLAYS, ids=lambda folder: folder.name)
+def test_overlays_of_experiments_compile_to_other_programs(file: Path, folder: Path) -> None:
     modified = build_program(file, f"{{overlay: {folder}}}")
     assert modified.json_file.read_bytes() != shipped_program().json_file.read_bytes()
     before = modified.json_file.stat().st_mtime_ns
     assert build_program(file, f"{{overlay: {folder}}}") == modified
     assert modified.json_file.stat().st_mtime_ns == before  # cached
+
+
+@pytest.mark.parametrize("folder", OVERLAYS, ids=lambda folder: folder.name)
+def test_overlays_of_experiments_take_the_entries_of_the_controller(file: Path, folder: Path) -> None:
+    file.write_text(f"title: mine\nseeds: 1\ntopology: {{kind: testbed, servers: 17}}\nprogram: {{overlay: {folder}}}\n")
+    (run,) = runs(load(file), file)
+    assert resolve(run, program(run, file))["switches"]
 
 
 def test_macro_changes_program(file: Path) -> None:
@@ -61,7 +71,7 @@ def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
     )
     variants = "{hash: {balancer.policy: hash}, edited: {program.overlay: p4}, shipped: {}}"
     file.write_text(f"title: mine\nseeds: 1\n{topology}vary:\n  balancer: {variants}\n")
-    flows = simulate(file, tmp_path / "out")
+    flows = sweep(file, tmp_path / "out").table()
     servers = {name: frame.sort("id")["server"].to_list() for (name,), frame in flows.group_by("balancer")}
     assert servers["edited"] == servers["hash"] != servers["shipped"]
 

@@ -2,6 +2,7 @@
 """Complete runs with the real simulator and the compiled P4 program."""
 
 import hashlib
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,12 +10,9 @@ import polars as pl
 import pytest
 
 from frontage.p4.reasons import outcomes
-from frontage_sim import shipped_program, simulate, simulator
-from frontage_sim.grid import runs
-from frontage_sim.results import summaries
-from frontage_sim.runner import SimulationError, run_all
-from frontage_sim.scenario import load
-from frontage_sim.switches import Program
+from frontage_sim import plan_sweep, sweep
+from frontage_sim.jobs import SimulationError
+from frontage_sim.packets import simulator
 
 TINY = """\
 title: tiny
@@ -77,8 +75,8 @@ def digest(folder: Path) -> dict[str, str]:
 
 def test_results_do_not_depend_on_workers(scenario: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    flows = simulate(scenario, one, workers=1)
-    assert flows.equals(simulate(scenario, two, workers=2))
+    flows = sweep(scenario, one, workers=1).table()
+    assert flows.equals(sweep(scenario, two, workers=2).table())
     assert digest(one) == digest(two)
     assert set(flows["scheduler.kind"]) == {"fifo", "aifo", "sp-pifo", "pifo"}
     assert (flows["end"] > flows["start"]).all()
@@ -87,52 +85,51 @@ def test_results_do_not_depend_on_workers(scenario: Path, tmp_path: Path) -> Non
 
 def test_finished_runs_are_kept(scenario: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    simulate(scenario, out)
-    all_runs = runs(load(scenario), scenario)
-    kept = out / all_runs[0].name / "timing.json"
+    sweep(scenario, out)
+    names = list(plan_sweep(scenario).labels)
+    kept = out / names[0] / "timing.json"
     before = kept.stat().st_mtime_ns
     # The state after an interruption: one run is incomplete, another belongs to an older scenario.
-    (out / all_runs[1].name).rename(out / f"{all_runs[1].name}.part")
-    (out / all_runs[2].name / "resolved.sha256").write_text("another digest")
-    assert simulate(scenario, out).height > 0
+    (out / names[1]).rename(out / f"{names[1]}.part")
+    (out / names[2] / "inputs.sha256").write_text("another digest")
+    assert sweep(scenario, out).table().height > 0
     assert kept.stat().st_mtime_ns == before
-    assert (out / all_runs[1].name / "flows.csv").exists()
-    assert not (out / f"{all_runs[1].name}.part").exists()
+    assert (out / names[1] / "flows.parquet").exists()
+    assert not (out / f"{names[1]}.part").exists()
 
 
-def test_runs_of_other_scenarios_are_reused(scenario: Path, tmp_path: Path) -> None:
-    simulate(scenario, tmp_path / "finished" / "one")
+def test_runs_of_other_scenarios_are_reused(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontage_sim.RUNS", tmp_path / "finished")
+    original = sweep(scenario, tmp_path / "finished" / "one")
     alone = tmp_path / "alone.yaml"
     alone.write_text(
         TINY.replace("[fifo, aifo, sp-pifo, pifo]", "[aifo]").replace("scheduler.kind:", "workload.load: [0.6]\n  scheduler.kind:")
     )
-    all_runs = runs(load(alone), alone)
     not_executable = tmp_path / "simulator"
     not_executable.write_bytes(simulator().read_bytes())  # the same digest, but running it fails
-    run_all(all_runs, [shipped_program()] * len(all_runs), not_executable, tmp_path / "out", tmp_path / "finished")
-    copy, original = tmp_path / "out" / all_runs[0].name, tmp_path / "finished" / "one" / "scheduler.kind=aifo,seed=1"
-    assert digest(copy) == digest(original)
-    assert (copy / "timing.json").read_bytes() == (original / "timing.json").read_bytes()
+    monkeypatch.setenv("FRONTAGE_SIMULATOR", str(not_executable))
+    copy = sweep(alone, tmp_path / "out")
+    folder, twin = copy.folder / next(iter(copy.plan.labels)), original.folder / "scheduler.kind=aifo,seed=1"
+    assert digest(folder) == digest(twin)
+    assert (folder / "timing.json").read_bytes() == (twin / "timing.json").read_bytes()
+    assert copy.core_seconds().items() <= original.core_seconds().items()
 
 
 def test_quic_servers_are_found_by_connection_id(tmp_path: Path) -> None:
     file = tmp_path / "quic.yaml"
     file.write_text(QUIC)
-    flows = simulate(file, tmp_path / "out")
-    all_runs = runs(load(file), file)
-    for run, summary in zip(all_runs, summaries(all_runs, tmp_path / "out"), strict=True):
+    results = sweep(file, tmp_path / "out")
+    flows = results.table()
+    for labels, summary in zip(results.plan.labels.values(), results.summaries(), strict=True):
         begun = summary["flows"]["begun"]
         assert (
-            begun
-            == summary["flows"]["ended"]
-            == flows.filter(pl.col("balancer.policy") == run.labels["balancer.policy"]).height
-            > 20
+            begun == summary["flows"]["ended"] == flows.filter(pl.col("balancer.policy") == labels["balancer.policy"]).height > 20
         )
         counted: Counter[str] = Counter()
         for balancer in ("lb1", "lb2"):
             for index, packets in summary["counters"][balancer]["FrontageIngress.outcomes"].items():
                 counted[outcomes()[int(index)].name] += packets
-        assigned = "assigned-" + run.labels["balancer.policy"].removeprefix("cheetah-")
+        assigned = "assigned-" + labels["balancer.policy"].removeprefix("cheetah-")
         # The policy assigns each flow once; then its packets are matched by connection id, and each response reports loads.
         assert set(counted) == {assigned, "retrieved-cid", "insight"}
         assert counted[assigned] == begun < counted["retrieved-cid"]
@@ -141,7 +138,7 @@ def test_quic_servers_are_found_by_connection_id(tmp_path: Path) -> None:
 def test_flow_with_shorter_rpt_is_served_first(tmp_path: Path) -> None:
     file = tmp_path / "swap.yaml"
     file.write_text(SWAP)
-    received = simulate(file, tmp_path / "out", table="throughput")
+    received = sweep(file, tmp_path / "out").table("throughput")
     received_at = {(row["time"], row["flow"]): row["received"] for row in received.iter_rows(named=True)}
     half, settled, end = 200_000_000, 300_000_000, 400_000_000
     # The preferred flow gets 180 Mbit/s, the other the rest of 300.
@@ -152,7 +149,7 @@ def test_flow_with_shorter_rpt_is_served_first(tmp_path: Path) -> None:
 def test_flows_between_racks_complete(tmp_path: Path) -> None:
     file = tmp_path / "racks.yaml"
     file.write_text(RACKS)
-    flows = simulate(file, tmp_path / "out")
+    flows = sweep(file, tmp_path / "out").table()
     assert flows.height > 100
     assert (flows["client"] != flows["server"]).all()
 
@@ -160,7 +157,7 @@ def test_flows_between_racks_complete(tmp_path: Path) -> None:
 def test_incast_uses_requested_number_of_servers(tmp_path: Path) -> None:
     file = tmp_path / "incast.yaml"
     file.write_text(RACKS.replace("workload: {", "workload: {incast: 3, "))
-    flows = simulate(file, tmp_path / "out")
+    flows = sweep(file, tmp_path / "out").table()
     bursts = flows.group_by("client", "start").agg(pl.len(), pl.col("server").n_unique().alias("servers"))
     assert bursts.height > 30
     assert bursts.select((pl.col("len") == 3).all(), (pl.col("servers") == 3).all()).row(0) == (True, True)
@@ -171,16 +168,20 @@ def test_frame_overhead_delays_flows(tmp_path: Path) -> None:
     for overhead in ("0B", "1000B"):
         file = tmp_path / f"racks-{overhead}.yaml"
         file.write_text(RACKS.replace("hosts: 2", f"hosts: 2, nics: true, overhead: {overhead}"))
-        times.append(simulate(file, tmp_path / overhead).select(pl.col("end") - pl.col("start")).sum().item())
+        times.append(sweep(file, tmp_path / overhead).table().select(pl.col("end") - pl.col("start")).sum().item())
     assert times[1] > 1.5 * times[0]
 
 
-def test_simulator_errors_are_reported(scenario: Path, tmp_path: Path) -> None:
-    (run, *_) = runs(load(scenario), scenario)
-    broken = Program(shipped_program().p4info, scenario)
-    with pytest.raises(SimulationError, match=r"seed=1: .*programs.frontage"):
-        run_all([run], [broken], simulator(), tmp_path / "out", tmp_path)
-    assert not (tmp_path / "out" / run.name).exists()
+def test_failure_is_reported_after_other_runs_have_finished(tmp_path: Path) -> None:
+    file = tmp_path / "failing.yaml"
+    file.write_text(RACKS.replace("seeds: 1", "seeds: 2") + "vary: {record: [0ms, 1ms]}\n")
+    with pytest.raises(SimulationError) as failed:
+        sweep(file, tmp_path / "out", workers=1)
+    assert str(failed.value).startswith("2 of 4 runs failed:\n")
+    for seed in (1, 2):
+        assert re.search(rf"^record=0ms,seed={seed}: .*\s+Caused by:\s+record.queues: must be", str(failed.value), re.MULTILINE)
+        assert (tmp_path / "out" / f"record=1ms,seed={seed}" / "queues.parquet").exists()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["record=1ms,seed=1", "record=1ms,seed=2"]
 
 
 def test_flows_follow_server_weights(tmp_path: Path) -> None:
@@ -189,7 +190,7 @@ def test_flows_follow_server_weights(tmp_path: Path) -> None:
         "title: weights\nseeds: 1\ntopology: {kind: testbed, clients: 1, servers: 4, rate: 1gbit}\n"
         "balancer: {policy: cheetah-rr, weights: [3, 1]}\nworkload: {duration: 20ms, sizes: 'uniform:1-10000'}\n"
     )
-    flows = simulate(file, tmp_path / "out")
+    flows = sweep(file, tmp_path / "out").table()
     rounds = flows.height // 8  # each round assigns as many flows to a server as its weight
     first = flows.sort("start").head(8 * rounds)
     assert dict(first["server"].value_counts().iter_rows()) == {"s1": 3 * rounds, "s2": rounds, "s3": 3 * rounds, "s4": rounds}

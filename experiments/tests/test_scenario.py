@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from frontage.config import ConfigError
-from frontage_sim import scenario, shipped_program
+from frontage_sim import scenario
 from frontage_sim.flow_sizes import flow_sizes
 from frontage_sim.grid import runs
+from frontage_sim.packets import shipped_program
 from frontage_sim.quantity import RATE, parse
 from frontage_sim.resolve import resolve
 from frontage_sim.scenario import SchedulerKind, load
@@ -58,6 +59,15 @@ def test_label_can_set_several_fields(file: Path) -> None:
 
 def test_websearch_steps_have_the_published_mean() -> None:
     assert flow_sizes("websearch-steps").mean() == pytest.approx(987_600.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "short"), [("datamining", 7.47e6, 0.824), ("cachefollower", 0.765e6, 0.534), ("hadoop", 0.12e6, 0.885)]
+)
+def test_distributions_have_known_mean_and_share_of_short_flows(name: str, mean: float, short: float) -> None:
+    sizes = flow_sizes(name)
+    assert sizes.mean() == pytest.approx(mean, rel=0.005)
+    assert sum(size <= 100_000 for size in sizes.representatives(1000)) / 1000 == pytest.approx(short, abs=0.002)
 
 
 def test_full_scale_changes_only_given_fields(file: Path) -> None:

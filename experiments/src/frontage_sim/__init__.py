@@ -1,75 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulates data centres in which every packet passes through the compiled P4 program. Scenarios go in, data frames come out.
 
->>> from frontage_sim import simulate
->>> flows = simulate("experiments/cloudcookie/figure8.yaml")   # doctest: +SKIP
+>>> from frontage_sim import sweep
+>>> flows = sweep("experiments/cloudcookie/figure8.yaml").table()   # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
-import polars as pl
-
-from frontage_sim import auspice, scenario
+from frontage_sim.auspice.plan import AuspicePlan
 from frontage_sim.auspice.scenario import is_auspice_scenario
-from frontage_sim.auspice.scenario import load as load_auspice
-from frontage_sim.grid import Run, runs
-from frontage_sim.overlay import build
-from frontage_sim.results import Table, collect
-from frontage_sim.runner import run_all
-from frontage_sim.scenario import load
-from frontage_sim.switches import Program
+from frontage_sim.jobs import SimulationError
+from frontage_sim.machines import Machines, this_machine
+from frontage_sim.packets import PacketPlan
+from frontage_sim.paths import RUNS
+from frontage_sim.plan import Plan, Work
+from frontage_sim.results import Results
+from frontage_sim.sweeping import finish
 
-__all__ = ["simulate"]
-
-REPOSITORY = Path(__file__).resolve().parents[3]
-RUNS = REPOSITORY / "build" / "experiments"
-"""Folder of results: one folder per scenario, with one subfolder per run."""
+__all__ = ["plan_sweep", "sweep"]
 
 
-def project_file(variable: str, default: Path) -> Path:
-    """Return the file that an environment variable names, or else the default, relative to the repository."""
-    path = Path(os.environ.get(variable, REPOSITORY / default)).absolute()
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: file not found: run `make setup`, or set {variable}")
-    return path
+def plan_sweep(file: Path, full: bool = False) -> Plan:
+    """Read a scenario file. Raises ConfigError if it is invalid."""
+    return AuspicePlan(file, full) if is_auspice_scenario(file) else PacketPlan(file, full)
 
 
-def simulator() -> Path:
-    """Return the path of the simulator's binary, which FRONTAGE_SIMULATOR overrides."""
-    return project_file("FRONTAGE_SIMULATOR", Path("target/release/frontage-simulator"))
+def sweep(
+    file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None, cluster: str | None = None
+) -> Results:
+    """Run all simulations of a scenario that have not finished yet, and return the results of all.
 
-
-def shipped_program() -> Program:
-    """Return the project's compiled P4 program, which FRONTAGE_P4INFO and FRONTAGE_P4 override."""
-    p4 = Path("build/p4")
-    return Program(project_file("FRONTAGE_P4INFO", p4 / "frontage.p4info.txtpb"), project_file("FRONTAGE_P4", p4 / "frontage.json"))
-
-
-def program(run: Run, file: Path) -> Program:
-    """Return the P4 program of a run: the project's, or one that the scenario modifies. FRONTAGE_P4C overrides the compiler."""
-    variant = run.scenario.program
-    if variant == scenario.Program():
-        return shipped_program()
-    compiler = project_file("FRONTAGE_P4C", Path("target/release/softswitch-p4c"))
-    return build(variant, file, REPOSITORY / "p4src", compiler, REPOSITORY / "build" / "p4" / "edited")
-
-
-def simulate(
-    file: Path | str, out: Path | None = None, *, full: bool = False, workers: int | None = None, table: Table = "flows"
-) -> pl.DataFrame:
-    """Run a scenario and return its flows, one per row, or another table. A scenario of Auspice has its own rows.
-
-    ``out`` is the folder of the results (default: ``build/experiments/NAME``). Raises ConfigError for an invalid scenario, and
-    SimulationError if a run fails.
+    ``out`` is the folder of the results (default: ``build/experiments/NAME``). The simulations run on ``workers`` cores of this machine
+    (default: all), or on the Dask cluster whose scheduler has the address ``cluster``. Raises ConfigError for an invalid scenario, and
+    SimulationError if a run fails, after all others have finished.
     """
-    file = Path(file)
-    if is_auspice_scenario(file):
-        folder = out or RUNS / f"{file.parent.name}-{file.stem}{'-full' if full else ''}"
-        return auspice.simulate(load_auspice(file, full), folder, workers)
-    out = out or RUNS / (file.stem + ("-full" if full else ""))
-    all_runs = runs(load(file), file, full)
-    run_all(all_runs, [program(run, file) for run in all_runs], simulator(), out, RUNS, workers)
-    return collect(all_runs, out, table)
+    plan = plan_sweep(Path(file), full)
+    out = out or RUNS / plan.folder
+    work = plan.work()
+    machines = _cluster(cluster, work) if cluster else _this_machine(plan, work, out, workers)
+    finish(work.jobs, len(plan.labels), out, RUNS, machines)
+    return Results(plan, out)
+
+
+def _this_machine(plan: Plan, work: Work, out: Path, workers: int | None) -> Machines:
+    return partial(this_machine, work.inputs, out / ".work", workers, plan.in_python)
+
+
+def _cluster(address: str, work: Work) -> Machines:
+    try:
+        from frontage_sim.cluster import cluster  # Dask is optional
+    except ImportError as error:
+        raise SimulationError(f"{error}: install frontage-sim with its extra, frontage-sim[cluster]") from None
+    return partial(cluster, address, work.inputs)

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from frontage_sim.figures import Result
-from frontage_sim.measures import COMPLETION
+from frontage_sim.measures import COMPLETION, LONG_MEAN, MAX_SHORT, short_percentile
 from frontage_sim.results import against, confidence, per_seed
 
 
@@ -18,12 +18,37 @@ def completion(flows: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame
     return {f"{name} (ms)": per_seed(flows, by, value) for name, value in COMPLETION.items()}
 
 
-def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[str, str], *, ordered: bool = True) -> Result:
+def percentiles(flows: pl.DataFrame, by: Sequence[str], percents: Sequence[int]) -> dict[str, pl.DataFrame]:
+    """Return percentiles of short flows and the mean of long ones for each seed, by name and unit."""
+    names = {percent: "median" if percent == 50 else f"{percent}th percentile" for percent in percents}
+    return {
+        **{f"{name}, up to 100 kB (ms)": short_percentile(flows, by, percent) for percent, name in names.items()},
+        "mean, above 1 MB (ms)": per_seed(flows, by, LONG_MEAN),
+    }
+
+
+def with_short_flows(result: Result, flows: pl.DataFrame, by: Sequence[str]) -> Result:
+    """Return a result with the number of short flows, over all seeds, as the last column of its table."""
+    short = flows.group_by(list(by), maintain_order=True).agg((pl.col("size") <= MAX_SHORT).sum().alias("short flows"))
+    return Result(result.table.join(short, on=list(by), maintain_order="left"), result.plot)
+
+
+def compare_percentiles(
+    flows: pl.DataFrame, x: str, line: str, base: Mapping[str, str], percents: Sequence[int] = (50, 99)
+) -> Result:
+    """Compare `percentiles` of settings with the setting ``base``, and show the number of short flows."""
+    by = [line, x]
+    return with_short_flows(compare(percentiles(flows, by, percents), x, line, base, ordered=False, log=True), flows, by)
+
+
+def compare(
+    each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[str, str], *, ordered: bool = True, log: bool = False
+) -> Result:
     """Compare settings with the setting ``base``.
 
     ``each`` maps names to measures from `per_seed` for ``x`` and ``line``. The table has the means, and the ratios to ``base`` with their
     95 % confidence intervals. Variation that all settings of a seed share does not widen these intervals. ``ordered`` connects the points
-    of neighbouring ``x``.
+    of neighbouring ``x``. ``log`` makes the ratios' axis logarithmic.
     """
     by = [line, x]
     means = {name: confidence(values, by) for name, values in each.items()}
@@ -39,10 +64,10 @@ def compare(each: Mapping[str, pl.DataFrame], x: str, line: str, base: Mapping[s
         )
         for column in columns:
             table = table.join(column, on=by, maintain_order="left")
-    return Result(table, _plot(ratios, x, line, base_label, ordered))
+    return Result(table, _plot(ratios, x, line, base_label, ordered, log))
 
 
-def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, base_label: str, ordered: bool) -> Figure:
+def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, base_label: str, ordered: bool, log: bool) -> Figure:
     figure = Figure(figsize=(9, 3))
     first = next(iter(ratios.values()))
     values, lines = (first[field].unique(maintain_order=True).to_list() for field in (x, line))
@@ -60,7 +85,10 @@ def _plot(ratios: Mapping[str, pl.DataFrame], x: str, line: str, base_label: str
                 linewidth=1,
                 label=label,
             )
-        axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: see the table
+        if log:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(0, 1.5 * max(frame["mean"]))  # an interval may be wider: see the table
         axes.axhline(1, color="0.6", linewidth=0.8)
         axes.set_xticks(range(len(values)), values, rotation=25)
         axes.set_xlabel(x)

@@ -17,10 +17,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frontage_sim.auspice.scenario import is_auspice_scenario
-from frontage_sim.auspice.scenario import load as load_auspice
-from frontage_sim.results import Table
-from frontage_sim.scenario import load
+from frontage_sim.results import Results
 from frontage_testbed.reporting.style import set_style
 
 set_style()
@@ -56,13 +53,14 @@ def scenarios(paper: Path) -> list[Path]:
     return sorted(paper.glob("*.yaml"), key=lambda file: (len(file.stem), file.stem))
 
 
-def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]) -> Path:
-    """Run every scenario of a paper's folder, write ``out/PAPER.md`` and its plots, and return the page's path."""
+def page(paper: Path, out: Path, sweep: Callable[[Path], Results]) -> Path:
+    """Sweep every scenario of a paper's folder, write ``out/PAPER.md`` and its plots, and return the page's path."""
     text = [(paper / "README.md").read_text().rstrip()]
     for file in scenarios(paper):
-        title = load_auspice(file).title if is_auspice_scenario(file) else load(file).title
         module = _module(file.with_suffix(".py"))
-        result: Result = module.evaluate(simulate(file, getattr(module, "TABLE", "flows")))
+        results = sweep(file)
+        title = results.plan.title
+        result: Result = module.evaluate(results.table(getattr(module, "TABLE", None)))
         plot = out / paper.name / f"{file.stem}.svg"
         plot.parent.mkdir(parents=True, exist_ok=True)
         result.plot.savefig(plot, metadata={"Date": None})
@@ -71,7 +69,7 @@ def page(paper: Path, out: Path, simulate: Callable[[Path, Table], pl.DataFrame]
             f"![{title}]({paper.name}/{plot.name})",
             "\n".join(_table(result.table)),
             file.with_suffix(".md").read_text().rstrip(),
-            f"To run it: `frontage-sim run experiments/{paper.name}/{file.name}`; the file contains all settings.",
+            f"To run it: `frontage-sim sweep experiments/{paper.name}/{file.name}`; the file contains all settings.",
         ]
     target = out / f"{paper.name}.md"
     target.write_text("\n\n".join(text) + "\n")

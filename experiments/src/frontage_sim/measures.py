@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from frontage_sim.results import per_seed
+
 MAX_SHORT = 100_000
 """Maximum size of a short flow in bytes (CloudCookie, V-A; AIFO, figure 9)."""
 MIN_LONG = 1_000_000
@@ -20,6 +22,21 @@ SHORT_P99 = FCT.filter(pl.col("size") <= MAX_SHORT).quantile(0.99)
 LONG_MEAN = FCT.filter(pl.col("size") > MIN_LONG).mean()
 COMPLETION = {"mean, up to 100 kB": SHORT_MEAN, "99th percentile, up to 100 kB": SHORT_P99, "mean, above 1 MB": LONG_MEAN}
 """CloudCookie's measures of completion times, by name."""
+
+MIN_BEYOND = 100
+"""Number of flows that must take longer than a percentile, over all seeds, for the percentile to be meaningful."""
+
+
+def short_percentile(flows: pl.DataFrame, by: Sequence[str], percent: int) -> pl.DataFrame:
+    """Return a percentile of the completion times of short flows in milliseconds for each seed.
+
+    Settings with fewer than `MIN_BEYOND` flows beyond the percentile are missing.
+    """
+    short = flows.filter(pl.col("size") <= MAX_SHORT)
+    beyond = pl.len() * (100 - percent) >= 100 * MIN_BEYOND
+    enough = short.group_by(list(by), maintain_order=True).agg(beyond.alias("enough")).filter(pl.col("enough")).select(by)
+    values = per_seed(short, by, FCT.quantile(percent / 100))
+    return values.join(enough, on=list(by), how="semi", maintain_order="left")
 
 
 def active(flows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

@@ -1,53 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a scenario's runs as data frames: one row per flow, with a column for each varied field."""
+"""The results of a sweep as data frames, with a column for each varied field, and statistics over seeds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from scipy import stats
 
-from frontage_sim.grid import Run
-
-Table = Literal["flows", "throughput"]
-
-COLUMNS: dict[Table, dict[str, type[pl.DataType]]] = {
-    "flows": {
-        "id": pl.Int64,
-        "label": pl.String,
-        "client": pl.String,
-        "server": pl.String,
-        "size": pl.Int64,
-        "start": pl.Int64,
-        "end": pl.Int64,
-        "retransmitted": pl.Int64,
-        "timeouts": pl.Int64,
-    },
-    "throughput": {"time": pl.Int64, "flow": pl.Int64, "received": pl.Int64},
-}
-"""Columns of a run's CSV files, in bytes and nanoseconds of simulated time."""
+from frontage_sim.jobs import TIMING
+from frontage_sim.plan import Plan
+from frontage_sim.sweeping import INPUTS
 
 
-def collect(runs: Sequence[Run], out: Path, table: Table = "flows") -> pl.DataFrame:
-    """Return a table of all runs with their labels and seeds, and write it to ``flows.parquet`` or another file named after the table."""
-    frames = [
-        pl.read_csv(out / run.name / f"{table}.csv", schema=COLUMNS[table]).with_columns(
-            *(pl.lit(value).alias(field) for field, value in run.labels.items()), pl.lit(run.seed).alias("seed")
-        )
-        for run in runs
-    ]
-    rows = pl.concat(frames)
-    rows.write_parquet(out / f"{table}.parquet")
-    return rows
+@dataclass(frozen=True)
+class Results:
+    """The results of a finished sweep."""
 
+    plan: Plan
+    folder: Path
 
-def summaries(runs: Sequence[Run], out: Path) -> list[dict[str, Any]]:
-    """Return the simulator's summary of each run: drops by reason, packets, run time."""
-    return [json.loads((out / run.name / "summary.json").read_text()) for run in runs]
+    def table(self, name: str | None = None) -> pl.DataFrame:
+        """Return a table of all runs (default: the main one), and write it to a Parquet file with the table's name."""
+        name = name or self.plan.table
+        frames = [
+            pl.read_parquet(self.folder / run / f"{name}.parquet").with_columns(
+                pl.lit(value).alias(column) for column, value in labels.items()
+            )
+            for run, labels in self.plan.labels.items()
+        ]
+        rows = pl.concat(frames, rechunk=True)
+        partial = self.folder / f"{name}.parquet.part"
+        rows.write_parquet(partial)
+        partial.rename(self.folder / f"{name}.parquet")
+        return rows
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Return the simulator's summary of each run: drops by reason, packets, flows."""
+        return [json.loads((self.folder / run / "summary.json").read_text()) for run in self.plan.labels]
+
+    def core_seconds(self) -> dict[str, float]:
+        """Return the CPU time of each run in seconds, by the run's digest: scenarios can share runs."""
+        folders = [self.folder / run for run in self.plan.labels]
+        return {(folder / INPUTS).read_text(): json.loads((folder / TIMING).read_text())["core_seconds"] for folder in folders}
 
 
 def over_seeds(frame: pl.DataFrame, by: Sequence[str], value: pl.Expr) -> pl.DataFrame:

@@ -219,7 +219,7 @@ class Workload(Model):
     flows: tuple[Flow, ...] = Field((), description="single flows, instead of `sizes` and `load`")
     sizes: str = Field(
         "websearch",
-        description="'websearch', 'websearch-steps', 'datamining', 'fixed:BYTES' or 'uniform:LOW-HIGH'",
+        description="'websearch', 'websearch-steps', 'datamining', 'cachefollower', 'hadoop', 'fixed:BYTES' or 'uniform:LOW-HIGH'",
         examples=["websearch"],
     )
     load: float = Field(0.8, gt=0, le=1.5, description="offered bytes of flows as a share of the bottleneck's rate", examples=[0.8])

@@ -36,7 +36,7 @@ class BalancerTest(FrontageTest):
     def _begin(self) -> None:
         self.shares: dict[int, tuple[float, float]] = {}
         self.leaves = Leaves()
-        if self.client.program.has_control(TCP_CONTROL):
+        if self.client.program.control(TCP_CONTROL):
             self.site.install_key(KEY)
             self.site.activate_key(KEY)
 

@@ -46,7 +46,10 @@ def _codes(error: grpc.RpcError) -> list[grpc.StatusCode]:
 
 def _without_pipes(p4info: str) -> str:
     """Return a P4Info in which objects have the names that they have in a program for one pipe."""
-    return re.sub(r'"(?:edge\.Edge|core\.Core)(Ingress|Egress)\.', r'"Frontage\1.', p4info)
+    # These blocks of egress take part of what ingress does elsewhere. Trees are in egress everywhere.
+    p4info = re.sub(r'"(?:edge\.Inner|core\.Site|scheduling\.Tunnels)Egress\.(?!tree_worker)', '"FrontageIngress.', p4info)
+    names = r'"(?:gate\.Gate|gate\.Edge|edge\.Edge|core\.Core|core\.Site|scheduling\.Scheduling)(Ingress|Egress)\.'
+    return re.sub(names, r'"Frontage\1.', p4info)
 
 
 class Program:
@@ -70,14 +73,15 @@ class Program:
         return not any(state in self.json for state in (b"tcp_option4", b"mss_word"))  # states of parsers that know a few layouts
 
     @property
-    def is_folded(self) -> bool:
-        """Whether a packet passes two pipes, each with drops of its own."""
-        return any(counter.name == "FrontageIngress.edge_drops" for counter in self.schema.counters)
+    def drop_counters(self) -> list[str]:
+        """The counters of drops in ingress: one for each pipe that a packet passes."""
+        return [counter.name for counter in self.schema.counters if re.fullmatch(r"FrontageIngress\.(\w+_)?drops", counter.name)]
 
-    def has_control(self, name: str) -> bool:
-        """Return whether ingress has this control, with a table, a register or a counter."""
+    def control(self, name: str) -> str | None:
+        """Return the full name of a control of ingress or egress; None if it has no table, register or counter."""
         objects = (*self.schema.tables, *self.schema.registers, *self.schema.counters)
-        return any(thing.name.startswith(f"FrontageIngress.{name}.") for thing in objects)
+        names = (f"FrontageIngress.{name}.", f"FrontageEgress.{name}.")
+        return next((found for found in names if any(thing.name.startswith(found) for thing in objects)), None)
 
     @property
     def tree_levels(self) -> int:

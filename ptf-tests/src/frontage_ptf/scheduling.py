@@ -27,7 +27,7 @@ PREFIX = int(ip_address("fd12:3456:a:5::")) >> 64  # of a server behind port 3
 
 
 class SchedulerTest(FrontageTest):
-    control = "scheduler"
+    control = "scheduler.aifo"
 
     def setUp(self) -> None:
         super().setUp()
@@ -47,7 +47,8 @@ class SchedulerTest(FrontageTest):
 
     def use(self, port: int, action: str, *, change: bool = False, **params: int) -> None:
         """Set the discipline of a port."""
-        entry = self.site.entry(SCHEDULER + "port", {"egress_port": port}, action, **params)
+        control = self.client.program.control("scheduler")
+        entry = self.site.entry(f"{control}port", {"egress_port": port}, action, **params)
         self.client.write(~entry if change else +entry)
 
     def use_aifo(

@@ -2,9 +2,9 @@
 """Test site: the entries that a controller would install, for ports, routes, VIPs with their servers and policies,
 and keys."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Any
 
 import finsy as fy
@@ -77,9 +77,18 @@ def tree_depth_for(count: int) -> int:
     return max(0, (count - 1).bit_length())
 
 
+COPIES = {
+    "ports.port": "tunnel.port",
+    "tunnel.endpoint4": "nested.endpoint4",
+    "tunnel.endpoint6": "nested.endpoint6",
+    "encapsulation.remote": "remote_route.remote",
+}
+"""Tables whose contents a program for several pipes needs in another pipe, too."""
+
+
 class Site:
     def __init__(self, client: Client):
-        self.masking = (INGRESS if client.program.has_control("masking") else "FrontageEgress.") + "masking."
+        self.masking = f"{client.program.control('masking')}"
         self.client = client
         self._keyed: set[int] = set()
         self._quic_keyed: set[int] = set()
@@ -90,13 +99,30 @@ class Site:
         return self.client.entry(table, match, action, **params)
 
     def insert(self, entries: Iterable[fy.P4TableEntry]) -> None:
-        self.client.write(*(+entry for entry in entries))
+        self.client.write(*(+entry for entry in self._with_copies(entries)))
 
     def modify(self, *entries: fy.P4TableEntry) -> None:
-        self.client.write(*(~entry for entry in entries))
+        self.client.write(*(~entry for entry in self._with_copies(entries)))
 
     def delete(self, *entries: fy.P4TableEntry) -> None:
-        self.client.write(*(-entry for entry in entries))
+        self.client.write(*(-entry for entry in self._with_copies(entries)))
+
+    def _with_copies(self, entries: Iterable[fy.P4TableEntry]) -> Iterator[fy.P4TableEntry]:
+        """Yield the entries, and those that a program for several pipes needs for the same purpose in another pipe."""
+        for entry in entries:
+            yield entry
+            copy = COPIES.get(entry.table_id.removeprefix(INGRESS))
+            if copy is None or self.client.schema.tables.get(INGRESS + copy) is None:
+                continue
+            call = entry.action
+            assert isinstance(call, fy.P4TableAction)
+            action, parameters = call.name.rpartition(".")[2], call.args
+            if action == "set_port":
+                action, parameters = "set_role", {"role": parameters["role"]}
+            elif "dst" in parameters:
+                kind = IPv4Address if action == "set_tunnel4" else IPv6Address
+                action, parameters = "set_next_hop", {"next_hop": port_of(kind(parameters["dst"]))}
+            yield self.entry(INGRESS + copy, entry.match, action, **parameters)
 
     def install_networks(self) -> None:
         entries = []

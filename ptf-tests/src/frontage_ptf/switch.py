@@ -26,8 +26,15 @@ WORKER_SESSION = 1
 """The clone session of worker packets."""
 WORKER_BYTES = 64
 """Bytes to which it truncates worker packets of a program for Tofino."""
-RECIRCULATION_PORTS = {"tofino1": 68, "tofino1quic": 68, "tofino2": 6, "tofino2core": 6, "tofino2folded": 134}
-"""The recirculation ports of profiles for Tofino."""
+RECIRCULATION_PORTS = {
+    "tofino1": [68],
+    "tofino1quic": [68],
+    "tofino2": [6],
+    "tofino2core": [6],
+    "tofino2folded": [134],
+    "tofino2full": [262, 390],
+}
+"""The recirculation ports of profiles for Tofino, in the pipes with trees or schedulers."""
 LATE_REASONS = ("IPV4_HEADER", "IPV6_HEADER")
 """Why egress drops packets on Tofino, where ingress does not know the length of the frame."""
 
@@ -51,7 +58,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
 
     program = "frontage"
     control: str | None = None
-    """A control of ingress without which the test cannot run. A profile for Tofino may leave it out."""
+    """A control of ingress or egress without which the test cannot run. A profile for Tofino may leave it out."""
     timeout: int | None = None
     """Timeout of connections and handshakes in ticks, None for the program's. In programs for Tofino it is a constant."""
 
@@ -63,12 +70,12 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         if self.target == "tna" and self.program != "frontage":
             self.skipTest(f"{self.program} is a program for v1model")
         program = params["profile"] if self.target == "tna" else self.program
-        self.recirculation_port = RECIRCULATION_PORTS.get(program, 0)
+        self.recirculation_ports = RECIRCULATION_PORTS.get(program, [])
         build = Path(params["build"])
         if self.target == "tna" and self.timeout is not None:
             build /= f"timeout-{self.timeout}"
         compiled = Program(build, program)
-        if self.control and not compiled.has_control(self.control):
+        if self.control and compiled.control(self.control) is None:
             self.skipTest(f"{program} does not have the control {self.control}")
         self.client = Client(params["grpcaddr"], compiled)
         self.addCleanup(self.client.close)
@@ -80,7 +87,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
 
     def skip_without(self, control: str) -> None:
         """Skip the test if the program does not have a control."""
-        if not self.client.program.has_control(control):
+        if self.client.program.control(control) is None:
             self.skipTest(f"the program does not have the control {control}")
 
     def only_on_softswitch(self, what: str) -> None:
@@ -90,6 +97,11 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
     def counted_bytes(self, frames: Iterable[bytes]) -> int:
         """Return the bytes of frames as counters have them: on Tofino, with the frame check sequence."""
         return sum(len(frame) + (4 if self.target == "tna" else 0) for frame in frames)
+
+    @property
+    def header_bytes(self) -> int:
+        """Bytes of the header that meters count with each frame: a program with a gate has limits in its second pipe."""
+        return 4 if self.client.program.control("nested") is not None else 0
 
     def send(self, port: int, frame: bytes) -> None:
         self.dataplane.send(0, port, frame)
@@ -134,7 +146,7 @@ class FrontageTest(SwitchTest):
             self.site.set_timeouts(self.timeout)
         if self.target == "tna":
             self.client.write(
-                +fy.P4CloneSessionEntry(WORKER_SESSION, packet_length_bytes=WORKER_BYTES, replicas=[self.recirculation_port])
+                +fy.P4CloneSessionEntry(WORKER_SESSION, packet_length_bytes=WORKER_BYTES, replicas=self.recirculation_ports)
             )
         self._drops: dict[int, int] = {}
         self._outcomes: Counter[str] = Counter()
@@ -149,9 +161,9 @@ class FrontageTest(SwitchTest):
 
     def dropped_so_far(self) -> dict[int, int]:
         """Return the dropped packets, without copies, by reason."""
-        drops = Counter(self.client.counter("FrontageIngress.drops"))
-        if self.client.program.is_folded:
-            drops.update(self.client.counter("FrontageIngress.edge_drops"))
+        drops: Counter[int] = Counter()
+        for counter in self.client.program.drop_counters:
+            drops.update(self.client.counter(counter))
         if self.target == "tna":  # egress compares the length of the IP packet with that of the frame
             late = self.client.counter("FrontageEgress.egress_drops")
             drops.update({reason: count for reason, count in late.items() if DROPS[reason] in LATE_REASONS})

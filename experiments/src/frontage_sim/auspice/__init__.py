@@ -8,14 +8,11 @@ kind of experiment; all others model the network, the servers, the workload and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
 
 import polars as pl
 
-from frontage_sim.auspice.experiments import adaptation, load, mobility, propagation, static
-from frontage_sim.auspice.scenario import Adaptation, AuspiceScenario, Load, Mobility, Propagation, Static, split
+from frontage_sim.auspice.experiments import adaptation, load, mobility, perturbation, propagation, static
+from frontage_sim.auspice.scenario import Adaptation, AuspiceScenario, Load, Mobility, Perturbation, Propagation, Static, split
 
 _EXPERIMENTS: dict[type[AuspiceScenario], Callable[[AuspiceScenario], pl.DataFrame]] = {
     Load: load.run,
@@ -23,30 +20,10 @@ _EXPERIMENTS: dict[type[AuspiceScenario], Callable[[AuspiceScenario], pl.DataFra
     Adaptation: adaptation.run,
     Static: static.run,
     Propagation: propagation.run,
+    Perturbation: perturbation.run,
 }
 
 
-def run(scenario: AuspiceScenario, workers: int | None = None) -> pl.DataFrame:
-    """Run all parts of a scenario in parallel. The same scenario gives the same rows, whatever the number of workers."""
-    parts = split(scenario)
-    if workers == 1 or len(parts) == 1:
-        return pl.concat([_run_part(part) for part in parts])
-    frames = []
-    # Spawned, not forked: polars has threads, and a forked process would never get the locks that they hold.
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for number, frame in enumerate(pool.map(_run_part, parts), 1):
-            print(f"\r{scenario.title}: {number} of {len(parts)}", end="\n" if number == len(parts) else "", flush=True)
-            frames.append(frame)
-    return pl.concat(frames)
-
-
-def _run_part(part: AuspiceScenario) -> pl.DataFrame:
-    return _EXPERIMENTS[type(part)](part).with_columns(seed=pl.lit(part.seed))
-
-
-def simulate(scenario: AuspiceScenario, out: Path, workers: int | None = None) -> pl.DataFrame:
-    """Run a scenario and also write its rows to ``rows.parquet`` in the folder ``out``."""
-    rows = run(scenario, workers)
-    out.mkdir(parents=True, exist_ok=True)
-    rows.write_parquet(out / "rows.parquet")
-    return rows
+def run(scenario: AuspiceScenario) -> pl.DataFrame:
+    """Return the rows of a scenario, part by part. The same scenario gives the same rows."""
+    return pl.concat([_EXPERIMENTS[type(part)](part).with_columns(seed=pl.lit(part.seed)) for part in split(scenario)])

@@ -140,7 +140,17 @@ class Propagation(_TopologyExperiment):
     replicas: tuple[int, ...] = Field((5, 10, 20), description="numbers of replicas per name, in America and Europe")
 
 
-AuspiceScenario = Load | Mobility | Adaptation | Static | Propagation
+class Perturbation(_TopologyExperiment):
+    """The effect of nu, the share of a name's replicas by locality (1.2.1)."""
+
+    experiment: Literal["perturbation"]
+    names: Names = Field(Names(), description="the workload")
+    costs: Costs = Field(Costs(), description="the name servers")
+    loads: tuple[float, ...] = Field((1.0,), description="loads as in experiment `load`")
+    nu: tuple[float, ...] = Field((0.5, 1.0), description="shares of a name's replicas that are placed by locality")
+
+
+AuspiceScenario = Load | Mobility | Adaptation | Static | Propagation | Perturbation
 
 
 _MODELS: dict[str, type[AuspiceScenario]] = {
@@ -149,6 +159,7 @@ _MODELS: dict[str, type[AuspiceScenario]] = {
     "adaptation": Adaptation,
     "static": Static,
     "propagation": Propagation,
+    "perturbation": Perturbation,
 }
 """Scenario models by the value of ``experiment``."""
 

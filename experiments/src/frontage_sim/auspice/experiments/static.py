@@ -17,7 +17,7 @@ from frontage_sim.auspice.scenario import AuspiceScenario, Static
 from frontage_sim.auspice.schemes import Flags, placement_sites
 from frontage_sim.auspice.topology import Topology, draw_topology
 from frontage_sim.auspice.workload import TOP_SHARE, record_keys
-from frontage_sim.runner import SimulationError
+from frontage_sim.jobs import SimulationError
 
 _RTT_DEVIATION = 0.05
 """Standard deviation of the logarithm of the RTT between the same two nodes, from one lookup to the next."""

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Completion times under two versions of RIFO and under PIFO, relative to AIFO."""
+
+import polars as pl
+
+from frontage_sim.comparison import compare_percentiles
+from frontage_sim.figures import Result
+
+
+def evaluate(flows: pl.DataFrame) -> Result:
+    return compare_percentiles(flows, "scheduler", "load", {"scheduler": "aifo"})
