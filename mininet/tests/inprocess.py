@@ -19,10 +19,9 @@ from frontage.state.worker import session
 from frontage_testbed.datacentre.addresses import PIPE_PORTS
 from frontage_testbed.programs import REPOSITORY
 
-DROP_COUNTERS = ("drops", "edge_drops", "egress_drops")
 V1MODEL = "v1model/frontage.p4"
-TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED = (
-    f"tna/tofino{name}.p4" for name in ("1", "1quic", "2", "2core", "2folded")
+TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, TOFINO2FULL = (
+    f"tna/tofino{name}.p4" for name in ("1", "1quic", "2", "2core", "2folded", "2full")
 )
 
 
@@ -37,7 +36,8 @@ class Switch:
         schema = Schema.load(p4info)
         self._tables = schema.tables
         self._registers = schema.registers
-        self._is_folded = schema.is_folded
+        self._drop_counters = schema.drop_counters
+        self._is_folded = schema.pipes_per_packet > 1
         self.pipeline = softswitch.Pipeline(program, pipes=pipes)
         config = loads(yaml.safe_dump(configuration), directory / "frontage.yaml")
         entries, packets_out = contents(config, schema)
@@ -65,20 +65,20 @@ class Switch:
         self.pipeline.insert(table, match, full_name, params)
 
     def send(self, frame: bytes, port: int, time_ns: int | None = None) -> list[tuple[int, bytes]]:
-        """Return what leaves the switch, by port. In a folded program, the ports of odd pipes are in loopback."""
+        """Return what leaves the switch, by port. In a folded program, the ports of all pipes but the first are in loopback."""
         came_out = self.pipeline.send(frame, port, time_ns=time_ns)
         if not self._is_folded:
             return came_out
-        left = [(number, copy) for number, copy in came_out if not number & PIPE_PORTS]
+        left = [(number, copy) for number, copy in came_out if number < PIPE_PORTS]
         for number, copy in came_out:
-            if number & PIPE_PORTS:
-                left += self.pipeline.send(copy, number, time_ns=time_ns)
+            if number >= PIPE_PORTS:
+                left += self.send(copy, number, time_ns)
         return left
 
     def counts(self) -> dict[str, int]:
         """Return the nonzero packet counters, by reason of the drop and by how the server was found."""
         counts: dict[str, int] = {}
-        reasons = dict.fromkeys(DROP_COUNTERS, drops()) | {"outcomes": outcomes()}
+        reasons = dict.fromkeys(self._drop_counters, drops()) | {"outcomes": outcomes()}
         for counter in self.pipeline.program.counters:
             for index, reason in reasons.get(counter.rpartition(".")[2], {}).items():
                 packets, _ = self.pipeline.counter(counter, index)

@@ -14,7 +14,7 @@ import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoRequest, IPv6, Packet, Raw
 
 from frontage.cookie import CookieKey, Ip6Cookie, plain_cid
-from inprocess import TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, V1MODEL, Switch
+from inprocess import TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, TOFINO2FULL, V1MODEL, Switch
 
 pytestmark = pytest.mark.slow(seconds=60)
 
@@ -303,6 +303,7 @@ PROFILES = (
     Profile(TOFINO1QUIC, protocols=("udp",), quic4_policy="hash", is_excluded=_is_beyond_tofino1quic),
     Profile(TOFINO2CORE, is_excluded=_is_beyond_tofino1),
     Profile(TOFINO2FOLDED, is_excluded=_is_beyond_tofino2folded, pipes=2),
+    Profile(TOFINO2FULL, is_excluded=_is_beyond_tofino2folded, pipes=4),
     Profile(TOFINO2, PACKETS),
 )
 

@@ -47,15 +47,15 @@ def programs() -> Programs:
 
 def test_published_matrix_is_complete_and_plausible() -> None:
     latencies = Latencies.published()
-    assert len(latencies.places) == 21
+    assert len(latencies.locations) == 21
     # The speed of light in glass requires at least 160 ms between Frankfurt and Sydney, 16,500 km apart.
     assert latencies.rtt("eu-central-1", "ap-southeast-2") > 160
-    assert latencies.by_distance("eu-west-2", latencies.places)[:2] == ["eu-west-2", "eu-west-3"]
+    assert latencies.by_distance("eu-west-2", latencies.locations)[:2] == ["eu-west-2", "eu-west-3"]
 
 
 @pytest.mark.parametrize("lines", [["region,a,b", "a,1,2"], ["region,a", "a,0"], ["region,a,b", "a,1,2", "b,1"]])
 def test_rejects_malformed_matrix(lines: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"places|positive"):
+    with pytest.raises(ValueError, match=r"locations|positive"):
         Latencies.parse(lines)
 
 
@@ -64,8 +64,8 @@ def test_anycast_routes_are_as_suboptimal_as_published(scenario: Scenario) -> No
     latencies = Latencies.published()
     routes = anycast(latencies, scenario, seed=1)
     assert routes == anycast(latencies, scenario, seed=1)
-    best = {place: latencies.by_distance(place, scenario.sites)[0] for place in routes}
-    wrong = sum(routes[place] != best[place] for place in routes)
+    best = {location: latencies.by_distance(location, scenario.sites)[0] for location in routes}
+    wrong = sum(routes[location] != best[location] for location in routes)
     assert wrong == round(scenario.published.suboptimal * len(routes))
     assert extra(latencies, best, routes) == pytest.approx(scenario.published.extra, abs=1.5)
 
@@ -91,7 +91,7 @@ def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, An
     """Return what two clients of a small testbed observed."""
     seen: dict[str, Any] = {}
     with ArtemisTestbed(SMALL, made_of, box.scratch / "testbed", seed=1, dispatched=dispatched) as testbed:
-        seen["routes"] = {client: testbed.routes[place] for client, place in SMALL.clients.items()}
+        seen["routes"] = {client: testbed.routes[location] for client, location in SMALL.clients.items()}
         for client, at in SMALL.clients.items():
             anycast = sample(testbed, client, "anycast", by_anycast(testbed, client))
             miss = sample(testbed, client, "dns", by_dns(testbed, client, "www"))
@@ -124,20 +124,20 @@ def test_clients_reach_sites_of_routes_and_names(dispatched: bool, tmp_path: Pat
     made_of = programs()
     seen = Sandboxed(lambda box: played(box, made_of, dispatched=dispatched), tmp_path).result()
     assert sorted(seen["routes"].values()) in (["ap-northeast-1"] * 2, ["eu-central-1"] * 2)
-    for client, place in SMALL.clients.items():
+    for client, location in SMALL.clients.items():
         met = seen[client]
-        assert met["dns"] == place
+        assert met["dns"] == location
         # No measurement is below its distance.
         assert met["anycast"] >= met["rtt"]
         assert met["miss"] >= met["authority"]
         # This includes the client that anycast leads to the other site.
-        assert met["artemis"] == place
+        assert met["artemis"] == location
         assert met["migrated"]
         if "ngtcp2" in met:
             # An unmodified client starts at the service address and leaves it once its replica's own address answers.
             bound = met["ngtcp2"]
             assert bound["whole"], bound["log"]
-            assert (bound["site"], bound["after"]) == (place, 0)
+            assert (bound["site"], bound["after"]) == (location, 0)
             assert bound["before"] > 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from frontage_demo.__main__ import demo
-from frontage_testbed.datacentre.profiles import PROFILES
+from frontage_testbed.datacentre.profiles import DEFAULT, PROFILES
 from frontage_testbed.datacentre.settings import POLICIES, Settings
 from frontage_testbed.load.protocols import PROTOCOLS
 from testbeds import Sandboxed, deployment, needs_root
@@ -81,9 +81,21 @@ def test_programs_for_tofino_serve_all_requests(tmp_path: Path, program: str, pr
     assert {reason for reason, count in figures["steering"].items() if count} >= {"assigned-cclb4", *STEERING[protocol]}
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_aifo_drops_long_flows_and_serves_all_requests(tmp_path: Path, protocol: str) -> None:
-    settings = Settings(seconds=5, seed=3, servers=4, protocol=protocol, policies=("cclb4",), schedulers=("fifo", "aifo"))
+@pytest.mark.parametrize(
+    ("target", "program", "protocol"),
+    [*(("softswitch", DEFAULT, protocol) for protocol in PROTOCOLS), ("tna", "tofino2full", "tcp"), ("tna", "tofino2full", "quic")],
+)
+def test_aifo_drops_long_flows_and_serves_all_requests(tmp_path: Path, target: str, program: str, protocol: str) -> None:
+    settings = Settings(
+        seconds=5,
+        seed=3,
+        servers=4,
+        protocol=protocol,
+        target=target,
+        program=program,
+        policies=("cclb4",),
+        schedulers=("fifo", "aifo"),
+    )
     parts = deployment(settings)
     assert Sandboxed(lambda box: demo(settings, parts, tmp_path, box), tmp_path).result() == 0
     result = json.loads((tmp_path / "result.json").read_text())["policies"]

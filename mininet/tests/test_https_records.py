@@ -27,7 +27,6 @@ SCENARIO = Scenario(
 )
 PAGE = "<!doctype html><title>films</title><p>Films of the day</p>"
 LIMIT = 60.0
-ASK_DNS = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
 
 
 def opened(testbed: ArtemisTestbed, client: str, scratch: Path) -> dict[str, Any]:
@@ -36,18 +35,18 @@ def opened(testbed: ArtemisTestbed, client: str, scratch: Path) -> dict[str, Any
     resolver.write_text(f"nameserver {testbed.resolver(client)}\n")
     site = browsers.Site(ZONE, ZONE, PORT, testbed.directory / "certificate.pem", learns_quic=True)
     command = [*browsers.chromium(chromium.PROGRAM, scratch / f"{client}.profile", site), "--dump-dom", f"https://{ZONE}/page.html"]
-    before = {place: requests(testbed, place) for place in SCENARIO.sites}
-    done = testbed.client(client).run(["unshare", "-m", "sh", "-c", ASK_DNS, resolver, *command], timeout=LIMIT)
+    before = {location: requests(testbed, location) for location in SCENARIO.sites}
+    done = testbed.client(client).run([*browsers.with_resolver(resolver), *command], timeout=LIMIT)
     deadline = time.monotonic() + LIMIT
-    while not (served := [place for place in SCENARIO.sites if requests(testbed, place) > before[place]]):
+    while not (served := [location for location in SCENARIO.sites if requests(testbed, location) > before[location]]):
         assert time.monotonic() < deadline, done.stdout
         time.sleep(0.1)
     return {"page": done.stdout, "sites": served}
 
 
-def requests(testbed: ArtemisTestbed, place: str) -> int:
+def requests(testbed: ArtemisTestbed, location: str) -> int:
     """Return how often the replica of a site served the page."""
-    log = testbed.site(place).access_log
+    log = testbed.site(location).access_log
     return log.read_text().count("/page.html") if log.exists() else 0
 
 
@@ -66,7 +65,7 @@ def test_chromium_follows_the_https_record(tmp_path: Path) -> None:
 
     seen = Sandboxed(body, tmp_path).result()
     print(seen)
-    for client, place in SCENARIO.clients.items():
+    for client, location in SCENARIO.clients.items():
         # The service has no VIP of TCP, so the browser shows the page only if it began with HTTP/3.
         assert "<p>Films of the day</p>" in seen[client]["page"]
-        assert seen[client]["sites"] == [place]
+        assert seen[client]["sites"] == [location]

@@ -32,8 +32,8 @@ SIZE = 6_750_000
 BEFORE = 3.0
 """Seconds in which the rate is measured before the flood."""
 SMALL = 10_000
-MEMORY = 100_000_000
-"""Maximum peak memory of a server in bytes."""
+MEMORY = 200_000_000
+"""Maximum peak memory of a server in bytes: twice what they need with a limit of handshakes, and a fraction without one."""
 CLIENTS = (
     Client("gtlsclient", follows=True),
     Client("aioquic", follows=True),

@@ -11,9 +11,9 @@ import pytest
 from frontage_demo.quicsocks import files
 from frontage_demo.quicsocks.measure import PROXY
 from frontage_demo.quicsocks.testbed import Programs, Testbed, bring_up, missing
-from frontage_testbed.metricsclient import parse
 from frontage_testbed.nodes import NodeError
 from frontage_testbed.sandbox import Sandbox
+from quicsocks_counters import counters, difference, direct_packets
 from testbeds import Sandboxed, needs_root
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=30)]
@@ -41,22 +41,6 @@ CLIENTS = {"ngtcp2": ngtcp2, "aioquic": aioquic}
 NEEDED = {"ngtcp2": "gtlsclient", "aioquic": str(PYTHON)}
 
 
-def counters(testbed: Testbed) -> dict[str, int]:
-    page = parse(testbed.proxy_metrics())
-    families = (("names", "outcome"), ("flows_ended", "reason"), ("server_datagrams", "outcome"))
-    return {
-        f"{family} {name}": count
-        for family, label in families
-        for name, count in page.by(label, f"frontage_quicsocks_{family}_total").items()
-    }
-
-
-def direct_packets(testbed: Testbed) -> int:
-    """Return the datagrams that the provider's router has forwarded: those of the direct path."""
-    text = testbed.isp.run(["cat", "/proc/net/snmp6"]).stdout
-    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Ip6OutForwDatagrams"))
-
-
 def downloaded(testbed: Testbed, client: str, *, retry: bool) -> dict[str, Any]:
     """Download the object, and return what the client, the proxy and the router observed."""
     folder = testbed.folder / f"{client}-{int(retry)}"
@@ -69,7 +53,7 @@ def downloaded(testbed: Testbed, client: str, *, retry: bool) -> dict[str, Any]:
     saved = folder / "object"
     return {
         "whole": saved.exists() and saved.read_bytes() == (testbed.folder / "www" / "object").read_bytes(),
-        "proxy": {key: count - before.get(key, 0) for key, count in after.items() if count != before.get(key, 0)},
+        "proxy": difference(before, after),
         "forwarded": direct_packets(testbed) - forwarded,
         "log": done.stdout[-2000:],
     }

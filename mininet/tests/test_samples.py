@@ -122,7 +122,8 @@ def test_collector_gets_samples_and_each_drop(tmp_path: Path) -> None:
     file = tmp_path / "samples.json"
 
     def body(box: Sandbox) -> object:
-        words = [str(BINARY), "-listen=sflow://127.0.0.1:6343", "-format=json", "-produce=raw", "-addr=127.0.0.1:8089"]
+        # Two workers would write into each other's lines.
+        words = [str(BINARY), "-listen=sflow://127.0.0.1:6343?workers=1", "-format=json", "-produce=raw", "-addr=127.0.0.1:8089"]
         with (
             subprocess.Popen([*words, f"-transport.file={file}"]) as collector,
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reports,

@@ -40,13 +40,13 @@ class Pages:
     def __init__(self, testbed: ArtemisTestbed, box: Sandbox, agent: Path) -> None:
         self._testbed = testbed
         self._processes = []
-        for place in SCENARIO.sites:
-            folder = box.scratch / place
+        for location in SCENARIO.sites:
+            folder = box.scratch / location
             objects = folder / "objects"
             objects.mkdir(parents=True)
             for size in (SHORT, LONG):
-                (objects / str(size)).write_bytes(place[:1].encode() * size)
-            host = testbed.server(place)
+                (objects / str(size)).write_bytes(location[:1].encode() * size)
+            host = testbed.server(location)
             command = [
                 agent,
                 "attach",
@@ -57,10 +57,10 @@ class Pages:
                 "--port",
                 str(TCP_SERVER_PORT),
             ]
-            command += ["--pin-dir", box.bpf / place, "--look-ahead", "10000b", "--bandwidth", "100mbit"]
+            command += ["--pin-dir", box.bpf / location, "--look-ahead", "10000b", "--bandwidth", "100mbit"]
             subprocess.run(command, check=True, timeout=LIMIT)
             configuration = folder / "nginx.conf"
-            configuration.write_text(configured(folder, place, folder, port=TCP_SERVER_PORT, pace=PACE))
+            configuration.write_text(configured(folder, location, folder, port=TCP_SERVER_PORT, pace=PACE))
             with (folder / "log").open("wb") as log:
                 self._processes.append(host.spawn([NGINX, "-c", configuration, "-e", folder / "log"], stdout=log, stderr=log))
 
@@ -90,7 +90,7 @@ class Pages:
 
 
 def played(testbed: ArtemisTestbed, pages: Pages, scratch: Path) -> dict[str, Any]:
-    seen: dict[str, Any] = {"routes": {name: testbed.routes[place] for name, place in SCENARIO.clients.items()}}
+    seen: dict[str, Any] = {"routes": {name: testbed.routes[location] for name, location in SCENARIO.clients.items()}}
     seen["first"] = {client: pages.get(client) for client in SCENARIO.clients}
     # A client without timestamps does not echo a cookie, so the mapping alone leads all of its segments.
     for client in SCENARIO.clients:
@@ -108,7 +108,7 @@ def played(testbed: ArtemisTestbed, pages: Pages, scratch: Path) -> dict[str, An
     seen["moved"] = {client: pages.get(client) for client in SCENARIO.clients}
     seen["rc"] = {client: process.wait(LIMIT) for client, process in processes.items()}
     seen["content"] = {client: [sorted(set(file.read_bytes().decode())), file.stat().st_size] for client, file in files.items()}
-    seen["steered"] = {place: testbed.site(place).outcomes() for place in SCENARIO.sites}
+    seen["steered"] = {location: testbed.site(location).outcomes() for location in SCENARIO.sites}
     return seen
 
 
@@ -136,6 +136,6 @@ def test_tcp_connections_stay_at_the_site_where_they_began(tmp_path: Path) -> No
     assert sorted(seen["unfinished"]) == sorted(near)
     assert seen["moved"] == dict.fromkeys(near, TOKYO)
     assert seen["rc"] == dict.fromkeys(near, 0)
-    assert seen["content"] == {client: [[place[:1]], LONG] for client, place in near.items()}
+    assert seen["content"] == {client: [[location[:1]], LONG] for client, location in near.items()}
     assert seen["steered"][far]["steered-site"] > 0
     assert seen["steered"][far]["steered-cookie"] > 0

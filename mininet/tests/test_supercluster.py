@@ -12,6 +12,8 @@ from typing import IO
 import pytest
 
 from frontage_demo.supercluster import page
+from frontage_demo.supercluster.demand_clients import Request
+from frontage_demo.supercluster.failures import Cause, Failures, Fault, FaultKind
 from frontage_demo.supercluster.following import FollowPhase, FollowPlan, FollowResult, Sample
 from frontage_demo.supercluster.history import NEVER, Operation, load, violations
 from frontage_demo.supercluster.optimal import least_mean_rtt, mean_rtt
@@ -98,7 +100,8 @@ def test_page_contains_results(tmp_path: Path) -> None:
     puts = [put(f"{n}", n * 10**8, n * 10**8 + 2 * 10**6, n + 1) for n in range(10)]
     result = Result(puts, homes, phases, {1: {"contention": 2}}, ["p0 to 2: done after 1.0 s"], [])
     sample = Sample(1, 20.0, 5.0, 70.0), Sample(2, 5.1, 5.0, 9.0), Sample(3, 5.0, 5.0, 8.0)
-    following = FollowResult([FollowPhase("demand moves", 0, 60, [Sample(0, 20.0, 5.0, 0.0), *sample])], capacity={1: 900.0})
+    phase = FollowPhase("demand moves", 0, 60, [Sample(0, 20.0, 5.0, 0.0), *sample])
+    following = FollowResult([phase], [failed("total", "read", 1, 30, 10)], KINDS, capacity={1: 900.0})
     partitions = PartitionResult(seeds=10, cuts=1, writes=70, at_cut_site=20, convergence=[4.0])
     results = Results(result, following, partitions)
     text = page.page(results, SHORT, FollowPlan())
@@ -107,11 +110,56 @@ def test_page_contains_results(tmp_path: Path) -> None:
     assert "| quiet | 1 | 10 | 2 | 2 | 0.1 / 1.0 | 1.0 / 1.0 | 1.0 / 1.0 |" in text
     page.draw(result, tmp_path / "update.svg")
     assert (tmp_path / "update.svg").read_text().count("<svg ") == 1
-    assert "| demand moves | 20.0 | 20.0 | 5.1 | 5.0 | 5.0 | 2 | 70 | 8 | 0 | 0 |" in text
+    assert "| demand moves | 20.0 | 20.0 | 5.1 | 5.0 | 5.0 | 2 | 70 | 8 | 1 | 1 `engine_unavailable` |" in text
+    assert "| demand moves | none | other | read, `total` | 1 | `engine_unavailable` | 1 |" in text
     assert "There are 10 seeds" in text
     results.storm = replace(result, violations=["a write is lost"])
     assert "**Violations**" in page.page(results, SHORT, FollowPlan())
     assert results.violations == ["a write is lost"]
+
+
+KINDS = {str(kind): kind for kind in (Consistency.EVENTUAL, Consistency.TOTAL_WRITES, Consistency.TOTAL)}
+
+
+def failed(guid: str, kind: str, region: int, begin: float, seconds: float, result: str = "engine_unavailable") -> Request:
+    return Request(region, guid, kind, begin, seconds, result)
+
+
+@pytest.mark.parametrize(
+    ("fault", "request_", "cause"),
+    [
+        (FaultKind.REGION, failed("total", "read", 1, 101, 10), Cause.ORDER),
+        (FaultKind.REGION, failed("total", "read", 1, 91, 10), Cause.ORDER),
+        (FaultKind.REGION, failed("total", "read", 1, 80, 10), Cause.OTHER),
+        (FaultKind.REGION, failed("total", "read", 1, 116, 10), Cause.OTHER),
+        (FaultKind.REGION, failed("total-writes", "write", 1, 101, 10), Cause.ORDER),
+        (FaultKind.REGION, failed("total-writes", "read", 1, 101, 10), Cause.OTHER),
+        (FaultKind.REGION, failed("eventual", "write", 2, 101, 10), Cause.OTHER),
+        (FaultKind.LINKS, failed("total", "read", 2, 101, 10), Cause.OTHER),
+        (FaultKind.LINKS, failed("total", "read", 3, 101, 10), Cause.ORDER),
+        (FaultKind.LINKS, failed("eventual", "read", 2, 101, 10), Cause.REPLICA),
+        (FaultKind.LINKS, failed("eventual", "read", 1, 101, 10), Cause.OTHER),
+        (FaultKind.SERVER, failed("eventual", "write", 1, 100.5, 15, "outcome_unknown"), Cause.IN_FLIGHT),
+        (FaultKind.SERVER, failed("eventual", "write", 1, 104, 15, "outcome_unknown"), Cause.OTHER),
+    ],
+)
+def test_failed_requests_are_classified(fault: FaultKind, request_: Request, cause: Cause) -> None:
+    """Site 2 fails from 100 to 106 s. It orders the ordered records; the eventual one is at the other sites."""
+    placed = {"eventual": (1, 3), "total-writes": (2, 3), "total": (2, 1)}
+    assert Failures(KINDS, [Fault(fault, 2, 100, 106, placed)]).cause(request_) is cause
+
+
+def test_slow_phases_and_unexplained_failures_are_violations() -> None:
+    def phase(name: str, begin: float, means: Sequence[float], fault: Fault | None = None) -> FollowPhase:
+        return FollowPhase(name, begin, begin + 60, [Sample(number, mean, 5.0, 0.0) for number, mean in enumerate(means)], fault)
+
+    cut = Fault(FaultKind.LINKS, 2, 120, 126, {"total": (2, 1)})
+    phases = [phase("good", 0, (9, 9, 5.2, 5)), phase("late", 60, (9, 9, 9, 5)), phase("cut", 120, (9, 9, 9, 9), cut)]
+    requests = [failed("total", "read", 1, 30, 10), failed("total", "read", 1, 121, 10)]
+    result = FollowResult(phases, requests, KINDS)
+    assert result.late() == ["late: the records follow after 3 epochs"]
+    (defect,) = result.defects()
+    assert defect.startswith("good: no fault explains 1 failed requests")
 
 
 def test_optimum_needs_the_right_sites() -> None:

@@ -76,12 +76,13 @@ def datagrams(pcap: Path) -> list[Datagram]:
 
     Datagrams to a local port that sent nothing are left out: they belong to an earlier connection.
     """
-    captured = [_datagram(frame) for frame in frames(pcap)]
+    captured = [read_datagram(frame) for frame in frames(pcap)]
     active = {datagram.local for datagram in captured if datagram.up}
     return [datagram for datagram in captured if datagram.local in active]
 
 
-def _datagram(frame: bytes) -> Datagram:
+def read_datagram(frame: bytes) -> Datagram:
+    """Return the datagram in an Ethernet frame to or from the service."""
     version = frame[14] >> 4
     width, sources, udp = (4, 26, 34) if version == 4 else (16, 22, 54)
     addresses = [str(ip_address(frame[at : at + width])) for at in (sources, sources + width)]

@@ -33,7 +33,7 @@ listen = "[{address}]:{link_port}"
 certificate = "{name}.pem"
 private_key = "{name}.key"
 ca = "ca.pem"
-balancers = ["{balancer}"]
+balancers = [{balancers}]
 origin = "[{address}]:{origin_port}"
 {fields}
 {routes}"""
@@ -80,12 +80,12 @@ def proxied_route(server: RealServer) -> str:
     return f'[[route]]\npath = "/"\norigin = "{server.origin}"\n'
 
 
-def real_server(server: RealServer, balancer: str, fields: str = "", routes: str = OBJECTS) -> str:
-    """Return a real server's configuration; `balancer` is its balancer's name, and `fields` may end with sections."""
+def real_server(server: RealServer, balancers: Iterable[str], fields: str = "", routes: str = OBJECTS) -> str:
+    """Return a real server's configuration; `balancers` are the names of its balancers, and `fields` may end with sections."""
     return REAL_SERVER.format(
         name=server.name,
         address=server.address,
-        balancer=balancer,
+        balancers=", ".join(f'"{balancer}"' for balancer in balancers),
         link_port=LINK_PORT,
         origin_port=ORIGIN_PORT,
         fields=fields,

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 from frontage_testbed import sandbox
 from frontage_testbed.datacentre.deployment import DeploymentError
 from frontage_testbed.nodes import NodeError
 
+from .. import command
 from . import events, failover, report
 from .measure import by_anycast, measure, redundant
 from .programs import find
@@ -59,33 +57,6 @@ def computed(settings: Settings, programs: Programs, box: sandbox.Sandbox) -> No
         save_failover(failover.failover(testbed, client), settings.output / "failover.json")
 
 
-def in_sandbox(body: Callable[[sandbox.Sandbox], None], directory: Path) -> None:
-    """Run `body` in its own namespaces. Raises NodeError if it failed."""
-
-    def kept(box: sandbox.Sandbox) -> int:
-        try:
-            body(box)
-        except BaseException:
-            box.keep_logs(directory / "logs")
-            print(f"Logs are in {directory / 'logs'}", file=sys.stderr)
-            raise
-        return 0
-
-    # A process can enter a sandbox only once.
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = sandbox.run(kept, directory)
-        except sandbox.SandboxError as error:
-            print(f"frontage artemis: {error}", file=sys.stderr)
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    if status != 0:
-        raise NodeError("a testbed failed: see the messages above")
-
-
 def main() -> int:
     """Run the requested measurements, write the page, and return 0 if the goals are reached."""
     settings = parse()
@@ -93,12 +64,12 @@ def main() -> int:
         programs = find()
         found, tries, seen = [], [], None
         for name in settings.scenarios:
-            in_sandbox(lambda box, name=name: deployment(settings, name, programs, box), settings.output)  # type: ignore[misc]
+            command.in_sandbox("artemis", lambda box, name=name: deployment(settings, name, programs, box), settings.output)  # type: ignore[misc]
             found += read(settings.output / f"{name}.json")
         if settings.tries:
-            in_sandbox(lambda box: redundancy(settings, programs, box), settings.output)
+            command.in_sandbox("artemis", lambda box: redundancy(settings, programs, box), settings.output)
             tries = read_tries(settings.output / "events.json")
-            in_sandbox(lambda box: computed(settings, programs, box), settings.output)
+            command.in_sandbox("artemis", lambda box: computed(settings, programs, box), settings.output)
             seen = read_failover(settings.output / "failover.json")
     except (DeploymentError, NodeError) as error:
         print(f"frontage artemis: {error}", file=sys.stderr)

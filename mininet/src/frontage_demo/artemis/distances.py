@@ -12,17 +12,17 @@ from .scenarios import AUTHORITY, Scenario
 
 
 def least(latencies: Latencies, scenario: Scenario, routes: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Return mean set-up and query latency over all clients by each method, in ms; `routes` maps places to anycast's sites.
+    """Return mean set-up and query latency over all clients by each method, in ms; `routes` maps locations to anycast's sites.
 
     Artemis' first flight enters at anycast's site, which forwards it to the best one. The response and everything after it
     take the direct path.
     """
     totals = dict.fromkeys(("artemis", "dns", "anycast"), (0.0, 0.0))
-    for place in scenario.clients.values():
-        best, entered = latencies.by_distance(place, scenario.sites)[0], routes[place]
-        direct, anycast = latencies.rtt(place, best), latencies.rtt(place, entered)
+    for location in scenario.clients.values():
+        best, entered = latencies.by_distance(location, scenario.sites)[0], routes[location]
+        direct, anycast = latencies.rtt(location, best), latencies.rtt(location, entered)
         detour = direct if entered == best else (anycast + latencies.rtt(entered, best) + direct) / 2
-        name = latencies.rtt(place, place) + (1 - HIT_RATE) * latencies.rtt(place, AUTHORITY)
+        name = latencies.rtt(location, location) + (1 - HIT_RATE) * latencies.rtt(location, AUTHORITY)
         for method, setup, response in (
             ("artemis", detour, direct),
             ("dns", name + direct, direct),

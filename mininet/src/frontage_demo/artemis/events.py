@@ -23,7 +23,7 @@ DETOUR = Scenario(
     Published((0, 0, 0), (0, 0, 0), 1.0, 90.0),
     {"Sweden": "eu-north-1"},
 )
-"""No client is at a site's place, so that only the paths between sites lose packets."""
+"""No client is at a site's location, so that only the paths between sites lose packets."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Try:
     degree: int
     """X, the number of sites that get the first flight."""
     site: str | None
-    """The place of the site that answered; None if the attempt failed."""
+    """The location of the site that answered; None if the attempt failed."""
     setup: float
     """Milliseconds; 0 if the attempt failed."""
 
@@ -57,7 +57,7 @@ def attempt(testbed: ArtemisTestbed, client: str, degree: int, event: str) -> Tr
 
 
 def between_sites(share: float, sites: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Return this loss rate for every path between two of these places."""
+    """Return this loss rate for every path between two of these locations."""
     return {(a, b): share for a in sites for b in sites if a < b}
 
 
@@ -75,7 +75,7 @@ def site_dies(testbed: ArtemisTestbed, client: str, tries: int) -> list[Try]:
 
     These are X = 2 before the failure, X = 2 while the mapping still contains the site, and X = 1 after the next mapping.
     """
-    dead = testbed.best_site(client).place
+    dead = testbed.best_site(client).location
     testbed.set_redundancy(2)
     seen = [attempt(testbed, client, 2, ALIVE) for _ in range(tries)]
     testbed.site(dead).kill()

@@ -30,7 +30,7 @@ MAPPING_TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class Failover:
-    """A client's observations. Sites are places."""
+    """A client's observations. Sites are locations."""
 
     interval: float
     """Seconds between two computations of the mapping."""
@@ -56,8 +56,8 @@ class Failover:
 
 def failover(testbed: ArtemisTestbed, client: str) -> Failover:
     """Connect in a new testbed until the best site answers; kill it; connect until the next best one answers."""
-    place = testbed.scenario.clients[client]
-    best, heir, *_ = testbed.nearest(place)
+    location = testbed.scenario.clients[client]
+    best, heir, *_ = testbed.nearest(location)
     began = time.monotonic()
     first = site = _answering(testbed, client)
     while site != best:
@@ -74,8 +74,8 @@ def failover(testbed: ArtemisTestbed, client: str) -> Failover:
     died = time.monotonic()
     testbed.site(best).kill()
     outage = _outage(testbed, client, heir, died)
-    distances = {site.place: testbed.latencies.rtt(place, site.place) for site in testbed.sites}
-    return Failover(INTERVAL, testbed.routes[place], first, best, learned, rtts, distances, leader, heir, outage)
+    distances = {site.location: testbed.latencies.rtt(location, site.location) for site in testbed.sites}
+    return Failover(INTERVAL, testbed.routes[location], first, best, learned, rtts, distances, leader, heir, outage)
 
 
 def _answering(testbed: ArtemisTestbed, client: str) -> str:

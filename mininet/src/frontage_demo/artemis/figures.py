@@ -52,12 +52,12 @@ def figure13(results: Sequence[Result], file: Path) -> None:
 
 def _bars(axes: Axes, result: Result) -> None:
     clients, published = list(result.scenario.clients), result.scenario.published
-    places = [*range(len(clients)), len(clients) + 0.5, len(clients) + 1.5]
+    positions = [*range(len(clients)), len(clients) + 0.5, len(clients) + 1.5]
     for offset, (method, name) in enumerate(METHODS.items()):
         samples = result.by(method)
         if not samples:
             continue
-        at = [place + 0.27 * (offset - 1) for place in places]
+        at = [position + 0.27 * (offset - 1) for position in positions]
         means = [
             *(_means([s for s in samples if s.client == client]) for client in clients),
             _means(samples),
@@ -65,7 +65,7 @@ def _bars(axes: Axes, result: Result) -> None:
         ]
         axes.bar(at, [query for _, query in means], 0.25, color=COLOURS[method], alpha=0.45, label=name)
         axes.bar(at, [setup for setup, _ in means], 0.25, color=COLOURS[method])
-    axes.set_xticks(places, [*clients, "all", "all, published"], rotation=45, ha="right")
+    axes.set_xticks(positions, [*clients, "all", "all, published"], rotation=45, ha="right")
     axes.set_ylabel("ms")
     axes.set_title(result.scenario.title, loc="left")
     axes.legend(frameon=False, ncols=3)

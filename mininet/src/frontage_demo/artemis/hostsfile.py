@@ -29,11 +29,11 @@ class Binding:
     whole: bool
     """True if the client reported success and has the right bytes."""
     site: str | None
-    """The place of the site whose own address the client moved to; None if it stayed at the service address."""
+    """The location of the site whose own address the client moved to; None if it stayed at the service address."""
     before: int
     """Datagrams to the service address before the site's own address answered; all of them if it never did."""
     after: int
-    """Datagrams to the service address after that."""
+    """Datagrams to the service address after the first one to the site's own address that followed its answer."""
     log: str
     """The end of the client's output, if the download failed."""
 
@@ -73,5 +73,7 @@ def binding(testbed: ServiceTestbed, done: Done) -> Binding:
     if own is None:
         return Binding(done.whole, None, sum(sent), 0, log)
     address = IPv6Address(done.seen[own].remote)
-    site = next(s.place for s in testbed.sites if address in IPv6Network(s.cookie_prefix))
-    return Binding(done.whole, site, sum(sent[:own]), sum(sent[own:]), log)
+    site = next(s.location for s in testbed.sites if address in IPv6Network(s.cookie_prefix))
+    # The client may respond to what it received earlier before it reads the answer.
+    ups = (n for n, datagram in enumerate(done.seen) if n > own and datagram.up and datagram.remote != service)
+    return Binding(done.whole, site, sum(sent[:own]), sum(sent[next(ups, own) :]), log)

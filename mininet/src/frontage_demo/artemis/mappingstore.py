@@ -87,12 +87,12 @@ def rtts(folder: Path, client: str) -> list[Rtt]:
 def placed(folder: Path) -> Placed | None:
     """Return the service's placement; None before the first one."""
     with _opened(folder) as store:
-        view, places = store.documents().get(ZONE), store.placements().get(ZONE, {})
+        view, placements = store.documents().get(ZONE), store.placements().get(ZONE, {})
     if view is None or "demand" not in view:
         return None
     shares = {entry["region"]: entry["share"] for entry in view["demand"]}
-    serving = frozenset(site for site, place in places.items() if place.stage.serves)
-    wanted = frozenset(site for site, place in places.items() if place.stage.wanted)
+    serving = frozenset(site for site, placement in placements.items() if placement.stage.serves)
+    wanted = frozenset(site for site, placement in placements.items() if placement.stage.wanted)
     return Placed(view["number"], view["move"] or {}, view["since"], shares, serving, wanted)
 
 

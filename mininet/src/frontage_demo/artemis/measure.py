@@ -42,7 +42,7 @@ class Sample:
     response: float
     """Time from the query to the first byte of the response."""
     site: str
-    """The place of the site that answered."""
+    """The location of the site that answered."""
 
     @property
     def setup(self) -> float:
@@ -104,7 +104,7 @@ def sample(
         case "artemis":
             site = site_of_cookie(testbed, report["preferred"])
         case "dns":
-            site = next(s.place for s in testbed.sites if s.replica == _address(report["service"]))
+            site = next(s.location for s in testbed.sites if s.replica == _address(report["service"]))
         case _:
             site = testbed.routes[testbed.scenario.clients[client]]
     return Sample(client, method, redundancy, hit, name, connect - name, first - connect, site)
@@ -115,11 +115,11 @@ def _address(endpoint: str) -> str:
 
 
 def site_of_cookie(testbed: ServiceTestbed, endpoint: str | None) -> str:
-    """Return the place of the site whose cookie prefix has an endpoint. Raises Failed without an endpoint."""
+    """Return the location of the site whose cookie prefix has an endpoint. Raises Failed without an endpoint."""
     if endpoint is None:
         raise Failed("the replica sent no preferred address, so its site is unknown")
     address = IPv6Address(_address(endpoint))
-    return next(s.place for s in testbed.sites if address in IPv6Network(s.cookie_prefix))
+    return next(s.location for s in testbed.sites if address in IPv6Network(s.cookie_prefix))
 
 
 def measure(

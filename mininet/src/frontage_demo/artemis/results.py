@@ -43,8 +43,8 @@ class Result:
     @classmethod
     def of(cls, testbed: ArtemisTestbed, seed: int, rounds: int, samples: Sequence[Sample]) -> Result:
         """Return the results of a running testbed."""
-        best = {place: testbed.nearest(place)[0] for place in testbed.scenario.clients.values()}
-        wrong = sum(testbed.routes[place] != site for place, site in best.items())
+        best = {location: testbed.nearest(location)[0] for location in testbed.scenario.clients.values()}
+        wrong = sum(testbed.routes[location] != site for location, site in best.items())
         return cls(
             testbed.scenario.name,
             seed,
@@ -63,8 +63,8 @@ class Result:
 
     def rank(self, sample: Sample) -> int:
         """Return how many sites are nearer to the client than the one that answered."""
-        place = self.scenario.clients[sample.client]
-        return Latencies.published().by_distance(place, self.scenario.sites).index(sample.site)
+        location = self.scenario.clients[sample.client]
+        return Latencies.published().by_distance(location, self.scenario.sites).index(sample.site)
 
     def asked(self, sample: Sample) -> bool:
         """Return whether a name that was planned as cached took as long as a distant query."""

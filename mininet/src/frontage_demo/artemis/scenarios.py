@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of clients and sites: the deployments of the paper's evaluation, on the regions of the latency matrix.
+"""Locations of clients and sites: the deployments of the paper's evaluation, on the regions of the latency matrix.
 
 The paper's clients are in 15 AWS regions, which the matrix contains in the same order. Its sites are in 11 unnamed
 Google Cloud regions on 5 continents; here they are in AWS regions, too. Their choice keeps the paper's numbers of sites
@@ -62,7 +62,7 @@ class Scenario:
     sites: tuple[str, ...]
     published: Published
     clients: Mapping[str, str]
-    """Places by client name."""
+    """Locations by client name."""
 
 
 SCENARIOS = {
@@ -105,21 +105,21 @@ SCENARIOS = {
 
 
 def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, str]:
-    """Return the site to which anycast routing leads each client's place.
+    """Return the site to which anycast routing leads each client's location.
 
     As many clients as published do not reach their best site. Random draws determine which ones and their sites, so that
     the extra latency is near the published one: BGP ignores latency, so any other site is possible.
     """
     rng = random.Random(f"anycast {scenario.name} {seed}")
-    places = list(scenario.clients.values())
-    nearest = {place: latencies.by_distance(place, scenario.sites) for place in places}
-    best = {place: sites[0] for place, sites in nearest.items()}
-    count = round(scenario.published.suboptimal * len(places))
+    locations = list(scenario.clients.values())
+    nearest = {location: latencies.by_distance(location, scenario.sites) for location in locations}
+    best = {location: sites[0] for location, sites in nearest.items()}
+    count = round(scenario.published.suboptimal * len(locations))
     if count == 0 or len(scenario.sites) == 1:
         return best
 
     def draw() -> dict[str, str]:
-        return best | {place: rng.choice(nearest[place][1:]) for place in rng.sample(places, count)}
+        return best | {location: rng.choice(nearest[location][1:]) for location in rng.sample(locations, count)}
 
     def miss(routes: Mapping[str, str]) -> float:
         return abs(extra(latencies, best, routes) - scenario.published.extra)
@@ -128,7 +128,7 @@ def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, st
 
 
 def extra(latencies: Latencies, best: Mapping[str, str], routes: Mapping[str, str]) -> float:
-    """Return the mean over all places of the milliseconds that a route adds to the best site's round-trip time."""
+    """Return the mean over all locations of the milliseconds that a route adds to the best site's round-trip time."""
     return sum(latencies.rtt(p, routes[p]) - latencies.rtt(p, best[p]) for p in best) / len(best)
 
 

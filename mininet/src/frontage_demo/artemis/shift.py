@@ -106,7 +106,7 @@ def shift(testbed: ArtemisTestbed) -> Shift:
             placed = testbed.placed()
             if placed is not None and condition(placed):
                 return placed
-        raise NodeError(f"the service did not move to {homes[client].place} in {PLACEMENT_TIMEOUT:.0f} s: {testbed.placed()}")
+        raise NodeError(f"the service did not move to {homes[client].location} in {PLACEMENT_TIMEOUT:.0f} s: {testbed.placed()}")
 
     def settled(client: str) -> Callable[[Placed], bool]:
         return lambda placed: placed.serving == placed.wanted == {homes[client].id}
@@ -118,14 +118,14 @@ def shift(testbed: ArtemisTestbed) -> Shift:
     first = len(samples)
     # The old site serves its connections until they end; new requests reach the near site.
     after = request_until(TO, settled(TO))
-    request_until(TO, lambda _: samples[-1].site == homes[TO].place)
+    request_until(TO, lambda _: samples[-1].site == homes[TO].location)
     steps = {step: epoch - before.epoch for step, epoch in after.move.items() if epoch is not None}
     theirs = [reply for reply in samples[first:] if reply.client == TO]
     return Shift(
         before=before.serving,
         after=after.serving,
         **steps,
-        far=tuple(reply.setup for reply in theirs if reply.site == homes[FROM].place),
-        near=tuple(reply.setup for reply in theirs if reply.site == homes[TO].place),
+        far=tuple(reply.setup for reply in theirs if reply.site == homes[FROM].location),
+        near=tuple(reply.setup for reply in theirs if reply.site == homes[TO].location),
         connections=len(samples),
     )

@@ -15,9 +15,18 @@ import yaml
 from frontage.api.client import RequestError, ask
 from frontage.config.key_file import replace
 from frontage_testbed.metricsclient import scrape
-from frontage_testbed.nodes import Namespace, NodeError, spawn
-from frontage_testbed.wan.addresses import SiteAddresses
-from frontage_testbed.wan.topology import BACKBONE_PORT, DISPATCHER_PORT, REPLICA_PORT, WAN_PORT, edge_interface
+from frontage_testbed.nodes import Namespace, Network, NodeError, spawn
+from frontage_testbed.processes import udp_ports
+from frontage_testbed.wan.addresses import PORT, SERVER_PORT, TUNNEL_PORT, SiteAddresses
+from frontage_testbed.wan.topology import (
+    BACKBONE_PORT,
+    DISPATCHER_PORT,
+    REPLICA_PORT,
+    WAN_PORT,
+    dispatcher_host,
+    edge_interface,
+    replica_host,
+)
 
 from . import dispatchers, siteconfig
 
@@ -74,7 +83,7 @@ class Site:
         self._placement = placement
         self._version = 0
         self.config = directory / "frontage.yaml"
-        self._switch: subprocess.Popen[bytes] | None = None
+        self._switches: dict[str, subprocess.Popen[bytes]] = {}
         self._controller: subprocess.Popen[bytes] | None = None
         self._servers: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -95,12 +104,20 @@ class Site:
         """Start the switch, and the controller, which connects to it."""
         self._directory.mkdir()
         self.write(mapping, redundancy)
-        command: list[str | Path] = [self._programs.switch, "--no-p4", "--device-id", "1", "--threads", "1"]
-        for port in self.ports:
-            command += ["-i", f"{port}@{edge_interface(self.addresses, port)}"]
-        command += ["--", "--grpc-server-addr", self._grpc, "--cpu-port", str(siteconfig.CPU_PORT)]
-        self._switch = self._spawn("switch", command)
+        self._start_switches()
         self._controller = self._spawn("controller", [self._programs.controller, "up", self.config])
+
+    def _start_switches(self) -> None:
+        """Start the site's switches, without a program."""
+        self._start_switch("switch", {port: edge_interface(self.addresses, port) for port in self.ports}, self._grpc)
+
+    def _start_switch(self, name: str, ports: Mapping[int, str], grpc: str, *options: str | Path) -> None:
+        """Start a switch with its interfaces by port, its P4Runtime address, and further options."""
+        command: list[str | Path] = [self._programs.switch, "--no-p4", "--device-id", "1", "--threads", "1", *options]
+        for port, interface in ports.items():
+            command += ["-i", f"{port}@{interface}"]
+        command += ["--", "--grpc-server-addr", grpc, "--cpu-port", str(siteconfig.CPU_PORT)]
+        self._switches[name] = self._spawn(name, command)
 
     def write(self, mapping: Mapping[str, object], redundancy: int) -> None:
         """Write the controller's configuration and, unless it is computed, the end-user mapping."""
@@ -137,17 +154,31 @@ class Site:
         site uses it.
         """
         if dispatcher is not None:
-            self._dispatcher_host = dispatcher
-        if dispatcher is not None and self._dispatched:
-            program = self._programs.dispatcher
-            self._servers["dispatcher"] = dispatchers.start(dispatcher, program, self.addresses, self._directory)
+            self._start_dispatcher(dispatcher)
         (self._directory / "keys.toml").write_text(siteconfig.KEYS)
-        replica = siteconfig.replica(self.addresses, self.access_log, dispatched=self._dispatched)
+        replica = siteconfig.replica(
+            self.addresses, siteconfig.OnlyReplica.of(self.addresses), self.access_log, dispatched=self._dispatched
+        )
         for name, text in (("replica", replica), ("plain", siteconfig.plain())):
             configuration = self._directory / f"{name}.toml"
             configuration.write_text(text)
             with (self._directory / f"{name}.log").open("ab") as log:
                 self._servers[name] = host.spawn([self._programs.server, configuration], stdout=log, stderr=log)
+
+    def _start_dispatcher(self, host: Namespace) -> None:
+        """Start the dispatcher on a host, if the site uses it."""
+        self._dispatcher_host = host
+        if self._dispatched:
+            program = self._programs.dispatcher
+            self._servers["dispatcher"] = dispatchers.start(host, program, self.addresses, self._directory)
+
+    def start_hosts(self, network: Network) -> None:
+        """Start the servers and the dispatcher on the site's hosts."""
+        self.start_servers(network[replica_host(self.addresses)], network[dispatcher_host(self.addresses)])
+
+    def is_listening(self, network: Network) -> bool:
+        """Return whether the replica and the plain server listen."""
+        return {PORT, SERVER_PORT, TUNNEL_PORT} <= udp_ports(network[replica_host(self.addresses)])
 
     @property
     def ended(self) -> bool:
@@ -156,7 +187,7 @@ class Site:
 
     @property
     def _processes(self) -> list[subprocess.Popen[bytes]]:
-        started = (*self._servers.values(), self._controller, self._switch)
+        started = (*self._servers.values(), self._controller, *self._switches.values())
         return [process for process in started if process is not None]
 
     def wait_until_installed(self) -> None:
@@ -169,7 +200,7 @@ class Site:
 
     def _installed(self) -> bool:
         try:
-            return scrape(self._metrics).total("frontage_phase", phase="installed") == 1
+            return scrape(self._metrics).total("frontage_phase", phase="installed") == len(self._switches)
         except OSError:
             return False
 

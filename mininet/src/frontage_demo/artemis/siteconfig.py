@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from frontage.naming import ServicePrefix
 from frontage_testbed.wan.addresses import (
     DISPATCHER_PORT,
     INSTANCE,
@@ -46,10 +48,7 @@ listen = ["[::]:{port}"]
 certificate = "../certificate.pem"
 private_key = "../key.pem"
 {more}
-[[route]]
-path = "/"
-directory = "../objects"
-"""
+{routes}"""
 _REPLICA = """\
 access_log = "{log}"
 
@@ -66,6 +65,7 @@ _ARTEMIS = """
 [artemis]
 service_ttl = {ttl}
 services = ["{service}"]
+vip = "{vip}"
 site = {site}
 tunnel = {{ listen = "[{own}]:{tunnel}", gateway = "{vtep}", peers = [{peers}] }}
 dispatchers = [{dispatchers}]
@@ -74,25 +74,79 @@ overload = 0.9
 """
 
 
-def replica(site: SiteAddresses, log: Path, *, dispatched: bool) -> str:
-    """Return the configuration of the replica behind the switch, which writes cookies and answers on the service address."""
-    text = _REPLICA.format(log=log, sid=site.sids[0], server_prefix=site.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT)
-    text += _ARTEMIS.format(
+OBJECTS = """\
+[[route]]
+path = "/"
+directory = "../objects"
+"""
+"""The route of a server that serves files."""
+
+
+class Replica(Protocol):
+    """A replica behind the switch."""
+
+    @property
+    def sid(self) -> int:
+        """The SID that identifies the replica."""
+
+    @property
+    def address(self) -> str:
+        """Its own address, for tunnels."""
+
+    @property
+    def server_prefix(self) -> str:
+        """The /64 in which it answers at any address."""
+
+
+@dataclass(frozen=True)
+class OnlyReplica:
+    """The replica of a site that has one."""
+
+    sid: int
+    address: str
+    server_prefix: str
+
+    @classmethod
+    def of(cls, site: SiteAddresses) -> OnlyReplica:
+        """Return the replica of a site."""
+        return cls(site.sids[0], site.replica, site.server_prefix)
+
+
+def replica(
+    site: SiteAddresses, own: Replica, log: Path, *, dispatched: bool, fields: str = "", sections: str = "", routes: str = OBJECTS
+) -> str:
+    """Return the configuration of a replica behind the switch, which writes cookies and answers on the service address.
+
+    `fields` and `sections` are further ones.
+    """
+    sections = artemis_section(site, own, dispatched=dispatched) + sections
+    return cookie_server(site, own, log, fields=fields, sections=sections, routes=routes)
+
+
+def cookie_server(site: SiteAddresses, own: Replica, log: Path, *, fields: str, sections: str, routes: str) -> str:
+    """Return the configuration of a server behind the switch, which writes cookies."""
+    text = _REPLICA.format(log=log, sid=own.sid, server_prefix=own.server_prefix, cookie_prefix=site.cookie_prefix, port=PORT)
+    return _SERVER.format(port=SERVER_PORT, more=fields + text + sections, routes=routes)
+
+
+def artemis_section(site: SiteAddresses, own: Replica, *, dispatched: bool) -> str:
+    """Return the section of a server that answers on the service address."""
+    return _ARTEMIS.format(
         ttl=SERVICE_TTL,
         service=ZONE,
+        vip=ServicePrefix.parse(INSTANCE).service_address(ZONE),
         site=site.id,
-        own=site.replica,
+        own=own.address,
         tunnel=TUNNEL_PORT,
         vtep=site.vtep,
         peers=", ".join(f'"{peer}"' for peer in (site.vtep, *([site.dispatcher] if dispatched else []))),
         dispatchers=f'"http://[{site.dispatcher}]:{DISPATCHER_PORT}"' if dispatched else "",
     )
-    return _SERVER.format(port=SERVER_PORT, more=text)
 
 
-def plain() -> str:
-    """Return the configuration of the server that clients reach directly."""
-    return _SERVER.format(port=PORT, more="")
+def plain(port: int = PORT, fields: str = "", routes: str = OBJECTS) -> str:
+    """Return the configuration of a server without cookies, such as the one that clients reach directly."""
+    return _SERVER.format(port=port, more=fields, routes=routes)
 
 
 def controller(

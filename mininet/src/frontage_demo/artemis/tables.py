@@ -142,9 +142,9 @@ def measured(seen: Failover) -> Table:
     """Return the round-trip times that the computed mapping uses."""
     head = ["site", "distance", "in handshakes", "by probes"]
     rows = []
-    for number, (place, distance) in enumerate(seen.distances.items(), 1):
+    for number, (location, distance) in enumerate(seen.distances.items(), 1):
         rtts = {rtt.source: f"{rtt.milliseconds:.1f} ms ({rtt.count})" for rtt in seen.rtts if rtt.site == number}
-        rows.append([place, f"{distance:.1f} ms", rtts.get("passive", "-"), rtts.get("active", "-")])
+        rows.append([location, f"{distance:.1f} ms", rtts.get("passive", "-"), rtts.get("active", "-")])
     return head, rows
 
 

@@ -11,19 +11,10 @@ from pathlib import Path
 from frontage.naming import ServicePrefix
 from frontage_testbed.certificate import make_certificate
 from frontage_testbed.nodes import Namespace, Network, NodeError
-from frontage_testbed.processes import udp_ports
-from frontage_testbed.wan.addresses import (
-    AUTHORITY_ADDRESS,
-    INSTANCE,
-    PORT,
-    SERVER_PORT,
-    TUNNEL_PORT,
-    Host,
-    SiteAddresses,
-)
+from frontage_testbed.wan.addresses import AUTHORITY_ADDRESS, INSTANCE, Host, SiteAddresses
 from frontage_testbed.wan.latency import Latencies
 from frontage_testbed.wan.switch import Wan
-from frontage_testbed.wan.topology import Internet, dispatcher_host, replica_host
+from frontage_testbed.wan.topology import Internet, replica_host
 
 from . import mappingstore
 from .names import AUTHORITY_HOST, ZONE, start_servers
@@ -43,6 +34,11 @@ LONG_OBJECT_BYTES = 1_000_000
 class ArtemisTestbed:
     """A testbed whose service answers at its service address and all others, inside its context."""
 
+    site_type: type[Site] = Site
+    """The type of the sites."""
+    topology_type: type[Internet] = Internet
+    """The type of the network."""
+
     def __init__(
         self,
         scenario: Scenario,
@@ -56,7 +52,7 @@ class ArtemisTestbed:
         tcp: bool = False,
         placement: Mapping[str, object] | None = None,
     ) -> None:
-        """`directory` must not exist; `loss` maps pairs of places, in alphabetical order, to loss rates.
+        """`directory` must not exist; `loss` maps pairs of locations, in alphabetical order, to loss rates.
 
         With `dispatched`, dispatchers read the service's name; otherwise the switch decides by its address. With `computed`,
         the sites' controllers compute the mapping from the dispatchers' reports; otherwise this class writes it. A
@@ -70,23 +66,23 @@ class ArtemisTestbed:
         self.directory = directory
         self.latencies = Latencies.published()
         self.routes = anycast(self.latencies, scenario, seed)
-        """Places of anycast's sites, by the client's place."""
-        number = {place: index for index, place in enumerate(self.latencies.places)}
+        """Locations of anycast's sites, by the client's location."""
+        number = {location: index for index, location in enumerate(self.latencies.locations)}
         count = len(scenario.sites)
-        self.sites = [SiteAddresses(i, place, i, count + i) for i, place in enumerate(scenario.sites, 1)]
+        self.sites = [SiteAddresses(i, location, i, count + i) for i, location in enumerate(scenario.sites, 1)]
         ports = iter(range(2 * count + 1, 128))
         self._clients = {
-            client: Host(f"c{i}", place, f"2001:db8:c{number[place]:02x}::", next(ports))
-            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+            client: Host(f"c{i}", location, f"2001:db8:c{number[location]:02x}::", next(ports))
+            for i, (client, location) in enumerate(scenario.clients.items(), 1)
         }
         self._resolvers = {
-            client: Host(f"r{i}", place, f"2001:db8:e{number[place]:02x}::", next(ports))
-            for i, (client, place) in enumerate(scenario.clients.items(), 1)
+            client: Host(f"r{i}", location, f"2001:db8:e{number[location]:02x}::", next(ports))
+            for i, (client, location) in enumerate(scenario.clients.items(), 1)
         }
         self._authority = Host(AUTHORITY_HOST, AUTHORITY, AUTHORITY_ADDRESS.removesuffix("53"), next(ports))
         self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
         self._site_processes = {
-            site.place: Site(
+            site.location: self.site_type(
                 site,
                 self.sites,
                 self.service_address,
@@ -100,7 +96,7 @@ class ArtemisTestbed:
             for site in self.sites
         }
         hosts = [*self._clients.values(), *self._resolvers.values(), self._authority]
-        self._network = Network(Internet(hosts=hosts, sites=self.sites))
+        self._network = Network(self.topology_type(hosts=hosts, sites=self.sites))
         self.wan = Wan(
             switch=programs.switch,
             compiler=programs.compiler,
@@ -146,36 +142,34 @@ class ArtemisTestbed:
         for site in self._site_processes.values():
             site.start(self.mapping(), redundancy=1)
         for site in self._site_processes.values():
-            addresses = site.addresses
-            site.start_servers(self._network[replica_host(addresses)], self._network[dispatcher_host(addresses)])
+            site.start_hosts(self._network)
         for site in self._site_processes.values():
             site.wait_until_installed()
         self._wait_until_listening()
         self._wait_until_dispatched()
 
     def mapping(self, without: Collection[str] = ()) -> dict[str, object]:
-        """Return the end-user mapping: every client's place is a region, with the sites in the order of distance.
+        """Return the end-user mapping: every client's location is a region, with the sites in the order of distance.
 
-        Sites at the places `without` are left out.
+        Sites at the locations `without` are left out.
         """
-        regions = {place: number for number, place in enumerate(self.scenario.clients.values(), 1)}
-        ids = {site.place: site.id for site in self.sites if site.place not in without}
+        regions = {location: number for number, location in enumerate(self.scenario.clients.values(), 1)}
+        ids = {site.location: site.id for site in self.sites if site.location not in without}
         choices = []
-        for place, region in regions.items():
-            alive = [ids[near] for near in self.nearest(place) if near in ids]
+        for location, region in regions.items():
+            alive = [ids[near] for near in self.nearest(location) if near in ids]
             choices.append({"deployment": DEPLOYMENT, "sites": alive, "regions": [region]})
         anywhere = {"deployment": DEPLOYMENT, "sites": list(ids.values()), "regions": [0]}
         services = [{"id": SERVICE_ID, "deployment": DEPLOYMENT}]
-        clients = [{"prefix": f"{h.prefix}/64", "region": regions[h.place]} for h in self._clients.values()]
+        clients = [{"prefix": f"{h.prefix}/64", "region": regions[h.location]} for h in self._clients.values()]
         return {"clients": clients, "services": services, "mapping": [*choices, anywhere]}
 
     def _wait_until_listening(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT
-        for site in self.sites:
-            host = self._network[replica_host(site)]
-            while not {PORT, SERVER_PORT, TUNNEL_PORT} <= udp_ports(host):
-                if time.monotonic() > deadline or self._site_processes[site.place].ended:
-                    raise NodeError(f"the servers of site {site.name} do not listen; logs are in {self.directory}")
+        for site in self._site_processes.values():
+            while not site.is_listening(self._network):
+                if time.monotonic() > deadline or site.ended:
+                    raise NodeError(f"the servers of site {site.addresses.name} do not listen; logs are in {self.directory}")
                 time.sleep(0.05)
 
     def _wait_until_dispatched(self) -> None:
@@ -190,7 +184,7 @@ class ArtemisTestbed:
     def _start_names(self) -> None:
         best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
         resolvers = list(self._resolvers.values())
-        records = self._site_processes[self.sites[0].place].zone_records()
+        records = self._site_processes[self.sites[0].location].zone_records()
         self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best, records)
 
     def set_redundancy(self, degree: int) -> None:
@@ -199,7 +193,7 @@ class ArtemisTestbed:
 
     def remap(self, without: Collection[str], redundancy: int) -> None:
         """Give every living site a new mapping, and wait until its switch has installed it."""
-        living = [site for place, site in self._site_processes.items() if place not in without]
+        living = [site for location, site in self._site_processes.items() if location not in without]
         for site in living:
             site.write(self.mapping(without), redundancy)
             site.update_dispatcher(self.mapping(without), redundancy)
@@ -211,18 +205,18 @@ class ArtemisTestbed:
         host: Namespace = self._network[self._clients[name].name]
         return host
 
-    def server(self, place: str) -> Namespace:
-        """Return the host of the servers at a place."""
-        host: Namespace = self._network[replica_host(self.site(place).addresses)]
+    def server(self, location: str) -> Namespace:
+        """Return the host of the servers at a location."""
+        host: Namespace = self._network[replica_host(self.site(location).addresses)]
         return host
 
     def resolver(self, client: str) -> str:
         """Return the address of a client's recursive name server."""
         return self._resolvers[client].address
 
-    def site(self, place: str) -> Site:
-        """Return the site at a place."""
-        return self._site_processes[place]
+    def site(self, location: str) -> Site:
+        """Return the site at a location."""
+        return self._site_processes[location]
 
     def rtts(self, client: str) -> list[mappingstore.Rtt]:
         """Return the sites' measurements of a client, if the controllers compute the mapping."""
@@ -237,13 +231,13 @@ class ArtemisTestbed:
         return mappingstore.placed(self.directory)
 
     def leader(self) -> str:
-        """Return the place of the site whose controller computes the mapping."""
+        """Return the location of the site whose controller computes the mapping."""
         number = mappingstore.leader(self.directory)
-        return next(site.place for site in self.sites if site.id == number)
+        return next(site.location for site in self.sites if site.id == number)
 
-    def nearest(self, place: str) -> list[str]:
-        """Return the places of all sites in order of their distance from `place`."""
-        return self.latencies.by_distance(place, self.scenario.sites)
+    def nearest(self, location: str) -> list[str]:
+        """Return the locations of all sites in order of their distance from `location`."""
+        return self.latencies.by_distance(location, self.scenario.sites)
 
     def best_site(self, client: str) -> SiteAddresses:
         """Return the site nearest to a client."""

@@ -46,7 +46,7 @@ class Attempts:
         self._starting = threading.Lock()
         self._running: dict[subprocess.Popen[bytes], tuple[str, float]] = {}
         self._thread = threading.Thread(target=self._run)
-        self._ids = {site.place: site.id for site in testbed.sites}
+        self._ids = {site.location: site.id for site in testbed.sites}
 
     def start(self) -> None:
         """Begin to open connections."""

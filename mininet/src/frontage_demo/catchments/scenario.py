@@ -72,7 +72,7 @@ def catchment(testbed: CatchmentTestbed, client: str) -> Catchment:
     """Return the way of a client, which connects once."""
     forwarded, site = testbed.routers.path(client, testbed.service_address)
     as_path = testbed.routers.as_path(client, SERVICE_PREFIX)
-    ids = {one.place: one.id for one in testbed.sites}
+    ids = {one.location: one.id for one in testbed.sites}
     rtts = [testbed.rtt(client, uplink.site) for uplink in UPLINKS]
     return Catchment(
         site=site,
@@ -197,7 +197,7 @@ def play(testbed: CatchmentTestbed, folder: Path) -> Run:
     done, seen = attempts.stop(), entries.stop()
     closed = held.close(testbed, open_ones)
     first = next(iter(story.marks.values())).began
-    ids = {site.place: site.id for site in testbed.sites}
+    ids = {site.location: site.id for site in testbed.sites}
     descriptions = [
         {"client": one.client, "program": one.program, "was_open": was_open, "site": ids.get(b.site or ""), "whole": b.whole}
         | {"before": b.before, "during": _packets(seen, one, first), "log": b.log}

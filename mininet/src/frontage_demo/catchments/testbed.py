@@ -53,7 +53,7 @@ class CatchmentTestbed:
         self.directory = directory
         self.latencies = Latencies.published()
         self.service_address = str(ServicePrefix.parse(INSTANCE).service_address(ZONE))
-        self.sites = [SiteAddresses(one.site, one.place, uplink_ports(one)[1], 0) for one in UPLINKS]
+        self.sites = [SiteAddresses(one.site, one.location, uplink_ports(one)[1], 0) for one in UPLINKS]
         self.bgp_sites = {
             site.id: BgpSite(site, self.sites, uplink, self.service_address, programs, directory / site.name)
             for site, uplink in zip(self.sites, UPLINKS, strict=True)
@@ -120,9 +120,9 @@ class CatchmentTestbed:
 
     def nearest(self, client: str) -> list[int]:
         """Return the sites in order of their distance from a client by the latency matrix."""
-        place = SYSTEMS[CLIENTS[client]].place
-        ids = {site.place: site.id for site in self.sites}
-        return [ids[at] for at in self.latencies.by_distance(place, ids)]
+        location = SYSTEMS[CLIENTS[client]].location
+        ids = {site.location: site.id for site in self.sites}
+        return [ids[at] for at in self.latencies.by_distance(location, ids)]
 
     def remap(self, dead: Collection[int], redundancy: int, avoiding: Collection[int] = ()) -> None:
         """Give every site that is not dead a new mapping, which leads to no site in `dead` or `avoiding`, and wait until it has it."""
@@ -161,7 +161,11 @@ class CatchmentTestbed:
     def seconds_until(self, wanted: Mapping[str, int]) -> float:
         """Wait until the catchments are `wanted`, and return how long it took."""
         began = time.monotonic()
-        _wait(f"catchments {dict(wanted)}", CHANGE_TIMEOUT, lambda: self.catchments() == wanted)
+        try:
+            _wait(f"catchments {dict(wanted)}", CHANGE_TIMEOUT, lambda: self.catchments() == wanted)
+        except NodeError as error:
+            paths = {client: self.routers.path(client, self.service_address) for client in CLIENTS}
+            raise NodeError(f"{error}; the paths are {paths}") from None
         return time.monotonic() - began
 
     def rtt(self, client: str, site: int) -> float:

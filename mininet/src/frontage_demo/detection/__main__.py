@@ -11,8 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from frontage_testbed.datacentre.deployment import Deployment, DeploymentError, find
-from frontage_testbed.nodes import NodeError
+from frontage_testbed.datacentre.deployment import Deployment
 from frontage_testbed.programs import REPOSITORY
 from frontage_testbed.sandbox import Sandbox
 
@@ -30,14 +29,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50, help="repetitions of each fault")
     parser.add_argument("--docs", type=Path, help="also write the table into health.md below this folder")
     args = parser.parse_args()
-    return command.play("detection", args.output, _deployment, lambda box, parts: _run(box, parts, args))
-
-
-def _deployment() -> Deployment:
-    try:
-        return find(SETTINGS)
-    except DeploymentError as error:
-        raise NodeError(str(error)) from None
+    return command.play("detection", args.output, lambda: command.deployment(SETTINGS), lambda box, parts: _run(box, parts, args))
 
 
 def _run(box: Sandbox, parts: Deployment, args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -16,27 +16,23 @@ from typing import Any
 
 from frontage_testbed.nodes import NodeError
 
-from .testbed import HANDOFF, ONE_PATH, PROXY, Ground, Programs, Testbed
-from .topology import BALANCER_ADDRESS, TO_CLIENT, Site, Triangle
+from . import downloads, early, single_path
+from .downloads import SMALL
+from .early import FirstBytes
+from .single_path import SinglePath
+from .testbed import FORMS, HANDOFF, PROXY, Ground, Programs, Testbed
+from .topology import BALANCER_ADDRESS, OWDS, Site, Triangle, delays
 
-FORMS = (PROXY, HANDOFF)
 SEED = 7
 """Seed of the links' losses."""
 
-OWDS = {"A": (20, 10, 30), "B": (20, 20, 20), "C": (30, 30, 10)}
-"""One-way delays in ms: client to balancer, balancer to real server, real server to client. In A, the balancer is on
-the path.
-"""
-FIRST_PACKETS, SMALL = 20, 1_000
+FIRST_PACKETS = 20
 PARALLEL, PARALLEL_SIZES, PARALLEL_SECONDS, PARALLEL_OWD = (1, 2, 4, 8, 16, 32), (1_000, 16_000), 3, 1
 LOSSES = (0.0, 0.0001, 0.001, 0.01, 0.03, 0.1)
 RATE, QUEUE = 12, 480
 """Mbit/s and packets, as in the paper's section 5.3."""
 DISTANT_PROXY, DISTANT_PROXY_OWD = "proxy, same distance", (30, 0, 30)
 """A proxy whose round-trip time to clients is that between a real server's packet and its acknowledgment in A."""
-FAST, FAST_QUEUE, FAST_SIZE, FAST_DOWNLOADS = 100, 1000, 20_000_000, 3
-"""Rate (Mbit/s), queue (packets), object size (bytes) and number of the downloads to single-path clients."""
-FAST_OWDS = {"1, 1, 1": (1, 1, 1)} | {f"{name}: {', '.join(map(str, owd))}": owd for name, owd in OWDS.items()}
 BACKGROUND, ASKED, BACKGROUND_SIZE, PROBES = (0, 2, 8, 24), 800, 300, 150
 """Background connections, bytes of a measured object, bytes of a background object, and number of measured objects."""
 FAIR_RATE, FAIR_DELAY, FAIR_QUEUE, FAIR_SECONDS, FAIR_SIZE = 20, 10, 50, 20, 500_000
@@ -48,10 +44,12 @@ class Result:
 
     first_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """Time to the first byte, by topology (Fig. 12)."""
+    early: dict[str, FirstBytes] = field(default_factory=dict)
+    """Times to the first byte of new connections, by topology."""
     rates: dict[str, dict[str, float]] = field(default_factory=dict)
     """Mbit/s, by loss rate (Fig. 13)."""
-    fast: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Mbit/s by topology, with and without multipath."""
+    single_path: SinglePath = field(default_factory=SinglePath)
+    """Rates with a single path."""
     requests: dict[str, dict[str, float]] = field(default_factory=dict)
     """Requests per second, by size and parallelism (Fig. 9)."""
     downlink_ms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -67,13 +65,15 @@ class Result:
 def measure(programs: Programs, scratch: Path) -> Result:
     """Measure all figures. Raises NodeError if a download is incomplete."""
     result = Result()
-    sizes = [SMALL, ASKED, BACKGROUND_SIZE, *PARALLEL_SIZES, *(downloads(loss)[0] for loss in LOSSES), FAST_SIZE, FAIR_SIZE]
+    sizes = [SMALL, ASKED, BACKGROUND_SIZE, *PARALLEL_SIZES, *(sizes_by_loss(loss)[0] for loss in LOSSES)]
+    sizes += [single_path.SIZE, single_path.LOSSY_SIZE, FAIR_SIZE]
     ground = Ground(Triangle, programs, scratch, sizes)
     try:
         for name, owd in OWDS.items():
-            with ground.testbed(_delays(owd), SEED) as testbed:
+            with ground.testbed(delays(owd), SEED) as testbed:
                 result.first_ms[name] = {form: _first_packets(testbed, form) for form in FORMS}
-        with ground.testbed(_delays((PARALLEL_OWD,) * 3), SEED) as testbed:
+        result.early = early.measure(ground, SEED)
+        with ground.testbed(delays((PARALLEL_OWD,) * 3), SEED) as testbed:
             for size in PARALLEL_SIZES:
                 for parallel in PARALLEL:
                     result.requests[f"{size} x {parallel}"] = _requests(testbed, size, parallel)
@@ -82,14 +82,12 @@ def measure(programs: Programs, scratch: Path) -> Result:
                 by_form = {form: _downlink(testbed, form, connections) for form in FORMS}
                 result.downlink_ms[str(connections)] = by_form
         for loss in LOSSES:
-            limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", downloads(loss)
-            with ground.testbed(_delays(OWDS["A"], limits), SEED) as testbed:
-                result.rates[str(loss)] = _rates(testbed, FORMS, *many)
-            with ground.testbed(_delays(DISTANT_PROXY_OWD, limits), SEED) as testbed:
-                result.rates[str(loss)][DISTANT_PROXY] = _rates(testbed, [PROXY], *many)[PROXY]
-        for name, owd in FAST_OWDS.items():
-            with ground.testbed(_delays(owd, f"rate={FAST}mbit,queue-packets={FAST_QUEUE}"), SEED) as testbed:
-                result.fast[name] = _rates(testbed, (*FORMS, ONE_PATH), FAST_SIZE, FAST_DOWNLOADS)
+            limits, many = f"rate={RATE}mbit,queue-packets={QUEUE},loss={loss}", sizes_by_loss(loss)
+            with ground.testbed(delays(OWDS["A"], limits), SEED) as testbed:
+                result.rates[str(loss)] = downloads.rates(testbed, FORMS, *many)
+            with ground.testbed(delays(DISTANT_PROXY_OWD, limits), SEED) as testbed:
+                result.rates[str(loss)][DISTANT_PROXY] = downloads.rates(testbed, [PROXY], *many)[PROXY]
+        result.single_path = single_path.measure(ground, SEED)
     finally:
         ground.close()
     ground = Ground(Site, programs, scratch, sizes)
@@ -104,20 +102,11 @@ def measure(programs: Programs, scratch: Path) -> Result:
     return result
 
 
-def downloads(loss: float) -> tuple[int, int]:
+def sizes_by_loss(loss: float) -> tuple[int, int]:
     """Return the object size in bytes and the number of downloads for a loss rate."""
     if loss <= 0.001:
         return 12_000_000, 3
     return (1_200_000, 6) if loss <= 0.01 else (600_000, 6) if loss <= 0.03 else (300_000, 6)
-
-
-def _delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]:
-    """Return softswitch's links by port, two for each wire."""
-    links = {2 + 2 * wire + end: f"delay={round(1000 * owd[wire])}us" for wire in range(3) for end in (0, 1)}
-    if towards_client:
-        for port in TO_CLIENT:
-            links[port] += f",{towards_client}"
-    return links
 
 
 def _first_packets(testbed: Testbed, form: str) -> list[float]:
@@ -127,17 +116,8 @@ def _first_packets(testbed: Testbed, form: str) -> list[float]:
     """
     before = testbed.handed()
     lines = testbed.get(form, [SMALL] * (1 + FIRST_PACKETS))
-    _check(testbed, form, before, len(lines) - 1)
+    downloads.check(testbed, form, before, len(lines) - 1)
     return [1000 * line["seconds"]["first_byte"] for line in lines[1:]]
-
-
-def _check(testbed: Testbed, form: str, before: int, requests: int) -> None:
-    """Raise NodeError unless real servers answered the requests of a delegating form."""
-    deadline = time.monotonic() + 5
-    while form in (HANDOFF, ONE_PATH) and testbed.handed() - before < requests:
-        if time.monotonic() > deadline:
-            raise NodeError(f"real servers answered {testbed.handed() - before} of {requests} requests")
-        time.sleep(0.05)
 
 
 def _requests(testbed: Testbed, size: int, parallel: int) -> dict[str, float]:
@@ -149,20 +129,6 @@ def _requests(testbed: Testbed, size: int, parallel: int) -> dict[str, float]:
             report = testbed.load(form, size, *options, f"--expect={size}")
             rates[form].append(report["requests"] / report["seconds"])
     return {form: median(values) for form, values in rates.items()}
-
-
-def _rates(testbed: Testbed, forms: Iterable[str], size: int, count: int) -> dict[str, float]:
-    """Return the rate in Mbit/s of `count` downloads by each form, which take turns.
-
-    Each download follows another one on its connection, so the time contains no handshake.
-    """
-    seconds: dict[str, float] = dict.fromkeys(forms, 0.0)
-    for _ in range(count):
-        for form in seconds:
-            before = testbed.handed()
-            seconds[form] += testbed.get(form, [SMALL, size])[-1]["seconds"]["total"]
-            _check(testbed, form, before, 1)
-    return {form: 8e-6 * size * count / whole for form, whole in seconds.items()}
 
 
 def _downlink(testbed: Testbed, form: str, connections: int) -> list[float]:

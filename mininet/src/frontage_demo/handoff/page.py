@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -15,10 +15,13 @@ from frontage_testbed.reporting.markdown import table
 from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
 
-from . import measure, rates
-from .measure import FORMS, OWDS, PARALLEL, PARALLEL_SIZES, Result
+from . import connections, measure, rates
+from .early import FirstBytes
+from .measure import PARALLEL, PARALLEL_SIZES, Result
 from .rates import change
-from .testbed import HANDOFF, PROXY
+from .single_path import SinglePath
+from .testbed import FORMS, HANDOFF, PROXY
+from .topology import OWDS
 
 Row = dict[str, Any]
 COLOURS = ("#cf222e", "#0550ae", "#0a7d84", "#8250df")
@@ -91,9 +94,9 @@ def figure_9(result: Result) -> str:
 def figure_10(result: Result) -> str:
     """Return the table of downlink delays."""
     cells = []
-    for connections, delays in result.downlink_ms.items():
+    for count, delays in result.downlink_ms.items():
         proxy, ours = (median(delays[form]) for form in FORMS)
-        cells.append([connections, f"{proxy:.3f} ms", f"{ours:.3f} ms", change(ours, proxy)])
+        cells.append([count, f"{proxy:.3f} ms", f"{ours:.3f} ms", change(ours, proxy)])
     return table(["other connections", "proxy, median", "hand-off, median", "difference"], cells)
 
 
@@ -168,8 +171,9 @@ def page(result: Result, rows: dict[str, Row]) -> str:
             template.section("figure-9", owd=measure.PARALLEL_OWD, table=figure_9(result)),
             template.section("figure-10", asked=measure.ASKED, background=measure.BACKGROUND_SIZE, table=figure_10(result)),
             template.section("figure-12", table=figure_12(result)),
+            connections.section(template, result.early),
             rates.figure_13_section(template, result),
-            rates.single_path_section(template, result),
+            rates.single_path_section(template, result.single_path),
             template.section(
                 "fairness",
                 rate=measure.FAIR_RATE,
@@ -188,4 +192,27 @@ def write(result: Result, rows: dict[str, Row], docs: Path) -> Path:
     (path.parent / FOLDER).mkdir(parents=True, exist_ok=True)
     draw(result, rows, path.parent / FOLDER)
     path.write_text(page(result, rows))
+    return path
+
+
+def renew_early_data(result: Mapping[str, FirstBytes], docs: Path) -> Path:
+    """Replace the section about new connections in the page below `docs`, and return the page's path."""
+    return _renew(connections.section(PageTemplate("qdsr"), result), docs)
+
+
+def renew_single_path(result: SinglePath, docs: Path) -> Path:
+    """Replace the section about single-path clients in the page below `docs`, and return the page's path."""
+    return _renew(rates.single_path_section(PageTemplate("qdsr"), result), docs)
+
+
+def _renew(section: str, docs: Path) -> Path:
+    """Replace the section with the same heading in the page below `docs`, and return the page's path."""
+    path = docs / "results" / "qdsr.md"
+    text = path.read_text()
+    heading, _, _ = section.partition("\n")
+    before, found, rest = text.partition(f"{heading}\n")
+    if not found:
+        raise SystemExit(f"{path}: missing section {heading!r}: run `make qdsr` for the whole page")
+    _, mark, after = rest.partition("\n## ")
+    path.write_text(f"{before}{section}\n{mark}{after}")
     return path

@@ -9,8 +9,11 @@ from frontage_testbed.reporting.markdown import table
 from frontage_testbed.reporting.templates import PageTemplate
 
 from . import measure
-from .measure import DISTANT_PROXY, OWDS, Result
+from . import single_path as paths
+from .measure import DISTANT_PROXY, Result
+from .single_path import SinglePath
 from .testbed import HANDOFF, ONE_PATH, PROXY
+from .topology import OWDS
 
 PROXIED, HANDED = 2 * OWDS["A"][0], sum(OWDS["A"])
 """Milliseconds from a packet to its acknowledgment in topology A: from the proxy, and from a real server."""
@@ -63,19 +66,34 @@ def figure_13_section(template: PageTemplate, result: Result) -> str:
     )
 
 
-def single_path(result: Result) -> str:
+def single_path(result: SinglePath) -> str:
     """Return the table of download rates by topology, with and without multipath."""
-    forms = (PROXY, HANDOFF, ONE_PATH)
-    cells = [[name, *(f"{mbits[form]:.1f} Mbit/s" for form in forms)] for name, mbits in result.fast.items()]
-    return table(["one-way delays, ms, as in Figure 12", PROXY, "hand-off, multipath client", ONE_PATH], cells)
+    cells = [
+        [name, *(f"{mbits[form]:.1f} Mbit/s" for form in (PROXY, HANDOFF, ONE_PATH)), change(mbits[ONE_PATH], mbits[PROXY])]
+        for name, mbits in result.rates.items()
+    ]
+    head = ["one-way delays, ms, as in Figure 12", PROXY, "hand-off, multipath client", ONE_PATH]
+    return table([*head, "one path against proxy"], cells)
 
 
-def single_path_section(template: PageTemplate, result: Result) -> str:
+def lossy(result: SinglePath) -> str:
+    """Return the table of download rates with losses."""
+    cells = [
+        [name, *(f"{mbits[form]:.1f} Mbit/s" for form in (PROXY, ONE_PATH)), change(mbits[ONE_PATH], mbits[PROXY])]
+        for name, mbits in result.lossy.items()
+    ]
+    return table(["distance, packets lost", PROXY, ONE_PATH, "difference"], cells)
+
+
+def single_path_section(template: PageTemplate, result: SinglePath) -> str:
     """Return the section about single-path clients."""
     return template.section(
         "single-path",
-        rate=measure.FAST,
-        queue=measure.FAST_QUEUE,
-        size=measure.FAST_SIZE // 1_000_000,
+        rate=paths.RATE,
+        queue=paths.QUEUE,
+        size=paths.SIZE // 1_000_000,
         table=single_path(result),
+        connections=paths.CONNECTIONS,
+        seconds=paths.SECONDS * paths.TURNS,
+        lossy=lossy(result),
     )

@@ -28,6 +28,7 @@ METRICS = "127.0.0.1:9153"
 HANDOFF, PROXY = "hand-off", "proxy"
 ONE_PATH = "hand-off, one path"
 """The delegating balancer, with a client without multipath."""
+FORMS = (PROXY, HANDOFF)
 PORTS = {HANDOFF: 443, PROXY: 444}
 """UDP port of each balancer."""
 
@@ -68,11 +69,13 @@ class Testbed:
         """Return the command of a client that downloads objects of these sizes."""
         urls = [f"https://[{BALANCER_ADDRESS}]:{PORTS.get(form, PORTS[HANDOFF])}/{size}" for size in sizes]
         paths = self.paths if form == HANDOFF else 1
-        return [self.programs.client, what, *urls, "--insecure", f"--paths={paths}", *options]
+        return [self.programs.client, what, *urls, "--insecure", *([f"--paths={paths}"] if paths > 1 else []), *options]
 
-    def get(self, form: str, sizes: Sequence[int]) -> list[dict[str, Any]]:
-        """Download one object after the other over one connection and return a report for each. Raises NodeError."""
-        output = self.client.run(self.command(form, "get", sizes)).stdout
+    def get(self, form: str, sizes: Sequence[int], *options: str) -> list[dict[str, Any]]:
+        """Download one object after the other, without `options` over one connection, and return a report for each. Raises
+        NodeError.
+        """
+        output = self.client.run(self.command(form, "get", sizes, *options)).stdout
         return [json.loads(line) for line in output.splitlines()]
 
     def load(self, form: str, size: int, *options: str) -> dict[str, Any]:
@@ -82,15 +85,31 @@ class Testbed:
 
     def handed(self) -> int:
         """Return how many requests real servers have answered completely."""
-        page = parse(self.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout)
-        return int(page.total("frontage_cclb7_quic_real_server_answers_total"))
+        return self._total("frontage_cclb7_quic_real_server_answers_total")
+
+    def kept(self, **labels: str) -> int:
+        """Return how many requests the delegating balancer has answered itself."""
+        return self._total("frontage_cclb7_quic_handoff_local_total", **labels)
+
+    def _total(self, name: str, **labels: str) -> int:
+        """Return the total of a metric of the delegating balancer."""
+        return int(parse(self.hosts[BALANCER].run(["curl", "-s", f"http://{METRICS}/metrics"]).stdout).total(name, **labels))
 
 
 class Ground:
-    """Hosts and wires for several testbeds, one after the other."""
+    """Hosts and wires for several testbeds, one after the other. `server_fields` are additional fields of the real servers'
+    configuration.
+    """
 
-    def __init__(self, topology: type[Triangle | Site], programs: Programs, scratch: Path, sizes: Sequence[int]) -> None:
-        self._programs, self._topology = programs, topology
+    def __init__(
+        self,
+        topology: type[Triangle | Site],
+        programs: Programs,
+        scratch: Path,
+        sizes: Sequence[int],
+        server_fields: str = "",
+    ) -> None:
+        self._programs, self._topology, self._server_fields = programs, topology, server_fields
         self._folder = scratch / topology.__name__.lower()
         (self._folder / "objects").mkdir(parents=True)
         for size in sizes:
@@ -107,8 +126,10 @@ class Ground:
         self._network.stop()
 
     @contextlib.contextmanager
-    def testbed(self, links: Mapping[int, str], seed: int) -> Iterator[Testbed]:
-        """Run a testbed within a context. `links` are softswitch's link options by port."""
+    def testbed(self, links: Mapping[int, str], seed: int, fields: str = "", handoff: str = "") -> Iterator[Testbed]:
+        """Run a testbed within a context. `links` are softswitch's link options by port, `fields` are additional fields of the
+        balancers' configuration, and `handoff` those of its section [handoff].
+        """
         real = self._topology.real_servers
         names = (CLIENT, BALANCER, *(r.name for r in real))
         hosts = {name: self._network.get(name) for name in names}
@@ -117,21 +138,21 @@ class Ground:
         with contextlib.ExitStack() as running:
             running.callback(_end, self._wires.start(ports, links, seed))
             for server in real:
-                text = configuration.real_server(server, BALANCER)
+                text = configuration.real_server(server, [BALANCER], self._server_fields)
                 self._start(running, testbed, server.name, server.name, self._programs.real_server, text, ORIGIN_PORT)
             for form, port in PORTS.items():
-                text = self._balancer(form, port)
+                text = self._balancer(form, port, fields, handoff)
                 self._start(running, testbed, BALANCER, form, self._programs.balancer, text, port)
             _wait_until_reachable(testbed, len(real))
             yield testbed
 
-    def _balancer(self, form: str, port: int) -> str:
+    def _balancer(self, form: str, port: int, fields: str, handoff: str) -> str:
         """Return the configuration of the balancer for a form."""
         real = self._topology.real_servers
         if form == PROXY:
-            return configuration.balancer(BALANCER, BALANCER_ADDRESS, port) + configuration.proxied_route(real[0])
-        begin = configuration.balancer(BALANCER, BALANCER_ADDRESS, port, f'metrics = "{METRICS}"\n')
-        return begin + configuration.handoff(BALANCER, real) + configuration.handed_route("round-robin")
+            return configuration.balancer(BALANCER, BALANCER_ADDRESS, port, fields) + configuration.proxied_route(real[0])
+        begin = configuration.balancer(BALANCER, BALANCER_ADDRESS, port, f'metrics = "{METRICS}"\n{fields}')
+        return begin + configuration.handoff(BALANCER, real, handoff) + configuration.handed_route("round-robin")
 
     def _start(
         self, running: contextlib.ExitStack, testbed: Testbed, host: str, name: str, program: Path, text: str, port: int

@@ -12,6 +12,8 @@ At the site, balancer and real servers are in one place, and all their packets t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from frontage_testbed.handoffconfig import RealServer
 from frontage_testbed.nodes import Topo
 from frontage_testbed.wires import WIRES, interface
@@ -20,6 +22,21 @@ CLIENT, BALANCER, SITE = "client", "balancer", "site"
 CLIENT_ADDRESS, BALANCER_ADDRESS = "2001:db8:1::1", "2001:db8:1::2"
 TO_CLIENT = (2, 6)
 """Ports on which packets leave for the client: in the triangle from the balancer, and from the real server."""
+OWDS = {"A": (20, 10, 30), "B": (20, 20, 20), "C": (30, 30, 10)}
+"""One-way delays in ms of the triangle's wires: client to balancer, balancer to real server, real server to client. In A,
+the balancer is on the path.
+"""
+
+
+def delays(owd: Sequence[float], towards_client: str = "") -> Mapping[int, str]:
+    """Return the triangle's link options by port, for one-way delays in ms as in `OWDS`. Links to the client also get
+    `towards_client`.
+    """
+    links = {2 + 2 * wire + end: f"delay={round(1000 * owd[wire])}us" for wire in range(3) for end in (0, 1)}
+    if towards_client:
+        for port in TO_CLIENT:
+            links[port] += f",{towards_client}"
+    return links
 
 
 class Triangle(Topo):  # type: ignore[misc]

@@ -51,10 +51,12 @@ class Chromium:
 
     program: Path
     name: str = "Chromium"
+    prefix: tuple[str | Path, ...] = ()
+    """Command that runs the browser's."""
 
     def load(self, host: Namespace, folder: Path, site: Site, urls: Mapping[str, str]) -> list[Fetched]:
         """Load the page as `Client` describes, and save a screenshot as SCREEN in the folder."""
-        command = browsers.chromium(self.program, folder / "profile", site)
+        command = [*self.prefix, *browsers.chromium(self.program, folder / "profile", site)]
         command += [f"--screenshot={folder / SCREEN}", f"--window-size={WINDOW}", "--hide-scrollbars", "--dump-dom"]
         page = next(iter(urls))
         done = host.run([*command, f"https://{site.name}:{site.port}{page}"], timeout=LOAD_TIMEOUT)

@@ -9,38 +9,35 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 
 from frontage_testbed.sandbox import Sandbox
 
 from .. import command
 from . import page
+from .costs import measure_costs
+from .masque import FOLDER, Masque
 from .measure import measure
 from .model import LTE
 from .testbed import Programs, bring_up
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 10_000:
-        raise argparse.ArgumentTypeError("must be from 1 to 10000")
-    return number
-
-
 def main() -> int:
     """Run the testbed with the arguments of the command line."""
     parser = command.parser("quicsocks", __doc__, "quicsocks", "result.json", "quicsocks.md")
-    parser.add_argument("--handshakes", type=_count, default=30, help="number of each kind (30)")
+    parser.add_argument("--handshakes", type=command.count, default=30, help="number of each kind (30)")
     args = parser.parse_args()
 
-    def find() -> Programs:
-        return Programs.of(args.programs.resolve())
+    def find() -> tuple[Programs, Masque]:
+        return Programs.of(args.programs.resolve()), Masque.of(FOLDER)
 
-    return command.play("quicsocks", args.output, find, lambda box, programs: _run(box, programs, args))
+    return command.play("quicsocks", args.output, find, lambda box, found: _run(box, *found, args))
 
 
-def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
-    with bring_up(programs, box.scratch) as testbed:
+def _run(box: Sandbox, programs: Programs, masque: Masque, args: argparse.Namespace) -> int:
+    with bring_up(programs, box.scratch, masque) as testbed:
         result = measure(testbed, args.handshakes)
+        costs = measure_costs(testbed, masque, args.handshakes)
     print("Table I of the paper, the analytical model:\n")
     print(page.symbolic())
     print("Table II, with the LTE figures:\n")
@@ -48,9 +45,12 @@ def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
     print("Measured:\n")
     print(page.measured(result))
     print(page.saving(result))
-    (args.output / "result.json").write_text(json.dumps(result.as_json(), indent=2) + "\n")
+    print("Beside MASQUE:\n")
+    print(page.compared(costs))
+    report = result.as_json() | {"costs": [asdict(cost) for cost in costs]}
+    (args.output / "result.json").write_text(json.dumps(report, indent=2) + "\n")
     if args.docs:
-        print(page.write(result, args.docs))
+        print(page.write(result, costs, args.docs))
     return 0
 
 

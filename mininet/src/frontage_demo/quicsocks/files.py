@@ -54,5 +54,5 @@ def write(folder: Path) -> None:
         limit = "max_unvalidated_handshakes = 0\n" if retry else ""
         (folder / f"server-{port}.toml").write_text(SERVER.format(port=port, retry=limit))
     (folder / "proxy.toml").write_text(PROXY)
-    extensions = f"subjectAltName=DNS:*.{ZONE_NAME}", "basicConstraints=critical,CA:FALSE"
+    extensions = f"subjectAltName=DNS:*.{ZONE_NAME},IP:{ISP_ADDRESS}", "basicConstraints=critical,CA:FALSE"
     make_certificate(folder, f"/CN={ZONE_NAME}", *extensions)

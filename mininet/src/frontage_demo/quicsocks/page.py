@@ -10,6 +10,7 @@ from frontage_testbed.reporting.markdown import table
 from frontage_testbed.reporting.plots import Axis, Line, cdf_points
 from frontage_testbed.reporting.templates import PageTemplate, join
 
+from .costs import Cost
 from .measure import COLD, WARM, Result, Row
 from .model import LTE, PUBLISHED, Method, RoundTrips, establishment, formula
 
@@ -80,6 +81,24 @@ def saving(result: Result) -> str:
     return f"When warm, the proxy saves {' and '.join(savings)}.\n"
 
 
+def compared(costs: list[Cost]) -> str:
+    """Return the costs of a connection through each proxy."""
+    rows = [
+        (
+            f"{cost.proxy} {cost.start}",
+            RETRY[cost.retry],
+            _ms(cost.median_ms),
+            f"{cost.bytes_sent:,.0f}",
+            f"{cost.bytes_received:,.0f}",
+            f"{cost.cpu_ms:.2f} ms",
+            str(len(cost.handshake_ms)),
+        )
+        for cost in costs
+    ]
+    head = ("", "Retry", "set-up, median", "bytes sent", "bytes received", "CPU time of the proxy", "n")
+    return table(head, rows)
+
+
 def draw(result: Result, path: Path) -> None:
     """Plot the distributions of handshake times."""
     lines, slowest = [], 0.0
@@ -94,7 +113,7 @@ def draw(result: Result, path: Path) -> None:
     save(path, "QuicSocks: connection set-up", x, Axis("share of connections", 0, 1), lines, COLOURS)
 
 
-def page(result: Result) -> str:
+def page(result: Result, costs: list[Cost]) -> str:
     """Return the page as Markdown."""
     template, times = PageTemplate("quicsocks"), result.round_trips
     counters = [(name, f"{count:g}") for name, count in result.proxy.items() if count]
@@ -110,14 +129,15 @@ def page(result: Result) -> str:
                 saving=saving(result),
                 counters=table(("", "n"), counters),
             ),
+            template.section("masque", table=compared(costs)),
         ]
     )
 
 
-def write(result: Result, docs: Path) -> Path:
+def write(result: Result, costs: list[Cost], docs: Path) -> Path:
     """Write the page and its plot below `docs`, and return the page's path."""
     path = docs / "results" / "quicsocks.md"
     (path.parent / "quicsocks").mkdir(parents=True, exist_ok=True)
     draw(result, path.parent / "quicsocks" / "setup.svg")
-    path.write_text(page(result))
+    path.write_text(page(result, costs))
     return path

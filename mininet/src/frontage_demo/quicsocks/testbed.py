@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,9 +20,13 @@ from frontage_testbed.programs import missing_packages, ours
 from frontage_testbed.wires import Wires
 
 from . import files
+from .masque import PORT as MASQUE_PORT
+from .masque import Masque
 from .topology import CLIENT, ISP, ISP_ADDRESS, ONE_WAY_MS, SERVER, SERVER_ADDRESS, Lte
 
 READY_TIMEOUT = 20.0
+OURS, MASQUE = "QuicSocks", "MASQUE"
+"""Names of the proxies."""
 PACKAGES = nameservers.PACKAGES | {"openssl": "openssl", "ping": "iputils-ping", "ss": "iproute2"}
 """Programs that the testbed needs, with their Debian packages."""
 
@@ -57,6 +62,8 @@ class Testbed:
     client: Namespace
     isp: Namespace
     server: Namespace
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    """The running programs by name."""
 
     def load(self, host: Namespace, *options: str, retry: bool, names: str, handshakes: int) -> dict[str, Any]:
         """Return the report of `frontage-quicsocks-load` about handshakes with servers of these names."""
@@ -78,8 +85,11 @@ class Testbed:
 
 
 @contextlib.contextmanager
-def bring_up(programs: Programs, scratch: Path) -> Iterator[Testbed]:
-    """Run a testbed within a context. Its processes end with the namespaces of the caller."""
+def bring_up(programs: Programs, scratch: Path, masque: Masque | None = None) -> Iterator[Testbed]:
+    """Run a testbed within a context, with a MASQUE proxy if `masque` is given.
+
+    Its processes end with the namespaces of the caller.
+    """
     if absent := missing():
         raise NodeError(f"Debian packages are missing: apt-get install {' '.join(absent)}")
     folder = scratch / "quicsocks"
@@ -95,12 +105,14 @@ def bring_up(programs: Programs, scratch: Path) -> Iterator[Testbed]:
     started: list[tuple[Namespace, str, int, Sequence[str | Path]]] = [
         (testbed.server, "nsd", files.DNS_PORT, nameservers.AUTHORITY),
         (testbed.isp, "unbound", files.DNS_PORT, nameservers.RESOLVER),
-        (testbed.isp, "proxy", files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
+        (testbed.isp, OURS, files.PROXY_PORT, [programs.proxy, folder / "proxy.toml"]),
     ]
     for port in files.PORTS.values():
         started.append((testbed.server, f"server-{port}", port, [programs.server, folder / f"server-{port}.toml"]))
+    if masque:
+        started.append((testbed.isp, MASQUE, MASQUE_PORT, masque.serve(folder)))
     for host, name, port, command in started:
-        serve(host, name, command, port, folder)
+        testbed.processes[name] = serve(host, name, command, port, folder)
     _wait_until_reachable(testbed)
     yield testbed
 

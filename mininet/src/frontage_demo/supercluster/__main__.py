@@ -64,6 +64,8 @@ def _run(box: Sandbox, programs: Programs, args: argparse.Namespace) -> int:
         raise NodeError(f"{error!r}; seed {args.seed}") from error
     if results.storm is not None:
         (args.output / "history.jsonl").write_text("".join(operation.line() + "\n" for operation in results.storm.operations))
+    if results.following is not None:
+        (args.output / "requests.jsonl").write_text("".join(request.line() + "\n" for request in results.following.requests))
     print(page.page(results, plan, follow))
     if args.docs:
         print(page.write(results, plan, follow, args.docs))

@@ -48,6 +48,8 @@ class Request:
     """``ok`` or the code of the error; ``outcome_unknown`` writes may have been done."""
     stamp: int = 0
     """Stamp of an acknowledged write."""
+    message: str = ""
+    """The error's message."""
 
     def line(self) -> str:
         """Return the request as a line of JSON."""
@@ -94,18 +96,18 @@ class Clients:
         await finish(self._tasks, _DRAIN_TIMEOUT)
 
     async def _send(self, guid: str, writes: bool) -> None:
-        begin, result, stamp = time.monotonic(), "ok", 0
+        begin, result, stamp, message = time.monotonic(), "ok", 0, ""
         try:
             if writes:
                 stamp = await self._write(guid)
             else:
                 await self._client.get(guid)
         except RecordError as error:
-            result = error.code
+            result, message = error.code, str(error)
         except asyncio.CancelledError:
             result = OutcomeUnknownError.code
         kind = "write" if writes else "read"
-        request = Request(self._region, guid, kind, begin, time.monotonic() - begin, result, stamp)
+        request = Request(self._region, guid, kind, begin, time.monotonic() - begin, result, stamp, message)
         self._out.write(request.line() + "\n")
 
     async def _write(self, guid: str) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from frontage_records.record import Consistency, Record
 from frontage_testbed.natsservers import Servers
 
 from .demand_clients import Request, load
+from .failures import Cause, Failures, Fault, FaultKind
 from .load import CONTROLLERS, REPLICAS
 from .optimal import Demand, least_mean_rtt, mean_rtt
 from .plan import RECOVERY_TIMEOUT, StormError
@@ -36,11 +38,15 @@ SITES_PER_RECORD = 2
 SHARES = (0.80, 0.15, 0.05)
 """Shares of the requests from a record's main region and from the next two."""
 EPOCHS_PER_PHASE = 3
+MAX_EPOCHS = 2
+"""Epochs after which the records must have followed their demand, in phases in which no site fails."""
 FAULT_SHARE = 0.3
 """Duration of a fault in epochs. It begins when demand moves."""
 PORT = 8480
-_SAMPLE_MARGIN = 0.5
-"""Seconds before the end of an epoch at which the placement is read."""
+_MOVE_DELAY = 0.5
+"""Seconds after the begin of an epoch at which demand moves: the placer has decided on the last epoch then."""
+_SAMPLE_MARGIN = 2.0
+"""Seconds before the end of an epoch at which the placement is read, which takes several round trips."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,13 @@ class FollowPlan:
     def settings(self) -> RecordPlacement:
         """The settings of the placer."""
         return RecordPlacement.model_validate(
-            {"epoch": self.epoch, "max_replicas": SITES_PER_RECORD, "requests": 30, "share": 0.25}
+            {
+                "epoch": self.epoch,
+                "min_replicas": SITES_PER_RECORD,
+                "max_replicas": SITES_PER_RECORD,
+                "requests": 30,
+                "share": 0.25,
+            }
         )
 
 
@@ -82,7 +94,14 @@ class FollowPhase:
     name: str
     begin: float
     end: float
+    """The begin of the next phase; infinite for the last."""
     samples: Sequence[Sample]
+    fault: Fault | None = None
+
+    @property
+    def has_failed_site(self) -> bool:
+        """True if a whole site fails in this phase."""
+        return self.fault is not None and self.fault.kind is not FaultKind.SERVER
 
     @property
     def followed(self) -> int | None:
@@ -102,13 +121,34 @@ class FollowResult:
 
     phases: list[FollowPhase] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    kinds: Mapping[str, Consistency] = field(default_factory=dict)
     moves: Counter[str] = field(default_factory=Counter)
     capacity: Mapping[int, float] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
 
-    def failed(self, phase: FollowPhase) -> Counter[str]:
-        """Return the failed requests of a phase by error."""
-        return Counter(one.result for one in self.requests if one.result != "ok" and phase.begin <= one.begin < phase.end)
+    def failed(self, phase: FollowPhase) -> list[tuple[Request, Cause]]:
+        """Return the failed requests of a phase, with their causes."""
+        failures = Failures(self.kinds, [one.fault for one in self.phases if one.fault is not None])
+        bad = (one for one in self.requests if one.result != "ok" and phase.begin <= one.begin < phase.end)
+        return [(one, failures.cause(one)) for one in bad]
+
+    def late(self) -> list[str]:
+        """Return a line for each phase without a failed site in which the records took too long to follow."""
+        return [
+            f"{phase.name}: the records follow after {phase.followed or 'more than ' + str(EPOCHS_PER_PHASE)} epochs"
+            for phase in self.phases
+            if not phase.has_failed_site and (phase.followed or MAX_EPOCHS + 1) > MAX_EPOCHS
+        ]
+
+    def defects(self) -> list[str]:
+        """Return a line for each phase with failed requests that no fault explains."""
+        found = []
+        for phase in self.phases:
+            bad = [request for request, cause in self.failed(phase) if cause is Cause.OTHER]
+            if bad:
+                first = f"{bad[0].kind} of {bad[0].guid}, region {bad[0].region}"
+                found.append(f"{phase.name}: no fault explains {len(bad)} failed requests ({first})")
+        return found
 
     def sent(self, phase: FollowPhase) -> int:
         """Return the number of requests in a phase."""
@@ -132,7 +172,7 @@ class Following:
         self._shift = 0
         self._last = dict.fromkeys(self._kinds, tuple(self._sites[:SITES_PER_RECORD]))
         """The sites of each record, as last read."""
-        self.result = FollowResult()
+        self.result = FollowResult(kinds=self._kinds)
 
     async def run(self) -> FollowResult:
         """Run the scenario. The servers run already. Raises StormError and RecordError."""
@@ -155,7 +195,7 @@ class Following:
             self.result.phases = [self._with_reads(phase) for phase in self.result.phases]
             self.result.moves = placer.progress.counts
             self.result.capacity = {} if placer.progress.epoch is None else placer.progress.epoch.capacity
-            self.result.violations = await self._violations()
+            self.result.violations = [*await self._violations(), *self.result.late(), *self.result.defects()]
         finally:
             if placing is not None:
                 placing.cancel()
@@ -256,46 +296,50 @@ sites:
 
     async def _phases(self, store: JetStream) -> None:
         second, third = self._sites[1:]
-        await self._phase(store, "first demand", None)
-        await self._phase(store, "demand moves", None)
-        await self._phase(store, "demand moves, a server is killed", lambda: self._killed([self._servers.of(second)[0].name]))
-        await self._phase(
-            store, "demand moves, a region is killed", lambda: self._killed([one.name for one in self._servers.of(third)])
-        )
-        await self._phase(store, "demand moves, links of a region are cut", lambda: self._cut_off(second))
+        await self._phase(store, "first demand")
+        await self._phase(store, "demand moves")
+        await self._phase(store, "demand moves, a server is killed", (FaultKind.SERVER, second))
+        await self._phase(store, "demand moves, a region is killed", (FaultKind.REGION, third))
+        await self._phase(store, "demand moves, links of a region are cut", (FaultKind.LINKS, second))
 
-    async def _phase(self, store: JetStream, name: str, fault: Callable[[], Awaitable[None]] | None) -> None:
+    async def _phase(self, store: JetStream, name: str, fails: tuple[FaultKind, int] | None = None) -> None:
         """Move the demand as an epoch begins, and sample the placement just before the ends of this epoch and the following ones."""
-        await self._until_epoch(_SAMPLE_MARGIN / self._plan.epoch)
+        await self._until_epoch(_MOVE_DELAY / self._plan.epoch)
         begin = time.monotonic()
         self._shift += 1
         demand = self._demand()
         samples = [await self._sample(store, demand, 0)]
-        failing = None if fault is None else asyncio.ensure_future(fault())
+        failing = None if fails is None else asyncio.ensure_future(self._fail(*fails))
         for number in range(1, EPOCHS_PER_PHASE + 1):
             await self._until_epoch(0.5)
             await self._until_epoch(1 - _SAMPLE_MARGIN / self._plan.epoch)
             samples.append(await self._sample(store, demand, number))
-        if failing is not None:
-            await failing
-        self.result.phases.append(FollowPhase(name, begin, time.monotonic(), samples))
+        fault = None if failing is None else await failing
+        if self.result.phases:
+            self.result.phases[-1] = replace(self.result.phases[-1], end=begin)
+        self.result.phases.append(FollowPhase(name, begin, math.inf, samples, fault))
 
     async def _until_epoch(self, share: float) -> None:
         """Wait until this share of an epoch is over."""
         epoch = self._plan.epoch
         await asyncio.sleep((share * epoch - time.monotonic()) % epoch)
 
-    async def _killed(self, names: Sequence[str]) -> None:
-        for name in names:
-            self._servers.kill(self._servers.named(name))
+    async def _fail(self, kind: FaultKind, site: int) -> Fault:
+        """Inject a fault, and return it after its end."""
+        begin, placed = time.monotonic(), dict(self._last)
+        if kind is FaultKind.LINKS:
+            self._cut(site, True)
+        else:
+            names = [one.name for one in self._servers.of(site)][: 1 if kind is FaultKind.SERVER else None]
+            for name in names:
+                self._servers.kill(self._servers.named(name))
         await asyncio.sleep(FAULT_SHARE * self._plan.epoch)
-        for name in names:
-            self._servers.start(self._servers.named(name))
-
-    async def _cut_off(self, site: int) -> None:
-        self._cut(site, True)
-        await asyncio.sleep(FAULT_SHARE * self._plan.epoch)
-        self._cut(site, False)
+        if kind is FaultKind.LINKS:
+            self._cut(site, False)
+        else:
+            for name in names:
+                self._servers.start(self._servers.named(name))
+        return Fault(kind, site, begin, time.monotonic(), placed)
 
     async def _sample(self, store: JetStream, demand: Demand, epoch: int) -> Sample:
         placed = dict(zip(demand, await asyncio.gather(*(self._placed(store, guid) for guid in demand)), strict=True))
@@ -305,7 +349,7 @@ sites:
     async def _placed(self, store: JetStream, guid: str) -> tuple[int, ...]:
         """Return a record's sites; if they cannot be read now, those that were known last."""
         try:
-            async with asyncio.timeout(_SAMPLE_MARGIN / 2):
+            async with asyncio.timeout(_SAMPLE_MARGIN):
                 location = await store.locator.find(guid, nearby=True)
                 assert location is not None
                 self._last[guid] = (await store.groups.current(location.group)).sites
@@ -323,7 +367,7 @@ sites:
             Sample(one.epoch, one.mean, one.optimum, sum(found) / len(found) if (found := times[one.epoch]) else 0.0)
             for one in phase.samples
         ]
-        return FollowPhase(phase.name, phase.begin, phase.end, samples)
+        return replace(phase, samples=samples)
 
     async def _violations(self) -> list[str]:
         """Check that no acknowledged write is lost, once all sites agree. New servers forward what the last ones have left."""

@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from frontage_records.routing import Routing
 from frontage_testbed.reporting.figures import save
 from frontage_testbed.reporting.markdown import table
 from frontage_testbed.reporting.plots import Axis, Line, cdf_points
 from frontage_testbed.reporting.templates import PageTemplate, join
 
+from .failures import ELECTION
 from .figures import PhaseFigures, Times, phases, propagation, quiet
-from .following import EPOCHS_PER_PHASE, FAULT_SHARE, SHARES, FollowPlan, FollowResult
+from .following import EPOCHS_PER_PHASE, FAULT_SHARE, MAX_EPOCHS, SHARES, FollowPlan, FollowResult
 from .following import KINDS as FOLLOWED
 from .partitions import PartitionResult
 from .plan import Plan, Result
@@ -129,7 +131,7 @@ def _following(template: PageTemplate, result: FollowResult, plan: FollowPlan) -
     rows = []
     for phase in result.phases:
         means = [f"{sample.mean:.1f}" for sample in phase.samples]
-        failed = result.failed(phase)
+        failed = Counter(request.result for request, _ in result.failed(phase))
         rows.append(
             [
                 phase.name,
@@ -143,7 +145,11 @@ def _following(template: PageTemplate, result: FollowResult, plan: FollowPlan) -
         )
     ends = [f"end of epoch {number}" for number in range(1, EPOCHS_PER_PHASE + 1)]
     head = ["phase", "at the move", *ends, "optimum", "epochs", "first read, ms", "last read, ms", "requests", "failed"]
-    violations = "No acknowledged write was lost." if not result.violations else "**Violations**:\n\n" + _list(result.violations)
+    violations = (
+        "No acknowledged write was lost, and the records followed in time."
+        if not result.violations
+        else "**Violations**:\n\n" + _list(result.violations)
+    )
     return template.section(
         "following",
         table=table(head, rows),
@@ -155,7 +161,25 @@ def _following(template: PageTemplate, result: FollowResult, plan: FollowPlan) -
         moves=", ".join(f"{number} `{code}`" for code, number in sorted(result.moves.items())) or "none",
         capacity=", ".join(f"{value:.0f} at site {site}" for site, value in result.capacity.items()),
         verdict=violations,
+        max_epochs=MAX_EPOCHS,
+        deadline=f"{Routing().deadline:g}",
+        failed=sum(len(result.failed(phase)) for phase in result.phases),
+        requests=sum(result.sent(phase) for phase in result.phases),
+        election=f"{ELECTION:g}",
+        causes=_causes(result),
     )
+
+
+def _causes(result: FollowResult) -> str:
+    """Return the table of failed requests by phase, fault, cause, kind of record and error."""
+    numbers: Counter[tuple[str, ...]] = Counter()
+    for phase in result.phases:
+        fault = "none" if phase.fault is None else f"{phase.fault.kind}, site {phase.fault.site}"
+        for request, cause in result.failed(phase):
+            operation = f"{request.kind}, `{result.kinds[request.guid]}`"
+            numbers[phase.name, fault, str(cause), operation, str(request.region), f"`{request.result}`"] += 1
+    head = ["phase", "fault", "cause", "operation", "client at site", "error", "requests"]
+    return table(head, [[*key, str(number)] for key, number in sorted(numbers.items())]) if numbers else "No request failed."
 
 
 def _partitions(template: PageTemplate, result: PartitionResult) -> str:

@@ -18,8 +18,8 @@ class Profile:
     has_schedulers: bool = False
     resolves_neighbors: bool = False
     """If false, the configuration has the Ethernet addresses of the neighbors."""
-    is_folded: bool = False
-    """Whether packets pass two pipes, one behind the other."""
+    pipes_per_packet: int = 1
+    """Pipes that a packet passes, one behind the other."""
 
 
 PROFILES = {
@@ -27,6 +27,7 @@ PROFILES = {
     "tofino1quic": Profile(protocols=("quic",), left_out={"cheetah-rr": "Tofino 1 has no stage for its pool"}),
     "tofino2": Profile(has_schedulers=True, resolves_neighbors=True),
     "tofino2core": Profile(),
-    "tofino2folded": Profile(resolves_neighbors=True, is_folded=True),
+    "tofino2folded": Profile(resolves_neighbors=True, pipes_per_packet=2),
+    "tofino2full": Profile(has_schedulers=True, resolves_neighbors=True, pipes_per_packet=4),
 }
 DEFAULT = "tofino2"

@@ -146,7 +146,7 @@ class QdsrTestbed(QuicTestbed):
                 bandwidth=self.settings.server_rate // 1000,
             )
             named = _as_real_server(server)
-            configuration = real_server(named, self.balancer.name, fields, self.own_routes)
+            configuration = real_server(named, [self.balancer.name], fields, self.own_routes)
             self._start(server, self._real_server, configuration)
 
 

@@ -37,7 +37,7 @@ certificate = "certificate.pem"
 private_key = "key.pem"
 metrics = "{metrics}"
 access_log = "{directory}/{name}.json"
-
+{fields}
 [cookie]
 sid = {sid6}
 sid_v4 = {sid4}
@@ -56,6 +56,8 @@ class QuicTestbed(Testbed):
 
     routes = '[[route]]\npath = "/"\ndirectory = "../objects"\n'
     """Routes in the servers' configuration."""
+    fields = ""
+    """Additional fields of the servers' configuration, outside its sections."""
     metrics_address = METRICS[0]
     """Address at which the servers export their metrics."""
     active_flows = ACTIVE_FLOWS
@@ -156,6 +158,7 @@ class QuicTestbed(Testbed):
             name=server.name,
             directory=self._directory,
             metrics=f"{self.metrics_address}:{METRICS[1]}",
+            fields=self.fields,
             server_port=QUIC_SERVER_PORT,
             port=QUIC_PORT,
             sid6=server.sid6,

@@ -90,14 +90,14 @@ class Settings:
         return PROFILES[self.program] if self.target == "tna" else None
 
     @property
-    def is_folded(self) -> bool:
-        """Whether packets pass two pipes of the edge switch, one behind the other. All ports are then in the first one."""
-        return self.profile is not None and self.profile.is_folded
+    def pipes_per_packet(self) -> int:
+        """How many pipes of the edge switch a packet passes, one behind the other. If several, all ports are in the first one."""
+        return 1 if self.profile is None else self.profile.pipes_per_packet
 
     @property
     def chip_pipes(self) -> int:
         """Pipes of the edge switch, including those without ports."""
-        return 2 if self.is_folded else self.pipes
+        return self.pipes if self.pipes_per_packet == 1 else self.pipes_per_packet
 
     @property
     def target_name(self) -> str:

@@ -56,8 +56,8 @@ class Softswitch:
         if settings.chip_pipes > 1:
             command += ["--pipes", str(settings.chip_pipes)]
         for port, interface in interfaces.items():
-            if settings.is_folded:
-                command += ["--loopback", str(port + PIPE_PORTS)]
+            for pipe in range(1, settings.pipes_per_packet):
+                command += ["--loopback", str(port + PIPE_PORTS * pipe)]
             command += ["-i", f"{port}@{interface}"]
             if port == EDGE_CLIENT_PORT:
                 packets = settings.bottleneck_packets

@@ -34,6 +34,17 @@ assert QUIC_VIP4.rsplit(".", 1)[0] == VIP4.rsplit(".", 1)[0]
 
 MULTIPATH = [f"echo 1 > /proc/sys/net/{ip}/fib_multipath_hash_policy" for ip in ("ipv4", "ipv6")]
 """Lets the kernel choose the next hop by addresses and ports."""
+SERVER_MULTIPATH = [
+    MULTIPATH[0],
+    "echo 3 > /proc/sys/net/ipv6/fib_multipath_hash_policy",
+    # The kernel's FIB_MULTIPATH_HASH_FIELD_ DST_IP, IP_PROTO, SRC_PORT and DST_PORT.
+    f"echo {0x02 | 0x04 | 0x10 | 0x20} > /proc/sys/net/ipv6/fib_multipath_hash_fields",
+]
+"""The same for servers, but over IPv6 without the source address.
+
+Dynamic cookies differ from packet to packet. A hash of the source address would therefore spread the packets of a connection
+over all next hops, and reorder them (docs/quic.md, "Networks between servers and switches").
+"""
 
 
 class FleetNetwork(Topo):  # type: ignore[misc]
@@ -152,7 +163,7 @@ def rack_setup(interfaces: Sequence[str]) -> list[str]:
 def server_setup(server: ServerAddresses, rate: int, edges: Sequence[EdgeAddresses]) -> list[str]:
     """Return the set-up script of a server, which spreads packets to clients over these switches."""
     return [
-        *MULTIPATH,
+        *SERVER_MULTIPATH,
         f"ip addr add {server.address4}/{RACK4} dev eth0",
         f"ip addr add {server.address6}/{RACK6} dev eth0 nodad",
         *_routes_to_clients(edges),

@@ -30,8 +30,8 @@ class System:
     """An autonomous system with one router."""
 
     number: int
-    place: str
-    """The router's place in the latency matrix."""
+    location: str
+    """The router's location in the latency matrix."""
     client: int = 0
     """The number of its network of clients; 0 without clients."""
 
@@ -62,7 +62,7 @@ class Uplink:
     """A site, and the system that sells transit to it."""
 
     site: int
-    place: str
+    location: str
     upstream: int
     prepend: int = 0
     """How many times the site prepends its AS number."""

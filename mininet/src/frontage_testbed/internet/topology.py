@@ -52,10 +52,10 @@ def edge_ports(site: SiteAddresses) -> list[int]:
 
 
 def delays(latencies: Latencies) -> dict[int, str]:
-    """Return the link options of each port of the wires: half of the round-trip time between the places of its ends."""
-    wires = [(link_ports(i), SYSTEMS[a.one].place, SYSTEMS[a.other].place) for i, a in enumerate(ADJACENCIES)]
-    wires += [(uplink_ports(uplink), SYSTEMS[uplink.upstream].place, uplink.place) for uplink in UPLINKS]
-    wires += [(backbone_ports(a.site, b.site), a.place, b.place) for a in UPLINKS for b in UPLINKS if a.site < b.site]
+    """Return the link options of each port of the wires: half of the round-trip time between the locations of its ends."""
+    wires = [(link_ports(i), SYSTEMS[a.one].location, SYSTEMS[a.other].location) for i, a in enumerate(ADJACENCIES)]
+    wires += [(uplink_ports(uplink), SYSTEMS[uplink.upstream].location, uplink.location) for uplink in UPLINKS]
+    wires += [(backbone_ports(a.site, b.site), a.location, b.location) for a in UPLINKS for b in UPLINKS if a.site < b.site]
     return {port: f"delay={round(latencies.rtt(a, b) / 2 * 1e6)}ns" for ports, a, b in wires for port in ports}
 
 

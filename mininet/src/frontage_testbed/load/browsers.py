@@ -42,6 +42,11 @@ def chromium(program: str | Path, profile: Path, site: Site) -> list[str]:
     return command
 
 
+def with_resolver(file: Path) -> tuple[str | Path, ...]:
+    """Return the beginning of a command whose program uses the name servers in `file`, in the form of /etc/resolv.conf."""
+    return ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', file)
+
+
 def firefox(program: str | Path, profile: Path, site: Site) -> list[str]:
     """Return Firefox's command without the page. Creates the profile folder; downloads go into its parent folder."""
     profile.mkdir()

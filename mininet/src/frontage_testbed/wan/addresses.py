@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses of testbeds with several sites; all are IPv6.
 
-Each place has a number, its index in the latency matrix. Documentation prefixes stand for the Internet.
+Each location has a number, its index in the latency matrix. Documentation prefixes stand for the Internet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Attachment:
 
     port: int
     """Port of the network's switch."""
-    place: str
+    location: str
     mac: str
     """MAC address of the attached node."""
     prefixes: tuple[str, ...]
@@ -48,7 +48,7 @@ class Host:
     """A host attached to the network: a client, a resolver, or the authoritative name server."""
 
     name: str
-    place: str
+    location: str
     prefix: str
     """The host's /64, without the length."""
     port: int
@@ -72,7 +72,7 @@ class Host:
     @property
     def attachment(self) -> Attachment:
         """The host's attachment to the network."""
-        return Attachment(self.port, self.place, self.mac, (f"{self.prefix}/64",))
+        return Attachment(self.port, self.location, self.mac, (f"{self.prefix}/64",))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SiteAddresses:
 
     id: int
     """1 to 255."""
-    place: str
+    location: str
     port: int
     """Port of the network's switch for clients."""
     backbone_port: int
@@ -102,19 +102,20 @@ class SiteAddresses:
         """The prefix in which clients address this site's replicas by cookie."""
         return f"2001:db8:c00c:{self.id:x}::/64"
 
-    def _address(self, subnet: int, host: int) -> str:
+    def address(self, subnet: int, host: int) -> str:
+        """Return the address of a host in a /64 of the site's prefix."""
         return f"2001:db8:{0x100 + self.id:x}:{subnet:x}::{host:x}"
 
     @property
     def vtep(self) -> str:
         """The edge switch's tunnel endpoint."""
-        return self._address(0, 1)
+        return self.address(0, 1)
 
     @property
     def attachments(self) -> tuple[Attachment, Attachment]:
         """The site's attachments: for clients, and for other sites."""
-        clients = Attachment(self.port, self.place, self.mac, (self.prefix, self.cookie_prefix))
-        return clients, Attachment(self.backbone_port, self.place, self.backbone_mac, (f"{self.vtep}/128",))
+        clients = Attachment(self.port, self.location, self.mac, (self.prefix, self.cookie_prefix))
+        return clients, Attachment(self.backbone_port, self.location, self.backbone_mac, (f"{self.vtep}/128",))
 
     @property
     def backbone_mac(self) -> str:
@@ -124,22 +125,22 @@ class SiteAddresses:
     @property
     def wan_gateway(self) -> str:
         """The edge switch's address on its link to the network."""
-        return self._address(1, 1)
+        return self.address(1, 1)
 
     @property
     def router(self) -> str:
         """The address of a router on that link."""
-        return self._address(1, 0xFE)
+        return self.address(1, 0xFE)
 
     @property
     def speaker(self) -> str:
         """The address of the host with the controller's FRR."""
-        return self._address(0x13, 0x13)
+        return self.address(0x13, 0x13)
 
     @property
     def speaker_gateway(self) -> str:
         """The edge switch's address on that host's link."""
-        return self._address(0x13, 1)
+        return self.address(0x13, 1)
 
     @property
     def mac(self) -> str:
@@ -154,12 +155,12 @@ class SiteAddresses:
     @property
     def replica(self) -> str:
         """The replica's own address, for tunnels and for clients of the plain server."""
-        return self._address(0x11, 0x11)
+        return self.address(0x11, 0x11)
 
     @property
     def replica_gateway(self) -> str:
         """The edge switch's address on the replica's link."""
-        return self._address(0x11, 1)
+        return self.address(0x11, 1)
 
     @property
     def server_prefix(self) -> str:
@@ -169,17 +170,17 @@ class SiteAddresses:
     @property
     def dip(self) -> str:
         """The replica's DIP in that /64."""
-        return self._address(0x10, 0x10)
+        return self.address(0x10, 0x10)
 
     @property
     def dispatcher(self) -> str:
         """The dispatcher's address."""
-        return self._address(0x12, 0x12)
+        return self.address(0x12, 0x12)
 
     @property
     def dispatcher_gateway(self) -> str:
         """The edge switch's address on the dispatcher's link."""
-        return self._address(0x12, 1)
+        return self.address(0x12, 1)
 
     @property
     def management(self) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network between clients, name servers and sites: one softswitch that runs `data/wan.p4`.
 
-Every unordered pair of places has a delay line: a port in loopback mode whose link delays by half of the pair's
-round-trip time. Every packet passes the delay line of its two places, so each path has the delay measured between its
+Every unordered pair of locations has a delay line: a port in loopback mode whose link delays by half of the pair's
+round-trip time. Every packet passes the delay line of its two locations, so each path has the delay measured between its
 ends.
 """
 
@@ -49,16 +49,16 @@ class Wan:
         seed: int,
         loss: Mapping[tuple[str, str], float],
     ) -> None:
-        """`loss` maps pairs of places, in alphabetical order, to the loss rate in each direction."""
+        """`loss` maps pairs of locations, in alphabetical order, to the loss rate in each direction."""
         self._switch = switch
         self._compiler = compiler
         self._directory = directory
         self._seed = seed
         self._ends = [host.attachment for host in hosts] + [end for site in sites for end in site.attachments]
         self._hosts = hosts
-        self._sites = {site.place: site for site in sites}
-        places = sorted({end.place for end in self._ends})
-        pairs = list(combinations_with_replacement(places, 2))
+        self._sites = {site.location: site for site in sites}
+        locations = sorted({end.location for end in self._ends})
+        pairs = list(combinations_with_replacement(locations, 2))
         self._lines = {pair: FIRST_DELAY_LINE + number for number, pair in enumerate(pairs)}
         self._links = {
             self._lines[pair]: f"delay={round(latencies.rtt(*pair) / 2 * 1e6)}ns"
@@ -99,11 +99,11 @@ class Wan:
         return Pipeline.load(info, json)
 
     def route_anycast(self, routes: Mapping[str, str]) -> None:
-        """Replace the anycast routes: `routes` maps the places of clients to those of sites."""
+        """Replace the anycast routes: `routes` maps the locations of clients to those of sites."""
         wanted = {}
         for host in self._hosts:
-            if host.place in routes:
-                action = Action("leave_by", (self._sites[routes[host.place]].port,))
+            if host.location in routes:
+                action = Action("leave_by", (self._sites[routes[host.location]].port,))
                 for prefix in (SERVICE_PREFIX, PLAIN_PREFIX):
                     wanted[Key("WanIngress.anycast", (host.port, _lpm(prefix)))] = action
         self._write(p4r.Update.DELETE, {k: a for k, a in self._anycast.items() if k not in wanted})
@@ -118,7 +118,7 @@ class Wan:
             for prefix in source.prefixes:
                 state[Key("WanIngress.unicast", (_lpm(prefix),))] = Action("leave_by", (source.port,))
             for destination in self._ends:
-                line = self._lines[min(source.place, destination.place), max(source.place, destination.place)]
+                line = self._lines[min(source.location, destination.location), max(source.location, destination.location)]
                 state[Key("WanIngress.delay_line", (source.port, destination.port))] = Action("wait_in", (line,))
         return state
 

@@ -56,13 +56,14 @@ class Internet(Topo):  # type: ignore[misc]
             self.addHost(host.name, setup=_host_setup(host))
             self.addLink(WAN, host.name, intfName1=wan_interface(host.port), intfName2="eth0", addr2=host.mac)
         for site in sites:
-            self._add_site(site)
+            self.add_site(site)
 
-    def _add_site(self, site: SiteAddresses) -> None:
+    def add_site(self, site: SiteAddresses) -> None:
+        """Add a site's hosts and links."""
         edge = f"e{site.id}"
         numbers = (WAN_PORT, REPLICA_PORT, DISPATCHER_PORT, BACKBONE_PORT)
         setup = [f"ip link set {edge_interface(site, port)} mtu {MTU}" for port in numbers]
-        self.addSwitch(edge, dpid=f"{1 + site.id:x}", inNamespace=False, setup=[*setup, *_management_setup(site)])
+        self.addSwitch(edge, dpid=f"{1 + site.id:x}", inNamespace=False, setup=[*setup, *management_setup(site)])
         for number, port in ((site.port, WAN_PORT), (site.backbone_port, BACKBONE_PORT)):
             self.addLink(WAN, edge, intfName1=wan_interface(number), intfName2=edge_interface(site, port))
         for port, name, setup in (
@@ -96,7 +97,8 @@ def replica_setup(site: SiteAddresses) -> list[str]:
     ]
 
 
-def _management_setup(site: SiteAddresses) -> list[str]:
+def management_setup(site: SiteAddresses) -> list[str]:
+    """Return the set-up script of the controllers' end of the link to the dispatcher."""
     interface, (own, _) = edge_interface(site, MANAGEMENT_PORT), site.management
     return [
         f"echo 0 > /proc/sys/net/ipv6/conf/{interface}/disable_ipv6",

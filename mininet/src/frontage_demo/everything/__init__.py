@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One connection through everything: all five systems at two sites with two switches each."""
