@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ VIP = "2001:db8:0:7::1"
 LINK = "2001:db8:0:1::{}"
 AES = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM"
 """The same cipher for all servers, because their own choices differ."""
-WINDOW = ["--max-data=128K", "--max-window=0"]
+WINDOW = ("--max-data=128K", "--max-window=0")
 """Flow control windows below the buffer of the client's socket, so nothing is lost while the client waits for its core."""
 
 SERVER = """\
@@ -86,10 +86,10 @@ class Testbed:
         with serving(self.folder / f"{name}.log", [*pin(SERVER_CORE), *command], port) as pid:
             yield Server(self, port, child(pid, process) if process else pid)
 
-    def cclb7_quic(self, name: str, port: int, cookie: bool) -> contextlib.AbstractContextManager[Server]:
-        """Run frontage-cclb7-quic with or without a [cookie] section."""
+    def cclb7_quic(self, name: str, port: int, cookie: bool, fields: str = "") -> contextlib.AbstractContextManager[Server]:
+        """Run frontage-cclb7-quic with or without a [cookie] section, and with additional fields of the configuration."""
         configuration = self.folder / f"{name}.toml"
-        configuration.write_text((SERVER + (COOKIE if cookie else "")).format(port=port))
+        configuration.write_text((fields + SERVER + (COOKIE if cookie else "")).format(port=port))
         return self.server(name, port, [program("FRONTAGE_CCLB7_QUIC", "frontage-cclb7-quic"), configuration])
 
     def lsquic(self, name: str, port: int, signals: bool) -> contextlib.AbstractContextManager[Server]:
@@ -102,8 +102,11 @@ class Testbed:
             command += ["--sid=7", "--server-prefix=2001:db8:0:7::", "--cookie-prefix=2001:db8:0:8::", f"--port={port}"]
         return self.server(name, port, command)
 
-    def download(self, port: int, size: int, requests: int) -> int:
-        """Download objects and return the number of packets that arrived. Raises RuntimeError if a download fails."""
+    def download(self, port: int, size: int, requests: int, window: Sequence[str] = WINDOW) -> int:
+        """Download objects and return the number of packets that arrived. `window` are the client's options for flow control.
+
+        Raises RuntimeError if a download fails.
+        """
         url = f"https://[{VIP}]:{port}/{size}"
         options = [
             "--quiet",
@@ -111,7 +114,7 @@ class Testbed:
             "--no-preferred-addr",
             f"--ciphers={AES}",
             f"--nstreams={requests}",
-            *WINDOW,
+            *window,
         ]
         before = self._received()
         done = subprocess.run(
@@ -146,9 +149,20 @@ class Server:
         return Run(core_ns(self.pid) - before, packets)
 
 
+Link = Callable[[Path, int], contextlib.AbstractContextManager[None]]
+"""Links the interface ``server`` of this namespace with ``client`` in that of a process. Gets a scratch folder and the process's id."""
+
+
 @contextlib.contextmanager
-def start_testbed() -> Iterator[Testbed]:
-    """Create the namespaces, the link and the objects until the context ends."""
+def direct_link(_: Path, clients: int) -> Iterator[None]:
+    """Link both namespaces directly."""
+    run(f"ip link add server type veth peer name client netns {clients}")
+    yield
+
+
+@contextlib.contextmanager
+def start_testbed(link: Link = direct_link, sizes: Sequence[int] = tuple(size for size, _ in SIZES.values())) -> Iterator[Testbed]:
+    """Create the namespaces, the link and objects of these sizes, multiples of 1,000 bytes, until the context ends."""
     if (os.cpu_count() or 1) <= max(SERVER_CORE, CLIENT_CORE):
         raise RuntimeError("server and client need one core each: use a machine with two cores")
     for tool, package in (("gtlsclient", "ngtcp2-client"), ("nft", "nftables"), ("openssl", "openssl")):
@@ -156,28 +170,28 @@ def start_testbed() -> Iterator[Testbed]:
             raise FileNotFoundError(f"{tool} is missing: apt-get install {package}")
     with tempfile.TemporaryDirectory(prefix="frontage-bench-") as name, namespace() as clients:
         folder = Path(name)
-        _write(folder)
+        _write(folder, sizes)
         run("mount -t sysfs none /sys")
         testbed = Testbed(folder, clients)
-        _connect(testbed, clients)
-        yield testbed
+        with link(folder, clients):
+            _configure(testbed)
+            yield testbed
 
 
-def _write(folder: Path) -> None:
+def _write(folder: Path, sizes: Sequence[int]) -> None:
     folder.chmod(0o755)
     (folder / "objects").mkdir()
-    for size, _ in SIZES.values():
+    for size in sizes:
         (folder / "objects" / str(size)).write_bytes(bytes(n * 31 % 251 for n in range(1000)) * (size // 1000))
     (folder / "keys.toml").write_text(KEYS)
     curve = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=bench -keyout key.pem -out certificate.pem"
     subprocess.run(["openssl", *curve.split()], cwd=folder, capture_output=True, check=True)
 
 
-def _connect(testbed: Testbed, clients: int) -> None:
-    """Link both namespaces; each end receives on its own core."""
+def _configure(testbed: Testbed) -> None:
+    """Configure the ends of the link; each receives on its own core."""
     inside = " ".join(testbed.enter)
     for command in (
-        f"ip link add server type veth peer name client netns {clients}",
         "ip link set lo up",
         f"ip -6 address add {LINK.format(7)}/64 dev server nodad",
         f"ip -6 address add {VIP}/128 dev lo nodad",

@@ -18,7 +18,8 @@ from frontage.mapping.compute.engine import Engine
 from frontage.mapping.compute.orders import Margin
 from frontage.mapping.compute.prefixes import Prefix
 from frontage.mapping.compute.values import Changes, Measurements
-from mapping_push import measure_push, resident
+from mapping_push import measure_push
+from processes import resident
 from rows import Row, finish, row
 
 SERVICES, PREFIXES, SITES = 10_000, 100_000, 100

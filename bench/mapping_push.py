@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import tempfile
@@ -29,6 +28,7 @@ from frontage.mapping.services import Service
 from frontage.mapping.store.tables import Choices, Tables
 from frontage.service.controller import Controller
 from paths import P4, WORK, program
+from processes import core_seconds, resident
 from rows import Row, row
 from switches import softswitch
 
@@ -127,19 +127,6 @@ def _push_to_dispatcher(states: EngineTables, updates: Updates) -> Iterator[Row]
         if dispatcher.replaced > 1:
             raise RuntimeError("the dispatcher rejected a delta and received the full table again")
         yield row("mapping_push_memory", (resident(pid) - before) / 1e6, "MB")
-
-
-def resident(pid: int | str) -> float:
-    """Return the resident set size of a process in bytes."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def core_seconds(pid: int) -> float:
-    """Return the core time so far of this process and process `pid` in seconds."""
-    # The program's name, in parentheses, may contain spaces; utime and stime are fields 14 and 15 (proc_pid_stat(5)).
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _push_to_switch(states: EngineTables, updates: Updates) -> list[Row]:

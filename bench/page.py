@@ -15,6 +15,7 @@ from cells import Rows, compared, figure, number, ratio, table
 from frontage_testbed.reporting.figures import save
 from frontage_testbed.reporting.plots import Axis, Line
 from frontage_testbed.reporting.templates import PageTemplate, join
+from growth import CONNECTIONS, SIZES
 from page_servers import quic, table1
 from paths import ROOT, WORK
 from tables import KINDS
@@ -56,6 +57,14 @@ def programs(rows: Rows) -> str:
         overload=table("| program | softswitch | BMv2 | ratio |", overload),
         core_times=table("| program | pipeline | softswitch | BMv2 | ratio |", cores),
     )
+
+
+def katran(rows: Rows) -> str:
+    """Return the section on katran; empty if it was not measured."""
+    ours, theirs = (figure(rows, "katran_acknowledgment_ns", whose) for whose in ("value", "peer_value"))
+    if ours is None or theirs is None:
+        return ""
+    return TEMPLATE.section("katran", ours=f"{ours:.0f}", theirs=f"{theirs:.0f}")
 
 
 def simulator(rows: Rows) -> str:
@@ -104,6 +113,25 @@ def growth(rows: Rows) -> str:
     )
 
 
+def sizes(rows: Rows) -> str:
+    """Return the section on the size of sites; empty if it was not measured."""
+    if "growth_servers_1_pps" not in rows:
+        return ""
+    lines = []
+    for what, title in {"servers": "servers of one VIP", "vips": "VIPs of 8 servers", "ports": "ports with one VIP each"}.items():
+        for count in SIZES[what]:
+            name = f"growth_{what}_{count}"
+            entries, seconds, memory = (figure(rows, f"{name}_{of}") for of in ("entries", "install", "memory"))
+            rate = number(figure(rows, f"{name}_pps"))
+            lines.append(f"| {count:,} {title} | {entries:,.0f} | {seconds:.1f} s | {memory:.0f} MB | {rate} |")
+    connections = [f"| {count:,} | {number(figure(rows, f'growth_connections_{count}_pps'))} |" for count in CONNECTIONS]
+    return TEMPLATE.section(
+        "sizes",
+        sites=table("| site | entries | until installed | memory | packets/s |", lines),
+        connections=table("| connections | packets/s |", connections),
+    )
+
+
 def draw(rows: Rows, path: Path) -> None:
     """Plot the lookup rate against the number of entries."""
     lines = []
@@ -128,7 +156,7 @@ def read(path: Path) -> Any:
 def main() -> None:
     rows: Rows = {row["name"]: row for row in read(WORK / "result.json")}
     machine = read(WORK / "machine.json")
-    sections = [programs(rows), quic(rows), table1(rows), simulator(rows), growth(rows)]
+    sections = [programs(rows), katran(rows), quic(rows), table1(rows), simulator(rows), growth(rows), sizes(rows)]
     (DOCS / "performance.md").write_text(join([TEMPLATE.section("introduction", **machine), *sections]))
     draw(rows, DOCS / PLOT)
 

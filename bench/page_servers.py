@@ -26,6 +26,7 @@ PUBLISHED = {
 }
 """Table I (section V-E): idle, vanilla L7 load balancer, CCLB7. The paper's totals are sums, also for percentiles."""
 
+CONGESTION = {"cubic": "CUBIC", "bbr": "BBR"}
 BALANCERS = {"nginx": "tcp", "nginx, no TSO": "tcp_without_tso", "QUIC": "quic"}
 
 
@@ -67,6 +68,7 @@ def quic(rows: Rows) -> str:
         spread = "-" if more is None else f"{more:.1f} % ({low:.1f} to {high:.1f})"
         costs.append(f"| {size} | {with_cookie} | {without} | {spread} |")
         served.append(f"| {size} | {compared(rows, f'quic_server_{key}_per_core')} |")
+    lossy = [f"| {title} | {compared(rows, f'quic_server_rate_with_loss_{key}')} |" for key, title in CONGESTION.items()]
     own, tail = (number(figure(rows, f"quic_signals_own_{which}")) for which in ("median", "p99"))
     peer = rows.get("quic_server_1kB_per_core", {}).get("peer") or "nginx"
     return TEMPLATE.section(
@@ -76,4 +78,5 @@ def quic(rows: Rows) -> str:
         median=own,
         tail=tail,
         served=table(f"| object | frontage-cclb7-quic | {peer} | ratio |", served),
+        lossy=table(f"| congestion control | frontage-cclb7-quic | {peer} | ratio |", lossy),
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from frontage.mapping.placement.choose import Chooser
 from frontage.mapping.placement.engine import Engine
 from frontage.mapping.placement.values import Demand, Parameters, Sites
-from mapping_push import resident
+from processes import resident
 from rows import Row, finish, row
 
 RECORDS, REGIONS, SITES = 1_000_000, 100, 100

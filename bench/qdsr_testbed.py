@@ -211,6 +211,6 @@ def _connect(bridge: int, inside: int, name: str, address: str, core: int) -> No
 def _real_server(folder: Path, real: RealServer, inside: int) -> contextlib.AbstractContextManager[int]:
     issue_certificate(folder, real.name)
     file = folder / f"{real.name}.toml"
-    file.write_text(configuration.real_server(real, NAME))
+    file.write_text(configuration.real_server(real, [NAME]))
     command: list[str | Path] = [*pin(OTHERS_CORE), program("FRONTAGE_REAL_SERVER", "frontage-real-server"), file]
     return serving(folder / f"{real.name}.log", command, ORIGIN_PORT, enter(inside))

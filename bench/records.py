@@ -28,7 +28,7 @@ from frontage_records.grouping import WantedPlacements, group
 from frontage_records.jetstream.engine import JetStream
 from frontage_records.record import REPLACED
 from frontage_records.store import Store
-from mapping_push import resident
+from processes import resident
 from rows import Row, finish, row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "controller" / "records" / "tests"))

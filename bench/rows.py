@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from frontage.config import ConfigError
@@ -28,15 +28,16 @@ def row(name: str, value: float, unit: str, peer: str | None = None, peer_value:
 
 def rates(*arguments: str) -> dict[str, float]:
     """Run ``frontage-bench`` and return the rates that it prints."""
-    return cast(dict[str, float], _output(arguments))
+    return cast(dict[str, float], output(*arguments))
 
 
 def rates_of_each(*arguments: str) -> list[dict[str, float]]:
     """Run ``frontage-bench`` and return the rates of each thing that it measures."""
-    return cast(list[dict[str, float]], _output(arguments))
+    return cast(list[dict[str, float]], output(*arguments))
 
 
-def _output(arguments: Sequence[str]) -> Any:
+def output(*arguments: str) -> Any:
+    """Run ``frontage-bench`` and return what it prints."""
     done = subprocess.run([program("FRONTAGE_BENCH", "frontage-bench"), *arguments], stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 

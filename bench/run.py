@@ -40,12 +40,17 @@ PRIVATE_NETWORK = ["unshare", "--net"]
 PRIVATE_MOUNTS = [*PRIVATE_NETWORK, "--mount"]
 BENCHMARKS: dict[str, list[str]] = {
     "pipeline": _python("pipeline.py"),
+    "katran": _python("katran.py"),
+    "threads": _python("threads.py"),
     "veth-frontage": PRIVATE_NETWORK + _python("veth.py", "frontage"),
     "veth-quic": PRIVATE_NETWORK + _python("veth.py", "quic"),
     "veth-router": PRIVATE_NETWORK + _python("veth.py", "router"),
     "veth-acl": PRIVATE_NETWORK + _python("veth.py", "acl"),
+    "veth-two-ports": PRIVATE_NETWORK + _python("veth.py", "two-ports"),
     "tables": _python("tables.py"),
     "table-writes": _python("table_writes.py"),
+    "write-delay": PRIVATE_NETWORK + _python("table_writes.py", "delay"),
+    "growth": _python("growth.py"),
     "mapping": _python("mapping.py"),
     "api": _python("api.py"),
     "console": _python("console.py"),
@@ -54,6 +59,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "records": _python("records.py"),
     "quic-signals": PRIVATE_MOUNTS + _python("quic_signals.py"),
     "quic-nginx": PRIVATE_MOUNTS + _python("quic_nginx.py"),
+    "quic-loss": PRIVATE_MOUNTS + _python("quic_loss.py"),
     "quic-lsquic": PRIVATE_MOUNTS + _python("quic_lsquic.py"),
     "qdsr": PRIVATE_MOUNTS + _python("qdsr.py"),
     "quicsocks": PRIVATE_NETWORK + _python("quicsocks.py"),
@@ -68,13 +74,17 @@ NEED_ROOT = {
     "veth-quic",
     "veth-router",
     "veth-acl",
+    "veth-two-ports",
+    "write-delay",
     "quic-signals",
     "quic-nginx",
+    "quic-loss",
     "quic-lsquic",
     "qdsr",
     "quicsocks",
     "table1",
     "ebpf",
+    "katran",
 }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -164,7 +164,13 @@ def _frontage(
     if not target.exists():
         raise FileNotFoundError(f"{target} is missing: run `make setup`, or set ARTIFACTS to its folder")
     config = loads(json.dumps(_configuration(target, pipes, scheduler, has_quic)), WORK / "frontage.yaml")
-    pipeline = Pipeline.load(config.device.pipeline.p4info, config.device.pipeline.json_file)
+    return site(name, config, traffic(config), pipes)
+
+
+def site(name: str, config: Config, traffic: dict[str, Any], pipes: int = 1) -> Site:
+    """Return a site with the program of a configuration, its entries, and traffic."""
+    target, p4info = config.device.pipeline.json_file, config.device.pipeline.p4info
+    pipeline = Pipeline.load(p4info, target)
     state, packets_out = contents(config, pipeline.schema)
     return Site(
         name=name,
@@ -172,7 +178,7 @@ def _frontage(
         pipeline=pipeline,
         state=state,
         packets_out=packets_out,
-        traffic=traffic(config),
+        traffic=traffic,
         clone_sessions=list(plain_sessions(config, pipeline.schema)),
         pipes=pipes,
     )
@@ -233,7 +239,7 @@ def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None, h
             "cookie_prefix": f"{COOKIE_PREFIX}/64",
         },
     ]
-    routes = [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes()]
+    routes = [{"prefix": f"{prefix}/24", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in client_prefixes()]
     routes += [{"prefix": f"{prefix}/64", "port": "outside", "mac": OUTSIDE.neighbor} for prefix in _client_prefixes6()]
     # Each QUIC server has its own /64.
     routes += [{"prefix": f"2001:db8:d:{n:x}::/64", "port": "inside", "mac": INSIDE.neighbor} for n in range(1, SERVERS + 1)]
@@ -269,7 +275,7 @@ def _configuration(target: Path, pipes: int, scheduler: dict[str, Any] | None, h
     }
 
 
-def _client_prefixes() -> Iterable[IPv4Address]:
+def client_prefixes() -> Iterable[IPv4Address]:
     return (IPv4Address("100.64.0.0") + (n << 8) for n in range(PREFIXES))
 
 
@@ -277,17 +283,22 @@ def _client_prefixes6() -> Iterable[IPv6Address]:
     return (IPv6Address("2001:db8:c::") + (n << 64) for n in range(PREFIXES))
 
 
-def _tcp_traffic(config: Config) -> dict[str, Any]:
+def downloads(services: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the traffic of downloads over TCP from these services, which have a `vip` and `servers`."""
     return {
         "kind": "frontage",
         "outside": OUTSIDE.to_json(),
-        "inside": INSIDE.to_json(),
-        "clients": [str(prefix + 9) for prefix in _client_prefixes()],
-        "vip": f"{VIP}:80",
-        "servers": [(server.sid, f"{server.address}:{server.port}") for server in config.servers_by_vip["web"]],
+        "clients": [str(prefix + 9) for prefix in client_prefixes()],
+        "services": services,
         "key_id": KEY_ID,
         "secret": SECRETS[KEY_ID],
     }
+
+
+def _tcp_traffic(config: Config) -> dict[str, Any]:
+    inside = INSIDE.to_json()
+    servers = [{"sid": one.sid, "address": f"{one.address}:{one.port}", "inside": inside} for one in config.servers_by_vip["web"]]
+    return downloads([{"vip": f"{VIP}:80", "servers": servers}])
 
 
 def _quic_traffic(config: Config) -> dict[str, Any]:

@@ -28,17 +28,13 @@ class Running:
     """Address of the P4Runtime server."""
     pid: int
 
-    def user_seconds(self) -> float:
-        """Return the core time that the switch has spent in user space so far."""
-        # The program's name, in parentheses, may contain spaces; utime is field 14 (proc_pid_stat(5)).
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
-
 
 @dataclass(frozen=True)
 class Switch:
     name: str
     binary: Path
+    options: tuple[str, ...] = ()
+    """Options that only this switch has."""
 
     @contextlib.contextmanager
     def running(self, interfaces: Sequence[str] = ()) -> Iterator[Running]:
@@ -47,7 +43,7 @@ class Switch:
             path, log = Path(folder) / "p4runtime.sock", Path(folder) / "log"
             ports = [word for interface in interfaces for word in ("-i", interface)]
             server = ["--grpc-server-addr", f"unix:{path}", "--cpu-port", str(CPU_PORT)]
-            command = [str(self.binary), "--no-p4", "--device-id", str(DEVICE_ID), *ports, "--", *server]
+            command = [str(self.binary), "--no-p4", "--device-id", str(DEVICE_ID), *self.options, *ports, "--", *server]
             with log.open("wb") as output:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder)
             try:
@@ -75,8 +71,8 @@ def _accepts(path: Path) -> bool:
         return True
 
 
-def softswitch() -> Switch:
-    return Switch("softswitch", program("SOFTSWITCH", "softswitch"))
+def softswitch(*options: str) -> Switch:
+    return Switch(" ".join(("softswitch", *options)), program("SOFTSWITCH", "softswitch"), options)
 
 
 def bmv2() -> Switch | None:

@@ -4,6 +4,7 @@
 The results are the highest rate without loss, the rate in overload, and the packets per second of the switch's user-space core time.
 The peer gets the same program, entries and traffic.
 A bare forwarder on the same links shows the limit of the kernel for this traffic.
+`two-ports` compares packet threads at two ports that receive at the same time with a single thread, in runs that alternate.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from statistics import median
 
 from frontage.p4.session import Session
 from paths import program
+from processes import user_seconds
 from rows import NO_PEER, Row, finish, rates, row
 from sites import SITES, Site
 from switches import DEVICE_ID, Switch, bmv2, softswitch
 
 PORTS = (1, 2)
+INTERFACES = [f"{port}@switch{port}" for port in PORTS]
 FAR_ENDS = [f"{port}@far{port}" for port in PORTS]
+TWO_PORTS = "two-ports"
+RUNS = 3
+"""Number of runs of each switch in `two-ports`."""
 BARE = "a bare forwarder, which copies packets from ring to ring"
 
 
@@ -45,12 +52,12 @@ def send(site: Site) -> dict[str, float]:
 
 async def run(switch: Switch, site: Site) -> dict[str, float]:
     """Install the site on a switch and return the rates of its traffic."""
-    with switch.running([f"{port}@switch{port}" for port in PORTS]) as running:
+    with switch.running(INTERFACES) as running:
         async with Session(running.address, DEVICE_ID) as session:
             await site.install(session)
-            before = running.user_seconds()
+            before = user_seconds(running.pid)
             result = await asyncio.to_thread(send, site)
-            return result | {"per_core": result["received"] / (running.user_seconds() - before)}
+            return result | {"per_core": result["received"] / (user_seconds(running.pid) - before)}
 
 
 @contextlib.contextmanager
@@ -86,7 +93,25 @@ def measure(name: str) -> list[Row]:
     ]
 
 
+def measure_threads() -> list[Row]:
+    """Compare two packet threads with one, for traffic between clients and servers at one port each."""
+    make_links()
+    one, two = softswitch("--threads", "1"), softswitch("--threads", "2")
+    rows = []
+    for name in ("frontage", "quic"):
+        site = SITES[name]()
+        runs = [{switch.name: asyncio.run(run(switch, site)) for switch in (one, two)} for _ in range(RUNS)]
+
+        def of(switch: Switch, rate: str, runs: list[dict[str, dict[str, float]]] = runs) -> float:
+            return median(found[switch.name][rate] for found in runs)
+
+        for rate, unit in (("overload", "packets/s"), ("per_core", "packets/s of core time")):
+            rows.append(row(f"veth_two_ports_{name}_pps_{rate}", of(two, rate), unit, one.name, of(one, rate)))
+    return rows
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("site", choices=SITES)
-    finish(partial(measure, parser.parse_args().site))
+    parser.add_argument("site", choices=[*SITES, TWO_PORTS])
+    site = parser.parse_args().site
+    finish(measure_threads if site == TWO_PORTS else partial(measure, site))

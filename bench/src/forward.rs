@@ -6,15 +6,16 @@ use std::os::fd::AsRawFd;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use softswitch::port::{Receive, Receiver, Transmit, Transmitter};
+use softswitch::port::{self, Receive, Sockets, Transmit};
 
 /// Forwards between two interfaces until the process ends, with one thread per direction. Prints `ready` when it starts.
-pub fn forward(one: &str, other: &str) -> Result<()> {
-    let directions = [(one, other), (other, one)].map(|(from, to)| {
-        let ends = (Receiver::open(from)?, Transmitter::open(to)?);
-        anyhow::Ok(thread::spawn(move || run(ends.0, ends.1)))
-    });
-    let threads = directions.into_iter().collect::<Result<Vec<_>>>()?;
+pub fn forward(one: &str, other: &str, sockets: Sockets) -> Result<()> {
+    let open = |name| port::open(name, sockets);
+    let ((one_in, one_out), (other_in, other_out)) = (open(one)?, open(other)?);
+    let threads = [
+        thread::spawn(move || run(one_in, other_out)),
+        thread::spawn(move || run(other_in, one_out)),
+    ];
     println!("ready");
     for thread in threads {
         let Ok(result) = thread.join() else {
@@ -25,7 +26,7 @@ pub fn forward(one: &str, other: &str) -> Result<()> {
     Ok(())
 }
 
-fn run(mut receiver: Receiver, mut transmitter: Transmitter) -> Result<()> {
+fn run(mut receiver: Box<dyn Receive>, mut transmitter: Box<dyn Transmit>) -> Result<()> {
     loop {
         if receiver.fill() {
             receiver.frames(&mut |frame| transmitter.send(frame));

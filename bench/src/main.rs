@@ -4,16 +4,21 @@
 
 mod acl;
 mod clock;
+mod connections;
+mod counters;
 mod dispatcher;
 mod ebpf;
 mod forward;
 mod frame;
+mod latency;
 mod passes;
 mod pipeline;
 mod random;
 mod signals;
 mod site;
+mod steps;
 mod tables;
+mod threads;
 mod traffic;
 mod wire;
 
@@ -24,6 +29,7 @@ use clap::Parser;
 
 use acl::{Acl, Masks};
 use site::Site;
+use softswitch::port::Sockets;
 use tables::Kind;
 use wire::Attachment;
 
@@ -31,9 +37,20 @@ use wire::Attachment;
 #[derive(Parser)]
 #[command(version)]
 enum Command {
-    /// Measures in process, on one core, without queues: all packets mixed, and each kind alone. The runs of several sites
-    /// alternate.
+    /// Measures in process, on one core, without queues: all packets mixed, and each kind alone; also instructions per
+    /// packet, and hardware events, if there are hardware counters. The runs of several sites alternate.
     Pipeline {
+        #[arg(required = true)]
+        sites: Vec<PathBuf>,
+    },
+    /// Measures acknowledgments of so many TCP connections in process: packets per second of one core's time, and memory.
+    Connections {
+        site: PathBuf,
+        #[arg(required = true)]
+        counts: Vec<u64>,
+    },
+    /// Measures one and two threads in process, without queues, between which the flows of a site are divided.
+    Threads {
         #[arg(required = true)]
         sites: Vec<PathBuf>,
     },
@@ -46,8 +63,25 @@ enum Command {
         #[arg(required = true, value_name = "PORT@INTERFACE")]
         attachments: Vec<Attachment>,
     },
+    /// Measures the time of single packets, of at least 128 bytes, through the switch behind these interfaces.
+    Latency {
+        site: PathBuf,
+        /// Packets per second.
+        rate: f64,
+        /// Duration in seconds.
+        seconds: f64,
+        /// The far end of the link at a port of the switch.
+        #[arg(required = true, value_name = "PORT@INTERFACE")]
+        attachments: Vec<Attachment>,
+    },
     /// Forwards unmodified frames between two interfaces until the process is killed.
-    Forward { one: String, other: String },
+    Forward {
+        one: String,
+        other: String,
+        /// Use AF_XDP sockets instead of packet sockets.
+        #[arg(long)]
+        xdp: bool,
+    },
     /// Measures the signals of a QUIC server alone: nanoseconds that they add to each sent packet.
     Signals,
     /// Measures the service dispatcher on one core, in process and over loopback sockets: packets per second and added latency.
@@ -77,24 +111,40 @@ enum Command {
     },
 }
 
+fn read_all(sites: &[PathBuf]) -> Result<Vec<Site>> {
+    sites.iter().map(|site| Site::read(site)).collect()
+}
+
 fn main() -> Result<()> {
     let result = match Command::parse() {
         Command::Pipeline { sites } => {
-            let sites: Vec<Site> = sites
-                .iter()
-                .map(|site| Site::read(site))
-                .collect::<Result<_>>()?;
-            serde_json::to_value(pipeline::measure(&sites)?)?
+            serde_json::to_value(pipeline::measure(&read_all(&sites)?)?)?
         }
+        Command::Connections { site, counts } => {
+            serde_json::to_value(connections::measure(&Site::read(&site)?, &counts)?)?
+        }
+        Command::Threads { sites } => serde_json::to_value(threads::measure(&read_all(&sites)?)?)?,
         Command::Passes { site } => serde_json::to_value(passes::count(&Site::read(&site)?)?)?,
         Command::Wire { site, attachments } => {
             let site = Site::read(&site)?;
             serde_json::to_value(wire::measure(&site.traffic.packets()?, &attachments)?)?
         }
+        Command::Latency {
+            site,
+            rate,
+            seconds,
+            attachments,
+        } => {
+            let packets = Site::read(&site)?.traffic.packets()?;
+            serde_json::to_value(latency::measure(&packets, &attachments, rate, seconds)?)?
+        }
         Command::Signals => serde_json::to_value(signals::measure()?)?,
         Command::Ebpf => ebpf::measure()?,
         Command::Dispatcher => serde_json::to_value(dispatcher::measure()?)?,
-        Command::Forward { one, other } => return forward::forward(&one, &other),
+        Command::Forward { one, other, xdp } => {
+            let sockets = if xdp { Sockets::Xdp } else { Sockets::Packet };
+            return forward::forward(&one, &other, sockets);
+        }
         Command::Acl {
             masks,
             rules,

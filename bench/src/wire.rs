@@ -108,6 +108,15 @@ pub fn measure(packets: &[Packet], attachments: &[Attachment]) -> Result<Rates> 
     })
 }
 
+/// Opens the far ends of links, by port, for this thread, which then sleeps exactly.
+pub fn open(attachments: &[Attachment]) -> Result<HashMap<u32, Transmitter>> {
+    // Reduce the timer slack of this thread from 50 us to 1 us.
+    // SAFETY: the call only reads an integer.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000) };
+    let open = |a: &Attachment| Ok((a.port, Transmitter::open(&a.interface)?));
+    attachments.iter().map(open).collect()
+}
+
 struct Run {
     sent: u64,
     received: u64,
@@ -139,13 +148,7 @@ struct Sender<'a> {
 
 impl<'a> Sender<'a> {
     fn open(packets: &'a [Packet], attachments: &'a [Attachment]) -> Result<Self> {
-        // Reduce the timer slack of this thread from 50 us to 1 us.
-        // SAFETY: the call only reads an integer.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000) };
-        let links: HashMap<_, _> = attachments
-            .iter()
-            .map(|a| Ok((a.port, Transmitter::open(&a.interface)?)))
-            .collect::<Result<_>>()?;
+        let links = open(attachments)?;
         for port in packets.iter().flat_map(|p| [p.port, p.out_port]) {
             ensure!(
                 links.contains_key(&port),
