@@ -30,12 +30,13 @@ LSQUIC_SERVER := $(BUILD)/lsquic/frontage-lsquic
 NATS_SERVER := $(BUILD)/nats-server
 OTELCOL := $(BUILD)/otelcol
 GOFLOW2 := $(BUILD)/goflow2
+MASQUE := $(BUILD)/masque/proxy
 PORCUPINE := $(BUILD)/porcupine
 VALE := $(BUILD)/vale
 QUIC_CLIENTS := host-agents/cclb7-quic/tests/clients
 PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-python \
-	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-naming frontage-naming-preload \
-	frontage-quic-c frontage-quicsocks frontage-quicsocks-preload frontage-real-server \
+	frontage-cclb7 frontage-cclb7-quic frontage-dispatcher frontage-h3-client frontage-mobile frontage-naming frontage-naming-preload \
+	frontage-quic-c frontage-quicsocks frontage-quicsocks-c frontage-quicsocks-preload frontage-real-server \
 	frontage-simulator
 # Workers for tests that mostly wait: for timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
@@ -50,10 +51,16 @@ CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE) $(LSQUIC_SERVER) $(STAMPS)/console
 # The tools of the console, from the virtual environment and from npm.
 NODE := PATH=$(abspath $(VENV))/bin:$$PATH
+# Writes the current commit into pages of results.
+STAMP_PAGES := $(PYTHON) tools/freshness.py --stamp
+# The targets that write the pages of results; experiments includes qdsr.
+FIGURES := bench performance experiments artemis quicsocks records mobile frontage
+# The folders of experiments that have a page.
+SIMULATED := $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard experiments/*/*.yaml)))))
 
 say = @printf '\033[1m==\033[0m %(%T)T %s\n' -1
 
-.PHONY: help setup demo console screenshots artemis coverage quicsocks records detection test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments fuzz lint audit format docs lock clean
+.PHONY: help setup demo console screenshots artemis frontage coverage quicsocks records mobile detection moves test test-rust test-python test-packets test-clients test-testbed test-long qdsr soak conformance tna-conformance tofino packet-log differential environments clients wheel deb bench performance experiments figures fuzz lint audit format docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -79,19 +86,34 @@ artemis: $(TESTBED) $(STAMPS)/quic-clients ## compare Artemis with DNS and anyca
 	@status=0
 	@$(PYTHON) clients/artemis.py || status=$$?
 	@$(PYTHON) -m frontage_demo.artemis $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SCENARIO),--scenario $(SCENARIO)) --page docs/results || status=$$?
+	@[ $$status != 0 ] || $(STAMP_PAGES) docs/results/artemis.md
 	@exit $$status
 
-quicsocks: $(TESTBED) ## measure QuicSocks with the delays of the paper; writes docs/results/quicsocks.md; HANDSHAKES=30 of each kind
+frontage: $(TESTBED) ## all systems together, under load, with every fault, and beside a plain network; writes docs/results/frontage.md; LENGTH=600 seconds of each load, SEED=1. ABLATION=60 seconds of load of each network with a part of the systems
+	@$(PYTHON) -m frontage_demo.everything --seconds $(or $(LENGTH),600) --ablation $(or $(ABLATION),60) $(if $(SEED),--seed $(SEED)) --docs docs
+	@$(STAMP_PAGES) docs/results/frontage.md
+
+quicsocks: $(TESTBED) $(MASQUE) ## measure QuicSocks with the delays of the paper, beside MASQUE; writes docs/results/quicsocks.md; HANDSHAKES=30 of each kind
 	@$(PYTHON) -m frontage_demo.quicsocks $(if $(HANDSHAKES),--handshakes $(HANDSHAKES)) --docs docs
+	@$(STAMP_PAGES) docs/results/quicsocks.md
 
 qdsr: $(TESTBED) ## compare hand-off and proxy; writes docs/results/qdsr.md; run `make bench ONLY=qdsr` first for figure 7
 	@$(PYTHON) -m frontage_demo.handoff --docs docs
+	@$(STAMP_PAGES) docs/results/qdsr.md
 
 records: $(TESTBED) $(NATS_SERVER) ## records under failures of servers, regions and links; writes docs/results/auspice-supercluster.md; RATE=1340 operations/s, SEED=1
 	@$(PYTHON) -m frontage_demo.supercluster $(if $(RATE),--rate $(RATE)) $(if $(SEED),--seed $(SEED)) --docs docs
+	@$(STAMP_PAGES) docs/results/auspice-supercluster.md
+
+mobile: $(TESTBED) $(NATS_SERVER) ## open connections while client and server move; writes docs/results/mobile.md; MOVES=100 of each kind, SEED=1
+	@$(PYTHON) -m frontage_demo.mobile $(if $(MOVES),--moves $(MOVES)) $(if $(SEED),--seed $(SEED)) --docs docs
+	@$(STAMP_PAGES) docs/results/mobile.md
 
 detection: $(TESTBED) ## measure how fast health checks detect faults; writes the table of docs/health.md; ROUNDS=50 per fault
 	@$(PYTHON) -m frontage_demo.detection $(if $(ROUNDS),--rounds $(ROUNDS)) --docs docs
+
+moves: $(TESTBED) ## measure how fast clients leave an address of their server; writes the results of docs/moves.md
+	@$(PYTHON) -m frontage_demo.moves --docs docs
 
 test: test-rust test-python test-packets test-clients test-testbed ## run every test; without root or a tool it fails; ALLOW_SKIPS=1 skips such tests
 
@@ -128,6 +150,7 @@ test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Packet tests of the smaller programs for Tofino 2'
 	@TARGET=tna PROFILE=tofino2core $(PYTHON) ptf-tests/run
 	@TARGET=tna PROFILE=tofino2folded $(PYTHON) ptf-tests/run
+	@TARGET=tna PROFILE=tofino2full $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 1'
 	@TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 1 with QUIC'
@@ -141,7 +164,7 @@ test-clients: $(STAMPS)/rust
 	$(say) 'P4Runtime clients'
 	@softswitch/switch/tests/clients/run
 
-test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER)
+test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) $(MASQUE)
 	$(say) 'Testbed tests (whole data centre)'
 	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal mininet/tests
 
@@ -199,15 +222,23 @@ bench: $(TESTBED) ## run the benchmarks; writes build/bench/result.json; ONLY=na
 
 performance: $(STAMPS)/venv ## write docs/performance.md from the last `make bench`
 	@$(PYTHON) bench/page.py
+	@$(STAMP_PAGES) docs/performance.md
 	$(say) 'docs/performance.md'
 
-experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## reproduce the papers' figures; writes docs/results; FULL=1 runs the published scale, ONLY=paper runs one
+experiments: $(STAMPS)/venv $(STAMPS)/rust $(P4) ## reproduce the papers' figures; writes docs/results; FULL=1 runs the published scale, ONLY=paper runs one, CLUSTER=address uses a Dask cluster
 ifneq ($(ONLY),qdsr)
-	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(ONLY)
+	@$(PYTHON) -m frontage_sim figures $(if $(FULL),--full) $(if $(CLUSTER),--cluster $(CLUSTER)) $(ONLY)
+	@$(STAMP_PAGES) $(patsubst %,docs/results/%.md,$(or $(ONLY),$(SIMULATED)))
 endif
 ifeq ($(filter-out qdsr,$(ONLY)),)
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory qdsr; else echo 'docs/results/qdsr.md: skipped: network namespaces need root'; fi
 endif
+
+figures: ## renew all pages of results, which takes hours on an idle machine; needs root
+	@status=0
+	@for target in $(FIGURES); do $(MAKE) --no-print-directory $$target || { echo "make $$target: failed"; status=1; }; done
+	@$(PYTHON) tools/figure_index.py || status=1
+	@exit $$status
 
 soak: ## transfer 10,000 objects through three real servers over lossy networks; SOAK_OBJECTS=, SOAK_BYTES=, SOAK_CONNECTIONS=, SOAK_SEED=
 	@SOAK_OBJECTS=$(or $(SOAK_OBJECTS),10000) SOAK_BYTES=$(or $(SOAK_BYTES),50000000) SOAK_CONNECTIONS=$(or $(SOAK_CONNECTIONS),100) SOAK_SEED=$(or $(SOAK_SEED),7) \
@@ -237,6 +268,9 @@ lint: $(STAMPS)/venv $(STAMPS)/npm $(VALE) ## check format, types, imports, pros
 	@$(PYTHON) tools/import_cycles.py controller/src/frontage controller/records/src/frontage_records mininet/src/frontage_testbed mininet/src/frontage_demo experiments/src/frontage_sim
 	@$(PYTHON) tools/rust_cycles.py
 	@$(PYTHON) tools/spdx.py
+	$(say) 'Pages of results: not older than the code that they measure'
+	@$(PYTHON) tools/freshness.py
+	@$(PYTHON) tools/figure_index.py --check
 	$(say) 'P4: the compiler'
 	@$(MAKE) --no-print-directory $(P4)
 	$(say) 'docs/tables.md: up to date with the P4 program'
@@ -254,9 +288,10 @@ format: $(STAMPS)/venv $(STAMPS)/npm ## apply the formatters
 	@($(NODE); cd console; npm run --silent format)
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format -i
 
-docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md
+docs: $(STAMPS)/venv $(P4) ## write the generated pages: docs/tables.md, docs/results/README.md
 	@$(PYTHON) tools/table_reference.py $(P4INFO) > docs/tables.md
-	$(say) 'docs/tables.md'
+	@$(PYTHON) tools/figure_index.py
+	$(say) 'docs/tables.md docs/results/README.md'
 
 LOCK := $(PYTHON) -m piptools compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header
 lock: $(STAMPS)/venv ## renew the requirements.lock files
@@ -318,6 +353,13 @@ $(OTELCOL): $(wildcard tools/otelcol/*) | $(STAMPS)/venv
 $(GOFLOW2): tools/goflow2/go.mod tools/goflow2/go.sum | $(STAMPS)/venv
 	$(say) 'Go: goflow2'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/goflow2 -o $(abspath $@) github.com/netsampler/goflow2/v2/cmd/goflow2
+
+# A MASQUE proxy to compare QuicSocks with, and a client that measures.
+$(MASQUE): $(wildcard tools/masque/* tools/masque/load/*) | $(STAMPS)/venv
+	$(say) 'Go: masque-go'
+	@PATH=$(abspath $(VENV)/bin):$$PATH
+	@go build -C tools/masque -o $(abspath $(@D))/load ./load
+	@go build -C tools/masque -o $(abspath $@) github.com/quic-go/masque-go/cmd/proxy
 
 # The API server of Kubernetes, for the tests of discovery. Not part of `make test`, because it takes half an hour on two cores.
 $(BUILD)/kube-apiserver: $(wildcard tools/kube-apiserver/*) | $(STAMPS)/venv

@@ -86,7 +86,7 @@ def main() -> int:
                 with ArtemisTestbed(DETOUR, programs, box.scratch / "testbed", dispatched=True) as testbed:
                     shutil.copy(HERE / "programs" / PAGE, testbed.directory / "objects")
                     (host,) = DETOUR.clients
-                    best = testbed.best_site(host).place
+                    best = testbed.best_site(host).location
                     for client, program in installed:
                         print(client.name, flush=True)
                         rows[client.name] = run(testbed, client, program)

@@ -116,6 +116,7 @@ def text(rows: dict[str, Row]) -> str:
             template.section("seen", table=part(["first flight", "IDs", "preferred address", "found by", "addresses"], seen)),
             template.section("kept", table=part(["undisturbed", "NAT", "address", "no cookies", "migration"], kept)),
             template.section("handed", table=part(["download", "from real servers"], handed)),
+            template.section("multipath"),
         ]
     )
 

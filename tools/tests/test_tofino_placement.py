@@ -152,7 +152,7 @@ def test_page_describes_placed_and_refused_profiles() -> None:
         "controls": resources.controls([STAGE_0, STAGE_1]),
     }
     lines = placement.block({"tofino1": placed, "tofino2": {"pass": "PHV Analysis", "error": "a | b"}})
-    assert lines[2] == "| `tofino1` | placed: 12 of 12 stages in ingress and 9 of 12 stages in egress |"
+    assert lines[2] == "| `tofino1` | placed; stages of 12: ingress 12, egress 9 |"
     assert lines[3] == "| `tofino2` | refused in the pass PHV Analysis: a \\| b |"
     assert "| `FrontageIngress.vip` | 2 | 0 | 0 | 1 | 0 | 1 | 0 | 0 | 0 |" in lines
     assert "| all | 3 | 0 | 0 | 1 | 0 | 1 | 2 | 1 | 0 |" in lines
