@@ -138,7 +138,8 @@ class VipsAreIndependent(BalancerTest):
         ]
         vips = []
         for id, at, count, base in blocks:
-            vips.append((self.make_vip(count, id, at, base=base, first_sid=100 * id), Leaves()))
+            vip = self.make_vip(count, id, at, base=base, first_sid=100 * id)
+            vips.append((vip, Leaves(keeps_ties=self.target == "tna")))
         for _ in range(120):
             vip, self.leaves = self.rng.choice(vips)
             if self.leaves.best(vip) is None or self.rng.random() < 0.5:

@@ -85,7 +85,7 @@ class LeastLoaded(AssignTest):
         for _ in range(24):
             conversation = self.new_conversation(vip)
             self.wait_for_root(vip)
-            sid = self.leaves.best(vip)
+            sid = self.leaves.best(vip, conversation.hash)
             assert sid is not None
             server = vip.server(sid)
             self.goes_to(server, conversation.datagram(long(self.foreign_cid())), "ASSIGNED_CCLB4")

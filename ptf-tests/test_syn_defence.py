@@ -214,7 +214,7 @@ class LoadCountsFromTheAcknowledgment(SynDefenceTest):
                 self.defend(vip)
                 for _ in range(6):
                     flow = self.new_flow(vip)
-                    best = self.leaves.best(vip)
+                    best = self.leaves.best(vip, flow.hash)
                     assert best is not None
                     answer = self.answered(flow, linux_syn(7), LINUX, vip.server(best))
                     self.wait_for_leaf(vip.server(best).slot, self.leaves.at[vip.server(best).slot])

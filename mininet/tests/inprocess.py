@@ -19,6 +19,7 @@ from frontage.state.worker import session
 from frontage_testbed.datacentre.addresses import PIPE_PORTS
 from frontage_testbed.programs import REPOSITORY
 
+SOURCES = REPOSITORY / "p4src"
 V1MODEL = "v1model/frontage.p4"
 TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, TOFINO2FULL = (
     f"tna/tofino{name}.p4" for name in ("1", "1quic", "2", "2core", "2folded", "2full")
@@ -28,8 +29,11 @@ TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, TOFINO2FULL = (
 class Switch:
     """A pipeline programmed with a configuration. Its connection tables have 65,536 entries."""
 
-    def __init__(self, configuration: dict[str, object], directory: Path, source: str = V1MODEL, pipes: int = 1) -> None:
-        program = softswitch.compile(REPOSITORY / "p4src" / source, defines={"CONNECTION_INDEX_BITS": "16"})
+    def __init__(
+        self, configuration: dict[str, object], directory: Path, source: str = V1MODEL, pipes: int = 1, *, sources: Path = SOURCES
+    ) -> None:
+        """Compile ``source``, a file of the folder ``sources``, and program the pipeline; ``directory`` gets its files."""
+        program = softswitch.compile(sources / source, defines={"CONNECTION_INDEX_BITS": "16"})
         assert program.p4info is not None
         p4info = directory / f"{Path(source).stem}.p4info.txtpb"
         p4info.write_text(program.p4info)

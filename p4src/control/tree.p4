@@ -10,9 +10,10 @@
 //   slot base                      slot base + 3   passes on the larger half. So the root always holds the best server of
 //                                                  its VIP, and a SYN reads only the root.
 //
-// A report that repeats the server's last one changes nothing. The tie bits are part of the hash of the connection whose
-// packet updates the leaf. They decide between equal scores: every switch sees other connections, and with a fixed rule,
-// all switches would send their next connection to the same server.
+// A report that repeats the server's last one changes nothing. Four bits of the hash of the packet's connection decide
+// between equal scores: every switch sees other connections, and with a fixed rule, all switches would send their next
+// connection to the same server. With v1model, each packet decides at every node that it passes, and the tie bits of a
+// value are zero. A stateful ALU of Tofino compares one value only, so there the leaf's last update sets the tie bits.
 //
 // After a restart of the switch every leaf is zero. A VIP then has no best server until servers report or the
 // controller seeds the leaves; until then, consistent hashing serves it. Levels above `depth` join different VIPs and

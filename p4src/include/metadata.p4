@@ -76,7 +76,7 @@ struct tree_t {
     sid_t sid;
     bit<4> tie_break;  // decides between equal scores
     bit<16> score;     // SET: the score; ADD, SUB: the difference
-    bit<32> best;      // headroom (16) | tie (4) | SID (12); no headroom: no server
+    bit<32> best;      // headroom (16) | tie (4), zero with v1model | SID (12); no headroom: no server
 }
 
 const bit<8> CONNECTION_NONE = 0;

@@ -49,11 +49,12 @@ control TreeLeaf(inout tree_t tree) {
             }
             leaves.write((bit<32>)tree.slot, headroom ++ sid ++ report);
         }
-        tree.best = headroom ++ tree.tie_break ++ sid[11:0];
+        tree.best = headroom ++ 4w0 ++ sid[11:0];
     }
 }
 
-// One level of nodes above the leaves. An entry holds what both children sent up. Returns the better one in tree.best.
+// One level of nodes above the leaves. An entry holds what both children sent up. Returns the better one in tree.best. A
+// coin decides between equal scores: one of the packet's tie-breaking bits for each level.
 control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
     register<bit<64>>(nodes) children;
 
@@ -70,8 +71,9 @@ control TreeLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> 
                 }
                 children.write(node, pair);
             }
+            bit<4> coins = tree.tie_break >> (level & 3);
             tree.best = pair[63:32];
-            if (pair[31:0] > tree.best) {
+            if (pair[31:16] > pair[63:48] || (pair[31:16] == pair[63:48] && coins[0:0] == 1)) {
                 tree.best = pair[31:0];
             }
         }

@@ -97,7 +97,7 @@ class TunnelTest(QuicTest):
 
     def _begin(self) -> None:
         self.shares = {}
-        self.leaves = Leaves()
+        self.leaves = Leaves(keeps_ties=self.target == "tna")
         self.used_indices = set()
         self._sessions: dict[tuple[int, ...], int] = {}
         ports = {"ingress_port": SITE_PORT}

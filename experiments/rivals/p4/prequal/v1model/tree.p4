@@ -156,7 +156,7 @@ control Tree(inout metadata_t meta) {
     Order() order_of;
     Use() use;
     Remove() remove;
-    register<bit<32>>(TREE_SLOTS) servers;   // what a leaf sends up: headroom (16) | tie (4) | SID (12)
+    register<bit<32>>(TREE_SLOTS) servers;   // what a leaf sends up: headroom (16) | SID (16)
     register<bit<16>>(TREE_SLOTS) latencies; // in 1/256 of a code
     register<bit<1>>(VIPS) turns;            // 0: the worst result is removed next; 1: the oldest one
     pool_t pool;

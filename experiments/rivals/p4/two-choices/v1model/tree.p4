@@ -6,7 +6,7 @@
 #ifndef FRONTAGE_V1MODEL_TREE_P4
 #define FRONTAGE_V1MODEL_TREE_P4
 
-// Compares a drawn server (headroom (16) | tie (4) | SID (12); zero: none) with the one that was drawn before.
+// Compares a drawn server (headroom (16) | SID (16); zero: none) with the one that was drawn before.
 control Contest(in bit<32> server, inout bit<2> drawn, inout bit<32> best) {
     apply {
         if (server[31:16] != 0 && drawn < 2) {

@@ -58,7 +58,7 @@ control AgeingLeaf(inout tree_t tree) {
             }
             leaves.write((bit<32>)tree.slot, leaf);
         }
-        tree.best = headroom ++ tree.tie_break ++ leaf[11:0];
+        tree.best = headroom ++ 4w0 ++ leaf[11:0];
     }
 }
 

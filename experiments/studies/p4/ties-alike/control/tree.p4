@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tournament tree (p4src/control/tree.p4) without random tie-breaking: all switches choose the server with the highest SID among equal scores.
+// The tournament tree (p4src/control/tree.p4) without random tie-breaking: all switches choose the server in the lowest slot among equal scores.
 control Tournament(inout tree_t tree) {
     TreeLeaf() leaf;
     TreeLevel(1, TREE_SLOTS >> 1) level1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tournament tree (p4src/control/tree.p4) with a coin for each packet and level: a bit of the hash of the packet's connection decides between
-// two children with equal scores. The shipped tree compares bits that the leaves have kept since their last update.
+// The tournament tree (p4src/control/tree.p4) with the ties of Tofino: a leaf keeps the hash bits of its last update, which decide between equal
+// scores, and then the SID does. The shipped tree for v1model uses the hash bits of each packet at each node.
 
-// TreeLevel of v1model/stateful.p4, with the coin.
-control CoinLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
+// TreeLevel of v1model/stateful.p4, which compares whole values: headroom (16) | tie (4) | SID (12).
+control KeptLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> level, bit<32> nodes) {
     register<bit<64>>(nodes) children;
 
     apply {
@@ -18,9 +18,8 @@ control CoinLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> 
                 }
                 children.write((bit<32>)number, pair);
             }
-            bit<4> coins = tree.tie_break >> (level & 3);
             tree.best = pair[63:32];
-            if (pair[31:16] > tree.best[31:16] || (pair[31:16] == tree.best[31:16] && coins[0:0] == 1)) {
+            if (pair[31:0] > tree.best) {
                 tree.best = pair[31:0];
             }
         }
@@ -29,23 +28,24 @@ control CoinLevel(inout tree_t tree, in bit<16> number, in bit<1> child)(bit<8> 
 
 control Tournament(inout tree_t tree) {
     TreeLeaf() leaf;
-    CoinLevel(1, TREE_SLOTS >> 1) level1;
-    CoinLevel(2, TREE_SLOTS >> 2) level2;
-    CoinLevel(3, TREE_SLOTS >> 3) level3;
-    CoinLevel(4, TREE_SLOTS >> 4) level4;
-    CoinLevel(5, TREE_SLOTS >> 5) level5;
-    CoinLevel(6, TREE_SLOTS >> 6) level6;
-    CoinLevel(7, TREE_SLOTS >> 7) level7;
-    CoinLevel(8, TREE_SLOTS >> 8) level8;
-    CoinLevel(9, TREE_SLOTS >> 9) level9;
-    CoinLevel(10, TREE_SLOTS >> 10) level10;
-    CoinLevel(11, TREE_SLOTS >> 11) level11;
-    CoinLevel(12, TREE_SLOTS >> 12) level12;
+    KeptLevel(1, TREE_SLOTS >> 1) level1;
+    KeptLevel(2, TREE_SLOTS >> 2) level2;
+    KeptLevel(3, TREE_SLOTS >> 3) level3;
+    KeptLevel(4, TREE_SLOTS >> 4) level4;
+    KeptLevel(5, TREE_SLOTS >> 5) level5;
+    KeptLevel(6, TREE_SLOTS >> 6) level6;
+    KeptLevel(7, TREE_SLOTS >> 7) level7;
+    KeptLevel(8, TREE_SLOTS >> 8) level8;
+    KeptLevel(9, TREE_SLOTS >> 9) level9;
+    KeptLevel(10, TREE_SLOTS >> 10) level10;
+    KeptLevel(11, TREE_SLOTS >> 11) level11;
+    KeptLevel(12, TREE_SLOTS >> 12) level12;
 
     apply {
         bit<16> slot = tree.slot;
         if (tree.op != TREE_NONE) {
             leaf.apply(tree);
+            tree.best = tree.best[31:16] ++ tree.tie_break ++ tree.best[11:0];
             level1.apply(tree, 1w0 ++ slot[15:1], slot[0:0]);
             level2.apply(tree, 2w0 ++ slot[15:2], slot[1:1]);
             level3.apply(tree, 3w0 ++ slot[15:3], slot[2:2]);
