@@ -33,7 +33,7 @@ from frontage_testbed.wires import Wires
 from .site import BgpSite
 
 READY_TIMEOUT = 60.0
-CHANGE_TIMEOUT = 30.0
+CHANGE_TIMEOUT = 120.0
 """Seconds for a change of catchments."""
 HELD_OBJECT = "/3"
 HELD_BYTES = 8_000_000
