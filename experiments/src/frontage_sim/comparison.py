@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from frontage_sim.figures import Result
-from frontage_sim.measures import COMPLETION, LONG_MEAN, MAX_SHORT, short_percentile
+from frontage_sim.measures import COMPLETION, LONG_MEAN, MAX_SHORT, SHORT_MEAN, short_percentile
 from frontage_sim.results import against, confidence, per_seed
 
 
@@ -25,6 +25,17 @@ def percentiles(flows: pl.DataFrame, by: Sequence[str], percents: Sequence[int])
         **{f"{name}, up to 100 kB (ms)": short_percentile(flows, by, percent) for percent, name in names.items()},
         "mean, above 1 MB (ms)": per_seed(flows, by, LONG_MEAN),
     }
+
+
+def compare_completion(flows: pl.DataFrame, x: str, line: str, base: Mapping[str, str]) -> Result:
+    """Compare CloudCookie's measures of settings with those of the setting ``base``, and show the number of short flows."""
+    by = [line, x]
+    each = {
+        "mean, up to 100 kB (ms)": per_seed(flows, by, SHORT_MEAN),
+        "99th percentile, up to 100 kB (ms)": short_percentile(flows, by, 99),
+        "mean, above 1 MB (ms)": per_seed(flows, by, LONG_MEAN),
+    }
+    return with_short_flows(compare(each, x, line, base, log=True), flows, by)
 
 
 def with_short_flows(result: Result, flows: pl.DataFrame, by: Sequence[str]) -> Result:

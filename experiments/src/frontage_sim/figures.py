@@ -8,6 +8,7 @@ defines ``TABLE`` gets that table instead of the flows.
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +50,13 @@ def distribution() -> tuple[Figure, Axes]:
 
 
 def scenarios(paper: Path) -> list[Path]:
-    """Return the scenario files of a paper's folder, by number."""
-    return sorted(paper.glob("*.yaml"), key=lambda file: (len(file.stem), file.stem))
+    """Return the scenario files of a paper's folder, by the number of the figure, and then by the length of the name."""
+
+    def order(file: Path) -> tuple[int, int, str]:
+        number = re.match(r"figure(\d+)", file.stem)
+        return int(number[1]) if number else 0, len(file.stem), file.stem
+
+    return sorted(paper.glob("*.yaml"), key=order)
 
 
 def page(paper: Path, out: Path, sweep: Callable[[Path], Results]) -> Path:
