@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Strangers and recordings cannot open, resume or end sessions.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use frontage_mobile::key::Secret;
@@ -16,9 +16,9 @@ use crate::bed::{Bed, LIMIT, Settings, eventually, metric};
 /// The bytes that clients sent through a relay, by connection.
 type Recordings = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Relay connections to `server`, and record what clients send.
+/// Relay connections to `server` from every address of 127.0.0.0/8, and record what clients send.
 async fn recording_relay(server: SocketAddr) -> (u16, Recordings) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let recordings = Recordings::default();
     let shared = recordings.clone();
@@ -69,7 +69,8 @@ async fn recordings_neither_resume_nor_open_sessions() {
     let (port, recordings) = recording_relay(bed.carriers).await;
     bed.target.send_modify(|target| target.port = port);
     let (mut program, mut service) = bed.connect().await;
-    bed.move_client().await;
+    let moved = vec![IpAddr::from([127, 0, 0, 2])];
+    bed.target.send_modify(|target| target.addresses = moved);
     eventually(|| metric(&bed.server_metrics, "resumptions_total") >= 1.0).await;
     let resumptions = metric(&bed.server_metrics, "resumptions_total");
     let (opening, resumption) = {
