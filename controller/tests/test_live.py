@@ -11,6 +11,7 @@ from finsy.proto import p4r
 
 from conftest import Switch
 from frontage.config import Config, edit, load
+from frontage.config.devices import Device
 from frontage.config.vips import Policy
 from frontage.p4.entries import Key
 from frontage.p4.errors import ElectionIdInUseError, SwitchError, UnreachableError
@@ -117,6 +118,20 @@ async def test_backup_can_read_but_not_write(config_file: Path) -> None:
                 await backup.write(pipeline.schema, p4r.Update.DELETE, [(Key("server.server4", (1,)), None)])
 
 
+async def taken(device: Device, pipeline: Pipeline) -> Session:
+    """Return a session that is primary. The switch may not have noticed the end of an earlier one yet."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            session = Session(device.address, device.device_id)
+            try:
+                await session.take(pipeline, LIMIT)
+            except ElectionIdInUseError:
+                await session.close()
+                await asyncio.sleep(0.05)
+            else:
+                return session
+
+
 async def test_read_during_close_raises_unreachable(config_file: Path) -> None:
     device = load(config_file).device
     pipeline = Pipeline.load(device.pipeline.p4info, device.pipeline.json_file)
@@ -126,8 +141,7 @@ async def test_read_during_close_raises_unreachable(config_file: Path) -> None:
             await session.read_counters([pipeline.schema.counter(demand.HANDSHAKES)])
 
     for closes in (True, False):
-        async with Session(device.address, device.device_id) as session:
-            await session.take(pipeline, LIMIT)
+        async with await taken(device, pipeline) as session:
             reading = asyncio.create_task(read(session))
             await asyncio.sleep(0)
             if closes:

@@ -38,6 +38,8 @@ HANG, BACK, ROUTER_RESTART, FRR_RESTART = 6.0, 12.0, 20.0, 30.0
 """Times of the events in seconds."""
 SHORT = 1.0
 """Seconds without packets of a stream that a busy machine may cause."""
+DETECTED = 5.0
+"""Seconds without packets of a stream that BFD allows, but the hold time of BGP would not."""
 CLIENT = ClientAddresses(0).address4
 MANY = 10_000
 BEYOND = 50
@@ -151,7 +153,7 @@ def test_flows_survive_routers_and_restarts(tmp_path: Path) -> None:
     shares = found["shares"]
     assert min(shares.values()) > 0.2 * sum(shares.values()), "flows spread over both routers"
     assert 0 < found["lost: hang"]["streams"] < 32, "only the flows through the router that hangs"
-    assert found["lost: hang"]["seconds"] < 3.0
+    assert found["lost: hang"]["seconds"] < DETECTED
     assert found["while it restarts"]["route"]["next_hops"] == sorted(all_hops(one, two))
     stale = {path["router"] for path in found["while it restarts"]["paths"] if path["is_stale"]}
     assert stale == all_hops(two)
@@ -225,4 +227,4 @@ def test_many_routes(tmp_path: Path) -> None:
     assert not found["difference"]["tables"]
     assert found["beyond the limit"] == MANY
     assert 0 < found["lost"]["streams"] < 32
-    assert found["lost"]["seconds"] < 3.0
+    assert found["lost"]["seconds"] < DETECTED
