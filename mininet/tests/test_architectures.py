@@ -316,7 +316,8 @@ def test_tofino_does_what_v1model_does(tmp_path: Path, profile: Profile) -> None
     rng = random.Random(21)
     packets = profile.packets
     site = configuration(8, [9], profile.pipes, protocols=profile.protocols, quic4_policy=profile.quic4_policy)
-    switches = [Switch(site, tmp_path, V1MODEL, sources=_with_ties_of_tofino(tmp_path)), Switch(site, tmp_path, profile.source, profile.pipes)]
+    v1model = Switch(site, tmp_path, V1MODEL, sources=_with_ties_of_tofino(tmp_path))
+    switches = [v1model, Switch(site, tmp_path, profile.source, profile.pipes)]
     came_out = 0
     now = 10**9
     for n, (from_server, frame) in zip(range(packets), frames(rng, profile.is_excluded), strict=False):
