@@ -296,6 +296,7 @@ async def test_events_of_a_running_controller(config_file: Path) -> None:
 
 async def test_edits_of_the_file_are_in_the_history(config_file: Path) -> None:
     async with installed_service(config_file) as service:
+
         def found() -> list[tuple[str, str | None]]:
             return [(entry.verb, entry.result) for entry in service.changes.journal.entries()]
 
