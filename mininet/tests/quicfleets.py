@@ -43,7 +43,7 @@ SWITCHES = 3
 DOWNLOADS = 1000 if LONG else 150
 OPENING = 6.0 if LONG else 3.0
 """Seconds within which the downloads begin."""
-LENGTH = 120.0 if LONG else 42.0
+LENGTH = 120.0 if LONG else 66.0
 """Seconds of each download."""
 EARLIEST = {
     ADDED: 7.0,

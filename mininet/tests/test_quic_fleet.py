@@ -18,7 +18,7 @@ from fleetevents import DRAINED, END
 from quicfleets import DOWNLOADS, EACH, EARLY, SPARE, SWITCHES, THIRD_PARTY, TO_DRAIN, TO_REMOVE, make_plan, observe
 from testbeds import needs_root
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=80)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=105)]
 
 
 def test_quic_connections_survive_changes_of_the_fleet(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from .quicagents import ACTIVE_FLOWS, METRICS, QuicAgents
 from .settings import Settings
 from .testbed import READY_TIMEOUT, Testbed
 
-LOG_DELAY = 5.0
+LOG_DELAY = 60.0
 """Seconds within which the lines of answered requests are in the servers' logs."""
 
 CONFIGURATION = """\
