@@ -393,9 +393,16 @@ static void on_close(lsquic_stream_t *stream, lsquic_stream_ctx_t *state)
 
 int http_pace(struct http *http)
 {
-	for (struct response *response = http->paced; response; response = response->next)
-		lsquic_stream_wantwrite(response->stream, 1);
-	return http->paced ? PACE_INTERVAL : -1;
+	if (!http->paced)
+		return -1;
+	double wait = http->pace_at - now(CLOCK_MONOTONIC);
+	if (wait <= 0) {
+		for (struct response *response = http->paced; response; response = response->next)
+			lsquic_stream_wantwrite(response->stream, 1);
+		wait = PACE_INTERVAL / 1e3;
+		http->pace_at = now(CLOCK_MONOTONIC) + wait;
+	}
+	return (int)(wait * 1e3) + 1;
 }
 
 static void *create_request(void *context, lsquic_stream_t *stream, int is_push)

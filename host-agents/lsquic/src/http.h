@@ -18,6 +18,7 @@ struct http {
 	FILE *access_log;   /* NULL: none */
 	uint64_t pace;      /* bytes per second of each response; 0: unlimited */
 	struct response *paced;
+	double pace_at;     /* when paced responses continue: otherwise each acknowledgment would cause a small packet */
 	uint64_t requests;
 	uint64_t body_bytes;
 	uint64_t active;
@@ -29,7 +30,7 @@ extern const struct lsquic_hset_if http_headers;
 /* Return the signals of a connection. `connection` may be NULL. */
 struct fq_connection *http_signals(lsquic_conn_ctx_t *connection);
 
-/* Let paced responses continue. Return the milliseconds until the next call, or -1 without paced responses. */
+/* Let paced responses continue if it is time. Return the milliseconds until the next call, or -1 without paced responses. */
 int http_pace(struct http *http);
 
 #endif
