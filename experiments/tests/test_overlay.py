@@ -76,6 +76,18 @@ def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
     assert servers["edited"] == servers["hash"] != servers["shipped"]
 
 
+def test_all_bits_of_the_remaining_time_are_the_shipped_program(file: Path, tmp_path: Path) -> None:
+    """The study of the code's bits modifies the rank that the scheduler uses, and nothing else."""
+    topology = "topology: {kind: testbed, clients: 2, servers: 2, server_share: 2, rate: 1gbit, queue: 20}\ntransport: {protocol: quic}\n"
+    workload = 'scheduler: {kind: aifo}\nworkload: {duration: 50ms, load: 0.9, sizes: "uniform:1-100000"}\n'
+    coarse = REPOSITORY / "experiments" / "studies" / "p4" / "coarse-rank"
+    bits = ", ".join(f"{n} bits: {{program: {{overlay: {coarse}, define: {{RPT_BITS: {n}}}}}}}" for n in (1, 8))
+    file.write_text(f"title: mine\nseeds: 1\n{topology}{workload}vary:\n  rank: {{{bits}, shipped: {{}}}}\n")
+    flows = sweep(file, tmp_path / "out").table()
+    ends = {name: frame.sort("id")["end"].to_list() for (name,), frame in flows.group_by("rank")}
+    assert ends["8 bits"] == ends["shipped"] != ends["1 bits"]
+
+
 def test_compile_error_has_file_and_line(file: Path) -> None:
     write_overlay(file, TREE, "control Tournament(inout tree_t tree) {\n    apply {\n        tree.best = tree.worst;\n    }\n}\n")
     with pytest.raises(
