@@ -78,7 +78,9 @@ def test_modified_program_runs(file: Path, tmp_path: Path) -> None:
 
 def test_all_bits_of_the_remaining_time_are_the_shipped_program(file: Path, tmp_path: Path) -> None:
     """The study of the code's bits modifies the rank that the scheduler uses, and nothing else."""
-    topology = "topology: {kind: testbed, clients: 2, servers: 2, server_share: 2, rate: 1gbit, queue: 20}\ntransport: {protocol: quic}\n"
+    topology = (
+        "topology: {kind: testbed, clients: 2, servers: 2, server_share: 2, rate: 1gbit, queue: 20}\ntransport: {protocol: quic}\n"
+    )
     workload = 'scheduler: {kind: aifo}\nworkload: {duration: 50ms, load: 0.9, sizes: "uniform:1-100000"}\n'
     coarse = REPOSITORY / "experiments" / "studies" / "p4" / "coarse-rank"
     bits = ", ".join(f"{n} bits: {{program: {{overlay: {coarse}, define: {{RPT_BITS: {n}}}}}}}" for n in (1, 8))
