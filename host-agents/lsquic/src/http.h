@@ -18,7 +18,7 @@ struct http {
 	FILE *access_log;   /* NULL: none */
 	uint64_t pace;      /* bytes per second of each response; 0: unlimited */
 	struct response *paced;
-	double pace_at;     /* when paced responses continue: otherwise each acknowledgment would cause a small packet */
+	double pace_at; /* when paced responses continue; with each event, each acknowledgment would cause a small packet */
 	uint64_t requests;
 	uint64_t body_bytes;
 	uint64_t active;
