@@ -7,7 +7,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -81,18 +81,6 @@ async def request(region: aiohttp.ClientSession, url: str) -> None:
         await asyncio.sleep(0.01)
 
 
-@asynccontextmanager
-async def beside(run: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run a coroutine in the background, and cancel it at the end."""
-    task = asyncio.create_task(run)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-    assert task.cancelled(), f"it ended by itself: {task.exception()!r}"
-
-
 async def test_up_moves_records_to_their_demand(cluster: Cluster, tmp_path: Path) -> None:
     if not SOFTSWITCH.exists() or not (PROGRAM / "frontage.json").exists():
         pytest.skip("no switch: run `make setup`")
@@ -105,7 +93,8 @@ async def test_up_moves_records_to_their_demand(cluster: Cluster, tmp_path: Path
             await client.put("films", {"n": 1}, consistency=Consistency.TOTAL_WRITES)
             await client.place("films", [1])
             at_site_2 = aiohttp.TCPConnector(local_addr=("127.0.2.7", 0))
-            async with aiohttp.ClientSession(connector=at_site_2) as region, beside(request(region, f"{second}/records/films")):
+            async with aiohttp.ClientSession(connector=at_site_2) as region, asyncio.TaskGroup() as tasks:
+                requesting = tasks.create_task(request(region, f"{second}/records/films"))
                 while await client.sites("films") != (2,):
                     assert up.poll() is None, (tmp_path / "up.log").read_text()
                     await asyncio.sleep(0.01)
@@ -114,6 +103,7 @@ async def test_up_moves_records_to_their_demand(cluster: Cluster, tmp_path: Path
                     FRONTAGE, "records", "placement", "films", "--json", "-c", files[1], stdout=subprocess.PIPE
                 )
                 found = json.loads((await shown.communicate())[0])
+                requesting.cancel()
             assert found["moves"] == {"done": 1}
             assert found["records"][0]["demand"][0]["region"] == 2, "most requests come from there"
     await cluster.clear()

@@ -30,11 +30,7 @@ def percentiles(flows: pl.DataFrame, by: Sequence[str], percents: Sequence[int])
 def compare_completion(flows: pl.DataFrame, x: str, line: str, base: Mapping[str, str]) -> Result:
     """Compare CloudCookie's measures of settings with those of the setting ``base``, and show the number of short flows."""
     by = [line, x]
-    each = {
-        "mean, up to 100 kB (ms)": per_seed(flows, by, SHORT_MEAN),
-        "99th percentile, up to 100 kB (ms)": short_percentile(flows, by, 99),
-        "mean, above 1 MB (ms)": per_seed(flows, by, LONG_MEAN),
-    }
+    each = {"mean, up to 100 kB (ms)": per_seed(flows, by, SHORT_MEAN), **percentiles(flows, by, (99,))}
     return with_short_flows(compare(each, x, line, base, log=True), flows, by)
 
 

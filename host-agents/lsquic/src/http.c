@@ -395,12 +395,13 @@ int http_pace(struct http *http)
 {
 	if (!http->paced)
 		return -1;
-	double wait = http->pace_at - now(CLOCK_MONOTONIC);
+	double time = now(CLOCK_MONOTONIC);
+	double wait = http->pace_at - time;
 	if (wait <= 0) {
 		for (struct response *response = http->paced; response; response = response->next)
 			lsquic_stream_wantwrite(response->stream, 1);
 		wait = PACE_INTERVAL / 1e3;
-		http->pace_at = now(CLOCK_MONOTONIC) + wait;
+		http->pace_at = time + wait;
 	}
 	return (int)(wait * 1e3) + 1;
 }

@@ -78,7 +78,7 @@ class Program:
         return [counter.name for counter in self.schema.counters if re.fullmatch(r"FrontageIngress\.(\w+_)?drops", counter.name)]
 
     def control(self, name: str) -> str | None:
-        """Return the full name of a control of ingress or egress; None if it has no table, register or counter."""
+        """Return the full name of a control in ingress or egress; None if no table, register or counter belongs to it."""
         objects = (*self.schema.tables, *self.schema.registers, *self.schema.counters)
         names = (f"FrontageIngress.{name}.", f"FrontageEgress.{name}.")
         return next((found for found in names if any(thing.name.startswith(found) for thing in objects)), None)

@@ -86,7 +86,7 @@ void fqs_connection_free(struct fqs_connection *connection);
 /* Return a file descriptor for poll(2) and epoll(7). It is readable if fqs_receive() has something to do. Never read or close it. */
 int fqs_fd(const struct fqs_connection *connection);
 
-/* Return the milliseconds after which to call fqs_receive() even if the file descriptor is not readable; -1 if there is no limit. */
+/* Return the timeout for poll() in milliseconds, or -1 for none. Call fqs_receive() when it expires, too. */
 int fqs_timeout(const struct fqs_connection *connection);
 
 /*

@@ -5,10 +5,10 @@ Each message of a log contains the results of the last writes, because other mem
 record server loses its own, and a record that moves leaves the deduplication of its stream.
 
 A server states with each write which of its earlier writes it may still repeat. The log forgets the results of the others, but it keeps
-`Operation.oldest`, so a late attempt of one of them has no effect. If the memory is full, the log also forgets writes that may still be
-repeated. It then keeps the version of the last one, and each writer names a version from before its first attempt (`Operation.after`). If
-the forgotten write is not later, all writes since are remembered, so a write that is not among them has not been done. Clocks play no
-part in this.
+`Operation.oldest`, so that it ignores a late attempt of a forgotten write. If the memory is full, the log also forgets writes that may
+still be repeated. It then keeps the version of the last one, and each writer names a version from before its first attempt
+(`Operation.after`). If the forgotten write is not later, all writes since are remembered, so a write that is not among them has not been
+done. Clocks play no part in this.
 """
 
 from __future__ import annotations

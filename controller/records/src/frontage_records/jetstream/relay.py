@@ -102,7 +102,7 @@ class Relay:
         return await self._ask(site, write.guid, pack(head, write.document), ANSWER_TIMEOUT)
 
     async def read(self, site: int, guid: str) -> Answer | None:
-        """Run an ordered read at another site, like `write`, but repeat it if there is no answer."""
+        """Run an ordered read at another site. Unlike `write`, ask again if there is no answer."""
         question = pack({"guid": guid, "read": True})
         for _ in range(_READ_ATTEMPTS - 1):
             with contextlib.suppress(OutcomeUnknownError):
