@@ -42,6 +42,8 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
 # Workers for tests of whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
+# Programs for Tofino that `make test` compares with the others packet by packet, and whose packet tests are long tests.
+PROFILES := tofino1quic tofino2core tofino2folded tofino2full
 # The seed of property tests.
 export PROPTEST_RNG_SEED := 1
 
@@ -147,14 +149,8 @@ test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	@$(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 2'
 	@TARGET=tna $(PYTHON) ptf-tests/run
-	$(say) 'Packet tests of the smaller programs for Tofino 2'
-	@TARGET=tna PROFILE=tofino2core $(PYTHON) ptf-tests/run
-	@TARGET=tna PROFILE=tofino2folded $(PYTHON) ptf-tests/run
-	@TARGET=tna PROFILE=tofino2full $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 1'
 	@TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
-	$(say) 'Packet tests of the program for Tofino 1 with QUIC'
-	@TARGET=tna PROFILE=tofino1quic $(PYTHON) ptf-tests/run
 
 coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
 	@rm -f $(BUILD)/coverage.info
@@ -168,7 +164,7 @@ test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) 
 	$(say) 'Testbed tests (whole data centre)'
 	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal mininet/tests
 
-test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of timestamps, idle connections, 10,000 delegated objects
+test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
 	$(say) 'Two wraps of TCP timestamps'
 	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
 	$(say) 'Two pipes of Tofino'
@@ -177,6 +173,8 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients ## run the long tests: two wraps of
 	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_quic_pcc.py -k tofino1quic
 	$(say) 'Three switches'
 	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_fleet.py mininet/tests/test_fleet_without_cookies.py mininet/tests/test_quic_fleet.py
+	$(say) 'Packet tests of further programs for Tofino'
+	@for profile in $(PROFILES); do TARGET=tna PROFILE=$$profile $(PYTHON) ptf-tests/run; done
 	$(say) 'Tests that wait'
 	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'

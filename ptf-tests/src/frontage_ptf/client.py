@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ def _without_pipes(p4info: str) -> str:
 
 class Program:
     """A compiled P4 program: BMv2 JSON and P4Info."""
+
+    @classmethod
+    @cache
+    def read(cls, build: Path, name: str) -> "Program":
+        """Return a program, which is read once for all tests."""
+        return cls(build, name)
 
     def __init__(self, build: Path, name: str):
         self.json = (build / f"{name}.json").read_bytes()

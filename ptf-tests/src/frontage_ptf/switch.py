@@ -74,7 +74,7 @@ class SwitchTest(BaseTest):  # type: ignore[misc]
         build = Path(params["build"])
         if self.target == "tna" and self.timeout is not None:
             build /= f"timeout-{self.timeout}"
-        compiled = Program(build, program)
+        compiled = Program.read(build, program)
         if self.control and compiled.control(self.control) is None:
             self.skipTest(f"{program} does not have the control {self.control}")
         self.client = Client(params["grpcaddr"], compiled)
