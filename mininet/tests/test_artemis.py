@@ -2,6 +2,7 @@
 """Artemis' testbed: distances, routes and names follow the plan, and clients reach the expected sites."""
 
 import shutil
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,21 @@ import pytest
 from frontage_demo.artemis import events, failover, hostsfile, report, tables
 from frontage_demo.artemis.distances import least
 from frontage_demo.artemis.mappingstore import Rtt
-from frontage_demo.artemis.measure import Sample, by_anycast, by_artemis, by_dns, sample
+from frontage_demo.artemis.measure import Sample, by_anycast, by_artemis, by_dns, by_regional_anycast, sample
 from frontage_demo.artemis.names import ZONE
 from frontage_demo.artemis.programs import find
 from frontage_demo.artemis.results import Result, read, read_failover, save, save_failover
-from frontage_demo.artemis.scenarios import AUTHORITY, SCENARIOS, Published, Scenario, anycast, cache_plan, extra
+from frontage_demo.artemis.scenarios import (
+    AUTHORITY,
+    SCENARIOS,
+    Published,
+    Scenario,
+    anycast,
+    cache_plan,
+    extra,
+    region_of,
+    regional,
+)
 from frontage_demo.artemis.site import Programs
 from frontage_demo.artemis.testbed import LONG_OBJECT, ArtemisTestbed
 from frontage_testbed.datacentre.deployment import DeploymentError
@@ -34,7 +45,7 @@ SMALL = Scenario(
 )
 
 
-LEAST = {"artemis": (21.4, 39.6), "dns": (39.3, 57.5), "anycast": (19.9, 39.9)}
+LEAST = {"artemis": (21.4, 39.6), "dns": (39.3, 57.5), "anycast": (19.9, 39.9), "regional": (41.0, 60.9)}
 """Latencies from distances in the global deployment."""
 
 
@@ -70,6 +81,18 @@ def test_anycast_routes_are_as_suboptimal_as_published(scenario: Scenario) -> No
     assert extra(latencies, best, routes) == pytest.approx(scenario.published.extra, abs=1.5)
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_regional_anycast_stays_in_the_region(scenario: Scenario) -> None:
+    latencies = Latencies.published()
+    routes = anycast(latencies, scenario, seed=1)
+    for location, (region, site) in regional(latencies, scenario, routes).items():
+        of_region = [s for s in scenario.sites if region_of(s) == region]
+        if region_of(location) != region:  # a continent without a site
+            assert region_of(location) not in map(region_of, scenario.sites)
+            assert latencies.by_distance(location, scenario.sites)[0] in of_region
+        assert site == (routes[location] if routes[location] in of_region else latencies.by_distance(location, of_region)[0])
+
+
 def test_cache_plan_has_requested_share_of_hits() -> None:
     plan = cache_plan(["a", "b", "c"], rounds=200, hit_rate=0.835, seed=7)
     assert sum(map(sum, plan.values())) == 501
@@ -102,6 +125,13 @@ def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, An
                 "authority": testbed.latencies.rtt(at, AUTHORITY),
                 "dns": miss.site,
             }
+            before = {location: testbed.site(location).plain_requests for location in SMALL.sites}
+            regional = sample(testbed, client, "regional", by_regional_anycast(testbed, client, "www"))
+            seen[client] |= {"regional": regional.handshake, "regional name": regional.resolution}
+            while not (answered := [place for place, count in before.items() if testbed.site(place).plain_requests > count]):
+                time.sleep(0.05)  # the server writes its log after the response
+            seen[client]["answered"] = answered
+            seen[client]["nearest"] = testbed.latencies.rtt(at, at)
             by_name = by_artemis(testbed, client)
             seen[client]["artemis"] = sample(testbed, client, "artemis", by_name).site
             seen[client]["migrated"] = by_name["seconds"]["migrated"] is not None
@@ -130,6 +160,10 @@ def test_clients_reach_sites_of_routes_and_names(dispatched: bool, tmp_path: Pat
         # No measurement is below its distance.
         assert met["anycast"] >= met["rtt"]
         assert met["miss"] >= met["authority"]
+        # Each client has a region of its own, with one site.
+        assert met["answered"] == [location]
+        assert met["regional"] >= met["nearest"]
+        assert met["regional name"] >= met["authority"]
         # This includes the client that anycast leads to the other site.
         assert met["artemis"] == location
         assert met["migrated"]
@@ -204,7 +238,7 @@ def test_results_survive_saving_and_are_compared(tmp_path: Path) -> None:
 
 
 def test_page_contains_all_results(tmp_path: Path) -> None:
-    methods, clients = ("artemis", "dns", "anycast"), SCENARIOS["global-large"].clients
+    methods, clients = ("artemis", "dns", "anycast", "regional"), SCENARIOS["global-large"].clients
     samples = [Sample(client, method, 1, True, 1.0, 20.0, 20.0, "us-west-1") for client in clients for method in methods]
     result = Result("global-large", 1, 1, {"sites": 1.0}, 0.2, 1.7, LEAST, tuple(samples))
     tries = [events.Try(events.LOST, 2, "eu-central-1", 100.0)]

@@ -31,11 +31,11 @@ class Sample:
 
     client: str
     method: str
-    """artemis, dns or anycast."""
+    """artemis, dns, anycast or regional."""
     redundancy: int
     """X, the number of sites that got the first flight."""
     hit: bool | None
-    """With DNS: whether the name was in the resolver's cache."""
+    """With DNS and regional anycast: whether the name was in the resolver's cache."""
     resolution: float
     """Time for resolving the name."""
     handshake: float
@@ -89,9 +89,19 @@ def by_dns(testbed: ArtemisTestbed, client: str, label: str) -> Mapping[str, Any
     return end(client, begin(testbed, client, names.name(client, label), *options))
 
 
+def by_regional_anycast(testbed: ArtemisTestbed, client: str, label: str) -> Mapping[str, Any]:
+    """Connect to the anycast address of the client's region, which its resolver resolves."""
+    options = ("--resolver", f"[{testbed.resolver(client)}]:{DNS_PORT}")
+    return end(client, begin(testbed, client, names.name(client, label, names.REGIONAL_ZONE), *options))
+
+
 def by_anycast(testbed: ArtemisTestbed, client: str) -> Mapping[str, Any]:
     """Connect to an anycast address, and return the client's report."""
     return end(client, begin(testbed, client, f"[{PLAIN_ADDRESS}]"))
+
+
+BY_NAME = {"dns": by_dns, "regional": by_regional_anycast}
+"""The methods for which the client's resolver resolves a name."""
 
 
 def sample(
@@ -105,6 +115,8 @@ def sample(
             site = site_of_cookie(testbed, report["preferred"])
         case "dns":
             site = next(s.location for s in testbed.sites if s.replica == _address(report["service"]))
+        case "regional":
+            _, site = testbed.regional[testbed.scenario.clients[client]]
         case _:
             site = testbed.routes[testbed.scenario.clients[client]]
     return Sample(client, method, redundancy, hit, name, connect - name, first - connect, site)
@@ -131,15 +143,16 @@ def measure(
     for client in clients:
         # Fill the caches of the resolvers, and the kernels' neighbor tables.
         by_dns(testbed, client, CACHED)
+        by_regional_anycast(testbed, client, CACHED)
         by_anycast(testbed, client)
     samples = []
     for number in range(rounds):
         report_progress(f"round {number + 1} of {rounds}")
         for client in clients:
             for method in methods:
-                hit = plan[client][number] if method == "dns" else None
-                if method == "dns":
-                    report = by_dns(testbed, client, CACHED if hit else f"n{number}")
+                hit = plan[client][number] if method in BY_NAME else None
+                if method in BY_NAME:
+                    report = BY_NAME[method](testbed, client, CACHED if hit else f"n{number}")
                 else:
                     report = (by_artemis if method == "artemis" else by_anycast)(testbed, client)
                 samples.append(sample(testbed, client, method, report, hit=hit))

@@ -20,6 +20,8 @@ from frontage_testbed.processes import udp_ports
 from frontage_testbed.wan.addresses import AUTHORITY_ADDRESS, DNS_PORT, Host
 
 ZONE = "films.example"
+REGIONAL_ZONE = f"regional.{ZONE}"
+"""The part of the zone with the addresses of regional anycast."""
 START_TIMEOUT = 180.0
 AUTHORITY_HOST = "ns"
 TTL = 3600
@@ -42,9 +44,14 @@ def label(client: str) -> str:
     return client.lower().replace(". ", "-").replace(" ", "-")
 
 
-def name(client: str, number: str) -> str:
+def name(client: str, number: str, zone: str = ZONE) -> str:
     """Return a name of the service for clients of this region."""
-    return f"{number}.{label(client)}.{ZONE}"
+    return f"{number}.{label(client)}.{zone}"
+
+
+def regional_records(regions: Mapping[str, str]) -> list[str]:
+    """Return records that resolve names by client to the service's address in the client's region."""
+    return [f"*.{label(client)}.{REGIONAL_ZONE}. IN AAAA {address}" for client, address in regions.items()]
 
 
 def start_servers(

@@ -20,6 +20,7 @@ Clients = Mapping[str, Mapping[str, Any]]
 TABLES = {
     "latencies": ("Table 5: mean latency (ms)", tables.latencies),
     "reductions": ("Latency reduction by Artemis", tables.reductions),
+    "rivals": ("Beside regional anycast", tables.rivals),
     "routing": ("Table 6: anycast's routes", tables.routing),
     "redundancy": ("Table 7: first site to answer under redundant routing", tables.redundancy),
     "resolution": ("Name resolution", tables.resolution),

@@ -37,6 +37,9 @@ CLIENTS = {
 AUTHORITY = "us-east-1"
 """Place of the authoritative name server."""
 
+REGIONS = {"ap": 1, "ca": 2, "us": 2, "eu": 3, "sa": 4}
+"""Numbers of the regions of regional anycast, which are continents, by the beginning of a location's name."""
+
 DRAWS = 5000
 """Number of random assignments, of which the one with the extra latency nearest to the published one is used."""
 
@@ -125,6 +128,29 @@ def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, st
         return abs(extra(latencies, best, routes) - scenario.published.extra)
 
     return min((draw() for _ in range(DRAWS)), key=miss)
+
+
+def regional(latencies: Latencies, scenario: Scenario, routes: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """Return the region of each client's location, and the site to which that region's anycast prefix leads it.
+
+    The region is the client's continent, or, where that has no site, the continent of the nearest site. `routes` are those
+    of one prefix for all sites. Those that stay in the region are the same with regional anycast. The others lead to the
+    nearest site of the region, so the comparison favors regional anycast.
+    """
+    sites: dict[int, list[str]] = {}
+    for site in scenario.sites:
+        sites.setdefault(region_of(site), []).append(site)
+    led = {}
+    for location, route in routes.items():
+        own = region_of(location)
+        region = own if own in sites else region_of(latencies.by_distance(location, scenario.sites)[0])
+        led[location] = region, route if route in sites[region] else latencies.by_distance(location, sites[region])[0]
+    return led
+
+
+def region_of(location: str) -> int:
+    """Return the number of a location's region."""
+    return REGIONS[location.partition("-")[0]]
 
 
 def extra(latencies: Latencies, best: Mapping[str, str], routes: Mapping[str, str]) -> float:

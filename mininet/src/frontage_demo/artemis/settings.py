@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .scenarios import SCENARIOS
 
-METHODS = ("artemis", "dns", "anycast")
+METHODS = ("artemis", "dns", "anycast", "regional")
 
 EXAMPLE = """\
 Example:
@@ -43,7 +43,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="frontage_demo.artemis",
-        description="Measures Artemis, DNS and anycast over sites and clients at measured distances.",
+        description="Measures Artemis, DNS, anycast and regional anycast over sites and clients at measured distances.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -31,6 +31,8 @@ from frontage_testbed.wan.topology import (
 from . import dispatchers, siteconfig
 
 COMMAND_TIMEOUT = 180.0
+PLAIN_LOG = "plain.json"
+"""File name of the plain server's access log, in lines of JSON."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Site:
         replica = siteconfig.replica(
             self.addresses, siteconfig.OnlyReplica.of(self.addresses), self.access_log, dispatched=self._dispatched
         )
-        for name, text in (("replica", replica), ("plain", siteconfig.plain())):
+        for name, text in (("replica", replica), ("plain", siteconfig.plain(fields=f'access_log = "{PLAIN_LOG}"\n'))):
             configuration = self._directory / f"{name}.toml"
             configuration.write_text(text)
             with (self._directory / f"{name}.log").open("ab") as log:
@@ -179,6 +181,11 @@ class Site:
     def is_listening(self, network: Network) -> bool:
         """Return whether the replica and the plain server listen."""
         return {PORT, SERVER_PORT, TUNNEL_PORT} <= udp_ports(network[replica_host(self.addresses)])
+
+    @property
+    def plain_requests(self) -> int:
+        """The number of requests that the plain server has answered."""
+        return len((self._directory / PLAIN_LOG).read_text().splitlines())
 
     @property
     def ended(self) -> bool:

@@ -14,6 +14,7 @@ from frontage_testbed.wan.addresses import (
     INSTANCE,
     PLAIN_PREFIX,
     PORT,
+    REGIONAL_PREFIX,
     SERVER_PORT,
     TUNNEL_PORT,
     WAN_MAC,
@@ -180,7 +181,8 @@ def controller(
         ports.append(port | ({"gateways": [f"{gateway}/64"]} if gateway else {}))
     # The controller resolves the replica and the dispatcher. The WAN, a P4 program, does not answer neighbor discovery.
     neighbors = [{"address": site.dispatcher, "port": "dispatcher"}]
-    routes = [{"prefix": p, "port": "replica", "next_hop": site.replica} for p in (site.server_prefix, PLAIN_PREFIX)]
+    served = (site.server_prefix, PLAIN_PREFIX, REGIONAL_PREFIX)
+    routes = [{"prefix": p, "port": "replica", "next_hop": site.replica} for p in served]
     routes.append({"prefix": "::/0", "port": "wan", "mac": WAN_MAC})
     routes += [{"prefix": f"{s.vtep}/128", "port": "backbone", "mac": WAN_MAC} for s in sites if s != site]
     artemis = {"name": ZONE, "id": SERVICE_ID, "dedicated_address": not dispatched}

@@ -9,13 +9,14 @@ from typing import Any
 
 from frontage_testbed.reporting.markdown import table as markdown_table
 
+from ..metrics import percentile
 from .events import Try, late
 from .failover import Failover
 from .measure import HIT_RATE
 from .results import Result, mean
 
 METHODS = {"artemis": "Artemis", "dns": "DNS", "anycast": "anycast"}
-"""Titles of the methods, in the order of `Published`."""
+"""Titles of the paper's methods, in the order of `Published`."""
 GOALS = {"setup": 39.4, "query": 24.0}
 """Goals for the latency reduction against DNS in the global deployment, in per cent."""
 PUBLISHED_SHARES = {
@@ -71,6 +72,20 @@ def reductions(results: Sequence[Result]) -> Table:
 def below(ours: float, other: float) -> float:
     """Return by how many per cent a number is below another."""
     return (1 - ours / other) * 100
+
+
+def rivals(results: Sequence[Result]) -> Table:
+    """Return mean and tail of all ways to steer clients, measured, with the means from distances alone."""
+    head = ["deployment", "", "set-up", "by distances", "query", "by distances", "90th percentile of queries"]
+    rows = []
+    for result in results:
+        for method, title in (METHODS | {"regional": "regional anycast"}).items():
+            if samples := result.by(method):
+                times = [s.query for s in samples]
+                tail = percentile(times, 0.9)
+                means = (mean(s.setup for s in samples), result.least[method][0], mean(times), result.least[method][1], tail)
+                rows.append([result.scenario.title, title, *(f"{value:.1f} ms" for value in means)])
+    return head, rows
 
 
 def routing(results: Sequence[Result]) -> Table:

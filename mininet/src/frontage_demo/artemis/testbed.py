@@ -11,14 +11,21 @@ from pathlib import Path
 from frontage.naming import ServicePrefix
 from frontage_testbed.certificate import make_certificate
 from frontage_testbed.nodes import Namespace, Network, NodeError
-from frontage_testbed.wan.addresses import AUTHORITY_ADDRESS, INSTANCE, Host, SiteAddresses
+from frontage_testbed.wan.addresses import (
+    AUTHORITY_ADDRESS,
+    INSTANCE,
+    Host,
+    SiteAddresses,
+    regional_address,
+    regional_prefix,
+)
 from frontage_testbed.wan.latency import Latencies
 from frontage_testbed.wan.switch import Wan
 from frontage_testbed.wan.topology import Internet, replica_host
 
 from . import mappingstore
-from .names import AUTHORITY_HOST, ZONE, start_servers
-from .scenarios import AUTHORITY, Scenario, anycast
+from .names import AUTHORITY_HOST, ZONE, regional_records, start_servers
+from .scenarios import AUTHORITY, Scenario, anycast, regional
 from .site import Programs, Site
 from .siteconfig import DEPLOYMENT, SERVICE_ID
 
@@ -67,6 +74,8 @@ class ArtemisTestbed:
         self.latencies = Latencies.published()
         self.routes = anycast(self.latencies, scenario, seed)
         """Locations of anycast's sites, by the client's location."""
+        self.regional = regional(self.latencies, scenario, self.routes)
+        """Regions and the locations of their anycast's sites, by the client's location."""
         number = {location: index for index, location in enumerate(self.latencies.locations)}
         count = len(scenario.sites)
         self.sites = [SiteAddresses(i, location, i, count + i) for i, location in enumerate(scenario.sites, 1)]
@@ -127,7 +136,8 @@ class ArtemisTestbed:
             do()
             self.startup[step] = time.monotonic() - began
             began = time.monotonic()
-        self.wan.route_anycast(self.routes)
+        regional = {location: (regional_prefix(region), site) for location, (region, site) in self.regional.items()}
+        self.wan.route_anycast(self.routes, regional)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -184,7 +194,8 @@ class ArtemisTestbed:
     def _start_names(self) -> None:
         best = {client: self.direct_address(self.best_site(client)) for client in self.scenario.clients}
         resolvers = list(self._resolvers.values())
-        records = self._site_processes[self.sites[0].location].zone_records()
+        regions = {client: regional_address(self.regional[location][0]) for client, location in self.scenario.clients.items()}
+        records = self._site_processes[self.sites[0].location].zone_records() + regional_records(regions)
         self._name_servers = start_servers(self._network, resolvers, self.directory / "names", best, records)
 
     def set_redundancy(self, degree: int) -> None:

@@ -24,10 +24,22 @@ INSTANCE = f"{SERVICE_PREFIX}+{SID_BITS}"
 PLAIN_PREFIX = "2001:db8:b::/64"
 """Plain anycast prefix for comparison: the server of each site has its addresses."""
 PLAIN_ADDRESS = "2001:db8:b::10"
+REGIONAL_PREFIX = "2001:db8:f::/48"
+"""The prefixes of regional anycast; the server of each site has their addresses, too."""
 AUTHORITY_ADDRESS = "2001:db8:d::53"
 
 WAN_MAC = "02:00:00:00:00:01"
 """MAC address of the network's switch on every link."""
+
+
+def regional_prefix(region: int) -> str:
+    """Return the prefix that only the sites of a region announce."""
+    return f"2001:db8:f:{region:x}::/64"
+
+
+def regional_address(region: int) -> str:
+    """Return the service's address in a region."""
+    return f"2001:db8:f:{region:x}::10"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..nodes import CONGESTION_CONTROL, Topo
-from .addresses import PLAIN_PREFIX, WAN_MAC, Host, SiteAddresses
+from .addresses import PLAIN_PREFIX, REGIONAL_PREFIX, WAN_MAC, Host, SiteAddresses
 
 WAN = "wan"
 MTU = 1600
@@ -93,6 +93,7 @@ def replica_setup(site: SiteAddresses) -> list[str]:
         f"ip addr add {site.replica}/64 dev eth0 nodad",
         f"ip -6 route add local {site.server_prefix} dev lo",
         f"ip -6 route add local {PLAIN_PREFIX} dev lo",
+        f"ip -6 route add local {REGIONAL_PREFIX} dev lo",
         f"ip -6 route add default via {site.replica_gateway} {CONGESTION_CONTROL}",
     ]
 
