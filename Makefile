@@ -164,15 +164,11 @@ test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) 
 	$(say) 'Testbed tests (whole data centre)'
 	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal mininet/tests
 
-test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
-	$(say) 'Two wraps of TCP timestamps'
-	@PAWS_SECONDS=200 $(VENV)/bin/pytest -q mininet/tests/test_paws.py
-	$(say) 'Two pipes of Tofino'
-	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_pcc.py -k pipes
-	$(say) 'QUIC on the program for Tofino 1'
-	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_quic_pcc.py -k tofino1quic
+test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
+	$(say) 'Long testbed tests'
+	@LONG=1 PAWS_SECONDS=200 $(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal -m long mininet/tests
 	$(say) 'Three switches'
-	@LONG=1 $(VENV)/bin/pytest -q mininet/tests/test_fleet.py mininet/tests/test_fleet_without_cookies.py mininet/tests/test_quic_fleet.py
+	@LONG=1 $(VENV)/bin/pytest -q -m 'not long' mininet/tests/test_fleet.py mininet/tests/test_quic_fleet.py
 	$(say) 'Packet tests of further programs for Tofino'
 	@for profile in $(PROFILES); do TARGET=tna PROFILE=$$profile $(PYTHON) ptf-tests/run; done
 	$(say) 'Tests that wait'

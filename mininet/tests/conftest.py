@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order of the tests: the longest start first, so that several workers of pytest-xdist end at about the same time."""
 
+import os
+
 import pytest
+
+IS_LONG = "LONG" in os.environ
 
 
 def duration(item: pytest.Item) -> float:
-    """Return the seconds that a test takes according to its marker `slow`, or 0."""
+    """Return the seconds that a test takes according to its marker `slow`, or 0; 0 if it is skipped."""
     marker = item.get_closest_marker("slow")
-    return marker.kwargs.get("seconds", 0.0) if marker else 0.0
+    return 0.0 if marker is None or is_skipped(item) else marker.kwargs.get("seconds", 0.0)
+
+
+def is_skipped(item: pytest.Item) -> bool:
+    """Return whether a test is one of `make test-long`, and this is another run."""
+    return item.get_closest_marker("long") is not None and not IS_LONG
 
 
 def grouped(items: list[pytest.Item]) -> list[list[pytest.Item]]:
@@ -21,7 +30,9 @@ def grouped(items: list[pytest.Item]) -> list[list[pytest.Item]]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each worker an equal share of the long tests, followed by short tests that keep their order."""
+    """Give each worker an equal share of the slow tests, followed by short tests that keep their order."""
+    for item in filter(is_skipped, items):
+        item.add_marker(pytest.mark.skip(reason="part of `make test-long`"))
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     groups = grouped([item for item in items if duration(item)])
     groups.sort(key=lambda group: duration(group[0]), reverse=True)

@@ -17,6 +17,7 @@ from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoRequest, IPv6, Packet
 from frontage.cookie import CookieKey, Ip6Cookie, plain_cid
 from frontage_testbed.programs import REPOSITORY
 from inprocess import SOURCES, TOFINO1, TOFINO1QUIC, TOFINO2, TOFINO2CORE, TOFINO2FOLDED, TOFINO2FULL, V1MODEL, Switch
+from testbeds import long_except
 
 pytestmark = pytest.mark.slow(seconds=60)
 
@@ -308,9 +309,11 @@ PROFILES = (
     Profile(TOFINO2FULL, is_excluded=_is_beyond_tofino2folded, pipes=4),
     Profile(TOFINO2, PACKETS),
 )
+WITHOUT_PACKET_TESTS = PROFILES[1:-1]
+"""The profiles whose packet tests are long tests (`make test-long`)."""
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: Path(profile.source).stem)
+@pytest.mark.parametrize("profile", long_except(WITHOUT_PACKET_TESTS, PROFILES), ids=lambda profile: Path(profile.source).stem)
 def test_tofino_does_what_v1model_does(tmp_path: Path, profile: Profile) -> None:
     """Random packets have the same bytes and the same reasons of drops, outcomes included."""
     rng = random.Random(21)
@@ -337,7 +340,7 @@ def _with_ties_of_tofino(folder: Path) -> Path:
     return sources
 
 
-@pytest.mark.parametrize("pipes", [2, 4])
+@pytest.mark.parametrize("pipes", long_except((4,), (2, 4)))
 def test_reports_reach_every_pipe(tmp_path: Path, pipes: int) -> None:
     """The least loaded server of a report in one pipe is that of the next SYN in each pipe."""
     rng = random.Random(pipes)

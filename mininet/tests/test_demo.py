@@ -18,7 +18,7 @@ from frontage_demo.__main__ import demo
 from frontage_testbed.datacentre.profiles import DEFAULT, PROFILES
 from frontage_testbed.datacentre.settings import POLICIES, Settings
 from frontage_testbed.load.protocols import PROTOCOLS
-from testbeds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root, only_long
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=20)]
 
@@ -70,7 +70,12 @@ def test_every_policy_serves_all_requests(tmp_path: Path, protocol: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("program", "protocol"), [(name, protocol) for name, profile in PROFILES.items() for protocol in profile.protocols]
+    ("program", "protocol"),
+    [
+        pytest.param(name, protocol, marks=() if name in ("tofino1", "tofino1quic", "tofino2full") else only_long)
+        for name, profile in PROFILES.items()
+        for protocol in profile.protocols
+    ],
 )
 def test_programs_for_tofino_serve_all_requests(tmp_path: Path, program: str, protocol: str) -> None:
     settings = Settings(seconds=3, seed=4, servers=4, protocol=protocol, target="tna", program=program, policies=("cclb4",))
@@ -83,7 +88,11 @@ def test_programs_for_tofino_serve_all_requests(tmp_path: Path, program: str, pr
 
 @pytest.mark.parametrize(
     ("target", "program", "protocol"),
-    [*(("softswitch", DEFAULT, protocol) for protocol in PROTOCOLS), ("tna", "tofino2full", "tcp"), ("tna", "tofino2full", "quic")],
+    [
+        *(("softswitch", DEFAULT, protocol) for protocol in PROTOCOLS),
+        ("tna", "tofino2full", "tcp"),
+        pytest.param("tna", "tofino2full", "quic", marks=only_long),
+    ],
 )
 def test_aifo_drops_long_flows_and_serves_all_requests(tmp_path: Path, target: str, program: str, protocol: str) -> None:
     settings = Settings(

@@ -10,7 +10,7 @@ from frontage_demo.detection.measure import Repetition, measure
 from frontage_testbed.datacentre.faults import FAULTS
 from frontage_testbed.programs import REPOSITORY
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root, only_long
 
 
 def found() -> dict[str, list[Repetition]]:
@@ -37,6 +37,7 @@ def test_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> None:
 
 
 @needs_root
+@only_long
 @pytest.mark.slow(seconds=60)
 def test_each_fault_is_detected_and_costs_requests(tmp_path: Path) -> None:
     pytest.importorskip("h11")

@@ -33,7 +33,7 @@ from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, Schedule, deployment, needs_root
+from testbeds import Sandboxed, Schedule, deployment, needs_root, only_long
 
 pytestmark = [needs_root, pytest.mark.slow(seconds=40)]
 
@@ -97,7 +97,7 @@ def make_plan() -> list[Arrival]:
     ]
 
 
-@pytest.mark.parametrize(("target", "version"), [("softswitch", 4), ("softswitch", 6), ("tna", 6)])
+@pytest.mark.parametrize(("target", "version"), [("softswitch", 4), ("softswitch", 6), pytest.param("tna", 6, marks=only_long)])
 def test_downloads_survive_change_of_address_and_spoofing(tmp_path: Path, target: str, version: int) -> None:
     settings = replace(SETTINGS, target=target)
     parts = deployment(settings)

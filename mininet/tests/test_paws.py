@@ -18,9 +18,9 @@ from frontage_testbed.datacentre.addresses import HTTP_PORT, VIP4
 from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, deployment, needs_root, network_counters
+from testbeds import Sandboxed, deployment, needs_root, network_counters, only_long
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=115)]
+pytestmark = [needs_root, only_long, pytest.mark.slow(seconds=115)]
 
 SECONDS = float(os.environ.get("PAWS_SECONDS", "110"))
 """At least one wrap of 16 bits of milliseconds (65.5 s) and the gap."""

@@ -48,7 +48,7 @@ def make_plan() -> list[Arrival]:
 @pytest.mark.parametrize(
     ("settings", "vip"),
     [
-        pytest.param(SETTINGS, VIP4, id="IPv4"),
+        pytest.param(SETTINGS, VIP4, id="IPv4", marks=only_long),
         pytest.param(SETTINGS, VIP6, id="IPv6"),
         pytest.param(TWO_PIPES, VIP4, id="two pipes of Tofino", marks=only_long),
     ],

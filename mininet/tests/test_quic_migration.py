@@ -17,7 +17,7 @@ from frontage_testbed.sandbox import Sandbox
 from nat import Nat, choose_ports
 from quicclients import Client
 from quicrounds import BROKEN, SIZE, UNDER_WAY, Rounds, limit
-from testbeds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, long_except, needs_root
 
 pytestmark = [
     needs_root,
@@ -78,7 +78,7 @@ def download(rounds: Rounds, nat: Nat, case: Case) -> dict[str, Any]:
     return done | {"passed": nat.stop()}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", long_except(TARGETS[:2], TARGETS))
 def test_migrating_clients_keep_their_server(tmp_path: Path, target: str) -> None:
     settings = SETTINGS.on(target)
     parts = deployment(settings)

@@ -26,7 +26,7 @@ from frontage_demo.supercluster.testbed import Programs, bring_up
 from frontage_records.jetstream.connection import MIN_SERVER_VERSION
 from frontage_records.record import Consistency
 from frontage_testbed.nodes import NodeError
-from testbeds import Sandboxed, needs_root
+from testbeds import Sandboxed, needs_root, only_long
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NATS = Path(os.environ.get("NATS_SERVER", REPOSITORY / "build" / "nats-server"))
@@ -224,6 +224,7 @@ def test_failures_on_one_machine_lose_nothing(tmp_path: Path) -> None:
 
 
 @needs_root
+@only_long
 @pytest.mark.slow(seconds=115)
 def test_failures_over_a_wide_area_lose_nothing(tmp_path: Path) -> None:
     needs_nats()

@@ -22,7 +22,7 @@ from frontage_testbed.upstream.addresses import TRANSIT, Upstream
 from frontage_testbed.upstream.probes import Probes, outage
 from frontage_testbed.upstream.routing import router_configuration
 from frontage_testbed.upstream.testbed import ROUTERS, UpstreamTestbed, upstream_testbed
-from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, seconds_until
+from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, only_long, seconds_until
 
 pytestmark = [
     needs_root,
@@ -170,6 +170,7 @@ def announce(testbed: UpstreamTestbed, first: int, count: int, verb: str = "add"
     testbed.network[TRANSIT].run(["ip", "-batch", "-"], input=batch)
 
 
+@only_long
 def test_many_routes(tmp_path: Path) -> None:
     """The routes of both routers are installed, up to the limit; their flows leave a router that hangs as fast as with few routes."""
     parts = deployment(SETTINGS)

@@ -5,9 +5,9 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -18,12 +18,19 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.nodes import Namespace
 from frontage_testbed.sandbox import Sandbox
 
+T = TypeVar("T")
+
 ROUTING_LIMIT = 60.0
 """Seconds for each change of routes."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root: run this with sudo")
-only_long = pytest.mark.skipif("LONG" not in os.environ, reason="part of `make test-long`")
+only_long = pytest.mark.long
 needs_frr = pytest.mark.skipif(not frr.is_installed(), reason="needs FRR: install the package frr")
+
+
+def long_except(kept: Collection[T], values: Iterable[T]) -> list[Any]:
+    """Return values as parameters of a test: the `kept` ones for each run, the others for `make test-long`."""
+    return [pytest.param(value, marks=() if value in kept else only_long) for value in values]
 
 
 def deployment(settings: Settings) -> Deployment:
