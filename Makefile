@@ -40,6 +40,8 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 	frontage-simulator
 # Workers for tests that mostly wait: for timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
+# Threads of each Rust test program: many tests wait for timers of networks.
+THREADS := $(shell echo $$(($$(nproc) * 2)))
 # Workers for tests of whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
 # Programs for Tofino that `make test` compares with the others packet by packet, and whose packet tests are long tests.
@@ -49,7 +51,7 @@ export PROPTEST_RNG_SEED := 1
 
 # Runs the Rust tests with a time limit.
 RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
-CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
+CARGO_TEST := $(RUNNER) RUST_TEST_THREADS=$(THREADS) cargo test --workspace --locked --quiet
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE) $(LSQUIC_SERVER) $(STAMPS)/console
 # The tools of the console, from the virtual environment and from npm.
 NODE := PATH=$(abspath $(VENV))/bin:$$PATH
@@ -57,6 +59,8 @@ NODE := PATH=$(abspath $(VENV))/bin:$$PATH
 STAMP_PAGES := $(PYTHON) tools/freshness.py --stamp
 # The targets that write the pages of results; experiments includes qdsr.
 FIGURES := bench performance experiments artemis quicsocks records mobile frontage
+# The folders of Python code whose types are checked, the largest first.
+TYPED := controller mininet experiments ptf-tests bench clients conformance environments tools softswitch/python
 # The folders of experiments that have a page.
 SIMULATED := $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard experiments/*/*.yaml)))))
 
@@ -123,7 +127,7 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 	$(say) 'Rust tests'
 	@$(CARGO_TEST)
 
-test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(STAMPS)/console $(STAMPS)/oidc $(NATS_SERVER) $(OTELCOL) $(GOFLOW2) $(PORCUPINE) $(VALE) $(P4)
+test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(STAMPS)/console $(STAMPS)/oidc $(NATS_SERVER) $(GOFLOW2) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
 	@$(VENV)/bin/pytest -q -n auto --dist worksteal controller/tests
 	$(say) 'Console tests'
@@ -164,9 +168,11 @@ test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) 
 	$(say) 'Testbed tests (whole data centre)'
 	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal mininet/tests
 
-test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
+test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) $(OTELCOL) ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
 	$(say) 'Long testbed tests'
 	@LONG=1 PAWS_SECONDS=200 $(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal -m long mininet/tests
+	$(say) 'Traces in the OpenTelemetry Collector'
+	@$(VENV)/bin/pytest -q controller/tests/test_tracing.py
 	$(say) 'Three switches'
 	@LONG=1 $(VENV)/bin/pytest -q -m 'not long' mininet/tests/test_fleet.py mininet/tests/test_quic_fleet.py
 	$(say) 'Packet tests of further programs for Tofino'
@@ -248,7 +254,7 @@ lint: $(STAMPS)/venv $(STAMPS)/npm $(VALE) ## check format, types, imports, pros
 	$(say) 'Python: ruff, mypy'
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@for folder in controller mininet ptf-tests bench clients conformance environments experiments tools softswitch/python; do (cd $$folder && $(abspath $(VENV))/bin/mypy); done
+	@printf '%s\n' $(TYPED) | xargs -P $$(nproc) -I '{}' sh -c 'cd {} && $(abspath $(VENV))/bin/mypy'
 	$(say) 'C, C++: clang-format'
 	@find host-agents bench '(' -name '*.[ch]' -o -name '*.cc' ')' -print0 | xargs -0 -r clang-format --dry-run --Werror
 	$(say) 'Console: TypeScript, Biome, generated files'
@@ -365,10 +371,10 @@ $(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
 	$(say) 'Go: porcupine'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/porcupine -o $(abspath $@) .
 
-# Checks prose. Debian does not package it.
+# Checks prose. Debian does not package it. Most of its code is parsers in C, whose optimization would take longer than their use.
 $(VALE): tools/vale/go.mod tools/vale/go.sum | $(STAMPS)/venv
 	$(say) 'Go: Vale (two minutes)'
-	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/vale -o $(abspath $@) github.com/vale-cli/vale/v3/cmd/vale
+	@PATH=$(abspath $(VENV)/bin):$$PATH CGO_CFLAGS=-O0 go build -C tools/vale -o $(abspath $@) github.com/vale-cli/vale/v3/cmd/vale
 
 $(STAMPS)/quic-clients: $(QUIC_CLIENTS)/requirements.lock | $(STAMPS)/debian
 	$(say) 'Python: HTTP/3 clients for the tests'
