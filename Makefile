@@ -171,8 +171,8 @@ test-testbed: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) 
 test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) $(OTELCOL) ## run the long tests: two wraps of timestamps, idle connections, all programs for Tofino, 10,000 delegated objects
 	$(say) 'Long testbed tests'
 	@LONG=1 PAWS_SECONDS=200 $(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal -m long mininet/tests
-	$(say) 'Traces in the OpenTelemetry Collector'
-	@$(VENV)/bin/pytest -q controller/tests/test_tracing.py
+	$(say) 'Traces in the OpenTelemetry Collector, rivals, placement'
+	@LONG=1 $(VENV)/bin/pytest -q -n auto --dist worksteal controller/tests/test_tracing.py controller/tests/test_rivals.py controller/tests/test_balancers.py controller/tests/test_placement_optimum.py
 	$(say) 'Three switches'
 	@LONG=1 $(VENV)/bin/pytest -q -m 'not long' mininet/tests/test_fleet.py mininet/tests/test_quic_fleet.py
 	$(say) 'Packet tests of further programs for Tofino'

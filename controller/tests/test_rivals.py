@@ -3,6 +3,7 @@
 register by register.
 """
 
+import os
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from frontage_ptf.rifo import Rifo
 from rival_sources import rival_sources
 from scheduled_ports import CLOCK_FOR_DEPTH, configuration, frames, switch
 
-PACKETS = 200_000
+PACKETS = 200_000 if "LONG" in os.environ else 100_000
 AIFO = "FrontageIngress.scheduler.aifo"
 K = {2: "0.1", 3: "0.1", 4: "0.37", 5: "0.0", 6: "0.25"}
 """Headroom by port."""
