@@ -42,7 +42,7 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
 # Threads of each Rust test program: many tests wait for timers of networks.
 THREADS := $(shell echo $$(($$(nproc) * 2)))
-# Workers for tests of whole data centres: more of them leave too little CPU time to each.
+# Workers for tests of controllers, switches and whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
 # Programs for Tofino that `make test` compares with the others packet by packet, and whose packet tests are long tests.
 PROFILES := tofino1quic tofino2core tofino2folded tofino2full
@@ -129,7 +129,7 @@ test-rust: $(STAMPS)/quic-clients | $(STAMPS)/debian
 
 test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(STAMPS)/console $(STAMPS)/oidc $(NATS_SERVER) $(GOFLOW2) $(PORCUPINE) $(VALE) $(P4)
 	$(say) 'Controller tests'
-	@$(VENV)/bin/pytest -q -n auto --dist worksteal controller/tests
+	@$(VENV)/bin/pytest -q -n $(TESTBEDS) --dist worksteal controller/tests
 	$(say) 'Console tests'
 	@($(NODE); cd console; npm run --silent test)
 	$(say) 'Record store tests'
@@ -150,11 +150,11 @@ test-python: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(STAMPS)/console $(
 
 test-packets: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4)
 	$(say) 'Packet tests (PTF)'
-	@$(PYTHON) ptf-tests/run
+	@JOBS=$(TESTBEDS) $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 2'
-	@TARGET=tna $(PYTHON) ptf-tests/run
+	@JOBS=$(TESTBEDS) TARGET=tna $(PYTHON) ptf-tests/run
 	$(say) 'Packet tests of the program for Tofino 1'
-	@TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
+	@JOBS=$(TESTBEDS) TARGET=tna PROFILE=tofino1 $(PYTHON) ptf-tests/run
 
 coverage: $(STAMPS)/venv $(STAMPS)/rust $(STAMPS)/python $(P4) ## run the packet tests, and count what they reach in the P4 programs; writes build/coverage.info and build/coverage.html
 	@rm -f $(BUILD)/coverage.info
