@@ -44,7 +44,7 @@ WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
 THREADS := $(shell echo $$(($$(nproc) * 2)))
 # Workers for tests of controllers, switches and whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
-# Programs for Tofino that `make test` compares with the others packet by packet, and whose packet tests are long tests.
+# Programs for Tofino whose packet tests are long tests. The testbed tests compare most of them with v1model, packet by packet.
 PROFILES := tofino1quic tofino2core tofino2folded tofino2full
 # The seed of property tests.
 export PROPTEST_RNG_SEED := 1

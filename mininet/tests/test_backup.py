@@ -12,9 +12,9 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters
+from testbeds import Sandboxed, Schedule, deployment, needs_root, network_counters, only_long
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=70), pytest.mark.timeout(300)]
+pytestmark = [needs_root, only_long, pytest.mark.slow(seconds=70), pytest.mark.timeout(300)]
 
 SETTINGS = Settings(servers=4, policies=("cclb4",), queue_delay=0.1)
 SERVERS = [ServerAddresses(i) for i in range(SETTINGS.servers)]

@@ -25,7 +25,7 @@ from test_console import opened, show, violations
 from testbeds import needs_root
 
 pytestmark = [
-    pytest.mark.slow(seconds=40),
+    pytest.mark.slow(seconds=25),
     pytest.mark.skipif(not is_installed(), reason="needs Chromium: install the package chromium"),
     pytest.mark.timeout(300),
 ]

@@ -21,7 +21,7 @@ from frontage_testbed.fleet.topology import INTERNET
 from frontage_testbed.load import workload
 from frontage_testbed.load.workload import Arrival
 from frontage_testbed.sandbox import Sandbox
-from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, seconds_until
+from testbeds import Sandboxed, Schedule, deployment, needs_frr, needs_root, only_long, seconds_until
 
 pytestmark = [
     needs_root,
@@ -117,6 +117,7 @@ def test_routers_and_servers_follow_switches_and_connections_survive(tmp_path: P
     assert [o for o in result["outcomes"] if o[1] != "ok"] == []
 
 
+@only_long
 def test_vip_without_servers_and_forged_sessions(tmp_path: Path) -> None:
     parts = deployment(SETTINGS)
 

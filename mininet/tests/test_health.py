@@ -30,7 +30,7 @@ from healthbeds import Bed, wait
 from testbeds import Sandboxed, deployment, needs_root
 
 pytest.importorskip("h11")
-pytestmark = [needs_root, pytest.mark.slow(seconds=90)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=25)]
 
 SETTINGS = Settings(servers=4, clients=1, policies=("cheetah-rr",), queue_delay=0.1)
 CHECK = {"kind": "http", "path": "/health", "interval": 1.0, "timeout": 1.0, "rise": 2, "fall": 3}

@@ -27,7 +27,7 @@ from quicrounds import SIZE as QUIC_SIZE
 from quicrounds import Rounds
 from testbeds import Sandboxed, deployment, long_except, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=70)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=20)]
 
 MTU = 1280
 """MTU of the link between the router and the clients, in one direction. The clients' own MTU, and so their MSS, stays 1,500."""

@@ -16,9 +16,9 @@ from frontage_testbed.datacentre.settings import Settings
 from frontage_testbed.sandbox import Sandbox
 from qdsrgets import FIRST, LONG, Get, ResettingTestbed, meanwhile
 from quicrounds import wait_until
-from testbeds import Sandboxed, deployment, needs_root
+from testbeds import Sandboxed, deployment, needs_root, only_long
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=77)]
+pytestmark = [needs_root, only_long, pytest.mark.slow(seconds=77)]
 
 SETTINGS = Settings(servers=3, clients=2, policies=("cclb4",))
 TO_CLIENT = f"udp src port {QUIC_SERVER_PORT} and dst host "

@@ -108,7 +108,7 @@ def remove(edge: EdgeSwitch, server: ServerAddresses) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *(pytest.param(SETTINGS.on(target), id=target) for target in TARGETS),
+        *(pytest.param(SETTINGS.on(target), id=target, marks=() if target == "tna" else only_long) for target in TARGETS),
         pytest.param(replace(SETTINGS, target="tna", program="tofino1quic"), id="tofino1quic", marks=only_long),
     ],
 )

@@ -24,7 +24,7 @@ from frontage_testbed.remote.testbed import RemoteNetwork, remote_quic_testbed, 
 from frontage_testbed.sandbox import Sandbox
 from testbeds import Sandboxed, deployment, long_except, needs_root, network_counters
 
-pytestmark = [needs_root, pytest.mark.slow(seconds=90)]
+pytestmark = [needs_root, pytest.mark.slow(seconds=20)]
 
 REMOTE = 2
 SETTINGS = Settings(servers=3, clients=2, policies=("cheetah-rr",), bottleneck_rate=60_000_000)

@@ -205,6 +205,7 @@ PHASES = ["quiet", "node killed", "node killed: back", "region killed", "region 
 MOVES = ["stream moved", "stream and records moved, node killed", "quiet again"]
 
 
+@only_long
 @pytest.mark.slow(seconds=65)
 def test_failures_on_one_machine_lose_nothing(tmp_path: Path) -> None:
     """Run all phases except those with cut links, which one machine does not have."""
