@@ -40,8 +40,6 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 	frontage-simulator
 # Workers for tests that mostly wait: for timers and elections.
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
-# Threads of each Rust test program: many tests wait for timers of networks.
-THREADS := $(shell echo $$(($$(nproc) * 2)))
 # Workers for tests of controllers, switches and whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
 # Programs for Tofino whose packet tests are long tests. The testbed tests compare most of them with v1model, packet by packet.
@@ -51,7 +49,7 @@ export PROPTEST_RNG_SEED := 1
 
 # Runs the Rust tests with a time limit.
 RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner) CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(abspath tools/test-runner)
-CARGO_TEST := $(RUNNER) RUST_TEST_THREADS=$(THREADS) cargo test --workspace --locked --quiet
+CARGO_TEST := $(RUNNER) cargo test --workspace --locked --quiet
 TESTBED := $(STAMPS)/venv $(STAMPS)/rust $(P4) $(NGINX_MODULE) $(LSQUIC_SERVER) $(STAMPS)/console
 # The tools of the console, from the virtual environment and from npm.
 NODE := PATH=$(abspath $(VENV))/bin:$$PATH
