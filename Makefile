@@ -42,8 +42,8 @@ PROGRAMS := softswitch softswitch-cli softswitch-p4c softswitch-stf softswitch-p
 WAITING := $(shell echo $$(($$(nproc) * 5 / 2)))
 # Workers for tests of controllers, switches and whole data centres: more of them leave too little CPU time to each.
 TESTBEDS := $(shell echo $$(($$(nproc) * 3 / 2)))
-# Programs for Tofino whose packet tests are long tests. The testbed tests compare most of them with v1model, packet by packet.
-PROFILES := tofino1quic tofino2core tofino2folded tofino2full
+# Programs for Tofino whose packet tests are part of test-long. The testbed tests compare most of them with v1model, packet by packet.
+LONG_PROFILES := tofino1quic tofino2core tofino2folded tofino2full
 # The seed of property tests.
 export PROPTEST_RNG_SEED := 1
 
@@ -174,7 +174,7 @@ test-long: $(TESTBED) $(STAMPS)/quic-clients $(STAMPS)/python $(NATS_SERVER) $(O
 	$(say) 'Three switches'
 	@LONG=1 $(VENV)/bin/pytest -q -m 'not long' mininet/tests/test_fleet.py mininet/tests/test_quic_fleet.py
 	$(say) 'Packet tests of further programs for Tofino'
-	@for profile in $(PROFILES); do TARGET=tna PROFILE=$$profile $(PYTHON) ptf-tests/run; done
+	@for profile in $(LONG_PROFILES); do TARGET=tna PROFILE=$$profile $(PYTHON) ptf-tests/run; done
 	$(say) 'Tests that wait'
 	@$(CARGO_TEST) -- --ignored
 	$(say) 'Soak'
@@ -369,7 +369,7 @@ $(PORCUPINE): $(wildcard tools/porcupine/*) | $(STAMPS)/venv
 	$(say) 'Go: porcupine'
 	@PATH=$(abspath $(VENV)/bin):$$PATH go build -C tools/porcupine -o $(abspath $@) .
 
-# Checks prose. Debian does not package it. Most of its code is parsers in C, whose optimization would take longer than their use.
+# Checks prose. Debian does not package it. Most of its code is parsers in C, which take longer to optimize than to run.
 $(VALE): tools/vale/go.mod tools/vale/go.sum | $(STAMPS)/venv
 	$(say) 'Go: Vale (two minutes)'
 	@PATH=$(abspath $(VENV)/bin):$$PATH CGO_CFLAGS=-O0 go build -C tools/vale -o $(abspath $@) github.com/vale-cli/vale/v3/cmd/vale

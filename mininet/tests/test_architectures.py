@@ -310,7 +310,7 @@ PROFILES = (
     Profile(TOFINO2, PACKETS),
 )
 KEPT = tuple(profile for profile in PROFILES if profile.source in (TOFINO1QUIC, TOFINO2FOLDED, TOFINO2FULL))
-"""The profiles that each run compares. `make test-packets` has the packet tests of others, and `tofino2folded` is an extension of
+"""The profiles that `make test` compares. `tofino1` and `tofino2` have packet tests there, and `tofino2folded` extends
 `tofino2core`.
 """
 

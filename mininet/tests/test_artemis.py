@@ -12,8 +12,8 @@ import pytest
 from frontage_demo.artemis import events, failover, hostsfile, report, tables
 from frontage_demo.artemis.distances import least
 from frontage_demo.artemis.mappingstore import Rtt
-from frontage_demo.artemis.measure import Sample, by_anycast, by_artemis, by_dns, by_regional_anycast, sample
-from frontage_demo.artemis.names import ZONE
+from frontage_demo.artemis.measure import Sample, by_anycast, by_artemis, by_dns, sample
+from frontage_demo.artemis.names import REGIONAL_ZONE, ZONE
 from frontage_demo.artemis.programs import find
 from frontage_demo.artemis.results import Result, read, read_failover, save, save_failover
 from frontage_demo.artemis.scenarios import (
@@ -110,12 +110,21 @@ def test_unmet_redundancy_goals_are_reported() -> None:
     assert [row[:5] for row in rows] == [[events.LOST, "2", "2", "0", "1"], [events.DEAD, "2", "2", "1", "0"]]
 
 
+def answered(testbed: ArtemisTestbed, total: int) -> dict[str, int]:
+    """Return how many requests each site's plain server has answered, once its log has all `total` requests."""
+    while True:
+        counts = {location: testbed.site(location).plain_requests for location in SMALL.sites}
+        if sum(counts.values()) >= total:
+            return counts
+        time.sleep(0.05)
+
+
 def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, Any]:
     """Return what two clients of a small testbed observed."""
     seen: dict[str, Any] = {}
     with ArtemisTestbed(SMALL, made_of, box.scratch / "testbed", seed=1, dispatched=dispatched) as testbed:
         seen["routes"] = {client: testbed.routes[location] for client, location in SMALL.clients.items()}
-        for client, at in SMALL.clients.items():
+        for number, (client, at) in enumerate(SMALL.clients.items()):
             anycast = sample(testbed, client, "anycast", by_anycast(testbed, client))
             miss = sample(testbed, client, "dns", by_dns(testbed, client, "www"))
             seen[client] = {
@@ -125,12 +134,11 @@ def played(box: Sandbox, made_of: Programs, *, dispatched: bool) -> dict[str, An
                 "authority": testbed.latencies.rtt(at, AUTHORITY),
                 "dns": miss.site,
             }
-            before = {location: testbed.site(location).plain_requests for location in SMALL.sites}
-            regional = sample(testbed, client, "regional", by_regional_anycast(testbed, client, "www"))
+            before = answered(testbed, 3 * number + 2)
+            regional = sample(testbed, client, "regional", by_dns(testbed, client, "www", REGIONAL_ZONE))
             seen[client] |= {"regional": regional.handshake, "regional name": regional.resolution}
-            while not (answered := [place for place, count in before.items() if testbed.site(place).plain_requests > count]):
-                time.sleep(0.05)  # the server writes its log after the response
-            seen[client]["answered"] = answered
+            after = answered(testbed, 3 * number + 3)
+            seen[client]["answered"] = [site for site in SMALL.sites if after[site] > before[site]]
             seen[client]["nearest"] = testbed.latencies.rtt(at, at)
             by_name = by_artemis(testbed, client)
             seen[client]["artemis"] = sample(testbed, client, "artemis", by_name).site

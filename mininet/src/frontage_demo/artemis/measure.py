@@ -83,16 +83,10 @@ def by_artemis(testbed: ServiceTestbed, client: str) -> Mapping[str, Any]:
     return end(client, begin(testbed, client, *BY_ARTEMIS))
 
 
-def by_dns(testbed: ArtemisTestbed, client: str, label: str) -> Mapping[str, Any]:
+def by_dns(testbed: ArtemisTestbed, client: str, label: str, zone: str = names.ZONE) -> Mapping[str, Any]:
     """Connect by a name that the client's resolver resolves, and return the client's report."""
     options = ("--resolver", f"[{testbed.resolver(client)}]:{DNS_PORT}")
-    return end(client, begin(testbed, client, names.name(client, label), *options))
-
-
-def by_regional_anycast(testbed: ArtemisTestbed, client: str, label: str) -> Mapping[str, Any]:
-    """Connect to the anycast address of the client's region, which its resolver resolves."""
-    options = ("--resolver", f"[{testbed.resolver(client)}]:{DNS_PORT}")
-    return end(client, begin(testbed, client, names.name(client, label, names.REGIONAL_ZONE), *options))
+    return end(client, begin(testbed, client, names.name(client, label, zone), *options))
 
 
 def by_anycast(testbed: ArtemisTestbed, client: str) -> Mapping[str, Any]:
@@ -100,8 +94,8 @@ def by_anycast(testbed: ArtemisTestbed, client: str) -> Mapping[str, Any]:
     return end(client, begin(testbed, client, f"[{PLAIN_ADDRESS}]"))
 
 
-BY_NAME = {"dns": by_dns, "regional": by_regional_anycast}
-"""The methods for which the client's resolver resolves a name."""
+ZONES = {"dns": names.ZONE, "regional": names.REGIONAL_ZONE}
+"""The zones of the methods for which the client's resolver resolves a name."""
 
 
 def sample(
@@ -142,17 +136,17 @@ def measure(
     plan = cache_plan(clients, rounds, HIT_RATE, seed)
     for client in clients:
         # Fill the caches of the resolvers, and the kernels' neighbor tables.
-        by_dns(testbed, client, CACHED)
-        by_regional_anycast(testbed, client, CACHED)
+        for zone in ZONES.values():
+            by_dns(testbed, client, CACHED, zone)
         by_anycast(testbed, client)
     samples = []
     for number in range(rounds):
         report_progress(f"round {number + 1} of {rounds}")
         for client in clients:
             for method in methods:
-                hit = plan[client][number] if method in BY_NAME else None
-                if method in BY_NAME:
-                    report = BY_NAME[method](testbed, client, CACHED if hit else f"n{number}")
+                hit = plan[client][number] if method in ZONES else None
+                if method in ZONES:
+                    report = by_dns(testbed, client, CACHED if hit else f"n{number}", ZONES[method])
                 else:
                     report = (by_artemis if method == "artemis" else by_anycast)(testbed, client)
                 samples.append(sample(testbed, client, method, report, hit=hit))

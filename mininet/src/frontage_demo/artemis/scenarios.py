@@ -133,9 +133,9 @@ def anycast(latencies: Latencies, scenario: Scenario, seed: int) -> dict[str, st
 def regional(latencies: Latencies, scenario: Scenario, routes: Mapping[str, str]) -> dict[str, tuple[int, str]]:
     """Return the region of each client's location, and the site to which that region's anycast prefix leads it.
 
-    The region is the client's continent, or, where that has no site, the continent of the nearest site. `routes` are those
-    of one prefix for all sites. Those that stay in the region are the same with regional anycast. The others lead to the
-    nearest site of the region, so the comparison favors regional anycast.
+    The region is the client's continent. If that has no site, it is the continent of the nearest site. `routes` maps
+    locations to the sites of global anycast. A route that stays in the region is the same with regional anycast. Any other
+    leads to the nearest site of the region, so the comparison favors regional anycast.
     """
     sites: dict[int, list[str]] = {}
     for site in scenario.sites:

@@ -75,7 +75,7 @@ class ArtemisTestbed:
         self.routes = anycast(self.latencies, scenario, seed)
         """Locations of anycast's sites, by the client's location."""
         self.regional = regional(self.latencies, scenario, self.routes)
-        """Regions and the locations of their anycast's sites, by the client's location."""
+        """The region, and the location of the site to which its prefix leads, by the client's location."""
         number = {location: index for index, location in enumerate(self.latencies.locations)}
         count = len(scenario.sites)
         self.sites = [SiteAddresses(i, location, i, count + i) for i, location in enumerate(scenario.sites, 1)]
@@ -136,8 +136,9 @@ class ArtemisTestbed:
             do()
             self.startup[step] = time.monotonic() - began
             began = time.monotonic()
-        regional = {location: (regional_prefix(region), site) for location, (region, site) in self.regional.items()}
-        self.wan.route_anycast(self.routes, regional)
+        self.wan.route_anycast(
+            self.routes, {place: (regional_prefix(region), site) for place, (region, site) in self.regional.items()}
+        )
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from itertools import combinations_with_replacement
 from pathlib import Path
-from types import MappingProxyType
 
 from finsy.proto import p4r
 
@@ -99,16 +98,17 @@ class Wan:
             raise NodeError(f"wan.p4 does not compile: {done.stderr.strip()}")
         return Pipeline.load(info, json)
 
-    def route_anycast(self, routes: Mapping[str, str], regional: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
+    def route_anycast(self, routes: Mapping[str, str], regional: Mapping[str, tuple[str, str]] | None = None) -> None:
         """Replace the anycast routes: `routes` maps the locations of clients to those of sites.
 
-        `regional` maps them to the prefix of their region, and to the site to which that leads.
+        `regional` maps locations of clients to the prefix of their region, and to the location of the site to which it leads.
         """
+        led = {client: [(prefix, site) for prefix in (SERVICE_PREFIX, PLAIN_PREFIX)] for client, site in routes.items()}
+        for client, route in (regional or {}).items():
+            led[client].append(route)
         wanted = {}
         for host in self._hosts:
-            ways = [(prefix, routes[host.location]) for prefix in (SERVICE_PREFIX, PLAIN_PREFIX) if host.location in routes]
-            ways += [regional[host.location]] if host.location in regional else []
-            for prefix, site in ways:
+            for prefix, site in led.get(host.location, ()):
                 wanted[Key("WanIngress.anycast", (host.port, _lpm(prefix)))] = Action("leave_by", (self._sites[site].port,))
         self._write(p4r.Update.DELETE, {k: a for k, a in self._anycast.items() if k not in wanted})
         self._write(p4r.Update.MODIFY, {k: a for k, a in wanted.items() if k in self._anycast})
